@@ -1,0 +1,104 @@
+"""From an experiment to its trials: treatments, blocks, and an order that a seed decides.
+
+Trials of one block run close together in random order, because a shared machine drifts and only what ran side by side
+can be compared (docs/decisions/0004).
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.experiment import size
+from plimsoll.experiment.model import Experiment, Factor
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """One level of every factor. `levels` holds the values as the file has them, by factor path."""
+
+    id: str
+    levels: dict[str, Any]
+    settings: Experiment
+
+    @property
+    def label(self) -> str:
+        """For people: the last part of each path with its level."""
+        if not self.levels:
+            return "as given"
+        return ", ".join(f"{path.rsplit('.', 1)[1]} {show_level(level)}" for path, level in self.levels.items())
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One execution of one treatment; `number` and `position` count from 1."""
+
+    number: int
+    block: int
+    position: int
+    treatment: Treatment
+    duplicate: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is going to run, in order."""
+
+    experiment: Experiment
+    seed: int
+    treatments: list[Treatment]
+    trials: list[PlannedTrial]
+
+
+def show_level(level: Any) -> str:
+    """A level for people."""
+    if isinstance(level, bool):
+        return "on" if level else "off"
+    if isinstance(level, dict):
+        return ", ".join(f"{key} {value}" for key, value in level.items())
+    return str(level)
+
+
+def combinations(experiment: Experiment) -> list[dict[str, Any]]:
+    """The levels of each treatment, by factor path, in the order of the file."""
+    factors = experiment.factors
+    if experiment.design.kind == "full factorial":
+        rows = itertools.product(*(factor.levels for factor in factors))
+        return [dict(zip((factor.path for factor in factors), row, strict=True)) for row in rows]
+    base = {factor.path: factor.levels[0] for factor in factors}
+    return [base] + [{**base, factor.path: level} for factor in factors for level in factor.levels[1:]]
+
+
+def plan_trials(experiment: Experiment, treatments: list[Treatment], seed: int) -> Plan:
+    """Blocks of all treatments, each in a random order decided by `seed`; the same seed gives the same plan."""
+    draw = random.Random(seed)
+    trials: list[PlannedTrial] = []
+    for block in range(1, experiment.design.blocks + 1):
+        arms = [(treatment, False) for treatment in treatments]
+        if experiment.design.duplicate:
+            arms.append((treatments[len(treatments) // 2], True))
+        draw.shuffle(arms)
+        for position, (treatment, duplicate) in enumerate(arms, start=1):
+            trials.append(PlannedTrial(len(trials) + 1, block, position, treatment, duplicate))
+    return Plan(experiment, seed, treatments, trials)
+
+
+def level_value(level: Any, memory: int) -> float | int | str | None:
+    """A level as a number where it is one (sizes in bytes), for axes; else its text."""
+    if size.is_size(level):
+        return size.parse(level, memory)
+    if isinstance(level, bool):
+        return show_level(level)
+    return level if isinstance(level, int | float) else show_level(level)
+
+
+def level_unit(factor: Factor) -> str | None:
+    """ "bytes" where every level is a size, else None."""
+    return (
+        "bytes"
+        if all(size.is_size(level) or level == 0 for level in factor.levels)
+        and any(size.is_size(level) for level in factor.levels)
+        else None
+    )

@@ -1,0 +1,201 @@
+"""The experiment file as types: every key, its default and what is allowed.
+
+The file is the contract with the user, so unknown keys are refused by name and never ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from plimsoll.experiment import size
+
+AS_FOUND = "as found"
+
+
+def _check_size(value: int | str) -> int | str:
+    try:
+        size.parse(value, memory=1)
+    except ValueError as error:
+        raise ValueError(f"{error}; allowed: {size.ALLOWED}") from None
+    return value
+
+
+def _check_cpus(value: str) -> str:
+    if value != "all" and not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", value):
+        raise ValueError(f'{value!r} is not a list of CPUs; allowed: "all", or numbers and ranges such as "0-3,6"')
+    return value
+
+
+Size = Annotated[int | str, AfterValidator(_check_size)]
+Cpus = Annotated[str, AfterValidator(_check_cpus)]
+Scalar = bool | int | float | str
+Transaction = Literal["new_order", "payment", "check_order", "delivery", "stock"]
+
+
+class Strict(BaseModel):
+    """A table of the file: unknown keys are an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Environment(Strict):
+    """What surrounds the server. Everything here is put back after the run."""
+
+    memory: Size | Literal["unlimited"] = Field("unlimited", description="memory limit of the target's group")
+    swap: Size | Literal["as found"] = Field(
+        AS_FOUND, description="swap file made for the run, and how much of it the group may use; 0: none"
+    )
+    swappiness: Annotated[int, Field(ge=0, le=200)] | Literal["as found"] = Field(
+        AS_FOUND, description="the group's swappiness (cgroup v1: memory.swappiness)"
+    )
+    target_cpus: Cpus = Field("all", description="CPUs of the server under test")
+    load_cpus: Cpus = Field("all", description="CPUs of the load generator")
+    page_cache: Literal["cold", "warm"] = Field("cold", description="state of the data files before the server starts")
+    read_ahead: Size | Literal["as found"] = Field(AS_FOUND, description="read-ahead of the data's block device")
+    transparent_huge_pages: Literal["always", "madvise", "never", "as found"] = AS_FOUND
+    sysctl: dict[str, int | str] = Field(default_factory=dict, description="vm.* settings of the kernel")
+
+    @field_validator("sysctl")
+    @classmethod
+    def _only_vm(cls, value: dict[str, int | str]) -> dict[str, int | str]:
+        for name in value:
+            if not re.fullmatch(r"vm\.[a-z_]+", name):
+                raise ValueError(f"{name!r} cannot be varied; allowed: settings whose name begins with vm.")
+        return value
+
+
+class Target(Strict):
+    """The server under test."""
+
+    server: Literal["postgresql"] = "postgresql"
+    version: str = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
+    dsn: str | None = Field(
+        None, description="connection string of an existing server: it is used as it is, never configured or restarted"
+    )
+    settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of a private server")
+
+    @field_validator("settings")
+    @classmethod
+    def _names(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
+        ours = {"port", "listen_addresses", "unix_socket_directories", "data_directory", "logging_collector"}
+        for name, setting in value.items():
+            if not re.fullmatch(r"[a-z_][a-z0-9_.]*", name):
+                raise ValueError(f"{name!r} is not the name of a setting; allowed: lower-case names such as work_mem")
+            if name in ours:
+                raise ValueError(f"{name} is chosen by Plimsoll; allowed: every other setting of the server")
+            if isinstance(setting, str) and ("\n" in setting or "\0" in setting):
+                raise ValueError(f"{name} holds a line break; allowed: one line")
+        return value
+
+
+class Zipf(Strict):
+    """Zipf-distributed keys: the share of rank r is proportional to r ** -zipf."""
+
+    zipf: float = Field(gt=0, le=5)
+
+
+class WpiOrders(Strict):
+    """Study S1's order-entry load: nine tables, five transactions."""
+
+    name: Literal["wpi_orders"]
+    size: Size = Field(description="the nine tables with their indexes")
+    clients: int = Field(1, ge=1, le=10_000)
+    seed: int = Field(2002, ge=0, lt=2**63)
+    keys: Literal["uniform"] | Zipf = "uniform"
+    access: Literal["index", "scan"] = "index"
+    draw: Literal["mix", "study"] = Field(
+        "mix", description='"study": the original\'s 24 buckets, one of which does nothing'
+    )
+    mix: (
+        dict[Literal["new_order", "payment", "check_order", "delivery", "stock"], Annotated[int, Field(ge=0, le=1000)]]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> WpiOrders:
+        if self.mix is not None and not any(self.mix.values()):
+            raise ValueError("every weight of mix is 0; allowed: at least one weight above 0")
+        if self.mix is not None and self.draw == "study":
+            raise ValueError(
+                'mix cannot be set with draw = "study", which is the original\'s own draw; allowed: one of the two'
+            )
+        return self
+
+
+class Warmup(Strict):
+    """How long the load runs before it is measured."""
+
+    until: Literal["stationary", "none"] = "stationary"
+    prewarm: bool = Field(False, description="first read the tables into the server's cache with pg_prewarm")
+    seconds_min: float = Field(5, ge=0, le=86_400)
+    seconds_max: float = Field(60, ge=0, le=86_400)
+
+    @model_validator(mode="after")
+    def _order(self) -> Warmup:
+        if self.seconds_min > self.seconds_max:
+            raise ValueError("seconds_min is larger than seconds_max; allowed: seconds_min <= seconds_max")
+        return self
+
+
+class Measure(Strict):
+    """What is measured: some seconds, or some transactions (the study's mode: 100)."""
+
+    seconds: float | None = Field(None, gt=0, le=86_400)
+    transactions: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _one(self) -> Measure:
+        if (self.seconds is None) == (self.transactions is None):
+            raise ValueError("give one of seconds and transactions")
+        return self
+
+
+class Design(Strict):
+    """How trials are arranged."""
+
+    kind: Literal["full factorial", "one factor at a time"] = "full factorial"
+    blocks: int = Field(3, ge=1, le=1000)
+    seed: int | None = Field(None, ge=0, lt=2**63, description="of the order of trials; drawn and stored when absent")
+    duplicate: bool = Field(
+        False, description="run the middle treatment twice in each block: the spread of the pair is the run's own A/A"
+    )
+    relevant_ratio: float = Field(
+        1.05, gt=1, le=2, description="a ratio closer to 1 than this is no relevant difference"
+    )
+
+
+class Factor(Strict):
+    """What is varied, and the values it takes."""
+
+    path: str = Field(pattern=r"^[a-z_]+(\.[a-z0-9_]+)+$", description="such as environment.memory")
+    levels: list[Any] = Field(min_length=1, max_length=100)
+    label: str | None = None
+    compare: bool = Field(True, description="false: the report shows one figure per level instead of comparing levels")
+
+
+class Experiment(Strict):
+    """One question with everything needed to answer it."""
+
+    format: Literal[1] = 1
+    name: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
+    title: str = Field(min_length=1, max_length=200)
+    source: str = Field("", description="the study or the reason the question comes from")
+    environment: Environment = Environment()
+    target: Target = Target()
+    workload: WpiOrders
+    warmup: Warmup = Warmup()
+    measure: Measure
+    design: Design = Design()
+    factors: list[Factor] = Field(default_factory=list, max_length=8)
+    quick: dict[str, Any] = Field(default_factory=dict, description="what --quick sets, path by path")
+
+    @model_validator(mode="after")
+    def _each_factor_once(self) -> Experiment:
+        paths = [factor.path for factor in self.factors]
+        for path in paths:
+            if paths.count(path) > 1:
+                raise ValueError(f"the factor {path} is given twice; allowed: each path once")
+        return self
