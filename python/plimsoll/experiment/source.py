@@ -83,21 +83,29 @@ def load(name: str, *, quick: bool = False, sets: list[str] | None = None, block
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError([Problem(str(path), "file", f"cannot be read: {error}")]) from None
+    lines = Lines(path, text)
     if quick:
         quick_part = raw.get("quick", {})
         if not isinstance(quick_part, dict) or not quick_part:
-            raise ExperimentError(
-                [Problem(str(path), "quick", "this experiment has no [quick] part", "a run without --quick")]
-            )
+            raise ExperimentError([Problem(str(path), "quick", "there is no [quick] part", "a run without --quick")])
         for key, value in quick_part.items():
             _override(raw, key, value, str(path))
     for item in sets or []:
         key, value = _parse_set(item)
+        lines.given[key] = f"--set {item}"
         _override(raw, key, value, f"--set {item}")
     if blocks is not None:
+        lines.given["design.blocks"] = f"--blocks {blocks}"
         _override(raw, "design.blocks", blocks, "--blocks")
-    experiment = _validate(raw, path, text)
-    return Source(path, experiment, _treatments(raw, experiment, path, text), quick)
+    experiment = _validate(raw, lines)
+    return Source(path, experiment, _treatments(raw, experiment, lines), quick)
+
+
+def reload(raw: dict[str, Any], path: Path, quick: bool) -> Source:
+    """An experiment as a run's record holds it, every override already in it."""
+    lines = Lines(path, "")
+    experiment = _validate(raw, lines)
+    return Source(path, experiment, _treatments(raw, experiment, lines), quick)
 
 
 def _parse_set(item: str) -> tuple[str, Any]:
