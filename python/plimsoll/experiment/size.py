@@ -8,17 +8,7 @@ from __future__ import annotations
 
 import re
 
-UNITS = {
-    "B": 1,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-    "KB": 2**10,
-    "MB": 2**20,
-    "GB": 2**30,
-    "TB": 2**40,
-}
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 ALLOWED = 'a number of bytes, a size such as "768 MiB" or "1.5 GiB", or a multiple such as "2 x memory"'
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)i?[bB]\s*$")
 _RELATIVE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(?:x|\*)\s*memory\s*$")
