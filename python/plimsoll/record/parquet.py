@@ -1,0 +1,90 @@
+"""A finished run as Parquet, for DuckDB, polars and whoever comes with a question over many runs.
+
+Copies only: the `.npy` tables stay the record. Trials of one run may have different columns (a machine that lost a
+controller midway), so tables are joined by name and what is absent is null.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from plimsoll.record.format import MISSING
+from plimsoll.record.run import SERIES, Run, Segment, Trial, open_run
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+
+def _frame(trial: Trial, segment: Segment, table: "np.ndarray") -> "pl.DataFrame":
+    import numpy as np
+    import polars as pl
+
+    names = table.dtype.names or ()
+    frame = pl.DataFrame({name: np.ascontiguousarray(table[name]) for name in names})
+    signed = [name for name in names if table.dtype[name] == np.dtype("<i8")]
+    place = {"trial": trial.number, "block": trial.block, "treatment": trial.treatment, "segment": segment.name}
+    return frame.with_columns(
+        *(pl.when(pl.col(name) == MISSING).then(None).otherwise(pl.col(name)).alias(name) for name in signed)
+    ).select(*(pl.lit(value).alias(key) for key, value in place.items()), pl.all())
+
+
+def _trial_row(trial: Trial) -> dict[str, object]:
+    data = trial.data
+    stationary = data.get("stationary") or {}
+    summary = trial.measure.summary or {}
+    checks = data.get("checks")
+    row: dict[str, object] = {
+        "trial": trial.number,
+        "block": trial.block,
+        "position": trial.planned.get("position"),
+        "treatment": trial.treatment,
+        "duplicate": trial.duplicate,
+        "status": trial.status,
+        "reason": data.get("reason"),
+        "stationary": stationary.get("reached"),
+        "checks_ok": all(check.get("ok") for check in checks) if checks is not None else None,
+        "started_ns": summary.get("started_ns"),
+        "ended_ns": summary.get("ended_ns"),
+    }
+    row |= {f"level.{path}": str(level) for path, level in (trial.planned.get("levels") or {}).items()}
+    return row | {f"identity.{key}": count for key, count in (summary.get("identity") or {}).items()}
+
+
+def _write_table(run: Run, name: str, target: Path) -> Path | None:
+    """One table over all trials, through a part a trial so that memory holds one trial at a time."""
+    import polars as pl
+
+    with TemporaryDirectory(dir=run.path, prefix=".compact-") as scratch:
+        parts = []
+        for trial in run.trials:
+            for segment in trial.segments:
+                table = segment.transactions if name == "transactions" else segment.series(name)
+                if table is None or len(table) == 0:
+                    continue
+                part = Path(scratch) / f"{len(parts)}.parquet"
+                _frame(trial, segment, table).write_parquet(part, compression="zstd")
+                parts.append(part)
+        if not parts:
+            return None
+        whole = Path(scratch) / "whole.parquet"
+        pl.concat([pl.scan_parquet(part) for part in parts], how="diagonal").sink_parquet(whole, compression="zstd")
+        whole.replace(target)
+    return target
+
+
+def compact(run_dir: str | Path) -> list[Path]:
+    """Write trials.parquet, transactions.parquet and series_*.parquet; returns those written."""
+    import polars as pl
+
+    run = open_run(run_dir)
+    written = []
+    if run.trials:
+        trials = run.path / "trials.parquet"
+        pl.DataFrame([_trial_row(trial) for trial in run.trials], infer_schema_length=None).write_parquet(trials)
+        written.append(trials)
+    for name, file in [("transactions", "transactions"), *((series, f"series_{series}") for series in SERIES)]:
+        table = _write_table(run, name, run.path / f"{file}.parquet")
+        if table is not None:
+            written.append(table)
+    return written

@@ -1,0 +1,175 @@
+"""A run, its trials and their segments, read lazily from a run folder.
+
+Only run.json has to be there; whatever a machine could not give or a crash cut off is None, never 0.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.record.format import MISSING, RecordError, check_format
+from plimsoll.record.npy import read_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Json = dict[str, Any]
+SERIES = ("host", "device", "group", "server")
+
+
+def read_json(path: Path) -> Json | None:
+    """The object in a JSON file; None when the file is absent."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return None
+    except json.JSONDecodeError as wrong:
+        raise RecordError(f"{path}: not valid JSON at line {wrong.lineno}, column {wrong.colno}: {wrong.msg}") from None
+    if not isinstance(value, dict):
+        raise RecordError(f"{path}: expected an object, found {type(value).__name__}")
+    return value
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The warm-up or the measured part of a trial, as the agent left it."""
+
+    path: Path
+    name: str
+
+    @cached_property
+    def summary(self) -> Json | None:
+        try:
+            found = read_json(self.path / "summary.json")
+        except RecordError:
+            return None  # the agent was killed while it wrote: the tables may still be whole
+        if found is not None:
+            check_format(self.path / "summary.json", found.get("format"))
+        return found
+
+    @cached_property
+    def transactions(self) -> "np.ndarray | None":
+        return read_table(self.path / "transactions.npy")
+
+    @cached_property
+    def latency(self) -> "np.ndarray | None":
+        return read_table(self.path / "latency.npy")
+
+    def series(self, name: str) -> "np.ndarray | None":
+        """One of SERIES; None when it was not taken or holds no row."""
+        table = read_table(self.path / f"{name}.npy")
+        return None if table is None or len(table) == 0 else table
+
+    def column(self, series: str, column: str) -> "np.ndarray | None":
+        """A column as floats with NaN where a sample could not be read; None when it is absent."""
+        table = self.series(series)
+        if table is None or table.dtype.names is None or column not in table.dtype.names:
+            return None
+        values = table[column].astype(float)
+        values[table[column] == MISSING] = float("nan")
+        return values
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One execution of one treatment: its place in the plan and what it left."""
+
+    path: Path
+    planned: Json
+
+    @cached_property
+    def data(self) -> Json:
+        """trial.json; empty when the trial never got so far as to write one."""
+        return read_json(self.path / "trial.json") or {}
+
+    def _either(self, key: str) -> Any:
+        value = self.data.get(key)
+        return self.planned.get(key) if value is None else value
+
+    @property
+    def number(self) -> int:
+        return int(self._either("number") or int(self.path.name))
+
+    @property
+    def block(self) -> int:
+        return int(self._either("block") or 1)
+
+    @property
+    def treatment(self) -> str:
+        return str(self._either("treatment") or "?")
+
+    @property
+    def duplicate(self) -> bool:
+        return bool(self._either("duplicate"))
+
+    @property
+    def status(self) -> str:
+        """finished, failed, stopped, or "not run" for a trial of the plan without a record."""
+        return str(self.data.get("status") or ("not run" if not self.data else "unknown"))
+
+    @cached_property
+    def measure(self) -> Segment:
+        return Segment(self.path / "measure", "measure")
+
+    @cached_property
+    def warmup(self) -> Segment:
+        return Segment(self.path / "warmup", "warmup")
+
+    @property
+    def segments(self) -> tuple[Segment, Segment]:
+        return (self.warmup, self.measure)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder."""
+
+    path: Path
+    data: Json
+
+    @cached_property
+    def plan(self) -> Json:
+        return read_json(self.path / "plan.json") or {}
+
+    @cached_property
+    def experiment(self) -> Json:
+        return read_json(self.path / "experiment.json") or {}
+
+    @cached_property
+    def fingerprint(self) -> Json:
+        return read_json(self.path / "fingerprint.json") or {}
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """Every trial of the plan or on disk, in execution order."""
+        planned = {int(entry["number"]): entry for entry in self.plan.get("trials", []) if "number" in entry}
+        folder = self.path / "trials"
+        found = {int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()} if folder.is_dir() else set()
+        return [Trial(folder / f"{number:04d}", planned.get(number, {})) for number in sorted(planned.keys() | found)]
+
+    def events(self) -> Iterator[Json]:
+        """The events; a last line cut short by a crash is left out."""
+        try:
+            lines = (self.path / "events.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(event, dict):
+                yield event
+
+
+def open_run(path: str | Path) -> Run:
+    """The run in a folder; refuses a folder that is none and a format newer than known."""
+    folder = Path(path)
+    data = read_json(folder / "run.json")
+    if data is None:
+        raise RecordError(f"{folder}: no run.json, so this is not a run folder; give the folder `plimsoll run` named")
+    check_format(folder / "run.json", data.get("format"))
+    return Run(folder, data)
