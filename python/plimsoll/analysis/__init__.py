@@ -1,0 +1,24 @@
+"""Analysis: pure functions from record to verdict.
+
+Nothing here touches a machine, a clock or a random number: the same record gives the same verdict, byte for byte.
+Imports neither environment nor run nor report; schema/verdict.md is the contract of what comes out.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plimsoll.analysis.runs import NotComparable, compare_runs
+    from plimsoll.analysis.verdict import analyse
+
+_WHERE = {"analyse": "verdict", "compare_runs": "runs", "NotComparable": "runs"}
+
+__all__ = ["NotComparable", "analyse", "compare_runs"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,182 @@
+"""Which trials enter a verdict, and why the others do not.
+
+Every exclusion carries its reason and stays in the verdict: loss is data. What is only worth knowing is a caveat and
+excludes nothing.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis import stationary
+from plimsoll.analysis.estimates import counter, done_count
+from plimsoll.analysis.generator import generator
+from plimsoll.record import Segment, Trial
+
+COMMIT_RULE = (
+    "xact_commit of the database under test, read with no client connected just before and after the measured segment, "
+    "grows by the done transactions, plus what the clients commit on their own (connecting, preparing: "
+    "`server_commits_beside` of summary.json, else the same whole number for every connection); the reader's own "
+    "commits happen in another database"
+)
+_STEAL_NOTED = 0.05
+_COMMITS_A_CONNECTION_MAX = 64
+
+
+@dataclass
+class Admission:
+    """The outcome for one trial: it enters when `reasons` is empty."""
+
+    reasons: list[str] = field(default_factory=list)
+    caveats: list[str] = field(default_factory=list)
+    commits: dict[str, Any] = field(default_factory=dict)
+    generator: dict[str, Any] = field(default_factory=dict)
+    stationary: dict[str, Any] = field(default_factory=dict)
+
+
+def samples(segment: Segment) -> list[dict[str, float | None]]:
+    """A segment's series as the cumulative samples the stationarity test takes, on the server's clock ticks."""
+    server = segment.series("server")
+    table = segment.transactions
+    if server is None or table is None or not len(table):
+        return []
+    times = server["t_ns"].astype(np.int64)
+    ends = np.sort(table["end_ns"][table["outcome"] == 0])
+    sectors = _sectors(segment, times)
+    hit, read = segment.column("server", "blks_hit"), segment.column("server", "blks_read")
+    return [
+        {
+            "t_ns": int(time),
+            "done": int(np.searchsorted(ends, time, side="right")),
+            "blks_hit": None if hit is None or np.isnan(hit[row]) else float(hit[row]),
+            "blks_read": None if read is None or np.isnan(read[row]) else float(read[row]),
+            "read_sectors": None if sectors is None else float(sectors[row]),
+        }
+        for row, time in enumerate(times)
+    ]
+
+
+def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
+    """Sectors read, summed over devices, at the given times (between samples: in proportion)."""
+    table = segment.series("device")
+    values = segment.column("device", "read_sectors")
+    if table is None or values is None:
+        return None
+    total = np.zeros(len(times))
+    for device in np.unique(table["device"]):
+        mine = (table["device"] == device) & np.isfinite(values)
+        if mine.any():
+            total += np.interp(times, table["t_ns"][mine], values[mine])
+    return total
+
+
+def check_commits(trial: Trial) -> dict[str, Any]:
+    """Acceptance rule COMMIT_RULE. `ok` is None where the counters were not read."""
+    grown, done = counter(trial, "xact_commit"), done_count(trial.measure)
+    summary = trial.measure.summary or {}
+    if grown is None or done is None:
+        return {"ok": None, "rule": COMMIT_RULE}
+    lost = int((summary.get("identity") or {}).get("lost") or 0)
+    beside = summary.get("server_commits_beside")
+    excess = int(grown) - done
+    connections = len(summary.get("backend_pids") or [])
+    if beside is not None:
+        ok = 0 <= excess - int(beside) <= lost
+    elif connections and not lost:
+        ok = excess >= 0 and excess % connections == 0 and excess // connections <= _COMMITS_A_CONNECTION_MAX
+    else:
+        ok = 0 <= excess <= lost
+    return {
+        "ok": ok,
+        "rule": COMMIT_RULE,
+        "commits": int(grown),
+        "done": done,
+        "beside": beside,
+        "excess": excess,
+        "connections": connections,
+    }
+
+
+def _status_reasons(trial: Trial) -> list[str]:
+    if trial.status != "finished":
+        why = str(trial.data.get("reason") or "").strip()
+        kills = (trial.data.get("group") or {}).get("oom_kills")
+        killed = f" ({kills} process killed for lack of memory)" if kills else ""
+        return [f"{trial.status}{': ' + why if why else ''}{killed}"]
+    if not done_count(trial.measure):
+        return ["no transaction was done in the measured segment"]
+    return []
+
+
+def _answer_reasons(trial: Trial) -> list[str]:
+    summary = trial.measure.summary or {}
+    reasons = []
+    identity = summary.get("identity") or {}
+    parts = [identity.get(part) for part in ("done", "failed", "skipped", "lost")]
+    if identity.get("planned") is not None and None not in parts and identity["planned"] != sum(parts):
+        reasons.append(f"the identity does not hold: {identity['planned']} planned, {sum(parts)} accounted for")
+    verification = summary.get("verification") or {}
+    if verification.get("wrong"):
+        reasons.append(f"{verification['wrong']} of {verification.get('checked')} checked answers were wrong")
+    broken = [str(check.get("name")) for check in trial.data.get("checks") or [] if not check.get("ok")]
+    if broken:
+        reasons.append(f"checks after the trial failed: {', '.join(broken)}")
+    return reasons
+
+
+def _judge_stationarity(trial: Trial, found: Admission) -> None:
+    warmup = trial.data.get("stationary") or {}
+    series = samples(trial.measure)
+    # The first interval holds the connections' own catalogue reads.
+    after = stationary.judge(series[1:], seconds_min=4.0, whole=True)
+    found.stationary = {
+        "warmup_reached": warmup.get("reached"),
+        "warmup_seconds": warmup.get("seconds"),
+        "measured_reached": after.reached,
+        "measured_filling": after.filling,
+        "detail": after.detail,
+    }
+    if after.filling:
+        found.reasons.append("still filling: the measured segment was moving towards another level")
+    elif warmup.get("reached") is False and not after.reached:
+        found.reasons.append("still filling: the warm-up ended before the caches were stationary")
+    elif warmup.get("reached") is False:
+        found.caveats.append("the warm-up ended before the caches were shown stationary; the measured segment was")
+    elif warmup.get("reached") is None and not after.reached:
+        found.caveats.append("stationarity was not tested in the warm-up and not shown in the measured segment")
+
+
+def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> None:
+    identity = (trial.measure.summary or {}).get("identity") or {}
+    for outcome in ("failed", "skipped", "lost"):
+        if identity.get(outcome):
+            found.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}")
+    checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))
+    if checkpoints:
+        found.caveats.append(f"{checkpoints:.0f} checkpoint(s) began inside the measured segment")
+    steal = values.get("cpu_steal_share")
+    if steal is not None and steal >= _STEAL_NOTED:
+        found.caveats.append(f"the hypervisor took {steal:.0%} of the CPU time")
+    kills = (trial.data.get("group") or {}).get("oom_kills")
+    if kills:
+        found.caveats.append(f"{kills} process(es) of the group were killed for lack of memory")
+    found.caveats += [str(caveat) for caveat in trial.data.get("caveats") or []]
+
+
+def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
+    """Judge one trial's right to enter the verdict."""
+    found = Admission(reasons=_status_reasons(trial))
+    if found.reasons:
+        return found
+    found.reasons += _answer_reasons(trial)
+    found.commits = check_commits(trial)
+    if found.commits["ok"] is False:
+        text = f"the server committed {found.commits['commits']}, the load did {found.commits['done']} transactions"
+        (found.reasons if found.commits["excess"] < 0 else found.caveats).append(text)
+    found.generator = generator(trial)
+    if found.generator["limit"]:
+        found.reasons.append("the load generator was the limit: " + "; ".join(found.generator["limit"]))
+    _judge_stationarity(trial, found)
+    _note(trial, values, found)
+    return found

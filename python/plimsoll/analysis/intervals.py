@@ -1,0 +1,60 @@
+"""Intervals over blocks: Student's t on the metric's scale.
+
+The block is the unit: seconds inside a trial are autocorrelated and are never counted as repeats. Fewer than three
+blocks give no interval, three or four an "indicative" one.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+BLOCKS_MIN = 3
+BLOCKS_FULL = 5
+Grade = Literal["none", "indicative", "interval"]
+
+
+def grade(blocks: int) -> Grade:
+    """What so many blocks can carry."""
+    return "none" if blocks < BLOCKS_MIN else "indicative" if blocks < BLOCKS_FULL else "interval"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over blocks with its interval; low and high are None where there are too few blocks."""
+
+    value: float
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+def half_width(sd: np.ndarray, count: np.ndarray, confidence: float = CONFIDENCE) -> np.ndarray:
+    """Half the length of a two-sided t interval of a mean; NaN below two values."""
+    count = np.asarray(count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        critical = stats.t.ppf(0.5 + confidence / 2, np.where(count > 1, count - 1, np.nan))
+        return critical * sd / np.sqrt(count)
+
+
+def over_blocks(
+    values: list[float], log: bool, ceiling: float | None = None, confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """Mean (geometric on logs) and t interval of one value a block. None without any value."""
+    data = np.array([value for value in values if value is not None and np.isfinite(value)], float)
+    if log:
+        data = data[data > 0]
+    if not len(data):
+        return None
+    scaled = np.log(data) if log else data
+    mean = float(scaled.mean())
+    back = np.exp if log else float
+    if len(data) < BLOCKS_MIN:
+        return Estimate(float(back(mean)), None, None, len(data))
+    half = float(half_width(scaled.std(ddof=1), np.array(len(data)), confidence))
+    low, high = float(back(mean - half)), float(back(mean + half))
+    if not log:
+        low = max(0.0, low)  # every metric on the plain scale counts something
+    return Estimate(float(back(mean)), low, high if ceiling is None else min(ceiling, high), len(data))

@@ -1,0 +1,179 @@
+"""What is estimated per trial: name, unit, scale and definition of each metric.
+
+A metric's interval is a t interval over blocks on its scale: on logs where only ratios make sense, plain where zero is
+a value (no swap at all is a finding, and has no logarithm).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a trial. `better` says which way is better, or None where neither is."""
+
+    key: str
+    label: str
+    unit: str
+    scale: Literal["log", "plain"]
+    better: Literal["higher", "lower"] | None
+    definition: str
+    ceiling: float | None = None
+
+
+_PERCENTILES = {
+    "p50": "half of the transactions took no longer",
+    "p90": "90 % took no longer",
+    "p95": "95 % took no longer",
+    "p99": "99 % took no longer",
+    "p999": "99.9 % took no longer",
+}
+
+_ALL = [
+    Metric(
+        "throughput_per_second",
+        "throughput",
+        "transactions/s",
+        "log",
+        "higher",
+        "transactions done in the measured segment, divided by its length",
+    ),
+    Metric(
+        "run_time_seconds_per_100",
+        "run time of 100 transactions",
+        "s",
+        "log",
+        "lower",
+        "100 divided by the throughput; with more than one client, of the whole load",
+    ),
+    *(
+        Metric(
+            f"latency_ns_{name}",
+            f"latency {name}",
+            "ns",
+            "log",
+            "lower",
+            f"planned start to last reply, done transactions: {words} (nearest rank; given when at least ten lie beyond)",
+        )
+        for name, words in _PERCENTILES.items()
+    ),
+    Metric(
+        "database_hit_ratio",
+        "database hit ratio",
+        "ratio",
+        "plain",
+        "higher",
+        "blks_hit / (blks_hit + blks_read) of pg_stat_database, from readings exactly around the measured segment; "
+        "a read may still be served by Linux's page cache",
+        ceiling=1.0,
+    ),
+    Metric(
+        "database_misses_per_query",
+        "database misses per query",
+        "blocks/query",
+        "plain",
+        "lower",
+        "blks_read divided by the statements sent, BEGIN and COMMIT not counted; a miss is one 8 KiB block",
+    ),
+    Metric(
+        "device_read_bytes_per_transaction",
+        "device reads per transaction",
+        "bytes",
+        "plain",
+        "lower",
+        "sectors read from the watched devices, read-ahead and swap on them included, per done transaction",
+    ),
+    Metric(
+        "device_write_bytes_per_transaction",
+        "device writes per transaction",
+        "bytes",
+        "plain",
+        "lower",
+        "sectors written to the watched devices per done transaction",
+    ),
+    Metric(
+        "wal_bytes_per_transaction",
+        "WAL per transaction",
+        "bytes",
+        "plain",
+        "lower",
+        "wal_bytes of pg_stat_wal per done transaction",
+    ),
+    Metric(
+        "full_page_images_per_transaction",
+        "full-page images per transaction",
+        "images",
+        "plain",
+        "lower",
+        "wal_fpi of pg_stat_wal per done transaction",
+    ),
+    Metric(
+        "swap_in_pages_per_transaction",
+        "swapped in per transaction",
+        "pages",
+        "plain",
+        "lower",
+        "pswpin of the whole host per done transaction",
+    ),
+    Metric(
+        "swap_out_pages_per_transaction",
+        "swapped out per transaction",
+        "pages",
+        "plain",
+        "lower",
+        "pswpout of the whole host per done transaction",
+    ),
+    Metric(
+        "swap_bytes_max",
+        "largest swap of the group",
+        "bytes",
+        "plain",
+        "lower",
+        "largest swap of the server's group seen at 1 s",
+    ),
+    Metric(
+        "usage_bytes_max", "largest memory of the group", "bytes", "plain", None, "largest usage of the group at 1 s"
+    ),
+    Metric(
+        "cpu_busy_share",
+        "CPU busy",
+        "ratio",
+        "plain",
+        None,
+        "time not idle and not iowait, all CPUs of the host, steal not counted as busy",
+        ceiling=1.0,
+    ),
+    Metric("cpu_iowait_share", "CPU idle with I/O pending", "ratio", "plain", None, "iowait of the host", ceiling=1.0),
+    Metric(
+        "cpu_steal_share",
+        "CPU stolen by the hypervisor",
+        "ratio",
+        "plain",
+        "lower",
+        "steal of the host",
+        ceiling=1.0,
+    ),
+    Metric(
+        "generator_cpu_ns_per_transaction",
+        "generator CPU per transaction",
+        "ns",
+        "log",
+        "lower",
+        "user and system time of the load generator per done transaction",
+    ),
+    Metric(
+        "generator_core_share",
+        "generator's share of core time",
+        "ratio",
+        "plain",
+        "lower",
+        "CPU time of the generator divided by the core time of the CPUs it may run on",
+        ceiling=1.0,
+    ),
+    Metric("lag_ns_p50", "lag p50", "ns", "plain", "lower", "actual start minus planned start"),
+    Metric("lag_ns_p99", "lag p99", "ns", "plain", "lower", "actual start minus planned start"),
+]
+
+METRICS: dict[str, Metric] = {metric.key: metric for metric in _ALL}
+PERCENTILES: dict[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+JUDGED = "throughput_per_second"

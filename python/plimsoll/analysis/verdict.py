@@ -1,0 +1,208 @@
+"""From a run to its verdict: trials judged, treatments estimated, levels compared, everything left out named.
+
+verdict.json holds all the report draws; schema/verdict.md describes it.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from plimsoll.analysis import a_a, generator, stationary
+from plimsoll.analysis.admission import Admission, admit
+from plimsoll.analysis.compare import ALPHA, DELTA
+from plimsoll.analysis.estimates import estimates, latency_by_kind
+from plimsoll.analysis.intervals import CONFIDENCE, Estimate, grade, over_blocks
+from plimsoll.analysis.levels import Group, compare_levels, groups
+from plimsoll.analysis.metrics import JUDGED, METRICS, PERCENTILES
+from plimsoll.record import Run, Trial
+
+FORMAT = 1
+Json = dict[str, Any]
+
+
+def _trial_entry(trial: Trial) -> tuple[Json, Admission]:
+    values = estimates(trial)
+    admission = admit(trial, values)
+    summary = trial.measure.summary or {}
+    return {
+        "number": trial.number,
+        "block": trial.block,
+        "position": trial.planned.get("position"),
+        "treatment": trial.treatment,
+        "levels": trial.planned.get("levels") or {},
+        "duplicate": trial.duplicate,
+        "status": trial.status,
+        "admitted": not admission.reasons,
+        "reasons": admission.reasons,
+        "caveats": admission.caveats,
+        "metrics": values,
+        "latency_ns": latency_by_kind(trial.measure),
+        "identity": summary.get("identity"),
+        "errors": summary.get("errors") or [],
+        "commits": admission.commits,
+        "generator": admission.generator,
+        "stationary": admission.stationary,
+    }, admission
+
+
+def chosen(entries: list[Json]) -> dict[tuple[int, str], Json]:
+    """The trial that stands for each (block, treatment): the original, or its duplicate where that did not enter."""
+    result: dict[tuple[int, str], Json] = {}
+    for entry in sorted(entries, key=lambda entry: bool(entry["duplicate"])):
+        if entry["admitted"]:
+            result.setdefault((entry["block"], entry["treatment"]), entry)
+    return result
+
+
+def _estimate(values: Iterable[float | None], key: str) -> Json | None:
+    metric = METRICS[key]
+    present = [value for value in values if value is not None]
+    found: Estimate | None = over_blocks(present, metric.scale == "log", metric.ceiling)
+    return None if found is None else asdict(found)
+
+
+def _treatments(run: Run, entries: list[Json]) -> Json:
+    """Every metric of every treatment with its interval over blocks, and latency by kind."""
+    used = chosen(entries)
+    result: Json = {}
+    for name, planned in (run.plan.get("treatments") or {}).items():
+        mine = [entry for (_, treatment), entry in sorted(used.items()) if treatment == name]
+        kinds = sorted({kind for entry in mine for kind in entry["latency_ns"]})
+        result[name] = {
+            "label": planned.get("label") or name,
+            "levels": planned.get("levels") or {},
+            "trials": [entry["number"] for entry in mine],
+            "blocks": len(mine),
+            "grade": grade(len(mine)),
+            "metrics": {key: _estimate((entry["metrics"].get(key) for entry in mine), key) for key in METRICS},
+            "latency_ns": {
+                kind: {
+                    name: _estimate(
+                        (entry["latency_ns"].get(kind, {}).get(name) for entry in mine), f"latency_ns_{name}"
+                    )
+                    for name in PERCENTILES
+                }
+                for kind in kinds
+            },
+        }
+    return result
+
+
+def _duplicate_pairs(entries: list[Json], metric: str) -> list[Json]:
+    originals = {
+        (entry["block"], entry["treatment"]): entry for entry in entries if entry["admitted"] and not entry["duplicate"]
+    }
+    pairs = []
+    for entry in entries:
+        first = originals.get((entry["block"], entry["treatment"]))
+        if entry["duplicate"] and entry["admitted"] and first is not None:
+            pairs.append(
+                {
+                    "block": entry["block"],
+                    "treatment": entry["treatment"],
+                    "first": first["metrics"][metric],
+                    "second": entry["metrics"][metric],
+                }
+            )
+    return pairs
+
+
+def _generator(entries: list[Json]) -> Json:
+    """The worst of the admitted trials, and what shared cores alone could explain between two of them."""
+
+    def largest(key: str) -> float | None:
+        return max((entry["generator"].get(key) or 0.0 for entry in admitted), default=None)
+
+    admitted = [entry for entry in entries if entry["admitted"]]
+    shares = [entry["generator"]["core_share"] for entry in admitted if entry["generator"].get("core_share")]
+    shared = any(entry["generator"].get("shares_cores") for entry in admitted)
+    between = (1 - min(shares)) / (1 - max(shares)) if shares and max(shares) < 1 else None
+    return {
+        "rule": generator.RULE,
+        "blocked_trials": [entry["number"] for entry in entries if entry["generator"].get("limit")],
+        "shares_cores": shared if admitted else None,
+        "core_share_max": largest("core_share"),
+        "busy_share_max": largest("busy_share"),
+        "lag_share_max": largest("lag_share"),
+        "explains_ratio_max": largest("explains_ratio") or None,
+        "explains_between_trials_ratio": between if shared else None,
+    }
+
+
+def _identity(entries: list[Json]) -> Json:
+    total = dict.fromkeys(("planned", "done", "failed", "skipped", "lost"), 0)
+    for entry in entries:
+        for key in total:
+            total[key] += int((entry["identity"] or {}).get(key) or 0)
+    holds = total["planned"] == sum(total[key] for key in ("done", "failed", "skipped", "lost"))
+    return {**total, "holds": holds}
+
+
+def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Json]) -> list[str]:
+    found = []
+    if run.data.get("quick"):
+        found.append("quick: few levels and short trials; run the experiment without --quick before deciding by it")
+    if run.data.get("status") not in (None, "finished"):
+        found.append(f"the run is {run.data.get('status')}: blocks that did not run are missing")
+    if any(comparison["grade"] == "indicative" for comparison in comparisons):
+        found.append("three or four blocks: the intervals are indicative")
+    if evidence["ratio_spread"] is None:
+        found.append("no A/A evidence: how much two equal trials differ here is not known")
+    own = evidence["within_run"]
+    if own and own["low"] is not None and not own["low"] <= 1 <= own["high"]:
+        found.append(
+            f"the A/A pair inside this run differs: ratio {own['ratio']:.3f} [{own['low']:.3f}, {own['high']:.3f}]"
+        )
+    counted: dict[str, list[int]] = {}
+    for entry in entries:
+        for caveat in entry["caveats"]:
+            counted.setdefault(caveat, []).append(entry["number"])
+    for caveat, numbers in counted.items():
+        where = f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
+        found.append(f"{where}: {caveat}")
+    return found
+
+
+def analyse(run: Run) -> Json:
+    """The verdict of a run; a pure function of its record."""
+    entries = [_trial_entry(trial)[0] for trial in run.trials]
+    evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, JUDGED), JUDGED), run.data.get("a_a"), JUDGED)
+    relevant = float((run.experiment.get("design") or {}).get("relevant_ratio") or 1 + DELTA)
+    found: list[Group] = groups(run.plan, run.experiment)
+    spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
+    comparisons = [compare_levels(group, chosen(entries), METRICS[JUDGED], relevant - 1, spread_log) for group in found]
+    return {
+        "format": FORMAT,
+        "run": run.data.get("id"),
+        "experiment": run.data.get("experiment"),
+        "title": run.data.get("title") or run.data.get("experiment"),
+        "quick": bool(run.data.get("quick")),
+        "metric": JUDGED,
+        "relevant_ratio": relevant,
+        "alpha": ALPHA,
+        "confidence": CONFIDENCE,
+        "blocks": max((entry["block"] for entry in entries), default=0),
+        "comparisons": comparisons,
+        "treatments": _treatments(run, entries),
+        "trials": entries,
+        "a_a": evidence,
+        "generator": _generator(entries),
+        "identity": _identity(entries),
+        "exclusions": [
+            {
+                "trial": entry["number"],
+                "treatment": entry["treatment"],
+                "block": entry["block"],
+                "reasons": entry["reasons"],
+            }
+            for entry in entries
+            if not entry["admitted"]
+        ],
+        "caveats": _caveats(run, entries, evidence, comparisons),
+        "stationarity_test": stationary.TEST,
+        "metrics": {
+            key: {"label": m.label, "unit": m.unit, "scale": m.scale, "definition": m.definition}
+            for key, m in METRICS.items()
+        },
+    }

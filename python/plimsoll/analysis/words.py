@@ -1,0 +1,197 @@
+"""The verdict in words: the sentence that leads the report, and about twenty lines for the terminal.
+
+Says nothing the verdict does not hold. A comparison without an interval gets no ratio in its sentence, because a bare
+ratio would be read as a finding.
+"""
+
+import textwrap
+from typing import Any
+
+Json = dict[str, Any]
+LINES_MAX = 20
+_WIDTH = 118
+
+
+def ratio(value: Json) -> str:
+    """1.42 x [1.31, 1.54]; without interval the bare ratio says so."""
+    if value.get("low") is None:
+        return f"{value['ratio']:.2f} x [no interval]"
+    return f"{value['ratio']:.2f} x [{value['low']:.2f}, {value['high']:.2f}]"
+
+
+def _slower(value: Json) -> str:
+    return f"{value['ratio']:.2f} x slower [{value['low']:.2f}, {value['high']:.2f}]"
+
+
+def _span(comparison: Json, chosen: list[str]) -> str:
+    """A to B when the levels stand side by side in the sweep, else all of them."""
+    order = [level["level"] for level in comparison["levels"]]
+    places = [order.index(level) for level in chosen]
+    if len(places) > 1 and places[-1] - places[0] == len(places) - 1:
+        return f"{chosen[0]} to {chosen[-1]}"
+    return ", ".join(chosen)
+
+
+def at_words(comparison: Json) -> str:
+    """The other factors, for a sentence: "at size 2 x memory"; empty when there are none."""
+    parts = [f"{path.rsplit('.', 1)[-1]} {level}" for path, level in comparison["at"].items()]
+    return "at " + ", ".join(parts) if parts else ""
+
+
+def headline(comparison: Json) -> str:
+    """One sentence for one comparison."""
+    name, levels = comparison["label"], comparison["levels"]
+    measured = [level for level in levels if level["estimate"] is not None]
+    where = at_words(comparison)
+    tail = f" ({where})" if where else ""
+    if not measured:
+        return f"{name}: no verdict, because no trial could enter{tail}"
+    if comparison["grade"] == "none":
+        return f"{name}: no verdict from fewer than three common blocks; highest estimate at {comparison['reference']}{tail}"
+    inside = comparison["best_set"]
+    measured = [level for level in measured if level["verdict"] != "too few blocks"]
+    few = [level["level"] for level in levels if level["verdict"] in ("too few blocks", "no data")]
+    tail = (f"; not judged, too few blocks: {', '.join(few)}" if few else "") + tail
+    losers = sorted(
+        (level for level in levels if level["verdict"] == "worse" and level["times_slower"]),
+        key=lambda level: -level["times_slower"]["ratio"],
+    )
+    if len(inside) == len(measured):
+        alike = (
+            f"no difference larger than {comparison['delta']:.0%}" if comparison["best_set_alike"] else "cannot tell"
+        )
+        said = f"{name} {_span(comparison, inside)}: {'' if comparison['best_set_alike'] else 'indistinguishable; '}{alike}"
+        if not comparison["best_set_alike"]:
+            said += " any of them apart"
+        return said + tail
+    best = f"{name} {_span(comparison, inside)}: {'indistinguishable best' if len(inside) > 1 else 'best'}"
+    others = ", ".join(f"{level['level']} is {_slower(level['times_slower'])}" for level in losers[:3])
+    more = f", and {len(losers) - 3} more" if len(losers) > 3 else ""
+    return f"{best}{'; ' + others + more if others else ''}{tail}"
+
+
+def a_a_words(verdict: Json) -> str:
+    """How much equals differ, in a sentence."""
+    evidence = verdict["a_a"]
+    own, stored = evidence["within_run"], evidence["stored"]
+    if evidence["ratio_spread"] is None:
+        return "A/A: not known here; run the experiment a-a, or set design.duplicate"
+    parts = []
+    if own:
+        interval = f" [{own['low']:.2f}, {own['high']:.2f}]" if own["low"] is not None else " [no interval]"
+        parts.append(
+            f"equal trials of this run differ by ratio {own['ratio']:.2f}{interval} over {own['blocks']} blocks"
+        )
+    if stored and stored.get("ratio"):
+        interval = f" [{stored['low']:.2f}, {stored['high']:.2f}]" if stored.get("low") is not None else ""
+        parts.append(f"stored A/A run: {stored['ratio']:.2f}{interval} over {stored.get('blocks')} blocks")
+    return f'A/A: {"; ".join(parts)}. Ratios within {evidence["ratio_spread"]:.2f} are called "cannot tell"'
+
+
+def headlines(verdict: Json) -> list[str]:
+    """One sentence a comparison; for a run that compares nothing, the A/A finding."""
+    if verdict["comparisons"]:
+        return [headline(comparison) for comparison in verdict["comparisons"]]
+    return [a_a_words(verdict) if verdict["a_a"]["within_run"] else "nothing to compare: the run has one treatment"]
+
+
+def _metric(verdict: Json, treatment: str, key: str) -> Json | None:
+    return (verdict["treatments"].get(treatment, {}).get("metrics") or {}).get(key)
+
+
+def _evidence_row(verdict: Json, comparison: Json, key: str, name: str, scale: float, form: str) -> str | None:
+    cells = []
+    for level in comparison["levels"]:
+        found = _metric(verdict, level["treatment"], key)
+        cells.append(f"{level['level']} " + (format(found["value"] * scale, form) if found else "-"))
+    return None if all(cell.endswith(" -") for cell in cells) else f"  {name}: " + " · ".join(cells)
+
+
+_EVIDENCE = (
+    ("throughput_per_second", "throughput, transactions/s", 1.0, ",.0f"),
+    ("database_hit_ratio", "database hit ratio, %", 100.0, ".1f"),
+    ("device_read_bytes_per_transaction", "device reads, KiB/transaction", 1 / 1024, ".1f"),
+    ("swap_bytes_max", "swap at most, MiB", 2.0**-20, ".0f"),
+)
+
+
+def evidence_lines(verdict: Json, rows: int = 4) -> list[str]:
+    """What stands behind the first comparison: its levels in the measures that explain it."""
+    lines: list[str] = []
+    for comparison in verdict["comparisons"][:1] if rows > 1 else []:
+        where = at_words(comparison)
+        lines.append(f"Evidence{' ' + where if where else ''} (means over blocks; intervals in the report):")
+        found = (_evidence_row(verdict, comparison, *row) for row in _EVIDENCE[:rows])
+        lines += [row for row in found if row]
+    return lines
+
+
+def generator_words(verdict: Json) -> str:
+    """What the generator took and what that alone could explain."""
+    found = verdict["generator"]
+    if found["core_share_max"] is None:
+        return "Load generator: its CPU time is not known"
+    text = f"Load generator: at most {found['core_share_max']:.0%} of the core time"
+    if found["shares_cores"] and found["explains_between_trials_ratio"]:
+        text += (
+            f", on cores it shares with the server; between trials that alone explains a ratio of at most "
+            f"{found['explains_between_trials_ratio']:.2f}"
+        )
+    return text
+
+
+def exclusion_lines(verdict: Json, most: int = 3) -> list[str]:
+    """Trials that entered no verdict, with the reason."""
+    found = verdict["exclusions"]
+    if not found:
+        return ["Excluded: none"]
+    lines = [f"Excluded: {len(found)} of {len(verdict['trials'])} trials"]
+    for exclusion in found[:most]:
+        label = verdict["treatments"].get(exclusion["treatment"], {}).get("label", exclusion["treatment"])
+        lines.append(
+            f"  trial {exclusion['trial']} ({label}, block {exclusion['block']}): {'; '.join(exclusion['reasons'])}"
+        )
+    if len(found) > most:
+        lines.append(f"  and {len(found) - most} more, in the report")
+    return lines
+
+
+def _wrap(line: str) -> list[str]:
+    return textwrap.wrap(line, _WIDTH, subsequent_indent="    ", break_long_words=False) or [""]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
+
+
+def terminal_lines(verdict: Json, report_path: object, own_server_command: str | None = None) -> list[str]:
+    """About twenty lines: verdict, evidence, what was left out, where to read on."""
+    heads = headlines(verdict)
+    end = [f"Report: {report_path}"]
+    if own_server_command:
+        end += ["For your own server:", f"  {own_server_command}"]
+    middle = [*evidence_lines(verdict), *(_wrap(a_a_words(verdict)) if verdict["comparisons"] else [])]
+    middle += [*_wrap(generator_words(verdict)), *(_cut(line) for line in exclusion_lines(verdict))]
+    room = LINES_MAX - len(heads) - len(middle) - len(end) - 1
+    caveats = verdict["caveats"]
+    if caveats and room > 0:
+        shown = caveats if len(caveats) <= room else caveats[: room - 1]
+        middle.append("Caveats:")
+        middle += [_cut(f"  {caveat}") for caveat in shown]
+        if len(shown) < len(caveats):
+            middle.append(f"  and {len(caveats) - len(shown)} more, in the report")
+    return [*heads, *(line for line in middle if line), *end]
+
+
+def comparison_lines(compared: Json) -> list[str]:
+    """Two runs against each other, for the terminal."""
+    lines = [f"{compared['second']['run']} against {compared['first']['run']} (throughput ratio, second over first):"]
+    lines += [f"  {row['treatment']}: {ratio(row)}: {row['verdict']}" for row in compared["treatments"]]
+    if not compared["treatments"]:
+        lines.append("  no treatment stands in both runs")
+    for key, name in (("only_first", "first"), ("only_second", "second")):
+        if compared[key]:
+            lines.append(f"Only in the {name} run: {', '.join(compared[key])}")
+    if compared["ratio_spread"]:
+        lines.append(f'A/A: ratios within {compared["ratio_spread"]:.2f} are called "cannot tell"')
+    return lines + [f"Caveat: {caveat}" for caveat in compared["caveats"]]
