@@ -1,0 +1,277 @@
+"""What this machine can do for an experiment, and what would mend what it cannot. Data only; the front draws it.
+
+The constraint: looking must not change the machine lastingly, and must work for anybody, root or not. Where a feature
+can be tried without a trace it is tried, since permissions and versions tell only what ought to work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import pwd
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from . import cgroups, cpus, damon, devices, discover, kernel_files, page_cache, swap
+from .fault import Fault
+from .fingerprint import memory_kib
+from .readahead import ReadAhead
+from .state import StateDir
+
+SERVER_USER = "plimsoll"
+_libc = ctypes.CDLL(None, use_errno=True)
+_CAPABILITIES = {
+    "SYS_ADMIN": 21,
+    "SYS_RESOURCE": 24,
+    "NET_ADMIN": 12,
+    "PERFMON": 38,
+    "BPF": 39,
+    "CHECKPOINT_RESTORE": 40,
+}
+_BPF_CALL = {"x86_64": 321, "aarch64": 280}
+_ENOUGH_DISK, _ENOUGH_MEMORY_KIB = 8 << 30, 2 << 20
+
+
+@dataclass(frozen=True)
+class Check:
+    """ok: True there, False missing, None works, but the reader should know. `remedy` is "" where there is none."""
+
+    name: str
+    ok: bool | None
+    found: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def diagnose(state: StateDir | None = None) -> list[Check]:
+    """Every check, in a fixed order. A check that fails to run is a finding too, not the end of the others."""
+    where = state or StateDir()
+    checks: list[Callable[[StateDir], Check]] = [
+        _privileges, _kernel, _bpf, _cgroup, _cpuset, _swap_file, _other_swap, _file_systems, _loop, _postgres, _user,
+        _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus, _load,
+    ]  # fmt: skip
+    found = []
+    for check in checks:
+        try:
+            found.append(check(where))
+        except (OSError, Fault, ValueError) as error:
+            found.append(Check(check.__name__.strip("_").replace("_", " "), False, f"could not be looked at: {error}"))
+    return found
+
+
+def capabilities() -> set[str]:
+    """Those of _CAPABILITIES that this process has in effect."""
+    for line in (kernel_files.read(Path("/proc/self/status")) or "").splitlines():
+        if line.startswith("CapEff:"):
+            mask = int(line.split()[1], 16)
+            return {name for name, bit in _CAPABILITIES.items() if mask >> bit & 1}
+    return set()
+
+
+def _privileges(_: StateDir) -> Check:
+    held = capabilities()
+    if os.geteuid() == 0 and "SYS_ADMIN" in held:
+        return Check("privileges", True, "root")
+    found = "root without CAP_SYS_ADMIN (a container?)" if os.geteuid() == 0 else f"user {os.geteuid()}, not root"
+    return Check("privileges", False, found, "run as root for groups, swap, sysctls and BPF; the rest works without")
+
+
+def _kernel(_: StateDir) -> Check:
+    release = os.uname().release
+    number = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
+    return Check("kernel", number >= (5, 15), release, "" if number >= (5, 15) else "use Linux 5.15 or later")
+
+
+def _bpf(_: StateDir) -> Check:
+    missing, remedy = [], ""
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        missing.append("no type information (/sys/kernel/btf/vmlinux)")
+        remedy = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y"
+    held = capabilities()
+    if not ("SYS_ADMIN" in held or {"BPF", "PERFMON"} <= held):
+        missing.append("neither root nor CAP_BPF with CAP_PERFMON")
+        remedy = remedy or "run as root"
+    lockdown = kernel_files.selected(kernel_files.read(Path("/sys/kernel/security/lockdown")) or "")
+    if lockdown == "confidentiality":
+        missing.append("the kernel is locked down (confidentiality)")
+        remedy = remedy or "boot without lockdown=confidentiality"
+    if not missing and (number := _try_bpf()):
+        missing.append(f"bpf(2) is refused: {os.strerror(number)}")
+        remedy = "allow bpf(2): a container or a seccomp filter forbids it"
+    unprivileged = kernel_files.read(Path("/proc/sys/kernel/unprivileged_bpf_disabled"))
+    note = f", unprivileged_bpf_disabled = {unprivileged}" if unprivileged is not None else ""
+    return Check("BPF", not missing, ("; ".join(missing) or "tp_btf programs can be loaded") + note, remedy)
+
+
+def _try_bpf() -> int:
+    """errno of making a one-entry map, which is gone when its descriptor is closed; 0 where it works."""
+    call = _BPF_CALL.get(platform.machine())
+    if call is None:
+        return 0
+    # struct for BPF_MAP_CREATE (command 0): type ARRAY = 2, key 4 bytes, value 4 bytes, one entry; the rest is zero.
+    attributes = (ctypes.c_uint32 * 32)(2, 4, 4, 1)
+    descriptor = _libc.syscall(call, 0, ctypes.byref(attributes), ctypes.sizeof(attributes))
+    if descriptor < 0:
+        return ctypes.get_errno()
+    os.close(descriptor)
+    return 0
+
+
+def _cgroup(_: StateDir) -> Check:
+    hierarchy = cgroups.detect()
+    if hierarchy is None:
+        remedy = "mount cgroup2 with the memory controller; boot without cgroup_disable=memory"
+        return Check("memory groups", False, "no memory controller is mounted", remedy)
+    root = hierarchy.folders("x")[0].parent.parent
+    trial = root / f"plimsoll-doctor-{os.getpid()}"
+    try:
+        trial.mkdir()
+        trial.rmdir()
+    except OSError as error:
+        return Check("memory groups", False, f"version {hierarchy.version}: {trial}: {error.strerror}", "run as root")
+    # Version 2 has its swap files only below the root, and only in groups with the controller.
+    accounted = Path("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes").exists() or hierarchy.version == 2
+    found = f"version {hierarchy.version} at {root}, a group could be made and removed"
+    if not accounted:
+        return Check("memory groups", None, f"{found}; swap is not accounted", "boot with swapaccount=1")
+    return Check("memory groups", True, found)
+
+
+def _cpuset(_: StateDir) -> Check:
+    hierarchy = cgroups.detect()
+    there = isinstance(hierarchy, cgroups.Version1) and hierarchy.cpuset is not None
+    if isinstance(hierarchy, cgroups.Version2):
+        there = "cpuset" in (kernel_files.read(hierarchy.root / "cgroup.controllers") or "").split()
+    remedy = "" if there else "mount the cpuset controller; without it the target's CPUs cannot be a factor"
+    return Check("CPU sets", there, "available" if there else "no cpuset controller", remedy)
+
+
+def _swap_file(state: StateDir) -> Check:
+    able = swap.SwapFile(state, "doctor").available()
+    fs = devices.mount_of(state.root).fs
+    return Check("swap file", able.ok, able.reason or f"can be made on {fs} under {state.root}", able.remedy)
+
+
+def _other_swap(_: StateDir) -> Check:
+    found = swap.areas()
+    if not found:
+        return Check("other swap", True, "none")
+    listed = ", ".join(f"{area.path} ({area.size_bytes >> 20} MiB)" for area in found)
+    return Check("other swap", None, listed, "a group's own limit keeps the target from it; it is in the fingerprint")
+
+
+def _file_systems(_: StateDir) -> Check:
+    known = {line.split()[-1] for line in (kernel_files.read(Path("/proc/filesystems")) or "").splitlines() if line}
+    modules = Path("/lib/modules") / os.uname().release / "kernel/fs"
+    wanted = ("ext4", "xfs", "btrfs")
+    there = [fs for fs in wanted if fs in known or (modules / fs).is_dir()]
+    missing = [fs for fs in wanted if fs not in there]
+    remedy = f"for {', '.join(missing)}: use a kernel with it" if missing else ""
+    return Check("file systems", not missing, ", ".join(there) or "none of ext4, xfs, btrfs", remedy)
+
+
+def _loop(_: StateDir) -> Check:
+    there = Path("/dev/loop-control").exists()
+    remedy = "" if there else "`modprobe loop`; without it a file system cannot be a factor on one disk"
+    return Check("loop devices", there, "/dev/loop-control" if there else "none", remedy)
+
+
+def _postgres(_: StateDir) -> Check:
+    found = discover.servers()
+    remedy = "" if found else "run `./plimsoll setup`, or install the package postgresql (no cluster is needed)"
+    listed = ", ".join(f"{install.version} in {install.bin_dir}" for install in found)
+    return Check("PostgreSQL", bool(found), listed or "no server found", remedy)
+
+
+def _user(_: StateDir) -> Check:
+    if os.geteuid() != 0:
+        return Check("server's user", None, f"servers would run as user {os.geteuid()}, as we are not root")
+    try:
+        return Check("server's user", True, f"{SERVER_USER} ({pwd.getpwnam(SERVER_USER).pw_uid})")
+    except KeyError:
+        return Check("server's user", False, f"no user {SERVER_USER}", "run `./plimsoll setup`")
+
+
+def _state_folder(state: StateDir) -> Check:
+    if not state.root.is_dir():
+        remedy = "the first run makes it"
+        return Check("state folder", None, f"{state.root} is not there yet", remedy)
+    if not os.access(state.root, os.W_OK):
+        return Check("state folder", False, f"{state.root} may not be written", "run as root, or set PLIMSOLL_STATE")
+    try:
+        state.check_traversable()
+    except Fault as fault:
+        return Check("state folder", False, fault.what, fault.remedy)
+    return Check("state folder", True, str(state.root))
+
+
+def _disk(state: StateDir) -> Check:
+    free = page_cache.free_bytes(devices.existing(state.root))
+    ok = True if free >= _ENOUGH_DISK else None
+    remedy = "" if ok else f"free some, or set PLIMSOLL_STATE; the demo needs about {_ENOUGH_DISK >> 30} GiB"
+    return Check("free disk", ok, f"{free / 2**30:.1f} GiB under {state.root}", remedy)
+
+
+def _memory(_: StateDir) -> Check:
+    available, total = (memory_kib().get(name, 0) for name in ("MemAvailable", "MemTotal"))
+    ok = True if available >= _ENOUGH_MEMORY_KIB else None
+    remedy = "" if ok else f"end what uses it; the demo needs about {_ENOUGH_MEMORY_KIB >> 20} GiB"
+    return Check("free memory", ok, f"{available / 2**20:.1f} of {total / 2**20:.1f} GiB", remedy)
+
+
+def _residency(_: StateDir) -> Check:
+    works = page_cache.cachestat_works()
+    return Check(
+        "page cache residency", True, "cachestat(2)" if works else "mincore(2); cachestat(2) came with Linux 6.5"
+    )
+
+
+def _psi(_: StateDir) -> Check:
+    there = kernel_files.read(Path("/proc/pressure/memory")) is not None
+    remedy = "" if there else "boot with psi=1; without it the pressure columns are absent"
+    return Check("pressure (PSI)", there, "/proc/pressure" if there else "not enabled", remedy)
+
+
+def _damon(_: StateDir) -> Check:
+    active = damon.active_schemes()
+    if not active:
+        return Check("DAMON schemes", True, "none active")
+    remedy = "nothing to do: they are recorded, left alone, and unexplained loss of cache is flagged in each trial"
+    return Check("DAMON schemes", None, ", ".join(active), remedy)
+
+
+def _read_ahead(state: StateDir) -> Check:
+    found = ReadAhead(state.root).show()
+    listed = ", ".join(f"{name} {size} KiB" for name, size in found.items())
+    large = any(size is not None and size > 1024 for size in found.values())
+    remedy = (
+        "random reads bring much more than they ask for; set environment.read_ahead in experiments" if large else ""
+    )
+    return Check("read-ahead", None if large or not found else True, listed or "no device found", remedy)
+
+
+def _cpus(_: StateDir) -> Check:
+    usable = cpus.usable()
+    ok = True if len(usable) >= 2 else None
+    remedy = "" if ok else "load generator and server share one CPU; use a machine with two or more"
+    return Check("CPUs", ok, f"{len(usable)} ({cpus.show(usable)})", remedy)
+
+
+def _load(_: StateDir) -> Check:
+    def ticks() -> list[int]:
+        return [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+
+    before = ticks()
+    time.sleep(0.2)
+    passed = [now - then for now, then in zip(ticks(), before, strict=True)]
+    steal = 100 * passed[7] / max(sum(passed), 1)
+    load = os.getloadavg()[0]
+    busy = load > 0.5 * len(cpus.usable()) or steal > 2
+    remedy = "something else is at work here; results will scatter" if busy else ""
+    return Check("other load", None if busy else True, f"load average {load:.2f}, steal {steal:.1f} %", remedy)

@@ -1,0 +1,12 @@
+"""What goes wrong with the machine, said so that the reader can act: every fault names the item and the next action."""
+
+from __future__ import annotations
+
+
+class Fault(Exception):
+    """Something about the machine stands in the way. `what` names the file or item, `remedy` the next action."""
+
+    def __init__(self, what: str, *, remedy: str) -> None:
+        super().__init__(f"{what}; {remedy}" if remedy else what)
+        self.what = what
+        self.remedy = remedy

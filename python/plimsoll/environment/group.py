@@ -1,0 +1,242 @@
+"""The target's group: memory limit with and without swap, CPU set, and the way into it.
+
+The constraint (traps.md, 1): a page is charged to whoever touches it first. So the group is made first, the program
+enters it before it is even executed, and every warm-up happens inside. Entering another way makes the limit a fiction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import grp
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from . import cgroups, cpus, kernel_files, processes, shared_memory
+from .cgroups import PARENT, Hierarchy, Limits
+from .fault import Fault
+from .journal import Entry, Journal, step
+from .knob import AVAILABLE, Availability
+from .registry import Args, puts_back
+
+_ENTER = Path(__file__).with_name("enter.py")
+_KILL_SECONDS = 10.0
+
+Stream = int | IO[Any] | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group that exists. Made by GroupKnob.set; removed, with every process in it, by putting `entry` back."""
+
+    name: str
+    hierarchy: Hierarchy
+    entry: Entry
+
+    @property
+    def version(self) -> int:
+        return self.hierarchy.version
+
+    @property
+    def folder(self) -> Path:
+        """The folder with the memory controller's files."""
+        return self.hierarchy.folders(self.name)[0]
+
+    def for_agent(self) -> dict[str, Any]:
+        """As the agent's interface wants it (schema/agent.md, `sample.group`)."""
+        return {"version": self.version, "path": str(self.folder)}
+
+    def limits(self) -> Limits:
+        return self.hierarchy.limits(self.name)
+
+    def stats(self) -> dict[str, int]:
+        """The columns of group.npy that this kernel has."""
+        return self.hierarchy.stats(self.name)
+
+    def oom_kills(self) -> int | None:
+        return self.stats().get("oom_kills")
+
+    def pids(self) -> list[int]:
+        return _pids(self.hierarchy.folders(self.name))
+
+    def kill(self) -> None:
+        _kill_all(self.hierarchy.folders(self.name))
+
+    def exec_in(
+        self,
+        argv: Sequence[str],
+        *,
+        user: str | None = None,
+        cpus: Sequence[int] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: Stream = subprocess.DEVNULL,
+        stdout: Stream = None,
+        stderr: Stream = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program that is inside from its first instruction. Returns when it is running there, or raises.
+
+        It gets a session of its own, so that Ctrl-C on the terminal reaches us and not the server.
+        """
+        environment = dict(os.environ if env is None else env)
+        program = shutil.which(argv[0], path=environment.get("PATH", os.defpath))
+        if program is None:
+            raise Fault(
+                f"{argv[0]}: no such program", remedy="name it with its path; `plimsoll doctor` lists the servers"
+            )
+        told, tell = os.pipe2(os.O_CLOEXEC)
+        request: dict[str, Any] = {
+            "procs": [str(folder / "cgroup.procs") for folder in self.hierarchy.folders(self.name)],
+            "cpus": list(cpus) if cpus is not None else None,
+            "cwd": str(cwd) if cwd is not None else None,
+            "program": os.path.abspath(program),  # noqa: PTH100 (keeps symbolic links: a program may look at its name)
+            "argv": [os.fspath(word) for word in argv],
+            "report": tell,
+            "uid": None,
+        }
+        if user is not None:
+            account = _account(user)
+            request |= {"uid": account.pw_uid, "gid": account.pw_gid, "groups": os.getgrouplist(user, account.pw_gid)}
+            if env is None:
+                environment |= {"HOME": account.pw_dir, "USER": user, "LOGNAME": user}
+        try:
+            started = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_ENTER), json.dumps(request)],
+                env=environment,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=[tell],
+                start_new_session=True,
+            )
+        finally:
+            os.close(tell)
+        with open(told, "rb") as pipe:  # noqa: PTH123 (a descriptor)
+            trouble = pipe.read().decode(errors="replace")  # empty as soon as the exec has closed the other end
+        if trouble:
+            started.wait()
+            remedy = "see `plimsoll doctor`; is the program there, and may the user reach it?"
+            raise Fault(f"{argv[0]} in group {PARENT}/{self.name}: {trouble}", remedy=remedy)
+        return started
+
+
+class GroupKnob:
+    name = "group"
+
+    def __init__(self, group_name: str, hierarchy: Hierarchy | None = None) -> None:
+        """`group_name`: unique on the machine, e.g. the run id; it becomes `plimsoll/<group_name>`."""
+        self._group_name = group_name
+        self._hierarchy: Hierarchy | None = hierarchy if hierarchy is not None else cgroups.detect()
+
+    def available(self) -> Availability:
+        if self._hierarchy is None:
+            remedy = "mount cgroup2 with the memory controller (boot without cgroup_disable=memory)"
+            return Availability(False, "no memory controller is mounted", remedy)
+        root = self._hierarchy.folders("x")[0].parent.parent
+        if os.geteuid() != 0 or not os.access(root, os.W_OK):
+            return Availability(False, f"{root}: groups may not be made here", "run as root, outside a container")
+        return AVAILABLE
+
+    def show(self) -> dict[str, Any] | None:
+        if self._hierarchy is None or not self._hierarchy.folders(self._group_name)[0].exists():
+            return None
+        return vars(self._hierarchy.limits(self._group_name))
+
+    def set(self, value: Limits, journal: Journal) -> Entry:
+        return self.make(value, journal).entry
+
+    def make(self, limits: Limits, journal: Journal) -> Group:
+        able = self.available()
+        hierarchy = self._hierarchy
+        if not able.ok or hierarchy is None:
+            raise Fault(able.reason, remedy=able.remedy)
+        name = self._group_name
+        if "/" in name or name.startswith("."):
+            raise Fault(f"group {name!r}: not usable as a name", remedy="use the run id")
+        folders = hierarchy.folders(name)
+        if any(folder.exists() for folder in folders):
+            raise Fault(f"group {PARENT}/{name}: is there already", remedy="call `plimsoll undo`")
+        if limits.cpus is not None:
+            cpus.check(limits.cpus)
+        entry = journal.change(
+            "group",
+            lambda: hierarchy.make(name, limits),
+            folders=[str(folder) for folder in folders],
+            switched_on=hierarchy.switched_on(),
+        )
+        return Group(name, hierarchy, entry)
+
+
+def _account(user: str) -> pwd.struct_passwd:
+    try:
+        account = pwd.getpwnam(user)
+        grp.getgrgid(account.pw_gid)
+        return account
+    except KeyError:
+        raise Fault(f"user {user}: there is none of that name", remedy="run `./plimsoll setup`") from None
+
+
+def _tree(folder: Path) -> list[Path]:
+    """A group and the groups below it, deepest first."""
+    below = [entry for entry in folder.iterdir() if entry.is_dir()] if folder.is_dir() else []
+    return [deeper for entry in below for deeper in _tree(entry)] + ([folder] if folder.is_dir() else [])
+
+
+def _pids(folders: Sequence[Path]) -> list[int]:
+    found = set()
+    for folder in (deeper for each in folders for deeper in _tree(each)):
+        found |= {int(line) for line in (kernel_files.read(folder / "cgroup.procs") or "").split()}
+    return sorted(found)
+
+
+def _kill_all(folders: Sequence[Path]) -> None:
+    def remaining() -> list[int]:
+        pids = _pids(folders)
+        for pid in pids:
+            # Looked up again with a pidfd in hand: the number may have been given to somebody else since.
+            processes.signal_if(pid, signal.SIGKILL, lambda number: number in _pids(folders))
+        return pids
+
+    left = processes.wait_until_gone(remaining, _KILL_SECONDS)
+    if left:
+        remedy = "they wait in the kernel, probably for a device; call `plimsoll undo` again later"
+        raise Fault(f"{folders[0]}: processes {left} did not end after SIGKILL", remedy=remedy)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a group's folder; what is gone or has been taken into use by others is left."""
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
+
+
+@puts_back("group", survives_reboot=False)
+def _put_back(args: Args) -> str:
+    folders = [Path(folder) for folder in args["folders"]]
+    if any(folder.parent.name != PARENT for folder in folders):
+        raise Fault(f"{folders}: not a group of ours", remedy="look into the journal")
+    left_behind = shared_memory.mapped_by(_pids(folders))
+    _kill_all(folders)
+    shared_memory.remove(left_behind)
+    step("after kill")
+    for folder in folders:
+        for deeper in _tree(folder):
+            remove_folder(deeper)
+        step("after group removed")
+        with contextlib.suppress(OSError):  # another run's group may still be in it
+            remove_folder(folder.parent)
+    for file, controller in args["switched_on"]:
+        with contextlib.suppress(Fault):  # EBUSY: somebody else has come to use it
+            kernel_files.write(Path(file), f"-{controller}")
+    return f"group {PARENT}/{folders[0].name} removed"

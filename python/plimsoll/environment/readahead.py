@@ -1,0 +1,79 @@
+"""Read-ahead of the devices under a path as a knob, in KiB.
+
+The constraint: the kernel copies the value into a file when it is opened, so it must be set before the server starts;
+and it rounds to pages, so the value is read back.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from . import kernel_files
+from .devices import Device, devices_of
+from .fault import Fault
+from .journal import Entry, Journal
+from .knob import AVAILABLE, Availability
+from .registry import Args, puts_back
+
+
+class ReadAhead:
+    def __init__(self, path: Path) -> None:
+        self.name = "read_ahead"
+        self._path = path
+
+    def _deciding(self) -> list[Device]:
+        every = [below for device in devices_of(self._path) for below in device.walk()]
+        return [device for device in every if device.decides and device.read_ahead is not None]
+
+    def available(self) -> Availability:
+        deciding = self._deciding()
+        if not deciding:
+            return Availability(
+                False, f"{self._path}: no device with a read-ahead is under it", "use a disk file system"
+            )
+        for device in deciding:
+            if not os.access(str(device.read_ahead), os.W_OK):
+                return Availability(
+                    False, f"{device.read_ahead}: may not be written", "run as root, outside a container"
+                )
+        return AVAILABLE
+
+    def show(self) -> dict[str, int | None]:
+        """KiB by device, for those whose read-ahead counts for the path."""
+        return {
+            device.name: kernel_files.read_int(device.read_ahead) for device in self._deciding() if device.read_ahead
+        }
+
+    def set(self, value: int, journal: Journal) -> Entry | None:
+        able = self.available()
+        if not able.ok:
+            raise Fault(able.reason, remedy=able.remedy)
+        page_kib = os.sysconf("SC_PAGE_SIZE") // 1024
+        if value < 0 or value % page_kib:
+            raise Fault(
+                f"read-ahead of {value} KiB: not a whole number of pages", remedy=f"use a multiple of {page_kib}"
+            )
+        paths = [device.read_ahead for device in self._deciding() if device.read_ahead is not None]
+        found = {str(path): kernel_files.read(path) for path in paths}
+        if all(text == str(value) for text in found.values()):
+            return None
+
+        def act() -> None:
+            for path in paths:
+                kernel_files.write(path, str(value))
+                if kernel_files.read_int(path) != value:
+                    raise Fault(
+                        f"{path}: {value} was written, {kernel_files.read(path)} is in force", remedy="use that"
+                    )
+
+        return journal.change("read_ahead", act, found=found)
+
+
+@puts_back("read_ahead", survives_reboot=False)
+def _put_back(args: Args) -> str:
+    for name, value in args["found"].items():
+        path = Path(name)
+        if path.exists() and kernel_files.read(path) != value:  # a device that was removed has nothing to put back
+            kernel_files.write(path, value)
+    return ", ".join(f"{name} = {value}" for name, value in args["found"].items())

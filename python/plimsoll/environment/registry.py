@@ -1,0 +1,48 @@
+"""How each kind of change is put back: one function a kind, found by the name that stands in the journal.
+
+The constraint: `undo` runs in a process that has not made the change and knows only what the journal says, possibly
+days later or after a reboot. So a put-back takes nothing but the entry's JSON, must be safe when the change never
+happened and when it was put back already, and must never touch what is not ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .fault import Fault
+
+Args = Mapping[str, Any]
+Action = Callable[[Args], str]
+
+
+@dataclass(frozen=True)
+class PutBack:
+    action: Action  # returns what it did, in words
+    survives_reboot: bool  # false: the kernel forgot the change when the machine went down
+
+
+_kinds: dict[str, PutBack] = {}
+
+
+def puts_back(kind: str, *, survives_reboot: bool) -> Callable[[Action], Action]:
+    """Declare the function that puts a kind of change back."""
+
+    def declare(action: Action) -> Action:
+        _kinds[kind] = PutBack(action, survives_reboot)
+        return action
+
+    return declare
+
+
+def find(kind: str) -> PutBack:
+    importlib.import_module("plimsoll.environment")  # its import declares every kind of ours
+    try:
+        return _kinds[kind]
+    except KeyError:
+        raise Fault(
+            f"journal entry of kind {kind!r}: this version of Plimsoll cannot put it back",
+            remedy="call undo with the version that made it",
+        ) from None

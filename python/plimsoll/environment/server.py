@@ -1,0 +1,91 @@
+"""Stopping a PostgreSQL that a killed run left running, and what it leaves behind.
+
+The constraint (traps.md, 17): another server may be on the machine. Only processes that run `postgres` *and* work in
+the recorded data folder are ours, and postmaster.pid alone proves nothing, for its pid may be somebody else's by now.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from . import processes, shared_memory
+from .fault import Fault
+from .journal import Entry, Journal, step
+from .registry import Args, puts_back
+
+_LADDER = ((signal.SIGINT, 15.0), (signal.SIGQUIT, 5.0))  # fast, then immediate shutdown
+_KILL_SECONDS = 10.0
+
+
+def record(journal: Journal, data_dir: Path) -> Entry:
+    """To be called before the server is started."""
+    return journal.record("server", data_dir=str(data_dir.absolute()))
+
+
+def processes_of(data_dir: Path) -> list[int]:
+    """Every postgres process at work in the folder: the postmaster, its children, or initdb's server."""
+    place = os.path.realpath(data_dir)
+    return [pid for pid in processes.all_pids() if _is_ours(pid, place)]
+
+
+def _is_ours(pid: int, place: str) -> bool:
+    if processes.link(pid, "cwd") != place or processes.start_ticks(pid) is None:
+        return False
+    return Path(processes.link(pid, "exe") or "").name in ("postgres", "postmaster")
+
+
+def _pid_file(data_dir: Path) -> list[str]:
+    try:
+        return (data_dir / "postmaster.pid").read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def stop(data_dir: Path, *, patient: bool = True) -> bool:
+    """Stop the server of a data folder: asked, told, killed. False if none was running."""
+    place = os.path.realpath(data_dir)
+    lines = _pid_file(data_dir)
+    postmaster = int(lines[0]) if lines and lines[0].strip().isdigit() else None
+    found = processes_of(data_dir)
+    left_behind = shared_memory.mapped_by(found)
+    if found and postmaster in found and patient:
+        for number, seconds in _LADDER:
+            processes.signal_if(postmaster, number, lambda pid: _is_ours(pid, place))
+            if not processes.wait_until_gone(lambda: processes_of(data_dir), seconds):
+                break
+
+    def remaining() -> list[int]:
+        left = processes_of(data_dir)
+        for pid in left:
+            processes.signal_if(pid, signal.SIGKILL, lambda number: _is_ours(number, place))
+        return left
+
+    left = processes.wait_until_gone(remaining, _KILL_SECONDS)
+    if left:
+        remedy = "they wait in the kernel, probably for a device; call `plimsoll undo` again later"
+        raise Fault(f"{data_dir}: server processes {left} did not end after SIGKILL", remedy=remedy)
+    step("after server stopped")
+    shared_memory.remove(left_behind)
+    _remove_remembered(data_dir, lines)
+    return bool(found)
+
+
+def _remove_remembered(data_dir: Path, lines: list[str]) -> None:
+    """Shared memory of a server that was dead already: what postmaster.pid still says about it."""
+    if (
+        len(lines) >= 7
+        and len(numbers := lines[6].split()) == 2
+        and all(part.lstrip("-").isdigit() for part in numbers)
+    ):
+        key, shmid = (int(part) for part in numbers)
+        shared_memory.remove_system_v(shmid, key)
+    if len(lines) >= 3 and lines[2].strip().isdigit() and data_dir.exists():
+        shared_memory.remove_orphans_of(data_dir.stat().st_uid, float(lines[2]))
+
+
+@puts_back("server", survives_reboot=False)
+def _put_back(args: Args) -> str:
+    data_dir = Path(args["data_dir"])
+    return f"server in {data_dir} {'stopped' if stop(data_dir) else 'was not running'}"

@@ -1,0 +1,121 @@
+"""Any vm.* sysctl as a knob.
+
+The constraint: some exist as a pair in bytes and in per cent, and writing one clears the other. The pair is put back by
+writing the one that was in force; writing a 0 into the other would set it to nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import kernel_files
+from .fault import Fault
+from .journal import Entry, Journal
+from .knob import AVAILABLE, Availability
+from .registry import Args, puts_back
+
+_ROOT = Path("/proc/sys")
+
+_PARTNERS = {
+    "vm.dirty_bytes": "vm.dirty_ratio",
+    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
+    "vm.overcommit_kbytes": "vm.overcommit_ratio",
+}
+_PARTNERS |= {second: first for first, second in _PARTNERS.items()}
+
+#: Writing these does something once; there is no value to put back.
+_ACTIONS = {"vm.drop_caches", "vm.compact_memory", "vm.stat_refresh"}
+
+
+def path_of(name: str, root: Path = _ROOT) -> Path:
+    return root.joinpath(*name.split("."))
+
+
+def value_of(name: str, root: Path = _ROOT) -> str | None:
+    text = kernel_files.read(path_of(name, root))
+    return " ".join(text.split()) if text is not None else None
+
+
+def all_vm(root: Path = _ROOT) -> dict[str, str]:
+    """Every vm.* sysctl that has a value to read."""
+    found = {}
+    for path in sorted((root / "vm").iterdir()) if (root / "vm").is_dir() else []:
+        value = value_of(f"vm.{path.name}", root)
+        if value is not None and f"vm.{path.name}" not in _ACTIONS:
+            found[f"vm.{path.name}"] = value
+    return found
+
+
+class Sysctl:
+    def __init__(self, name: str, root: Path = _ROOT) -> None:
+        self.name = name
+        self._root = root
+
+    def available(self) -> Availability:
+        path = path_of(self.name, self._root)
+        if not self.name.startswith("vm.") or "/" in self.name or ".." in self.name:
+            return Availability(False, f"{self.name} is not a vm.* sysctl", "use a name that `sysctl -a -r ^vm` lists")
+        if self.name in _ACTIONS:
+            return Availability(False, f"{self.name} is an action, not a setting", "use the cold page cache instead")
+        if not path.exists():
+            return Availability(False, f"{path}: this kernel does not have it", "leave it out, or use another kernel")
+        if self.value() is None:
+            return Availability(False, f"{path}: cannot be read, so it could not be put back", "run as root")
+        if not _writable(path):
+            return Availability(False, f"{path}: may not be written", "run as root, outside a container")
+        return AVAILABLE
+
+    def value(self) -> str | None:
+        return value_of(self.name, self._root)
+
+    def show(self) -> str | None:
+        return self.value()
+
+    def set(self, value: int | str, journal: Journal) -> Entry | None:
+        wanted = " ".join(str(value).split())
+        able = self.available()
+        if not able.ok:
+            raise Fault(able.reason, remedy=able.remedy)
+        found = self.value()
+        if found == wanted:
+            return None
+        partner = _PARTNERS.get(self.name)
+        return journal.change(
+            "sysctl",
+            lambda: self._write(wanted),
+            name=self.name,
+            found=found,
+            partner=partner,
+            partner_found=value_of(partner, self._root) if partner else None,
+            root=str(self._root),
+        )
+
+    def _write(self, wanted: str) -> None:
+        path = path_of(self.name, self._root)
+        kernel_files.write(path, wanted, remedy=f"choose a value that `sysctl -w {self.name}=...` accepts")
+        now = self.value()
+        if now != wanted:
+            raise Fault(f"{path}: {wanted} was written and {now} is in force", remedy=f"use {now}")
+
+
+def _writable(path: Path) -> bool:
+    try:
+        with path.open("r+b", buffering=0):
+            return True
+    except OSError:
+        return False
+
+
+@puts_back("sysctl", survives_reboot=False)
+def _put_back(args: Args) -> str:
+    root = Path(args["root"])
+    name, found = args["name"], args["found"]
+    partner, partner_found = args["partner"], args["partner_found"]
+    if partner is not None and found == "0" and partner_found not in (None, "0"):
+        name, found = partner, partner_found  # this one was in force; writing it clears the other
+    if value_of(name, root) != found or (partner and value_of(args["partner"], root) != partner_found):
+        kernel_files.write(path_of(name, root), found)
+    now = value_of(name, root)
+    if now != found:
+        raise Fault(f"{path_of(name, root)}: is {now} and not {found} as found", remedy=f"`sysctl -w {name}='{found}'`")
+    return f"{name} = {found}"

@@ -1,0 +1,53 @@
+"""A work folder that goes away: recorded before it is made, removed with everything in it.
+
+The constraint: a removal that follows a wrong path destroys data. Only a folder strictly inside the state folder's
+`work` or `datasets` is ever removed, and no symbolic link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from .fault import Fault
+from .journal import Entry, Journal
+from .registry import Args, puts_back
+from .state import StateDir
+
+
+def make(state: StateDir, journal: Journal, path: Path, *, uid: int = -1, gid: int = -1, mode: int = 0o700) -> Entry:
+    """Make a new folder (its parent must exist). PostgreSQL wants its own to be 0700 and owned by its user."""
+    _check(state.root, path)
+    if path.exists():
+        raise Fault(f"{path}: is there already", remedy="call `plimsoll undo`, or remove it if you know what it is")
+
+    def act() -> None:
+        path.mkdir(mode=0o700)
+        os.chown(path, uid, gid)
+        path.chmod(mode)
+
+    return journal.change("work_dir", act, path=str(path), root=str(state.root))
+
+
+def claim(state: StateDir, journal: Journal, path: Path) -> Entry:
+    """Record a folder that someone else (initdb, clone_tree) will make, so that it is removed in any case."""
+    _check(state.root, path)
+    return journal.record("work_dir", path=str(path), root=str(state.root))
+
+
+def _check(root: Path, path: Path) -> None:
+    allowed = [root / "work", root / "datasets"]
+    if ".." in path.parts or not any(folder in path.parents for folder in allowed):
+        raise Fault(f"{path}: not inside {allowed[0]} or {allowed[1]}", remedy="work folders belong there")
+
+
+@puts_back("work_dir", survives_reboot=True)
+def _put_back(args: Args) -> str:
+    path = Path(args["path"])
+    _check(Path(args["root"]), path)
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+    return f"{path} removed"
