@@ -126,6 +126,9 @@ def _override(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
         if isinstance(factor, dict) and factor.get("path") == key:
             factor["levels"] = value if isinstance(value, list) else [value]
             return
+    alternative = {"measure.seconds": "transactions", "measure.transactions": "seconds"}.get(key)
+    if alternative and isinstance(raw.get("measure"), dict):
+        raw["measure"].pop(alternative, None)
     _set_path(raw, key, value, where)
 
 

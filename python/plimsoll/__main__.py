@@ -1,0 +1,5 @@
+"""`python -m plimsoll`."""
+
+from plimsoll.cli import main
+
+main()

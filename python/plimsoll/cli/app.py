@@ -1,0 +1,280 @@
+"""The verbs. Each imports what it needs when it is called, so that `doctor` does not pay for the statistics."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="How much load does this system carry, and which setting carries more?",
+)
+
+FAILED, BAD_REQUEST, IMPOSSIBLE, STOPPED, FAULT = 1, 2, 3, 4, 70
+
+Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="a name that `list` shows, or a path")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="the folder of a run")]
+Quick = Annotated[bool, typer.Option("--quick", help="the experiment's small size")]
+Blocks = Annotated[int | None, typer.Option("--blocks", help="repetitions")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="set one value; may be repeated")]
+Json = Annotated[bool, typer.Option("--json", help="for machines")]
+
+
+def main() -> None:
+    """Runs a verb; turns what went wrong into one message and an exit code."""
+    with exit_codes():
+        app(prog_name="plimsoll")
+
+
+@contextmanager
+def exit_codes() -> Iterator[None]:
+    """One message that says what to do, and the exit code that says what kind of failure it was."""
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        _explain(error)
+
+
+def _explain(error: Exception) -> NoReturn:
+    from plimsoll.environment.fault import Fault
+    from plimsoll.experiment import ExperimentError
+    from plimsoll.record import RecordError
+    from plimsoll.run import agent
+    from plimsoll.run.runner import Impossible
+
+    if isinstance(error, ExperimentError):
+        for problem in error.problems:
+            print(f"plimsoll: {problem}", file=sys.stderr)
+        sys.exit(BAD_REQUEST)
+    if isinstance(error, Impossible):
+        print("plimsoll: this cannot be run here:", file=sys.stderr)
+        for reason in error.reasons:
+            print(f"  - {reason}", file=sys.stderr)
+        sys.exit(IMPOSSIBLE)
+    if isinstance(error, RecordError):
+        print(f"plimsoll: {error}", file=sys.stderr)
+        sys.exit(BAD_REQUEST)
+    if isinstance(error, Fault):
+        print(f"plimsoll: {error.what}\n  what to do: {error.remedy}", file=sys.stderr)
+        sys.exit(FAILED)
+    if isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_IDENTITY:
+        print(f"plimsoll: {error}; this is a fault of Plimsoll, please report it", file=sys.stderr)
+        sys.exit(FAULT)
+    raise error
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, default=str))
+
+
+@app.command("list")
+def list_experiments(as_json: Json = False) -> None:
+    """The experiments that ship."""
+    from plimsoll.cli import show
+    from plimsoll.experiment import load, shipped
+
+    found = [load(str(path)).experiment for path in shipped()]
+    if as_json:
+        _print_json([{"name": one.name, "title": one.title, "source": one.source} for one in found])
+    else:
+        show.experiments(found)
+
+
+@app.command()
+def check(name: Name, quick: Quick = False, sets: Sets = None, blocks: Blocks = None) -> None:
+    """Reads an experiment and says what is wrong with it; starts nothing."""
+    from plimsoll.experiment import load
+
+    source = load(name, quick=quick, sets=sets, blocks=blocks)
+    design = source.experiment.design
+    count = len(source.treatments) + design.duplicate
+    print(
+        f"{source.path}: good: {len(source.treatments)} treatments, {design.blocks} blocks, {count * design.blocks} trials"
+    )
+
+
+@app.command()
+def plan(
+    name: Name,
+    quick: Quick = False,
+    sets: Sets = None,
+    blocks: Blocks = None,
+    seed: int | None = None,
+    as_json: Json = False,
+) -> None:
+    """The trials in order, what they need, and everything that stands in the way; starts nothing."""
+    from plimsoll.cli import show
+    from plimsoll.run.documents import plan_document
+
+    runner = _runner(_source(name, quick, sets, blocks), Path("plan"), [], seed)
+    needs = runner.needs()
+    if as_json:
+        _print_json({"seed": runner.seed, "needs": vars(needs), **plan_document(runner.plan)})
+    else:
+        show.plan(runner.plan, needs)
+    if needs.impossible:
+        sys.exit(IMPOSSIBLE)
+
+
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="a name, a path, or with --resume a run's folder")],
+    quick: Quick = False,
+    sets: Sets = None,
+    blocks: Blocks = None,
+    out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="of the order of trials")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
+    as_json: Json = False,
+) -> None:
+    """Runs an experiment and ends with its verdict and report."""
+    from plimsoll.cli import execute
+
+    if resume:
+        if quick or sets or blocks is not None or out or seed is not None:
+            _refuse("--resume", "a run goes on as it was begun", "--resume RUN without other options")
+        sys.exit(execute.resume(Path(name), as_json))
+    source = _source(name, quick, sets, blocks)
+    sys.exit(execute.run(source, execute.folder_for(source, out), seed, as_json))
+
+
+@app.command()
+def demo(
+    out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None, as_json: Json = False
+) -> None:
+    """The buffer-cache experiment at a small size: sees a memory split go from starving to swapping."""
+    from plimsoll.cli import execute
+
+    source = _source("buffer-cache", True, None, None)
+    sys.exit(execute.run(source, execute.folder_for(source, out), None, as_json))
+
+
+@app.command()
+def report(folder: RunFolder, as_json: Json = False) -> None:
+    """Judges a run again and draws its report anew."""
+    from plimsoll.cli import execute
+
+    sys.exit(execute.report(folder, as_json))
+
+
+@app.command()
+def compare(
+    first: RunFolder,
+    second: RunFolder,
+    force: Annotated[bool, typer.Option("--force", help="although the machines differ")] = False,
+    as_json: Json = False,
+) -> None:
+    """Two runs side by side, treatment by treatment; refuses when their machines differ."""
+    from plimsoll.cli import execute
+
+    sys.exit(execute.compare(first, second, force, as_json))
+
+
+@app.command()
+def undo(as_json: Json = False) -> None:
+    """Puts back what killed runs left behind."""
+    from plimsoll.environment import StateDir, live_runs
+    from plimsoll.environment import undo as put_back
+
+    state = StateDir()
+    done = put_back(state)
+    if as_json:
+        _print_json([vars(one) for one in done])
+    else:
+        for one in done:
+            print(f"{'put back' if one.ok else 'NOT put back'}: {one.what}" + (f"; {one.remedy}" if one.remedy else ""))
+        for run_id, pid in live_runs(state):
+            print(f"left alone: run {run_id} is at work (process {pid})")
+        if not done:
+            print("Nothing was left to put back.")
+    sys.exit(0 if all(one.ok for one in done) else FAILED)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """What this machine can do, and the remedy for what it cannot."""
+    from plimsoll.cli import show
+    from plimsoll.environment.doctor import diagnose
+
+    checks = diagnose()
+    if as_json:
+        _print_json([vars(one) for one in checks])
+    else:
+        show.doctor(checks)
+
+
+cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The data sets kept for the next run.")
+app.add_typer(cache, name="cache")
+
+
+@cache.command("show")
+def cache_show(as_json: Json = False) -> None:
+    """What is kept, and how much disk it takes."""
+    from plimsoll.cli import show
+    from plimsoll.environment import StateDir
+    from plimsoll.target.dataset import kept
+
+    state = StateDir()
+    found = kept(state.datasets)
+    if as_json:
+        _print_json([vars(one) for one in found])
+    else:
+        show.datasets(state.datasets, found)
+
+
+@cache.command("remove")
+def cache_remove(
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="as `cache show` lists them")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="every data set")] = False,
+) -> None:
+    """Removes kept data sets; the next run that needs one builds it again."""
+    import shutil
+
+    from plimsoll.environment import StateDir
+    from plimsoll.target.dataset import kept
+
+    state = StateDir()
+    known = {path.name for path in state.datasets.glob("*") if path.is_dir()}
+    if bool(keys) == everything:
+        _refuse(
+            "cache remove", "names nothing to remove" if not keys else "names data sets and --all", "KEYs, or --all"
+        )
+    for key in keys or []:
+        if key not in known:
+            _refuse("cache remove", f"no data set {key} is kept", ", ".join(sorted(known)) or "none is kept")
+    freed = {one.key: one.bytes for one in kept(state.datasets)}
+    with state.hold_lock():
+        for key in sorted(known if everything else keys or []):
+            shutil.rmtree(state.datasets / key)
+            print(f"removed {key} ({freed.get(key, 0) >> 20} MiB)")
+
+
+def _refuse(where: str, message: str, allowed: str) -> NoReturn:
+    from plimsoll.experiment import ExperimentError, Problem
+
+    raise ExperimentError([Problem("command line", where, message, allowed)])
+
+
+def _source(name: str, quick: bool, sets: list[str] | None, blocks: int | None) -> Any:
+    from plimsoll.experiment import load
+
+    return load(name, quick=quick, sets=sets, blocks=blocks)
+
+
+def _runner(source: Any, out: Path, command: list[str], seed: int | None) -> Any:
+    from plimsoll.environment import StateDir
+    from plimsoll.run.observer import Silent
+    from plimsoll.run.runner import Runner
+
+    return Runner(source, out, StateDir(), Silent(), command, seed)

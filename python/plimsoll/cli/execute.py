@@ -1,0 +1,167 @@
+"""The verbs that run, judge and draw: the flow of the whole program, experiment to report."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from plimsoll.cli import show
+from plimsoll.cli.progress import Progress
+from plimsoll.environment import StateDir
+from plimsoll.experiment import ExperimentError, Problem, Source
+from plimsoll.record import RecordError, compact, open_run, writer
+from plimsoll.run import a_a
+from plimsoll.run.observer import Silent
+from plimsoll.run.runner import Runner
+from plimsoll.run.runner import resume as resumed
+
+FAILED, STOPPED = 1, 4
+OWN_SERVER = "./plimsoll run own-server --set target.dsn=postgresql://USER@HOST/DATABASE"
+
+
+def folder_for(source: Source, out: Path | None) -> Path:
+    """Where the record goes; a folder that holds something is refused."""
+    if out is None:
+        name = source.experiment.name
+        return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ExperimentError([Problem(f"--out {out}", "--out", "there is something already", "a new or empty folder")])
+    return out
+
+
+def run(source: Source, out: Path, seed: int | None, as_json: bool) -> int:
+    """A new run."""
+    return _go(Runner(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json)
+
+
+def resume(out: Path, as_json: bool) -> int:
+    """A run that goes on."""
+    return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json)
+
+
+def _go(runner: Runner, as_json: bool) -> int:
+    left = [trial for trial in runner.plan.trials if not runner.is_done(trial)]
+    needs = runner.needs()
+    out = show.console()
+    if not as_json:
+        out.print(runner.source.experiment.title)
+        out.print(
+            f"{len(left)} trials, about {show.duration(needs.seconds)}; seed {runner.seed}; record: {_shown(runner.out)}"
+        )
+        for remark in needs.remarks:
+            out.print(f"note: {remark}")
+    if as_json:
+        status = runner.run()
+    else:
+        with Progress(len(left), needs.seconds, lambda number: _figures(runner.out, number)) as progress:
+            runner.observe(progress)
+            status = runner.run()
+    verdict, path = judge(runner.out)
+    if verdict is not None:
+        _keep_a_a(runner, verdict)
+    if as_json:
+        print(
+            json.dumps(
+                {"status": status, "run": str(runner.out), "report": str(path) if path else None, "verdict": verdict}
+            )
+        )
+    else:
+        _say(verdict, path)
+        if status == "stopped":
+            out.print(
+                f"stopped; every finished trial is kept. Go on with: ./plimsoll run --resume {_shown(runner.out)}"
+            )
+    return STOPPED if status == "stopped" else _exit_code(runner.out)
+
+
+def _exit_code(folder: Path) -> int:
+    """A run none of whose trials has a result has failed."""
+    return 0 if any(trial.status == "finished" for trial in open_run(folder).trials) else FAILED
+
+
+def judge(folder: Path) -> tuple[dict[str, Any] | None, Path | None]:
+    """Compacts the record, judges it, draws the report. None where there is nothing to judge yet."""
+    from plimsoll.analysis import analyse
+    from plimsoll.report import write_report
+
+    found = open_run(folder)
+    if not any(trial.status for trial in found.trials):
+        return None, None
+    compact(folder)
+    verdict = analyse(found)
+    writer.write_json(folder / "verdict.json", verdict)
+    return verdict, write_report(folder)
+
+
+def report(folder: Path, as_json: bool) -> int:
+    """The verb: judge and draw again."""
+    verdict, path = judge(folder.absolute())
+    if verdict is None:
+        raise RecordError(f"{folder}: no trial of this run has ended yet; run it, then ask again")
+    if as_json:
+        print(json.dumps(verdict))
+    else:
+        _say(verdict, path)
+    return 0
+
+
+def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
+    """The verb: two runs side by side."""
+    from plimsoll.analysis import compare_runs
+    from plimsoll.analysis.words import comparison_lines
+    from plimsoll.environment.fingerprint import comparable
+
+    one, other = open_run(first), open_run(second)
+    differences = comparable(one.fingerprint or {}, other.fingerprint or {})
+    result = compare_runs(one, other, [str(difference) for difference in differences], accept=force)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        for line in comparison_lines(result):
+            show.console().print(line)
+    return 0
+
+
+def _figures(folder: Path, number: int) -> str:
+    """A finished trial in one line."""
+    from plimsoll.analysis.estimates import estimates
+
+    trial = next(one for one in open_run(folder).trials if one.number == number)
+    found = estimates(trial)
+    parts = []
+    if (rate := found.get("throughput_per_second")) is not None:
+        parts.append(f"{rate:8,.0f} transactions/s")
+    if (ratio := found.get("database_hit_ratio")) is not None:
+        parts.append(f"database hit ratio {ratio:6.1%}")
+    if (swap := found.get("swap_bytes_max")) is not None:
+        parts.append(f"swap {swap / 2**20:5,.0f} MiB")
+    return "  ".join(parts)
+
+
+def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
+    spread = (verdict.get("a_a") or {}).get("within_run")
+    if runner.source.experiment.name == "a-a" and spread:
+        a_a.store(runner.state, {"run": runner.out.name, "epoch_ns": time.time_ns(), **spread})
+
+
+def _say(verdict: dict[str, Any] | None, path: Path | None) -> None:
+    from plimsoll.analysis.words import terminal_lines
+
+    out = show.console()
+    if verdict is None or path is None:
+        out.print("No trial has ended, so there is nothing to judge.")
+        return
+    out.print()
+    for line in terminal_lines(verdict, _shown(path), OWN_SERVER):
+        out.print(line)
+
+
+def _shown(path: Path) -> str:
+    """A path as the user would type it."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

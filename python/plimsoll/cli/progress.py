@@ -1,0 +1,134 @@
+"""What the terminal shows while a run goes on: where it is, how long it will take, each block's result when it is done.
+
+On a terminal one line is kept up to date; elsewhere (a log file, CI) plain lines appear when something ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.live import Live
+from rich.text import Text
+
+from plimsoll.cli.show import console, duration
+from plimsoll.experiment import PlannedTrial
+
+PHASES = {
+    "clone": "cloning the data",
+    "start": "starting the server",
+    "prewarm": "reading the data into the server's cache",
+    "warmup": "warming until the caches are stationary",
+    "measure": "measuring",
+    "check": "checking the answers and the data",
+    "stop": "stopping the server",
+    "put back": "putting the machine back",
+}
+QUIET_LOG_SECONDS = 30
+
+
+class Progress:
+    """Draws events. `summary(number)` gives a finished trial's one-line figures, from the analysis."""
+
+    def __init__(self, trials: int, seconds: float, summary: Callable[[int], str]) -> None:
+        self._out = console()
+        self._trials, self._estimate, self._summary = trials, seconds, summary
+        self._started = self._trial_started = time.monotonic()
+        self._trial: PlannedTrial | None = None
+        self._durations: list[float] = []
+        self._doing, self._rate = "", ""
+        self._block: list[str] = []
+        self._last: tuple[int, float] | None = None
+        self._logged = 0.0
+        self._live = Live(console=self._out, auto_refresh=False, transient=True) if self._out.is_terminal else None
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._live:
+            self._live.update(Text(""))
+            self._live.__exit__(*error)
+
+    def event(self, name: str, **info: Any) -> None:
+        """One thing that happened (run/observer.py)."""
+        handler = getattr(self, f"_on_{name}", None)
+        if handler:
+            handler(**info)
+        self._draw()
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def _on_note(self, text: str) -> None:
+        self._print(text)
+
+    def _on_dataset(self, line: dict[str, Any]) -> None:
+        done, total = line.get("done", 0), line.get("total") or 1
+        table = line.get("table") or ""
+        self._doing = f"building the data set: {done / total:4.0%} of {total:,} rows {table}"
+        self._log_sometimes()
+
+    def _on_trial(self, trial: PlannedTrial) -> None:
+        self._trial, self._trial_started = trial, time.monotonic()
+        if not self._durations and trial.number > 1 and self._trial_started - self._started < 2:
+            self._print(f"going on with trial {trial.number}")
+
+    def _on_phase(self, phase: str) -> None:
+        self._doing, self._rate, self._last = PHASES.get(phase, phase), "", None
+
+    def _on_sample(self, line: dict[str, Any]) -> None:
+        now, done = line["t_ns"], line["done"]
+        if self._last is not None and now > self._last[1]:
+            self._rate = f"{(done - self._last[0]) / (now - self._last[1]) * 1e9:,.0f} transactions/s"
+        self._last = (done, now)
+
+    def _on_trial_end(self, trial: PlannedTrial, status: str, reason: str | None) -> None:
+        self._durations.append(time.monotonic() - self._trial_started)
+        label = trial.treatment.label + (" (again, for A/A)" if trial.duplicate else "")
+        figures = self._summary(trial.number) if status == "finished" else f"{status}: {reason}"
+        self._block.append(f"  {label:<52} {figures}")
+        self._trial = None
+
+    def _on_block_end(self, block: int) -> None:
+        self._print(f"block {block} done, {self._left()} left")
+        for line in self._block:
+            self._print(line)
+        self._block = []
+
+    # --- drawing ----------------------------------------------------------------------------------------------------
+
+    def _left(self) -> str:
+        done = len(self._durations)
+        elapsed = time.monotonic() - self._started
+        if not done:
+            return f"about {duration(max(0.0, self._estimate - elapsed))}"
+        running = time.monotonic() - self._trial_started if self._trial else 0.0
+        mean = sum(self._durations) / done
+        return f"about {duration(max(0.0, mean * (self._trials - done) - running))}"
+
+    def _line(self) -> str:
+        number = f"trial {self._trial.number} of {self._trials + self._skipped()}: " if self._trial else ""
+        label = f"{self._trial.treatment.label}: " if self._trial else ""
+        rate = f", {self._rate}" if self._rate else ""
+        return (
+            f"{number}{label}{self._doing}{rate}  [{duration(time.monotonic() - self._started)}, {self._left()} left]"
+        )
+
+    def _skipped(self) -> int:
+        """Trials that an earlier part of a resumed run has done."""
+        return max(0, self._trial.number - len(self._durations) - 1) if self._trial else 0
+
+    def _draw(self) -> None:
+        if self._live:
+            self._live.update(Text(self._line(), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def _print(self, text: str) -> None:
+        self._out.print(text)
+        self._logged = time.monotonic()
+
+    def _log_sometimes(self) -> None:
+        if self._live is None and time.monotonic() - self._logged > QUIET_LOG_SECONDS:
+            self._print(self._line())

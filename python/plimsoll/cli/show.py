@@ -1,0 +1,98 @@
+"""Tables for the terminal. Takes values and prints them; computes nothing but widths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.experiment import Experiment, Plan, size
+
+if TYPE_CHECKING:
+    from plimsoll.environment.doctor import Check
+    from plimsoll.run.planning import Needs
+    from plimsoll.target.dataset import Dataset
+
+
+def console() -> Console:
+    """Where people read; text from files and servers is never read as markup."""
+    return Console(markup=False, highlight=False, soft_wrap=False)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    if whole < 2 * 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=bool(any(columns)), header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def experiments(found: Iterable[Experiment]) -> None:
+    """Names with their questions."""
+    table = _table("experiment", "question", "from")
+    for one in found:
+        table.add_row(one.name, one.title, one.source)
+    console().print(table)
+
+
+def plan(planned: Plan, needs: Needs) -> None:
+    """Trials in order, needs, obstacles."""
+    out = console()
+    out.print(f"{planned.experiment.title}\n")
+    table = _table("trial", "block", "treatment", "")
+    for trial in planned.trials:
+        again = "again, for A/A" if trial.duplicate else ""
+        table.add_row(str(trial.number), str(trial.block), Text(trial.treatment.label), again)
+    out.print(table)
+    out.print(f"\nseed {planned.seed} (--seed {planned.seed} plans the same order)")
+    building = f", {duration(needs.build_seconds)} of it to build data sets" if needs.build_seconds else ""
+    out.print(f"time    about {duration(needs.seconds)}{building}")
+    out.print(
+        f"memory  {size.show(needs.memory_bytes)}" if needs.memory_bytes else "memory  that of the existing server"
+    )
+    out.print(f"disk    {size.show(needs.disk_bytes)}" if needs.disk_bytes else "disk    that of the existing server")
+    for remark in needs.remarks:
+        out.print(f"note    {remark}")
+    if needs.impossible:
+        out.print("\nThis cannot be run here:")
+        for reason in needs.impossible:
+            out.print(f"  - {reason}")
+
+
+def doctor(checks: Iterable[Check]) -> None:
+    """What is there, what is not, and the remedy."""
+    table = _table("", "", "found")
+    for one in checks:
+        mark = {True: "ok", False: "missing", None: "note"}[one.ok]
+        style = {True: "green", False: "red", None: "yellow"}[one.ok]
+        text = Text(str(one.found))
+        if one.remedy and one.ok is not True:
+            text.append(f"\nwhat to do: {one.remedy}", style="dim")
+        table.add_row(Text(mark, style=style), one.name, text)
+    console().print(table)
+
+
+def datasets(folder: Path, found: list[Dataset]) -> None:
+    """The kept data sets."""
+    out = console()
+    if not found:
+        out.print(f"No data set is kept in {folder}.")
+        return
+    table = _table("data set", "tables and indexes", "rows", "built in")
+    for one in found:
+        table.add_row(one.key, size.show(one.bytes), f"{sum(one.rows.values()):,}", duration(one.build_seconds))
+    out.print(table)
+    out.print(f"\n{folder}; remove one with: ./plimsoll cache remove KEY")

@@ -1,0 +1,106 @@
+"""Driving the agent: one request in, JSON lines out (schema/agent.md).
+
+The agent ends when its standard input closes, so a killed front never leaves load running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+PROGRAM = Path(os.environ.get("PLIMSOLL_AGENT", Path(__file__).resolve().parents[3] / "target/release/plimsoll-agent"))
+EXIT_BAD_REQUEST, EXIT_UNREACHABLE, EXIT_STOPPED, EXIT_IDENTITY = 2, 3, 4, 70
+
+
+class AgentFailed(Exception):
+    """The agent did not do what was asked; the message is its own."""
+
+    def __init__(self, verb: str, code: int, message: str) -> None:
+        super().__init__(f"the agent's {verb} ended with {code}: {message or 'no message'}")
+        self.code = code
+
+
+class Agent:
+    """One running call of the agent."""
+
+    def __init__(self, verb: str, request: dict[str, Any], cpus: set[int] | None = None) -> None:
+        def place() -> None:
+            # A Ctrl-C at the terminal reaches the front only; the front then tells the agent to stop.
+            os.setpgid(0, 0)
+            if cpus:
+                os.sched_setaffinity(0, cpus)
+
+        self.verb = verb
+        self._process = subprocess.Popen(
+            [str(PROGRAM), verb],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=place,
+        )
+        assert self._process.stdin is not None
+        self._tell(json.dumps(request))
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass  # it ended by itself; its exit code says why
+
+    def stop(self) -> None:
+        """Ends the segment: what is under way finishes, nothing new starts."""
+        self._tell("stop")
+
+    def kill(self) -> None:
+        """Ends the agent at once."""
+        self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        """The agent's process id."""
+        return self._process.pid
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """The agent's lines as they come."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            yield json.loads(line)
+
+    def finish(self) -> None:
+        """Waits for the end. Raises AgentFailed unless it ended well or as it was told to."""
+        assert self._process.stderr is not None and self._process.stdin is not None
+        message = self._process.stderr.read().strip()
+        code = self._process.wait()
+        self._process.stdin.close()
+        if code not in (0, EXIT_STOPPED):
+            raise AgentFailed(self.verb, code, message)
+
+
+def call(
+    verb: str,
+    request: dict[str, Any],
+    *,
+    on_line: Callable[[Agent, dict[str, Any]], None] | None = None,
+    cpus: set[int] | None = None,
+) -> dict[str, Any]:
+    """Runs the agent to its end; the last line is the result. `on_line` sees each line before it and may stop it."""
+    agent = Agent(verb, request, cpus)
+    result: dict[str, Any] = {}
+    try:
+        for line in agent.lines():
+            result = line
+            if on_line and line.get("event") == "progress":
+                on_line(agent, line)
+    except BaseException:
+        agent.kill()
+        agent._process.wait()
+        raise
+    agent.finish()
+    return result

@@ -1,0 +1,101 @@
+"""The documents a run writes about itself: plan.json and the parts of run.json that come from the machine."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from plimsoll import __version__
+from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment.design import level_unit, level_value, show_level
+from plimsoll.experiment.model import AS_FOUND, Factor
+from plimsoll.experiment.source import memory_of
+from plimsoll.run import agent
+from plimsoll.run.planning import data_bytes, host_memory_bytes
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """plan.json (schema/record.md)."""
+    experiment = plan.experiment
+    memory = memory_of(experiment, host_memory_bytes())
+    return {
+        "kind": experiment.design.kind,
+        "blocks": experiment.design.blocks,
+        "relevant_ratio": experiment.design.relevant_ratio,
+        "factors": [
+            {
+                "path": factor.path,
+                "label": factor.label or factor.path.rsplit(".", 1)[1],
+                "unit": level_unit(factor),
+                "compare": factor.compare,
+                "levels": [
+                    {"label": _level_label(level, factor, memory), "value": level_value(level, memory)}
+                    for level in factor.levels
+                ],
+            }
+            for factor in experiment.factors
+        ],
+        "treatments": {
+            one.id: {"label": one.label, "levels": _labels(plan, one.levels, memory)} for one in plan.treatments
+        },
+        "trials": [
+            {
+                "number": trial.number,
+                "block": trial.block,
+                "position": trial.position,
+                "treatment": trial.treatment.id,
+                "duplicate": trial.duplicate,
+                "levels": _labels(plan, trial.treatment.levels, memory),
+                "resolved": resolved(trial.treatment.settings),
+            }
+            for trial in plan.trials
+        ],
+    }
+
+
+def resolved(experiment: Experiment) -> dict[str, Any]:
+    """The settings of one treatment, every size in bytes."""
+    host = host_memory_bytes()
+    memory = memory_of(experiment, host)
+    document = experiment.model_dump(
+        mode="json", include={"environment", "target", "workload", "warmup", "measure"}, exclude={"target": {"dsn"}}
+    )
+    environment = document["environment"]
+    for key in ("memory", "swap", "read_ahead"):
+        if environment[key] not in (AS_FOUND, "unlimited"):
+            environment[key] = size.parse(environment[key], memory)
+    document["workload"]["size"] = data_bytes(experiment)
+    settings = document["target"]["settings"]
+    document["target"]["settings"] = {
+        name: size.parse(value, memory) if size.is_size(value) else value for name, value in settings.items()
+    }
+    return document
+
+
+def versions() -> dict[str, Any]:
+    """Plimsoll's version, the commit of its sources where git knows it, and the agent's version."""
+    root = Path(__file__).resolve().parents[3]
+    found: dict[str, Any] = {"version": __version__, "commit": None, "agent_version": None}
+    for key, argv in (
+        ("commit", ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]),
+        ("agent_version", [str(agent.PROGRAM), "--version"]),
+    ):
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True)
+            found[key] = done.stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            continue
+    return found
+
+
+def _level_label(level: Any, factor: Factor, memory: int) -> str:
+    """A level as the file has it; a size relative to memory also says what it comes to."""
+    if level_unit(factor) == "bytes" and isinstance(level, str) and "memory" in level:
+        return f"{level} ({size.show(size.parse(level, memory))})"
+    return show_level(level)
+
+
+def _labels(plan: Plan, levels: dict[str, Any], memory: int) -> dict[str, str]:
+    factors = {factor.path: factor for factor in plan.experiment.factors}
+    return {path: _level_label(level, factors[path], memory) for path, level in levels.items()}

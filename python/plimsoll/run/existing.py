@@ -1,0 +1,123 @@
+"""Trials on a server that somebody else runs (target.dsn): nothing of it is configured, restarted or limited.
+
+Data are loaded once into a schema of our own, which is dropped at the end, and grow from trial to trial; what can be
+seen is what the server's own views and the client tell.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+from plimsoll.environment import Fault, Journal
+from plimsoll.environment import cpus as cpu_lists
+from plimsoll.environment.registry import Args, puts_back
+from plimsoll.experiment import Experiment
+from plimsoll.record import writer
+from plimsoll.run import agent
+from plimsoll.run.datasets import LOADERS, workload_request
+from plimsoll.run.trial import Load, Place, Report, TrialFailed, measure, warm_up
+from plimsoll.target import Connection
+
+if TYPE_CHECKING:
+    from plimsoll.run.runner import Runner
+
+
+@puts_back("schema", survives_reboot=True)
+def _drop(args: Args) -> str:
+    """Only a plan that found no such schema makes one, so it is ours; the password, never journalled, is PGPASSWORD."""
+    connection = Connection(**args["connection"])
+    try:
+        with connection.open(connection.dbname) as opened:
+            row = opened.execute("select 1 from pg_namespace where nspname = %s", [connection.schema]).fetchone()
+            if row is None:
+                return f"schema {connection.schema} was not there"
+            opened.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(connection.schema)))
+    except psycopg.Error as error:
+        what = f"schema {connection.schema} in database {connection.dbname} on {connection.host}: {error}"
+        remedy = f'as its owner: "drop schema {connection.schema} cascade"; PGPASSWORD may give undo the password'
+        raise Fault(what, remedy=remedy) from None
+    return f"schema {connection.schema} dropped"
+
+
+class ExistingServer:
+    """The server of one run; a context that loads the data and drops them."""
+
+    def __init__(self, runner: Runner, settings: Experiment) -> None:
+        self._runner, self._settings = runner, settings
+        self._connection = Connection.from_dsn(runner.source.experiment.target.dsn or "")
+        self._summaries: list[Path] = []
+        self._next_index = 0
+
+    def __enter__(self) -> ExistingServer:
+        self._journal = Journal.create(self._runner.state, self._runner.out.name)
+        try:
+            if self._connection.password:
+                # Putting back knows only the journal, and a password never goes in there.
+                os.environ["PGPASSWORD"] = self._connection.password
+            stored = {key: value for key, value in vars(self._connection).items() if key != "password"}
+            self._journal.record("schema", connection=stored)
+            observer = self._runner.observer
+            request = {
+                "target": self._connection.as_request(),
+                "workload": workload_request(self._settings),
+                "parallel": LOADERS,
+            }
+            agent.call(
+                "populate", request, on_line=lambda _agent, line: observer.event("dataset", key="data", line=line)
+            )
+        except BaseException as error:
+            self._put_back()
+            if isinstance(error, agent.AgentFailed):
+                raise Fault(f"target.dsn: {error}", remedy="see the server's log; nothing was kept") from None
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._put_back()
+
+    def _put_back(self) -> None:
+        with self._runner.interrupts.must_finish():
+            self._journal.put_back_all()
+
+    def run_trial(self, report: Report) -> None:
+        """One trial: warm up, measure, check."""
+        settings = report.trial.treatment.settings
+        wanted = settings.environment.load_cpus
+        cpus = None if wanted == "all" else set(cpu_lists.check(wanted))
+        folder = writer.trial_folder(self._runner.out, report.trial.number)
+        folder.mkdir(parents=True, exist_ok=True)
+        load = Load(
+            self._connection,
+            workload_request(settings),
+            settings,
+            Place(devices=[], group=None, load_cpus=cpus),
+            folder,
+            self._runner.observer,
+            lambda: self._runner.interrupts.stopping,
+            next_index=self._next_index,
+            summaries=self._summaries,
+        )
+        report.found |= {
+            "residency": None,
+            "group": None,
+            "cpus": {"target": None, "load": cpu_lists.show(cpus or cpu_lists.usable())},
+        }
+        report.caveat("existing server: its memory, swap, caches, CPUs and settings were left as they are")
+        try:
+            report.found["server"] = self._connection.describe()
+            warm_up(load, report)
+            measure(load, report)
+            with report.phase("check", self._runner.observer):
+                report.found["checks"] = load.check()
+        except (agent.AgentFailed, psycopg.Error) as error:
+            raise TrialFailed(str(error)) from error
+        finally:
+            self._next_index = load.next_index

@@ -1,0 +1,20 @@
+"""What a run tells while it goes on. The run names what happens; drawing it is the command line's business."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Observer(Protocol):
+    """Receives events: `dataset` (line), `trial` (trial), `phase` (phase), `sample` (line),
+    `trial_end` (trial, status, reason), `block_end` (block), `note` (text)."""
+
+    def event(self, name: str, **info: Any) -> None:
+        """One thing that happened."""
+
+
+class Silent:
+    """Listens to nothing."""
+
+    def event(self, name: str, **info: Any) -> None:
+        """Does nothing."""

@@ -1,0 +1,95 @@
+"""A trial on a private server: clone, start, warm, measure, check, stop, with the caches' state known throughout.
+
+Everything that may charge memory (the server, its warm-up, a warm page cache) happens inside the trial's group: Linux
+charges a page to whoever touched it first, and a page charged outside is a second, unlimited cache.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plimsoll.environment import page_cache
+from plimsoll.environment.clone import clone_tree
+from plimsoll.environment.discover import servers
+from plimsoll.environment.fault import Fault
+from plimsoll.record import writer
+from plimsoll.run import agent, planning
+from plimsoll.run.datasets import workload_request
+from plimsoll.run.surroundings import arranged
+from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up
+from plimsoll.target import PostgresServer, ServerFailed
+from plimsoll.target.dataset import Dataset
+
+if TYPE_CHECKING:
+    from plimsoll.run.runner import Runner
+
+
+def run_private(runner: Runner, report: Report, built: dict[int, Dataset]) -> None:
+    """One trial. Raises TrialFailed when it has no result, Stopped when the run is to end; puts everything back."""
+    settings = report.trial.treatment.settings
+    name = f"{runner.out.name}-{report.trial.number:04d}"
+    try:
+        with arranged(runner, settings, name, report) as place:
+            install = planning.choose_server(settings, servers())
+            assert install is not None  # the plan has checked it
+            folder = writer.trial_folder(runner.out, report.trial.number)
+            folder.mkdir(parents=True, exist_ok=True)
+            server = PostgresServer(
+                Path(install.bin_dir), place.folder / "data", place.folder, planning.server_user(), place.launch
+            )
+            load = Load(
+                server.connection,
+                workload_request(settings),
+                settings,
+                place,
+                folder,
+                runner.observer,
+                lambda: runner.interrupts.stopping,
+            )
+            try:
+                _phases(report, load, server, built[planning.data_bytes(settings)])
+            except (ServerFailed, agent.AgentFailed) as error:
+                kills = place.oom_kills()
+                cause = f"the kernel's out-of-memory killer struck {kills} time(s) in the group; " if kills else ""
+                raise TrialFailed(f"{cause}{error}") from error
+            finally:
+                report.log_tail = server.log_tail()
+                writer.write_text(folder / "server.log", report.log_tail + "\n")
+                report.found["group"] = place.describe_group()
+                server.stop(seconds=20)
+    except Fault as error:
+        raise TrialFailed(str(error)) from error
+
+
+def _phases(report: Report, load: Load, server: PostgresServer, dataset: Dataset) -> None:
+    settings, observer, place = load.settings, load.observer, load.place
+    with report.phase("clone", observer):
+        uid, gid = place.owner
+        clone_tree(dataset.data, server.data, uid=uid, gid=gid)
+        before = page_cache.residency(server.data)
+        if settings.environment.page_cache == "warm":
+            place.read_inside(server.data)
+    report.found["residency"] = {"before_trial": _bytes(before)}
+    if before.resident_bytes:
+        report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
+    with report.phase("start", observer):
+        server.configure(settings.target.settings, planning.memory_bytes(settings))
+        server.start()
+        report.found["server"] = load.connection.describe()
+        server.checkpoint()
+    if settings.warmup.prewarm:
+        with report.phase("prewarm", observer):
+            server.prewarm(load.connection.schema)
+    warm_up(load, report)
+    report.found["residency"]["before_measure"] = _bytes(page_cache.residency(server.data))
+    measure(load, report)
+    report.found["residency"]["after"] = _bytes(page_cache.residency(server.data))
+    with report.phase("check", observer):
+        report.found["checks"] = load.check()
+    with report.phase("stop", observer):
+        server.stop()
+
+
+def _bytes(found: page_cache.Residency) -> dict[str, int]:
+    return {"resident_bytes": found.resident_bytes, "total_bytes": found.total_bytes}

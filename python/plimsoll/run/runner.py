@@ -1,0 +1,171 @@
+"""A whole run: plan, data sets, trials in their order, record; stopped and resumed without losing a finished trial.
+
+Each trial changes the machine under a journal of its own and puts it back before the next begins, so a kill at any
+point leaves the changes of at most one trial, and those are journalled.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plimsoll import record
+from plimsoll.environment import recovery
+from plimsoll.environment.fingerprint import fingerprint
+from plimsoll.environment.state import StateDir
+from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, Source, plan_trials
+from plimsoll.experiment.source import reload
+from plimsoll.record import writer
+from plimsoll.record.run import read_json
+from plimsoll.run import a_a, datasets, documents, planning
+from plimsoll.run.existing import ExistingServer
+from plimsoll.run.observer import Observer
+from plimsoll.run.private import run_private
+from plimsoll.run.signals import Interrupts, Stopped
+from plimsoll.run.trial import Report, TrialFailed, finish
+
+
+class Impossible(Exception):
+    """The plan cannot be carried out here: every reason at once; nothing was started."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = reasons
+
+
+@dataclass
+class Runner:
+    """One run of one experiment into the folder `out`."""
+
+    source: Source
+    out: Path
+    state: StateDir
+    observer: Observer
+    command: list[str]
+    seed: int | None = None
+    plan: Plan = field(init=False)
+    interrupts: Interrupts = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.seed is None:
+            wanted = self.source.experiment.design.seed
+            self.seed = wanted if wanted is not None else secrets.randbits(32)
+        self.plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
+        self.interrupts = Interrupts(self.observer)
+
+    def observe(self, observer: Observer) -> None:
+        """Tells `observer` from now on."""
+        self.observer = self.interrupts.observer = observer
+
+    def needs(self) -> planning.Needs:
+        """Time, memory and disk of the trials to come, and all that stands in the way."""
+        left = [trial for trial in self.plan.trials if not self.is_done(trial)]
+        return planning.needs_of(self.plan, left, self.state, datasets.kept_sizes(self.plan, self.state))
+
+    def run(self) -> str:
+        """Runs every trial that has no result yet; returns the run's status. Raises Impossible before the first."""
+        with self.state.hold_lock(), self.interrupts.handled():
+            for undone in recovery.undo(self.state):
+                self.observer.event("note", text=f"put back from an earlier run: {undone.what}")
+            needs = self.needs()
+            if needs.impossible:
+                raise Impossible(needs.impossible)
+            document = self._open_record()
+            status = "failed"
+            try:
+                with self.interrupts.may_cut():
+                    self._trials()
+                status = "finished"
+            except Stopped:
+                status = "stopped"
+            finally:
+                # We hold the lock, so a journal that is still there is ours: cut short between two steps.
+                recovery.undo(self.state, force=True)
+                writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
+                writer.append_event(self.out, "run_end", status=status)
+            return status
+
+    def is_done(self, trial: PlannedTrial) -> bool:
+        """Whether a trial has its result: a failure is one, a stop is none."""
+        found = read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
+        return found is not None and found.get("status") in ("finished", "failed")
+
+    def _trials(self) -> None:
+        left = [trial for trial in self.plan.trials if not self.is_done(trial)]
+        if self.source.experiment.target.dsn:
+            with ExistingServer(self, self.plan.treatments[0].settings) as server:
+                for trial in left:
+                    self._one(trial, server.run_trial)
+            return
+        built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
+        for trial in left:
+            self._one(trial, lambda report: run_private(self, report, built))
+
+    def _one(self, trial: PlannedTrial, work: Callable[[Report], None]) -> None:
+        writer.append_event(self.out, "trial", trial=trial.number)
+        self.observer.event("trial", trial=trial)
+        report = Report(trial)
+        status, reason = "finished", None
+        try:
+            work(report)
+        except TrialFailed as error:
+            status, reason = "failed", str(error)
+        except Stopped:
+            finish(report, self.out, "stopped", "the run was stopped")
+            raise
+        finish(report, self.out, status, reason)
+        writer.append_event(self.out, "trial_end", trial=trial.number, status=status, reason=reason)
+        self.observer.event("trial_end", trial=trial, status=status, reason=reason)
+        after = self.plan.trials[trial.number :]
+        if not after or after[0].block != trial.block:
+            self.observer.event("block_end", block=trial.block)
+
+    def _open_record(self) -> dict[str, Any]:
+        """run.json as it stands at the start; a run that goes on keeps its own."""
+        known = read_json(self.out / "run.json")
+        if known is not None:
+            known |= {"status": "running", "ended_epoch_ns": None}
+            writer.write_run(self.out, known)
+            writer.append_event(self.out, "resumed")
+            return known
+        experiment = self.source.experiment
+        document = {
+            "id": self.out.name,
+            "experiment": experiment.name,
+            "title": experiment.title,
+            "source": experiment.source,
+            "status": "running",
+            "started_epoch_ns": time.time_ns(),
+            "ended_epoch_ns": None,
+            "seed": self.seed,
+            "command": self.command,
+            "plimsoll": documents.versions(),
+            "quick": self.source.quick,
+            "a_a": a_a.newest(self.state),
+        }
+        dumped = experiment.model_dump(mode="json")
+        if experiment.target.dsn:
+            dumped["target"]["dsn"] = record.redact(experiment.target.dsn)
+        self.out.mkdir(parents=True, exist_ok=True)
+        writer.write_json(self.out / "fingerprint.json", fingerprint([self.state.root]))
+        stored = {"experiment": dumped, "path": self.source.path.name, "quick": self.source.quick}
+        writer.create_run(self.out, document, documents.plan_document(self.plan), stored)
+        return document
+
+
+def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:
+    """The runner of a run that was stopped: the same experiment, seed and plan, as its record holds them."""
+    stored, document = read_json(out / "experiment.json"), read_json(out / "run.json")
+    if stored is None or document is None:
+        raise ExperimentError(
+            [Problem(str(out), "--resume", "not the folder of a run", "a folder that a run has made")]
+        )
+    if stored["experiment"]["target"].get("dsn"):
+        what = "a run on an existing server cannot be resumed: its data were dropped when it stopped"
+        raise ExperimentError([Problem(str(out), "--resume", what, "a new run")])
+    source = reload(stored["experiment"], Path(stored["path"]), bool(stored["quick"]))
+    return Runner(source, out, state, observer, command, seed=int(document["seed"]))

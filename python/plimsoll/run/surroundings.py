@@ -1,0 +1,161 @@
+"""What a treatment asks of the machine, arranged for one trial and put back after it, whatever happened.
+
+The order matters: what has to outlive the server (its folder, the swap it may have pages in) is arranged before it and
+therefore put back after it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.environment import (
+    Group,
+    GroupKnob,
+    Journal,
+    Limits,
+    ReadAhead,
+    StateDir,
+    SwapFile,
+    Sysctl,
+    TransparentHugePages,
+    server,
+    work_dir,
+)
+from plimsoll.environment import cpus as cpu_lists
+from plimsoll.environment.devices import devices_of
+from plimsoll.experiment import Experiment, size
+from plimsoll.experiment.model import AS_FOUND
+from plimsoll.run import planning
+from plimsoll.run.trial import Place, Report
+
+if TYPE_CHECKING:
+    from plimsoll.run.runner import Runner
+
+
+@dataclass
+class PrivatePlace(Place):
+    """Where a private server lives during one trial."""
+
+    folder: Path
+    owner: tuple[int, int]
+    limits: Limits | None
+
+    def launch(self, argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Starts a program as the server's user, inside the group when there is one."""
+        if self.group is not None:
+            return self.group.exec_in(argv, **options)
+        return launch_outside(argv, **options)
+
+    def read_inside(self, tree: Path) -> None:
+        """Reads every file of a tree inside the group, so that the pages are charged to it."""
+        files = [str(path) for path in sorted(tree.rglob("*")) if path.is_file()]
+        for start in range(0, len(files), 500):
+            argv = ["cat", "--", *files[start : start + 500]]
+            self.launch(argv, user=planning.server_user(), stdout=subprocess.DEVNULL).wait()
+
+    def oom_kills(self) -> int:
+        """How often the kernel killed for want of memory in the group."""
+        return (self.group.oom_kills() or 0) if self.group is not None else 0
+
+    def describe_group(self) -> dict[str, Any] | None:
+        """The `group` of trial.json."""
+        if self.group is None or self.limits is None:
+            return None
+        return {
+            "version": self.group.version,
+            "limit_bytes": self.limits.memory_bytes,
+            "swap_limit_bytes": self.limits.swap_bytes,
+            "oom_kills": self.group.oom_kills(),
+        }
+
+
+def launch_outside(argv: list[str], *, user: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Starts a program as `user` without a group; dropping the rights needs root, being that user does not."""
+    account = pwd.getpwnam(user)
+    if account.pw_uid != os.geteuid():
+        options |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+        env={**os.environ, "HOME": account.pw_dir, "USER": user},
+        **options,
+    )
+
+
+def own(user: str) -> tuple[int, int]:
+    """User and group number of the server's user."""
+    account = pwd.getpwnam(user)
+    return account.pw_uid, account.pw_gid
+
+
+def watched_devices(path: Path) -> list[str]:
+    """The devices that serve `path`, by their names in /proc/diskstats."""
+    listed = {line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()}
+    return [device.name for device in devices_of(path) if device.name in listed]
+
+
+@contextmanager
+def arranged(runner: Runner, settings: Experiment, name: str, report: Report) -> Iterator[PrivatePlace]:
+    """The machine as the treatment wants it. Everything is put back at the end, signals or not."""
+    state = runner.state
+    journal = Journal.create(state, name)
+    try:
+        yield _arrange(state, journal, settings, name, report)
+    finally:
+        with runner.interrupts.must_finish(), report.phase("put back", runner.observer):
+            journal.put_back_all()
+
+
+def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str, report: Report) -> PrivatePlace:
+    wanted = settings.environment
+    user = planning.server_user()
+    uid, gid = own(user)
+    folder = state.work / name
+    state.check_traversable(user)
+    work_dir.make(state, journal, folder, uid=uid, gid=gid)
+    swap_bytes = None if wanted.swap == AS_FOUND else size.parse(wanted.swap, planning.memory_bytes(settings))
+    if swap_bytes:
+        SwapFile(state, name).set(swap_bytes, journal)
+    for key, value in wanted.sysctl.items():
+        Sysctl(key).set(value, journal)
+    if wanted.read_ahead != AS_FOUND:
+        ReadAhead(folder).set(size.parse(wanted.read_ahead) // 1024, journal)
+    if wanted.transparent_huge_pages != AS_FOUND:
+        TransparentHugePages().set(wanted.transparent_huge_pages, journal)
+    limits = _limits(settings, swap_bytes)
+    group: Group | None = None
+    if limits is not None:
+        group = GroupKnob(name).make(limits, journal)
+    server.record(journal, folder / "data")
+    load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
+    report.found["cpus"] = {
+        "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(cpu_lists.usable()),
+        "load": cpu_lists.show(load_cpus or cpu_lists.usable()),
+    }
+    return PrivatePlace(
+        devices=watched_devices(state.root),
+        group=group,
+        load_cpus=load_cpus,
+        folder=folder,
+        owner=(uid, gid),
+        limits=limits,
+    )
+
+
+def _limits(settings: Experiment, swap_bytes: int | None) -> Limits | None:
+    wanted = settings.environment
+    memory = None if wanted.memory == "unlimited" else planning.memory_bytes(settings)
+    cpus = None if wanted.target_cpus == "all" else wanted.target_cpus
+    swappiness = None if wanted.swappiness == AS_FOUND else int(wanted.swappiness)
+    if memory is None and cpus is None and swappiness is None:
+        return None
+    return Limits(memory_bytes=memory, swap_bytes=swap_bytes, swappiness=swappiness, cpus=cpus)

@@ -1,0 +1,185 @@
+"""The parts of a trial that every target shares: warm up, measure between exact readings, check, write down.
+
+The server's counters are read with no client connected, because a backend flushes its statistics late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis import stationary
+from plimsoll.environment import Group
+from plimsoll.experiment import Experiment, PlannedTrial
+from plimsoll.record import writer
+from plimsoll.run import agent
+from plimsoll.run.observer import Observer
+from plimsoll.run.signals import Stopped
+from plimsoll.target import Connection
+
+
+class TrialFailed(Exception):
+    """This trial has no result; the next one goes on."""
+
+
+@dataclass
+class Report:
+    """What trial.json will say; filled as the trial goes on, so that a failure keeps what was known."""
+
+    trial: PlannedTrial
+    found: dict[str, Any] = field(default_factory=dict)
+    log_tail: str | None = None
+
+    @contextmanager
+    def phase(self, name: str, observer: Observer) -> Iterator[None]:
+        """Times a phase and tells that it began."""
+        entry = {"name": name, "start_ns": time.monotonic_ns(), "end_ns": None}
+        self.found.setdefault("phases", []).append(entry)
+        observer.event("phase", phase=name)
+        try:
+            yield
+        finally:
+            entry["end_ns"] = time.monotonic_ns()
+
+    def caveat(self, text: str) -> None:
+        """Something the reader of the result has to know."""
+        self.found.setdefault("caveats", []).append(text)
+
+
+@dataclass
+class Place:
+    """Where the server under test is: what can be watched there, and where the load may run."""
+
+    devices: list[str]
+    group: Group | None
+    load_cpus: set[int] | None
+
+
+@dataclass
+class Load:
+    """What the agent is asked to do in each segment of a trial."""
+
+    connection: Connection
+    workload: dict[str, Any]
+    settings: Experiment
+    place: Place
+    folder: Path
+    observer: Observer
+    is_stopping: Callable[[], bool]
+    next_index: int = 0
+    summaries: list[Path] = field(default_factory=list)
+
+    def segment(
+        self, name: str, stop: dict[str, Any], on_sample: Callable[[dict[str, Any]], bool] | None = None
+    ) -> dict[str, Any]:
+        """Runs one segment to its end. `on_sample` sees a line a second and ends the segment by returning True."""
+        out = self.folder / name
+        out.mkdir(parents=True, exist_ok=True)
+        group = self.place.group.for_agent() if self.place.group is not None else None
+        request = {
+            "target": self.connection.as_request(),
+            "workload": self.workload,
+            "clients": self.settings.workload.clients,
+            "first_index": self.next_index,
+            "schedule": {"kind": "closed"},
+            "stop": stop,
+            "out": str(out),
+            "sample": {"interval_ms": 1000, "devices": self.place.devices, "group": group},
+        }
+
+        def see(running: agent.Agent, line: dict[str, Any]) -> None:
+            self.observer.event("sample", line=line)
+            if self.is_stopping() or (on_sample is not None and on_sample(line)):
+                running.stop()
+
+        summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus)
+        if (out / "summary.json").is_file():
+            self.summaries.append(out / "summary.json")
+            self.next_index = int(summary.get("next_index", self.next_index))
+        if self.is_stopping():
+            raise Stopped
+        return summary
+
+    def check(self) -> list[dict[str, Any]]:
+        """Asks the agent whether the data agree with what it did since they were loaded."""
+        request = {
+            "target": self.connection.as_request(),
+            "workload": self.workload,
+            "segments": [str(path) for path in self.summaries],
+        }
+        return list(agent.call("check", request, cpus=self.place.load_cpus).get("checks", []))
+
+
+def warm_up(load: Load, report: Report) -> None:
+    """Runs the load until the miss rates are stationary by the stated test, or until the time is up."""
+    warmup = load.settings.warmup
+    if warmup.until == "none":
+        report.found["stationary"] = None
+        return
+    samples: list[dict[str, Any]] = []
+    verdicts: list[stationary.Stationarity] = []
+    started = time.monotonic()
+
+    def seen(line: dict[str, Any]) -> bool:
+        samples.append(line)
+        verdicts.append(stationary.judge(samples))
+        return verdicts[-1].reached and time.monotonic() - started >= warmup.seconds_min
+
+    with report.phase("warmup", load.observer):
+        load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
+    last = verdicts[-1] if verdicts else stationary.judge(samples)
+    report.found["stationary"] = {
+        "reached": last.reached,
+        "seconds": round(time.monotonic() - started, 3),
+        "test": last.test,
+        "detail": last.detail,
+    }
+    if not last.reached:
+        report.caveat("still filling: the caches were not stationary when the warm-up ended")
+
+
+def measure(load: Load, report: Report) -> dict[str, Any]:
+    """The measured segment between two exact readings of every counter."""
+    wanted = load.settings.measure
+    stop = {"seconds": wanted.seconds} if wanted.seconds is not None else {"transactions": wanted.transactions}
+    counters: dict[str, Any] = {}
+    for name, found in (("before", counters), ("after", counters)):
+        if name == "after":
+            with report.phase("measure", load.observer):
+                summary = load.segment("measure", stop)
+        if not load.connection.wait_without_clients():
+            report.caveat(f"{name} the measured segment clients were still connected: counters may be late")
+        found[name] = load.connection.counters()
+        report.found.setdefault("device_counters", {})[name] = device_counters(load.place.devices)
+        if load.place.group is not None:
+            report.found.setdefault("group_counters", {})[name] = load.place.group.stats()
+    report.found["counters"] = counters
+    return summary
+
+
+def device_counters(names: list[str]) -> dict[str, list[int]]:
+    """The columns of /proc/diskstats of the devices watched, in the kernel's order."""
+    rows = (line.split() for line in Path("/proc/diskstats").read_text().splitlines())
+    return {row[2]: [int(value) for value in row[3:]] for row in rows if row[2] in names}
+
+
+def finish(report: Report, folder: Path, status: str, reason: str | None = None) -> None:
+    """Writes trial.json: what is known, with how it ended."""
+    trial = report.trial
+    document = {
+        "number": trial.number,
+        "block": trial.block,
+        "treatment": trial.treatment.id,
+        "duplicate": trial.duplicate,
+        "status": status,
+        "reason": reason,
+        "server_log_tail": report.log_tail if status == "failed" else None,
+        "epoch_minus_monotonic_ns": time.time_ns() - time.monotonic_ns(),
+        "caveats": [],
+        **report.found,
+    }
+    writer.write_trial(folder, document)

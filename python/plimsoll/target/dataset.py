@@ -1,0 +1,113 @@
+"""Data sets: built once for each (workload, size, seed, server version), kept, and cloned for each trial.
+
+A kept data set is a stopped cluster. It is renamed into place when it is whole and synced, so a folder under datasets/
+is either complete or not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+# While loading nothing has to survive a crash: a data set that was not finished is thrown away.
+BUILD_SETTINGS: dict[str, bool | int | float | str] = {
+    "wal_level": "minimal",
+    "max_wal_senders": 0,
+    "fsync": False,
+    "full_page_writes": False,
+    "synchronous_commit": False,
+    "autovacuum": False,
+    "shared_buffers": "512MB",
+    "maintenance_work_mem": "512MB",
+    "max_parallel_maintenance_workers": 2,
+    "max_wal_size": "16GB",
+    "checkpoint_timeout": "1h",
+}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One kept data set. `bytes` is what the nine tables with their indexes take."""
+
+    key: str
+    path: Path
+    workload: str
+    size_bytes: int
+    seed: int
+    server: str
+    bytes: int
+    rows: dict[str, int]
+    build_seconds: float
+    built_epoch_ns: int
+
+    @property
+    def data(self) -> Path:
+        """The cluster."""
+        return self.path / "data"
+
+
+def key_of(workload: dict[str, Any], description: dict[str, Any], server_version: str) -> str:
+    """The fingerprint of a data set: what it is made from, and the tables it is made into."""
+    parts = {
+        "format": FORMAT,
+        "workload": {name: workload[name] for name in ("name", "size_bytes", "seed")},
+        "tables": description["tables"],
+        "ddl": description["ddl"],
+        "data_version": description.get("data_version"),
+        "server": server_version,
+    }
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+    return f"{workload['name']}-{workload['size_bytes'] >> 20}MiB-pg{server_version}-{digest}"
+
+
+def kept(folder: Path) -> list[Dataset]:
+    """Every complete data set below `folder`."""
+    found = []
+    for path in sorted(folder.glob("*/dataset.json")):
+        try:
+            stored = json.loads(path.read_text())
+            found.append(Dataset(**{**stored, "path": path.parent}))
+        except (OSError, ValueError, TypeError):
+            continue  # not ours to judge: `cache` lists and removes folders, not only readable ones
+    return found
+
+
+def find(folder: Path, key: str) -> Dataset | None:
+    """The data set of this fingerprint, when it is kept."""
+    return next((dataset for dataset in kept(folder) if dataset.key == key), None)
+
+
+def keep(folder: Path, built: Path, dataset: Dataset) -> Dataset:
+    """Moves a finished cluster into the cache; complete or not at all."""
+    stored = {**asdict(dataset), "path": ""}
+    (built / "dataset.json").write_text(json.dumps(stored, indent=1) + "\n")
+    place = folder / dataset.key
+    if place.exists():
+        shutil.rmtree(place)
+    built.rename(place)
+    return Dataset(**{**asdict(dataset), "path": place})
+
+
+def describe_new(
+    key: str, workload: dict[str, Any], server: str, result: dict[str, Any], build_seconds: float
+) -> Dataset:
+    """The description of a data set just built."""
+    return Dataset(
+        key=key,
+        path=Path(),
+        workload=workload["name"],
+        size_bytes=workload["size_bytes"],
+        seed=workload["seed"],
+        server=server,
+        bytes=int(result["bytes"]),
+        rows=dict(result["tables"]),
+        build_seconds=build_seconds,
+        built_epoch_ns=time.time_ns(),
+    )

@@ -1,0 +1,157 @@
+"""A private PostgreSQL server: its own cluster, its own user, a Unix socket only, inside the group under test.
+
+It is never the machine's own cluster, and it never runs as root: a dedicated user owns everything it touches.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+
+from plimsoll.experiment import size
+from plimsoll.target.connection import Connection
+
+Launch = Callable[..., "subprocess.Popen[bytes]"]
+LOG_TAIL_BYTES = 64 * 1024
+DATABASE = "plimsoll"
+
+
+class ServerFailed(Exception):
+    """The server did not start, or ended; the message carries the end of its log."""
+
+
+class PostgresServer:
+    """One cluster in `data`, run by `user`. `launch(argv, user=...)` starts a process in the group."""
+
+    def __init__(self, bin_dir: Path, data: Path, run_dir: Path, user: str, launch: Launch) -> None:
+        self.bin_dir, self.data, self.run_dir, self.user, self._launch = bin_dir, data, run_dir, user, launch
+        self.log = run_dir / "server.log"
+        self.connection = Connection(host=str(run_dir), port=5432, user=user, dbname=DATABASE)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def initdb(self) -> None:
+        """Makes the cluster, with checksums. Trust authentication is safe: the socket's folder is closed to others."""
+        argv = [str(self.bin_dir / "initdb"), "--pgdata", str(self.data), "--username", self.user]
+        argv += ["--data-checksums", "--encoding", "UTF8", "--locale", "C"]
+        argv += ["--auth-local", "trust", "--auth-host", "reject", "--no-instructions", "--no-sync"]
+        process = self._launch(argv, user=self.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        output, _ = process.communicate()
+        if process.returncode:
+            raise ServerFailed(f"initdb failed: {output.decode(errors='replace').strip()[-2000:]}")
+
+    def configure(self, settings: dict[str, bool | int | float | str], memory: int | None) -> None:
+        """Writes the settings; sizes with units or relative to `memory` (bytes) become what the server reads."""
+        lines = [
+            "listen_addresses = ''",
+            f"unix_socket_directories = {_quote(str(self.run_dir))}",
+            "unix_socket_permissions = 0700",
+            "port = 5432",
+            "logging_collector = off",
+            "log_checkpoints = on",
+            "log_line_prefix = '%m [%p] '",
+            *(f"{name} = {_quote(_as_setting(value, memory))}" for name, value in sorted(settings.items())),
+        ]
+        path = self.data / "plimsoll.conf"
+        path.write_text("\n".join(lines) + "\n")
+        main = self.data / "postgresql.conf"
+        include = "include 'plimsoll.conf'\n"
+        if include not in main.read_text():
+            with main.open("a") as file:
+                file.write(include)
+        path.chmod(0o644)
+
+    def start(self, seconds: float = 60) -> None:
+        """Starts the server and waits until it answers. Raises ServerFailed with the end of its log."""
+        with self.log.open("ab") as log:
+            self._process = self._launch(
+                [str(self.bin_dir / "postgres"), "-D", str(self.data)], user=self.user, stdout=log, stderr=log
+            )
+        until = time.monotonic() + seconds
+        while True:
+            if self._process.poll() is not None:
+                raise ServerFailed(f"the server ended while starting ({self._exit_text()}): {self.log_tail(2000)}")
+            try:
+                with self.connection.open(timeout=5):
+                    return
+            except psycopg.OperationalError as error:
+                if time.monotonic() > until:
+                    raise ServerFailed(f"the server did not answer in {seconds:.0f} s: {error}") from None
+                time.sleep(0.05)
+
+    def is_running(self) -> bool:
+        """Whether the postmaster lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def pid(self) -> int | None:
+        """The postmaster's process id."""
+        return self._process.pid if self._process else None
+
+    def stop(self, seconds: float = 60) -> None:
+        """Stops the server: fast, then at once, then by force. Does nothing when it is not running."""
+        if self._process is None:
+            return
+        for sent, patience in ((signal.SIGINT, seconds), (signal.SIGQUIT, 10), (signal.SIGKILL, 10)):
+            if self._process.poll() is not None:
+                break
+            self._process.send_signal(sent)
+            try:
+                self._process.wait(patience)
+            except subprocess.TimeoutExpired:
+                continue
+        self._process = None
+
+    def create_database(self) -> None:
+        """The database under test, with the extensions that warm and look at the caches where the server has them."""
+        with self.connection.open() as connection:
+            connection.execute(f'create database "{DATABASE}"')
+        with self.connection.open(DATABASE) as connection:
+            for extension in ("pg_prewarm", "pg_buffercache"):
+                known = connection.execute("select 1 from pg_available_extensions where name = %s", [extension])
+                if known.fetchone():
+                    connection.execute(f"create extension if not exists {extension}")
+
+    def checkpoint(self) -> None:
+        """Writes everything dirty, so that no earlier work is written during what is measured."""
+        with self.connection.open() as connection:
+            connection.execute("checkpoint")
+
+    def prewarm(self, schema: str) -> int:
+        """Reads the tables, then the indexes, into the server's cache; the blocks read. What fits last stays."""
+        with self.connection.open(DATABASE) as connection:
+            rows = connection.execute(
+                "select sum(pg_prewarm(c.oid::regclass)) from (select oid, relkind, relpages from pg_class "
+                "where relnamespace = %s::regnamespace and relkind in ('r', 'i') "
+                "order by relkind = 'i', relpages desc) c",
+                [schema],
+            ).fetchone()
+        return int(rows[0] or 0) if rows else 0
+
+    def log_tail(self, size_max: int = LOG_TAIL_BYTES) -> str:
+        """The end of the server's log."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - size_max))
+                return file.read().decode(errors="replace").strip()
+        except FileNotFoundError:
+            return ""
+
+    def _exit_text(self) -> str:
+        code = self._process.returncode if self._process else None
+        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _as_setting(value: bool | int | float | str, memory: int | None) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if size.is_size(value):
+        return f"{size.parse(str(value), memory) // 1024}kB"
+    return str(value)
+
+
+def _quote(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
