@@ -28,8 +28,10 @@ SIZE = "workload.size"
 NOTE = "SYNTHETIC: made by tests/golden/make_synthetic.py, measured nowhere"
 
 TRANSACTION = np.dtype(
-    [("index", "<u8"), ("planned_ns", "<i8"), ("start_ns", "<i8"), ("end_ns", "<i8"), ("connection", "<u4")]
-    + [("backend_pid", "<u4"), ("kind", "u1"), ("outcome", "u1"), ("statements", "u1"), ("error", "<u2")]
+    [
+        *(("index", "<u8"), ("planned_ns", "<i8"), ("start_ns", "<i8"), ("end_ns", "<i8"), ("connection", "<u4")),
+        *(("backend_pid", "<u4"), ("kind", "u1"), ("outcome", "u1"), ("statements", "u1"), ("error", "<u2")),
+    ]
 )
 LATENCY = np.dtype([("kind", "u1"), ("low_ns", "<u8"), ("high_ns", "<u8"), ("count", "<u8")])
 
@@ -192,7 +194,12 @@ class Trial:
         file = np.maximum(12 * MIB, MEMORY - 10 * MIB - shmem - anon) * np.clip(full * 1.1, 0, 1)
         file = np.minimum(file, max(self.database - self.cache * 0.3, 40 * MIB))
         groups = {"t_ns": times, "usage_bytes": anon + shmem + file, "swap_bytes": swap, "anon_bytes": anon}
-        groups |= {"file_bytes": file, "shmem_bytes": shmem, "mapped_bytes": shmem * 0.98, "dirty_bytes": file * 0.02}
+        groups |= {
+            "file_bytes": file + shmem,
+            "shmem_bytes": shmem,
+            "mapped_bytes": shmem * 0.98,
+            "dirty_bytes": file * 0.02,
+        }
         groups |= {
             "pgmajfault": np.cumsum(each * (swap > 0) * 0.5),
             "limit_hits": np.cumsum(each),

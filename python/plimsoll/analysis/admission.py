@@ -113,9 +113,9 @@ def _answer_reasons(trial: Trial) -> list[str]:
     summary = trial.measure.summary or {}
     reasons = []
     identity = summary.get("identity") or {}
-    parts = [identity.get(part) for part in ("done", "failed", "skipped", "lost")]
-    if identity.get("planned") is not None and None not in parts and identity["planned"] != sum(parts):
-        reasons.append(f"the identity does not hold: {identity['planned']} planned, {sum(parts)} accounted for")
+    accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
+    if identity.get("planned") is not None and identity["planned"] != accounted:
+        reasons.append(f"the identity does not hold: {identity['planned']} planned, {accounted} accounted for")
     verification = summary.get("verification") or {}
     if verification.get("wrong"):
         reasons.append(f"{verification['wrong']} of {verification.get('checked')} checked answers were wrong")

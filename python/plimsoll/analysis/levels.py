@@ -32,11 +32,11 @@ class Group:
 
 
 def _swept(plan: Json, experiment: Json) -> list[Json]:
-    """The factors to compare: those of several levels not marked `compare = false`; for a full factorial the largest."""
+    """The factors to compare: of several levels and not marked `compare = false`; of a full factorial the largest."""
     silent = {entry.get("path") for entry in experiment.get("factors") or [] if entry.get("compare") is False}
     factors = [factor for factor in plan.get("factors") or [] if len(factor.get("levels") or []) > 1]
     loud = [factor for factor in factors if factor.get("path") not in silent and factor.get("compare") is not False]
-    if (experiment.get("design") or {}).get("kind") == "one factor at a time":
+    if (plan.get("kind") or (experiment.get("design") or {}).get("kind")) == "one factor at a time":
         return loud
     return sorted(loud, key=lambda factor: -len(factor["levels"]))[:1]
 

@@ -53,7 +53,7 @@ _ALL = [
             "ns",
             "log",
             "lower",
-            f"planned start to last reply, done transactions: {words} (nearest rank; given when at least ten lie beyond)",
+            f"planned start to last reply, done transactions: {words} (nearest rank; needs ten beyond it)",
         )
         for name, words in _PERCENTILES.items()
     ),

@@ -19,8 +19,8 @@ from plimsoll.record import Run
 
 Json = dict[str, Any]
 NOT_INTERLEAVED = (
-    "the blocks of the two runs were not interleaved: a drift of the machine between the runs shows as a difference, and "
-    "the intervals do not account for it; run both settings as levels of one experiment to be sure"
+    "the blocks of the two runs were not interleaved: a drift of the machine between the runs shows as a difference, "
+    "and the intervals do not account for it; run both settings as levels of one experiment to be sure"
 )
 
 

@@ -1,9 +1,9 @@
 """Has the load's cache behaviour stopped changing? Used online during warm-up and after the fact on what was measured.
 
 The test bounds what is left, and does not ask for significance: noise must not pass for rest. An exponential approach
-y = level + distance * exp(-(t - end) / tau) is fitted to the last part of the segment for several tau up to the whole of
-that part; the segment is stationary when the upper 90 % bound of |distance| at its end is within the tolerance for each
-of them, for the database's miss ratio and for device reads per transaction alike.
+y = level + distance * exp(-(t - end) / tau) is fitted to the last part of the segment for several tau up to the whole
+of that part; the segment is stationary when the upper 90 % bound of |distance| at its end is within the tolerance for
+each of them, for the database's miss ratio and for device reads per transaction alike.
 
 The fact that constrains it: an approach much slower than what was watched looks level from inside. The bound holds for
 time constants up to the length of the part fitted; beyond, the distance left may be larger in proportion
@@ -21,8 +21,8 @@ from scipy import stats
 CONFIDENCE = 0.90
 TEST = (
     "upper 90 % bound of the distance left to the asymptote, over exponential approaches with time constants up to the "
-    "part judged (the last half, at least the shortest time), is within max(floor, share of the level, second-to-second "
-    "scatter): miss ratio 0.005 and 5 %, device reads 256 bytes/transaction and 10 %"
+    "part judged (the last half, at least the shortest time), is within max(floor, share of the level, scatter from "
+    "second to second): miss ratio 0.005 and 5 %, device reads 256 bytes/transaction and 10 %"
 )
 _FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 _SECTOR = 512

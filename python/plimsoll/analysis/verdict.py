@@ -168,7 +168,9 @@ def analyse(run: Run) -> Json:
     """The verdict of a run; a pure function of its record."""
     entries = [_trial_entry(trial)[0] for trial in run.trials]
     evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, JUDGED), JUDGED), run.data.get("a_a"), JUDGED)
-    relevant = float((run.experiment.get("design") or {}).get("relevant_ratio") or 1 + DELTA)
+    relevant = float(
+        run.plan.get("relevant_ratio") or (run.experiment.get("design") or {}).get("relevant_ratio") or 1 + DELTA
+    )
     found: list[Group] = groups(run.plan, run.experiment)
     spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
     comparisons = [compare_levels(group, chosen(entries), METRICS[JUDGED], relevant - 1, spread_log) for group in found]

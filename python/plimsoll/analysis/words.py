@@ -47,7 +47,8 @@ def headline(comparison: Json) -> str:
     if not measured:
         return f"{name}: no verdict, because no trial could enter{tail}"
     if comparison["grade"] == "none":
-        return f"{name}: no verdict from fewer than three common blocks; highest estimate at {comparison['reference']}{tail}"
+        best = comparison["reference"]
+        return f"{name}: no verdict from fewer than three common blocks; highest estimate at {best}{tail}"
     inside = comparison["best_set"]
     measured = [level for level in measured if level["verdict"] != "too few blocks"]
     few = [level["level"] for level in levels if level["verdict"] in ("too few blocks", "no data")]
@@ -57,13 +58,9 @@ def headline(comparison: Json) -> str:
         key=lambda level: -level["times_slower"]["ratio"],
     )
     if len(inside) == len(measured):
-        alike = (
-            f"no difference larger than {comparison['delta']:.0%}" if comparison["best_set_alike"] else "cannot tell"
-        )
-        said = f"{name} {_span(comparison, inside)}: {'' if comparison['best_set_alike'] else 'indistinguishable; '}{alike}"
-        if not comparison["best_set_alike"]:
-            said += " any of them apart"
-        return said + tail
+        if comparison["best_set_alike"]:
+            return f"{name} {_span(comparison, inside)}: no difference larger than {comparison['delta']:.0%}{tail}"
+        return f"{name} {_span(comparison, inside)}: indistinguishable; cannot tell any of them apart{tail}"
     best = f"{name} {_span(comparison, inside)}: {'indistinguishable best' if len(inside) > 1 else 'best'}"
     others = ", ".join(f"{level['level']} is {_slower(level['times_slower'])}" for level in losers[:3])
     more = f", and {len(losers) - 3} more" if len(losers) > 3 else ""

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plimsoll.record.parquet import compact
     from plimsoll.record.format import FORMAT, HISTORY, MISSING, FormatTooNew, RecordError
     from plimsoll.record.npy import read_table
+    from plimsoll.record.parquet import compact
     from plimsoll.record.redact import redact
     from plimsoll.record.run import Run, Segment, Trial, open_run
 

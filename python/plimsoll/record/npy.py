@@ -40,7 +40,7 @@ def read_table(path: Path) -> "np.ndarray | None":
     import numpy as np
 
     try:
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             parsed = _header(path, file.read(65536 + 12))
             size = file.seek(0, 2)
     except FileNotFoundError:

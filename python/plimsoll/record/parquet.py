@@ -56,7 +56,7 @@ def _write_table(run: Run, name: str, target: Path) -> Path | None:
     import polars as pl
 
     with TemporaryDirectory(dir=run.path, prefix=".compact-") as scratch:
-        parts = []
+        parts: list[Path] = []
         for trial in run.trials:
             for segment in trial.segments:
                 table = segment.transactions if name == "transactions" else segment.series(name)

@@ -1,0 +1,48 @@
+"""A figure: a chart, or the one line that says why there is none."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plimsoll.report import theme
+
+Json = dict[str, Any]
+WIDTH = 1040
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`spec` is a Vega-Lite specification without config; None when `absent` says why."""
+
+    name: str
+    title: str
+    caption: str = ""
+    original: str = ""
+    spec: Json | None = None
+    absent: str = ""
+    controls: bool = field(default=False)
+
+
+def spec_of(chart: Any) -> Json:
+    """A chart's specification with its data inlined and without config."""
+    spec: Json = json.loads(chart.to_json(validate=False))
+    spec.pop("config", None)
+    return spec
+
+
+def panel_width(panels: int) -> int:
+    """Width of each of some panels side by side."""
+    return max(180, (WIDTH - 70 * panels) // max(1, panels))
+
+
+def write_files(figure: Figure, folder: Path) -> None:
+    """The figure as SVG and PNG, on white, without a browser."""
+    import vl_convert
+
+    if figure.spec is None:
+        return
+    spec = json.dumps({**figure.spec, "config": {**theme.config("light"), "background": "white"}})
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(spec, vl_version="6.1"), encoding="utf-8")
+    (folder / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(spec, vl_version="6.1", scale=2.0))

@@ -1,0 +1,83 @@
+"""All figures of a report, in the order they stand on the page."""
+
+from typing import Any
+
+from plimsoll.record import Run
+from plimsoll.report.figure import Figure
+from plimsoll.report.latency import latency_figure
+from plimsoll.report.levels import levels_figure
+from plimsoll.report.series import memory_figure, warmup_figure
+from plimsoll.report.studies import study_of
+
+Json = dict[str, Any]
+
+
+def main_figure(verdict: Json) -> Figure:
+    """Throughput, with everything the verdict rests on."""
+    return levels_figure(
+        verdict,
+        "throughput_per_second",
+        "throughput",
+        "Throughput by level",
+        "Filled marks: geometric mean over blocks with its 95 % t interval; open circles: the single blocks. Bars of "
+        "one level hold what moved from block to block; the verdict compares within blocks and is sharper. The band "
+        "is the A/A spread "
+        'around the best estimate: differences inside it are "cannot tell".',
+        {"title": "transactions/s", "format": ",~r", "tip": ",.1f"},
+        marked=True,
+    )
+
+
+def study_figures(run: Run, verdict: Json) -> list[Figure]:
+    """The study's figures in its terms, with today's intervals; and the device's side, which it could not see."""
+    study = study_of(run.experiment) or {}
+    hit = levels_figure(
+        verdict,
+        "database_hit_ratio",
+        "database-hit-ratio",
+        "Database hit ratio by database cache" + (" (the study's figures 4.1 to 4.4)" if study else ""),
+        "From the server's counters read exactly around the measured segment. A miss here may still be a hit in "
+        "Linux's page cache.",
+        {"title": "hit ratio, %", "format": "d", "tip": ".2f", "domain": [0, 100]},
+        scale=100.0,
+        original=study.get("hit", ""),
+    )
+    misses = levels_figure(
+        verdict,
+        "database_misses_per_query",
+        "database-misses-per-query",
+        "Database misses per query" + (" (figure 4.5)" if study else ""),
+        "Blocks of 8 KiB not found in the database's cache, per statement sent; BEGIN and COMMIT are not counted.",
+        {"title": "blocks per query", "format": "~r", "tip": ".3f"},
+        original=study.get("misses", ""),
+    )
+    time = levels_figure(
+        verdict,
+        "run_time_seconds_per_100",
+        "run-time-of-100",
+        "Run time of 100 transactions" + (" (figure 4.9)" if study else ""),
+        "100 divided by the throughput of the whole load.",
+        {"title": "seconds", "format": "~r", "tip": ".3f"},
+        original=study.get("time", ""),
+    )
+    linux = Figure(
+        "linux-hit-ratio",
+        "Linux page-cache hit ratio and misses per query" + (" (figures 4.6 to 4.8)" if study else ""),
+        absent="the page-cache probe does not exist yet; device reads below show what both caches missed",
+        original=study.get("linux", ""),
+    )
+    device = levels_figure(
+        verdict,
+        "device_read_bytes_per_transaction",
+        "device-reads",
+        "Device reads per transaction: what both caches missed",
+        "Sectors read from the watched devices, read-ahead and swap on them included, per done transaction.",
+        {"title": "KiB per transaction", "format": "~r", "tip": ",.2f"},
+        scale=1 / 1024,
+    )
+    return [hit, misses, time, linux, device]
+
+
+def time_figures(run: Run, verdict: Json) -> list[Figure]:
+    """Latency, memory, warm-up."""
+    return [latency_figure(verdict), memory_figure(run, verdict), warmup_figure(run, verdict)]

@@ -1,0 +1,111 @@
+"""The report's page: one HTML file that works offline, and its figures as SVG and PNG beside it.
+
+Text on the page may come from an experiment, a log or a database and is escaped by the template; data handed to the
+figures is JSON in which no tag can end a script.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis import words
+from plimsoll.record import Run, open_run, writer
+from plimsoll.record.run import read_json
+from plimsoll.report import figures, tables, theme
+from plimsoll.report.figure import Figure, write_files
+from plimsoll.report.studies import study_of
+
+Json = dict[str, Any]
+_HERE = Path(__file__).parent
+
+
+def _verdict(run: Run) -> Json:
+    """The stored verdict; made first where there is none."""
+    found = read_json(run.path / "verdict.json")
+    if found is None:
+        from plimsoll.analysis import analyse
+
+        found = analyse(run)
+        writer.write_json(run.path / "verdict.json", found)
+    return found
+
+
+def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
+    """What was run, in a few rows under the title."""
+    data = run.data
+    plimsoll = data.get("plimsoll") or {}
+    return [
+        ("run", str(data.get("id") or run.path.name)),
+        ("experiment", str(data.get("experiment") or "")),
+        ("began", tables.when(data.get("started_epoch_ns"))),
+        ("blocks", str(verdict["blocks"])),
+        ("trials", f"{len(verdict['trials'])}, {len(verdict['exclusions'])} excluded"),
+        ("seed", str(data.get("seed"))),
+        ("plimsoll", f"{plimsoll.get('version', '?')} ({plimsoll.get('commit') or 'no commit'})"),
+    ]
+
+
+def _context(run: Run, verdict: Json) -> Json:
+    shown: list[tuple[str, list[Figure]]] = [
+        ("main", [figures.main_figure(verdict)]),
+        ("study", figures.study_figures(run, verdict)),
+        ("time", figures.time_figures(run, verdict)),
+    ]
+    command = run.data.get("command")
+    return {
+        "title": verdict["title"],
+        "synthetic": run.data.get("synthetic"),
+        "quick": verdict["quick"],
+        "status": run.data.get("status"),
+        "facts": _facts(run, verdict),
+        "headlines": words.headlines(verdict),
+        "a_a": words.a_a_words(verdict),
+        "generator": words.generator_words(verdict),
+        "level_tables": tables.level_tables(verdict),
+        "figures": dict(shown),
+        "study": study_of(run.experiment),
+        "trials": tables.trial_rows(verdict),
+        "exclusions": tables.exclusions(run, verdict),
+        "caveats": verdict["caveats"],
+        "identity": verdict["identity"],
+        "durability": tables.durability(run),
+        "settings": tables.server_settings(run),
+        "machine": tables.flat(run.fingerprint),
+        "experiment": tables.flat(run.experiment),
+        "generator_rows": tables.generator_rows(verdict),
+        "generator_rule": verdict["generator"]["rule"],
+        "a_a_definition": verdict["a_a"]["definition"],
+        "commit_rule": next((t["commits"]["rule"] for t in verdict["trials"] if t["commits"].get("rule")), ""),
+        "stationarity_test": verdict["stationarity_test"],
+        "metrics": verdict["metrics"],
+        "verdict": verdict,
+        "command": " ".join(str(word) for word in command) if isinstance(command, list) else "",
+        "configs": {"light": theme.config("light"), "dark": theme.config("dark")},
+        "specs": {figure.name: figure.spec for _, group in shown for figure in group if figure.spec is not None},
+        "all_figures": [figure for _, group in shown for figure in group],
+    }
+
+
+def write_report(run_dir: str | Path) -> Path:
+    """Draw a run's verdict; returns the page's path. The figures lie beside it."""
+    import jinja2
+    import vl_convert
+
+    run = open_run(run_dir)
+    context = _context(run, _verdict(run))
+    folder = run.path / "report"
+    folder.mkdir(exist_ok=True)
+    for figure in context["all_figures"]:
+        write_files(figure, folder / "figures")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # A script ends at "</script", which no library of the bundle may hold.
+    bundle = vl_convert.javascript_bundle(vl_version="6.1").replace("</script", "<\\/script")
+    style = (_HERE / "style.css").read_text(encoding="utf-8")
+    page = environment.get_template("report.html.j2").render(**context, bundle=bundle, style=style)
+    writer.write_text(folder / "index.html", page)
+    return folder / "index.html"

@@ -1,0 +1,152 @@
+"""Figures over time: the group's memory and swap, and the warm-up curve with the measured segment shaded."""
+
+from typing import Any
+
+import altair as alt
+
+from plimsoll.analysis import curves
+from plimsoll.record import Run
+from plimsoll.report import theme
+from plimsoll.report.figure import WIDTH, Figure, spec_of
+
+Json = dict[str, Any]
+_PARTS = {
+    "anon_bytes": "anonymous",
+    "shmem_bytes": "shared memory",
+    "file_bytes": "page cache",
+    "swap_bytes": "in swap",
+}
+_TRIALS_MAX = 64
+
+
+def _labels(verdict: Json) -> tuple[dict[str, str], list[str]]:
+    """A short label a treatment (the swept level when nothing else varies), and their order."""
+    found = {name: entry["label"] for name, entry in verdict["treatments"].items()}
+    if len(verdict["comparisons"]) == 1:
+        only = verdict["comparisons"][0]
+        found |= {level["treatment"]: f"{only['label']} {level['level']}" for level in only["levels"]}
+    return found, list(found.values())
+
+
+def _shown(run: Run, verdict: Json) -> list[Any]:
+    """Finished originals, most of them; the trials of block 1 first where there are too many."""
+    entries = {trial["number"]: trial for trial in verdict["trials"]}
+    trials = [
+        trial
+        for trial in run.trials
+        if entries.get(trial.number, {}).get("status") == "finished" and not trial.duplicate
+    ]
+    return sorted(trials, key=lambda trial: (trial.block, trial.number))[:_TRIALS_MAX]
+
+
+def memory_figure(run: Run, verdict: Json) -> Figure:
+    """The group's memory stacked by part, a panel for each treatment, the block chosen from a list."""
+    name, title = "memory", "Memory and swap of the server's group over time"
+    labels, order = _labels(verdict)
+    rows, windows = [], []
+    for trial in _shown(run, verdict):
+        window = curves.measured_window(trial)
+        where = {"treatment": labels.get(trial.treatment, trial.treatment), "block": trial.block}
+        found = curves.memory_curve(trial)
+        for row in found:
+            rows.append(
+                {**where, "seconds": row["seconds"], "part": _PARTS[row["part"]], "mib": round(row["bytes"] / 2**20, 1)}
+            )
+        if found and window:
+            windows.append({**where, "from": 0, "to": (window[1] - window[0]) / 1e9})
+    if not rows:
+        return Figure(
+            name, title, absent="the group's memory was not sampled (no memory controller, or an existing server)"
+        )
+    blocks = sorted({row["block"] for row in rows})
+    present = [label for label in order if any(row["treatment"] == label for row in rows)]
+    select = alt.param("block", bind=alt.binding_select(options=blocks, name="block "), value=blocks[0])
+    columns = min(3, len(present))
+    width = (WIDTH - 70 * columns) // columns
+    parts = list(theme.PARTS)
+    panels = []
+    for label in present:
+        area = (
+            alt.Chart(alt.Data(values=[row for row in rows if row["treatment"] == label]))
+            .transform_filter("datum.block == block")
+            .mark_area(opacity=0.85)
+            .encode(
+                alt.X("seconds:Q", title="seconds from the start of the measured segment", axis=alt.Axis(tickCount=6)),
+                alt.Y("mib:Q", stack="zero", title="MiB", axis=alt.Axis(format=",d", tickCount=5)),
+                alt.Color(
+                    "part:N",
+                    title=None,
+                    sort=parts,
+                    scale=alt.Scale(domain=parts, range=list(theme.PARTS.values())),
+                    legend=alt.Legend(orient="top", direction="horizontal"),
+                ),
+                alt.Order("order:Q"),
+                tooltip=["part:N", alt.Tooltip("mib:Q", title="MiB", format=",.0f"), "seconds:Q"],
+            )
+            .transform_calculate(order=f"indexof({parts!r}, datum.part)")
+        )
+        shade = (
+            alt.Chart(alt.Data(values=[window for window in windows if window["treatment"] == label]))
+            .transform_filter("datum.block == block")
+            .mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED)
+            .encode(x="from:Q")
+        )
+        panels.append(alt.layer(area, shade).properties(width=width, height=170, title=label))
+    chart = alt.concat(*panels, columns=columns, spacing=26).resolve_scale(y="shared", x="shared").add_params(select)
+    caption = (
+        "Usage of the server's group at 1 s, stacked; swap stands on top of what is in memory. Page cache is file "
+        "memory without shared memory. The dashed line is where measuring began. One block is shown; choose another "
+        "below."
+    )
+    return Figure(name, title, caption, spec=spec_of(chart), controls=True)
+
+
+def warmup_figure(run: Run, verdict: Json) -> Figure:
+    """Database hit ratio by second for each trial, the measured segment shaded."""
+    name, title = "warm-up", "Warm-up: database hit ratio over time"
+    labels, order = _labels(verdict)
+    rows: list[Json] = []
+    end = 0.0
+    for trial in _shown(run, verdict):
+        window = curves.measured_window(trial)
+        if window is None:
+            continue
+        end = max(end, (window[1] - window[0]) / 1e9)
+        where = {"treatment": labels.get(trial.treatment, trial.treatment), "trial": trial.number, "block": trial.block}
+        for row in curves.hit_ratio_curve(trial):
+            rows.append({**where, "seconds": row["seconds"], "percent": round(100 * row["hit_ratio"], 2)})
+    if not rows:
+        return Figure(name, title, absent="the server's counters were not sampled")
+    present = [label for label in order if any(row["treatment"] == label for row in rows)]
+    shade = (
+        alt.Chart(alt.Data(values=[{"from": 0, "to": end}]))
+        .mark_rect(color=theme.SHADE, opacity=0.13)
+        .encode(alt.X("from:Q"), alt.X2("to:Q"))
+    )
+    pick = alt.selection_point(fields=["treatment"], bind="legend")
+    lines = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(strokeWidth=1.6)
+        .encode(
+            alt.X("seconds:Q", title="seconds from the start of the measured segment (shaded)"),
+            alt.Y("percent:Q", title="database hit ratio, %", scale=alt.Scale(domain=[0, 100])),
+            alt.Color(
+                "treatment:N", title=None, sort=present, scale=alt.Scale(domain=present, range=ramp(len(present)))
+            ),
+            alt.Detail("trial:N"),
+            opacity=alt.condition(pick, alt.value(0.9), alt.value(0.12)),
+            tooltip=["treatment:N", "block:Q", "trial:Q", alt.Tooltip("percent:Q", format=".1f"), "seconds:Q"],
+        )
+        .add_params(pick)
+    )
+    chart = alt.layer(shade, lines).properties(width=WIDTH - 260, height=300)
+    caption = "One line a trial, from neighbouring samples at 1 s. Click a level in the legend to single it out."
+    return Figure(name, title, caption, spec=spec_of(chart))
+
+
+def ramp(count: int) -> list[str]:
+    """Distinct colours for ordered levels: dark blue over green to yellow-orange, told apart in any colour vision."""
+    stops = ["#1B2A6B", "#0072B2", "#2C9FB8", "#009E73", "#8DB543", "#E69F00", "#D55E00", "#8C2D04"]
+    if count <= 1:
+        return stops[1:2]
+    return [stops[round(index * (len(stops) - 1) / (count - 1)) % len(stops)] for index in range(count)]

@@ -1,0 +1,192 @@
+"""Rows of the report's tables: values of the verdict and the record, given their unit."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from plimsoll.analysis.words import at_words
+from plimsoll.record import Run
+
+Json = dict[str, Any]
+NONE = "–"
+_TAIL_CHARS = 4000
+
+
+def number(value: float | None, form: str = ",.1f", scale: float = 1.0) -> str:
+    return NONE if value is None else format(value * scale, form)
+
+
+def interval(found: Json | None, form: str = ",.1f", scale: float = 1.0) -> str:
+    """value [low, high]"""
+    if not found:
+        return NONE
+    text = format(found["value"] * scale, form)
+    if found.get("low") is None:
+        return text
+    return f"{text} [{format(found['low'] * scale, form)}, {format(found['high'] * scale, form)}]"
+
+
+def _short(value: float | None) -> str:
+    """A form with about three significant digits."""
+    magnitude = abs(value or 0)
+    return ",.0f" if magnitude >= 100 else ".1f" if magnitude >= 10 else ".2f"
+
+
+def level_tables(verdict: Json) -> list[Json]:
+    """One table a comparison: the levels with what decides between them."""
+    tables = []
+    for comparison in verdict["comparisons"]:
+        rows = []
+        for level in comparison["levels"]:
+            metrics = (verdict["treatments"].get(level["treatment"]) or {}).get("metrics") or {}
+            throughput = metrics.get("throughput_per_second")
+            form = _short(throughput and throughput["value"])
+            slower = level["times_slower"]
+            rows.append(
+                {
+                    "level": level["level"],
+                    "best": level["in_best_set"],
+                    "verdict": _word(level),
+                    "throughput": interval(throughput, form),
+                    "slower": NONE if not slower else _times(slower),
+                    "against": level["against"] or "",
+                    "hit": interval(metrics.get("database_hit_ratio"), ".1f", 100),
+                    "reads": interval(metrics.get("device_read_bytes_per_transaction"), ".1f", 1 / 1024),
+                    "swap": number((metrics.get("swap_bytes_max") or {}).get("value"), ",.0f", 2.0**-20),
+                    "blocks": level["blocks"],
+                }
+            )
+        tables.append({"label": comparison["label"], "at": at_words(comparison), "rows": rows})
+    return tables
+
+
+def _times(slower: Json) -> str:
+    if slower["low"] is None:
+        return f"{slower['ratio']:.2f} ×"
+    return f"{slower['ratio']:.2f} × [{slower['low']:.2f}, {slower['high']:.2f}]"
+
+
+def _word(level: Json) -> str:
+    if level["verdict"] == "cannot tell":
+        return "cannot tell from the best"
+    return str(level["verdict"])
+
+
+def trial_rows(verdict: Json) -> list[Json]:
+    """Every trial, entered or not."""
+    rows = []
+    for trial in verdict["trials"]:
+        metrics = trial["metrics"]
+        label = (verdict["treatments"].get(trial["treatment"]) or {}).get("label", trial["treatment"])
+        throughput = metrics.get("throughput_per_second")
+        rows.append(
+            {
+                "number": trial["number"],
+                "block": trial["block"],
+                "label": label + (" (duplicate)" if trial["duplicate"] else ""),
+                "status": "entered"
+                if trial["admitted"]
+                else "excluded"
+                if trial["status"] == "finished"
+                else trial["status"],
+                "throughput": number(throughput, _short(throughput)),
+                "p50": number(metrics.get("latency_ns_p50"), ",.2f", 1e-6),
+                "p99": number(metrics.get("latency_ns_p99"), ",.2f", 1e-6),
+                "hit": number(metrics.get("database_hit_ratio"), ".1f", 100),
+                "reads": number(metrics.get("device_read_bytes_per_transaction"), ",.1f", 1 / 1024),
+                "wal": number(metrics.get("wal_bytes_per_transaction"), ",.0f"),
+                "fpi": number(metrics.get("full_page_images_per_transaction"), ".2f"),
+                "swap": number(metrics.get("swap_bytes_max"), ",.0f", 2.0**-20),
+                "swap_in": number(metrics.get("swap_in_pages_per_transaction"), ".2f"),
+                "swap_out": number(metrics.get("swap_out_pages_per_transaction"), ".2f"),
+                "cpu": number(metrics.get("cpu_busy_share"), ".0f", 100),
+                "steal": number(metrics.get("cpu_steal_share"), ".1f", 100),
+                "warmup": number((trial["stationary"] or {}).get("warmup_seconds"), ".0f"),
+                "commits": _commits(trial["commits"]),
+            }
+        )
+    return rows
+
+
+def _commits(found: Json) -> str:
+    if not found or found.get("ok") is None:
+        return NONE
+    return "equal" if found["ok"] else f"off by {found['excess']}"
+
+
+def exclusions(run: Run, verdict: Json) -> list[Json]:
+    """What entered no verdict, with the server's last words."""
+    tails = {trial.number: trial.data.get("server_log_tail") for trial in run.trials}
+    return [
+        {
+            **entry,
+            "label": (verdict["treatments"].get(entry["treatment"]) or {}).get("label", entry["treatment"]),
+            "tail": str(tails.get(entry["trial"]) or "")[-_TAIL_CHARS:],
+        }
+        for entry in verdict["exclusions"]
+    ]
+
+
+def generator_rows(verdict: Json) -> list[tuple[str, str]]:
+    """The generator's health, the worst of the trials that entered."""
+    found = verdict["generator"]
+    shared = {True: "yes", False: "no", None: NONE}[found["shares_cores"]]
+    rows = [
+        ("share of the core time it may use", _percent(found["core_share_max"])),
+        ("share of the CPU time its threads could have", _percent(found["busy_share_max"])),
+        ("mean lag as a share of the mean latency", _percent(found["lag_share_max"])),
+        ("shares cores with the server", shared),
+    ]
+    if found["shares_cores"]:
+        rows += [
+            ("without it the server could be faster by at most", f"{number(found['explains_ratio_max'], '.2f')} ×"),
+            (
+                "what its share alone could explain between trials",
+                f"{number(found['explains_between_trials_ratio'], '.2f')} ×",
+            ),
+        ]
+    return rows
+
+
+def _percent(value: float | None) -> str:
+    return NONE if value is None else f"{value:.1%}"
+
+
+def flat(tree: Any, prefix: str = "") -> list[tuple[str, str]]:
+    """A nested document as rows of path and value."""
+    if isinstance(tree, dict):
+        return [row for key, value in tree.items() for row in flat(value, f"{prefix}{'.' if prefix else ''}{key}")]
+    if isinstance(tree, list):
+        if all(not isinstance(item, dict | list) for item in tree):
+            return [(prefix, ", ".join(str(item) for item in tree) or "none")]
+        return [row for index, value in enumerate(tree) for row in flat(value, f"{prefix}[{index}]")]
+    return [(prefix, "unknown" if tree is None else str(tree))]
+
+
+def durability(run: Run) -> list[tuple[str, str]]:
+    """The settings that decide durability, with every value that was in force in some trial."""
+    seen: dict[str, list[str]] = {}
+    for trial in run.trials:
+        for key, value in ((trial.data.get("server") or {}).get("durability") or {}).items():
+            values = seen.setdefault(str(key), [])
+            if str(value) not in values:
+                values.append(str(value))
+    return [(key, " and ".join(values)) for key, values in seen.items()]
+
+
+def server_settings(run: Run) -> list[tuple[str, str]]:
+    """Settings that are not default: the value, or how many values where it was varied."""
+    seen: dict[str, list[str]] = {}
+    for trial in run.trials:
+        server = trial.data.get("server") or {}
+        for key, value in {"version": server.get("version"), **(server.get("settings") or {})}.items():
+            values = seen.setdefault(str(key), [])
+            if value is not None and str(value) not in values:
+                values.append(str(value))
+    return [(key, ", ".join(values)) for key, values in seen.items() if values]
+
+
+def when(epoch_ns: int | None) -> str:
+    """A point in time, in UTC."""
+    if not epoch_ns:
+        return NONE
+    return datetime.fromtimestamp(epoch_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,56 @@
+"""Colours and chart settings. Okabe and Ito's colours, which people with any colour vision tell apart; what a colour
+says, a shape or a word says too.
+"""
+
+from typing import Any
+
+BEST = "#0072B2"
+WORSE = "#D55E00"
+UNJUDGED = "#7A828E"
+BAND = "#E69F00"
+PARTS = {"anonymous": "#E69F00", "shared memory": "#0072B2", "page cache": "#56B4E9", "in swap": "#D55E00"}
+SERIES = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7A828E"]
+SHADE = "#8A93A3"
+FONT = "'Inter', 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+
+INK = {"light": "#2A3240", "dark": "#D7DDE6"}
+SOFT = {"light": "#5B6675", "dark": "#9AA5B4"}
+GRID = {"light": "#E3E7EC", "dark": "#323B48"}
+
+
+def config(mode: str) -> dict[str, Any]:
+    """Vega-Lite's config for "light" or "dark"."""
+    ink, soft, grid = INK[mode], SOFT[mode], GRID[mode]
+    return {
+        "background": "transparent",
+        "font": FONT,
+        "padding": {"left": 4, "right": 8, "top": 6, "bottom": 4},
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": soft,
+            "titleColor": ink,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": 500,
+            "titlePadding": 10,
+            "labelPadding": 6,
+            "gridColor": grid,
+            "domainColor": soft,
+            "tickColor": soft,
+            "tickSize": 4,
+            "labelAngle": 0,
+        },
+        "axisX": {"grid": False},
+        "axisY": {"domain": False, "ticks": False},
+        "legend": {
+            "labelColor": soft,
+            "titleColor": ink,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": 500,
+            "symbolStrokeWidth": 2,
+        },
+        "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": 12.5, "labelFontWeight": 600},
+        "title": {"color": ink, "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
+        "text": {"color": soft, "fontSize": 11.5},
+    }
