@@ -8,6 +8,7 @@ would be in force too.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,6 +68,17 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
 
 
+def _with_parent(make: Callable[[Path], None], folder: Path) -> None:
+    """Make a group and the one it is in. A run that ends may take the empty parent away just before; then again."""
+    for _ in range(10):
+        if folder.parent.name == PARENT:
+            make(folder.parent)
+        with contextlib.suppress(FileNotFoundError):
+            make(folder)
+            return
+    raise Fault(f"{folder}: could not be made", remedy="see `plimsoll doctor`")
+
+
 @dataclass(frozen=True)
 class Version1:
     memory: Path  # where the controller is mounted
@@ -83,9 +95,8 @@ class Version1:
 
     def make(self, name: str, limits: Limits) -> None:
         folder = self.memory / PARENT / name
-        for each in (folder.parent, folder):
-            self.make_folder(each)
-            step("after memory group")
+        _with_parent(self.make_folder, folder)
+        step("after memory group")
         if limits.memory_bytes is not None:
             _set_bytes(folder / "memory.limit_in_bytes", limits.memory_bytes)
             step("after memory limit")
@@ -117,7 +128,7 @@ class Version1:
         # A version 1 cpuset takes no process before its CPUs and memory nodes are set, its parent's included.
         source = root
         for folder in (root / PARENT, root / PARENT / name):
-            self.make_folder(folder)
+            _with_parent(self.make_folder, folder)
             for file in ("cpuset.mems", "cpuset.cpus"):
                 if not kernel_files.read(folder / file):
                     kernel_files.write(folder / file, kernel_files.read(source / file) or "0")
@@ -156,7 +167,10 @@ class Version1:
         }
         found = {"usage_bytes": _number(folder / "memory.usage_in_bytes")}
         found |= {ours: stat[f"total_{theirs}"] for ours, theirs in names.items() if f"total_{theirs}" in stat}
-        found["limit_hits"] = _number(folder / "memory.failcnt")
+        # With a swap limit of 0 both limits are equal, the sum is charged first, and its failures were not counted by
+        # either file (kernel 6.18): a 0 that means nothing is left out.
+        if self.limits(name).swap_bytes != 0:
+            found["limit_hits"] = _number(folder / "memory.failcnt")
         if "oom_kill" in events:
             found["oom_kills"] = events["oom_kill"]
         return found
@@ -189,7 +203,7 @@ class Version2:
         step("after parent group")
         for controller in self._wanted():
             kernel_files.write(folder.parent / "cgroup.subtree_control", f"+{controller}")
-        self.make_folder(folder)
+        _with_parent(self.make_folder, folder)
         step("after memory group")
         if limits.memory_bytes is not None:
             _set_bytes(folder / "memory.max", limits.memory_bytes)

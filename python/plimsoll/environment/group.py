@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,6 +222,19 @@ def remove_folder(folder: Path) -> None:
             raise
 
 
+def _remove_busy(folder: Path, folders: Sequence[Path]) -> None:
+    """A program that was just being started by the killed run may still walk in; the kernel lags behind an exit too."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    while True:
+        try:
+            return remove_folder(folder)
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+            _kill_all(folders)
+            time.sleep(0.01)
+
+
 @puts_back("group", survives_reboot=False)
 def _put_back(args: Args) -> str:
     folders = [Path(folder) for folder in args["folders"]]
@@ -232,7 +246,7 @@ def _put_back(args: Args) -> str:
     step("after kill")
     for folder in folders:
         for deeper in _tree(folder):
-            remove_folder(deeper)
+            _remove_busy(deeper, folders)
         step("after group removed")
         with contextlib.suppress(OSError):  # another run's group may still be in it
             remove_folder(folder.parent)

@@ -68,21 +68,13 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
         raise Fault(f"{data_dir}: server processes {left} did not end after SIGKILL", remedy=remedy)
     step("after server stopped")
     shared_memory.remove(left_behind)
-    _remove_remembered(data_dir, lines)
-    return bool(found)
-
-
-def _remove_remembered(data_dir: Path, lines: list[str]) -> None:
-    """Shared memory of a server that was dead already: what postmaster.pid still says about it."""
     if (
         len(lines) >= 7
         and len(numbers := lines[6].split()) == 2
         and all(part.lstrip("-").isdigit() for part in numbers)
     ):
-        key, shmid = (int(part) for part in numbers)
-        shared_memory.remove_system_v(shmid, key)
-    if len(lines) >= 3 and lines[2].strip().isdigit() and data_dir.exists():
-        shared_memory.remove_orphans_of(data_dir.stat().st_uid, float(lines[2]))
+        shared_memory.remove(shared_memory.remembered(key=int(numbers[0]), shmid=int(numbers[1])))
+    return bool(found)
 
 
 @puts_back("server", survives_reboot=False)

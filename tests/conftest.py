@@ -1,0 +1,79 @@
+"""What every test may ask for: a capability of the machine (or a skip that names it), a state folder, an unused name.
+
+A skip that does not name a missing capability counts as a failure of `./test`; so tests skip through `needs` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
+
+
+def _has_user() -> bool:
+    return _server_user() is not None
+
+
+def _server_user() -> str | None:
+    known = {account.pw_name for account in pwd.getpwall()}
+    return next((name for name in ("plimsoll", "postgres", "nobody") if name in known), None)
+
+
+def _has_cpuset() -> bool:
+    found = cgroups.detect()
+    return found is not None and (found.version == 2 or getattr(found, "cpuset", None) is not None)
+
+
+CAPABILITIES: dict[str, Callable[[], bool]] = {
+    "root": lambda: os.geteuid() == 0,
+    "cgroup memory": lambda: GroupKnob("capability").available().ok,
+    "cgroup cpuset": _has_cpuset,
+    "swap": lambda: SwapFile(StateDir(Path("/tmp")), "capability").available().ok,
+    "postgresql": lambda: bool(discover.servers()),
+    "server user": _has_user,
+    "cachestat": page_cache.cachestat_works,
+    "sysctl": lambda: os.access("/proc/sys/vm/dirty_bytes", os.W_OK),
+    "transparent huge pages": lambda: os.access("/sys/kernel/mm/transparent_hugepage/enabled", os.W_OK),
+    "two CPUs": lambda: len(os.sched_getaffinity(0)) >= 2,
+    "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
+}
+
+
+@pytest.fixture(scope="session")
+def needs() -> Callable[..., None]:
+    """`needs("root", "cgroup memory")`: go on if the machine has all of them, else skip, naming what is missing."""
+
+    def check(*names: str) -> None:
+        missing = [name for name in names if not CAPABILITIES[name]()]
+        if missing:
+            pytest.skip(f"missing capability: {', '.join(missing)}")
+
+    return check
+
+
+@pytest.fixture
+def state() -> Iterator[StateDir]:
+    """A state folder that the server's user can reach (pytest's own tmp_path he cannot)."""
+    root = Path(tempfile.mkdtemp(prefix="plimsoll-test-", dir=os.environ.get("PLIMSOLL_TEST_DIR", "/tmp")))
+    root.chmod(0o755)
+    yield StateDir(root).prepare()
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def run_id(request: pytest.FixtureRequest) -> str:
+    """A name nobody else uses at the moment, for groups and journals."""
+    return f"test-{os.getpid()}-{abs(hash(request.node.nodeid)) % 10**6}"
+
+
+@pytest.fixture
+def server_user() -> str:
+    """An unprivileged user to run servers as; ask `needs("server user")` first."""
+    return _server_user() or ""

@@ -1,0 +1,245 @@
+"""A run that is killed at every step it takes, and one that leaves a server: after undo nothing of it is there."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from plimsoll.environment import (
+    GroupKnob,
+    Journal,
+    Limits,
+    ReadAhead,
+    SwapFile,
+    Sysctl,
+    TransparentHugePages,
+    cgroups,
+    discover,
+    server,
+    shared_memory,
+    swap,
+    undo,
+    work_dir,
+)
+from plimsoll.environment import (
+    journal as journals,
+)
+
+
+def _machine(state, run_id):
+    hierarchy = cgroups.detect()
+    return {
+        "sysctl": [Sysctl(f"vm.dirty_background_{unit}").value() for unit in ("bytes", "ratio")],
+        "read_ahead": ReadAhead(state.root).show(),
+        "huge_pages": TransparentHugePages("shmem_enabled").show(),
+        "swap": [area.path for area in swap.areas() if str(state.root) in area.path],
+        "groups": [str(folder) for folder in hierarchy.folders(run_id) if folder.exists()],
+        "work": sorted(path.name for path in state.work.iterdir()),
+        "journal": sorted(path.name for path in state.journal.iterdir()),
+    }
+
+
+def _run(state, run_id, hook):
+    """What a run does, in a child of its own."""
+    journals._steps = 0
+    journals.step_hook = hook
+    journal = Journal.create(state, run_id)
+    folder = state.work / run_id
+    work_dir.make(state, journal, folder)
+    (folder / "deep").mkdir()
+    (folder / "deep/file").write_bytes(b"x" * 100)
+    SwapFile(state, run_id).set(1 << 20, journal)
+    Sysctl("vm.dirty_background_bytes").set(300 << 20, journal)
+    Sysctl("vm.dirty_background_ratio").set(9, journal)
+    ReadAhead(state.root).set(256, journal)
+    TransparentHugePages("shmem_enabled").set("advise", journal)
+    group = GroupKnob(run_id).make(Limits(64 << 20, 1 << 20), journal)
+    group.exec_in(["sleep", "300"])
+    journal.put_back_all()
+
+
+def _killed_at(state, run_id, step):
+    """(was it killed, the last step it came to)"""
+    last = os.memfd_create("last")
+
+    def hook(_, number):
+        os.pwrite(last, str(number).encode().ljust(8), 0)
+        if number == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            _run(state, run_id, hook)
+            os._exit(0)
+        finally:
+            os._exit(99)
+    _, status = os.waitpid(child, 0)
+    reached = int(os.pread(last, 8, 0) or 0)
+    os.close(last)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"step {step}: exit {status}"
+    return os.WIFSIGNALED(status), reached
+
+
+def test_killed_at_every_step_nothing_is_left_after_undo(needs, state, run_id):
+    needs("root", "cgroup memory", "swap", "sysctl", "transparent huge pages")
+    before = _machine(state, run_id)
+    step, killed = 0, True
+    started = time.monotonic()
+    while killed:
+        step += 1
+        killed, reached = _killed_at(state, run_id, step)
+        results = undo(state)
+        assert all(result.ok for result in results), (step, results)
+        assert _machine(state, run_id) == before, f"after a kill at step {step}"
+        assert undo(state) == []
+    assert reached == step - 1 > 40
+    print(f"killed at each of {reached} steps in {time.monotonic() - started:.1f} s")
+
+
+def test_undo_itself_may_be_killed_at_every_step(needs, state, run_id):
+    needs("root", "cgroup memory", "swap", "sysctl", "transparent huge pages")
+    before = _machine(state, run_id)
+    names = _names_of_steps(state, run_id)
+    everything_set = next(place for place, name in enumerate(names, start=1) if name.startswith("before put back"))
+    _killed_at(state, run_id, everything_set)
+    assert _machine(state, run_id) != before
+    for step in range(1, 200):
+        child = os.fork()
+        if child == 0:
+            journals._steps = 0
+            journals.step_hook = lambda _, number, at=step: (
+                os.kill(os.getpid(), signal.SIGKILL) if number == at else None
+            )
+            undo(state)
+            os._exit(0)
+        if os.waitpid(child, 0)[1] == 0:
+            break
+    assert _machine(state, run_id) == before
+    assert undo(state) == []
+
+
+def _names_of_steps(state, run_id):
+    names = []
+    child_says, say = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _run(state, run_id, lambda name, _: os.write(say, f"{name}\n".encode()))
+        os._exit(0)
+    os.close(say)
+    with os.fdopen(child_says) as lines:
+        names = lines.read().splitlines()
+    os.waitpid(child, 0)
+    return names
+
+
+def _shared_memory_left(state) -> set[str]:
+    """Of what the server had mapped while it lived (others on the machine may have servers too)."""
+    had = json.loads((state.root / "segments").read_text())
+    assert had["system_v"] and had["files"]
+    segments = {int(line.split()[1]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+    return {str(shmid) for shmid in had["system_v"] if shmid in segments} | {
+        name for name in had["files"] if Path(name).exists()
+    }
+
+
+def _serve(state, run_id, user, *, in_group):
+    """A run that makes a cluster and starts its server, and is killed when it answers."""
+    install = discover.servers()[-1]
+    journal = Journal.create(state, run_id)
+    import pwd
+
+    account = pwd.getpwnam(user)
+    folder = state.work / run_id
+    work_dir.make(state, journal, folder, uid=account.pw_uid, gid=account.pw_gid, mode=0o755)
+    data = folder / "data"
+    group = GroupKnob(run_id).make(Limits(256 << 20), journal)
+    made = group.exec_in(
+        [str(install.bin_dir / "initdb"), "-D", str(data), "-N", "-A", "trust"], user=user, stdout=subprocess.DEVNULL
+    )
+    assert made.wait() == 0
+    server.record(journal, data)
+    with (folder / "log").open("wb") as log:
+        arguments = ["-D", str(data), "-k", str(folder), "-c", "listen_addresses="]
+        program = str(install.bin_dir / "postgres")
+        if in_group:
+            group.exec_in([program, *arguments], user=user, stdout=log, stderr=log)
+        else:
+            subprocess.Popen(
+                [program, *arguments], user=user, group=account.pw_gid, stdout=log, stderr=log, start_new_session=True
+            )
+    for _ in range(500):
+        if (data / "postmaster.pid").exists() and "ready" in (data / "postmaster.pid").read_text():
+            return data
+        time.sleep(0.02)
+    raise AssertionError((folder / "log").read_text())
+
+
+def _left_by_a_killed_run(state, run_id, user, *, in_group, and_then=None):
+    child = os.fork()
+    if child == 0:
+        try:
+            data = _serve(state, run_id, user, in_group=in_group)
+            had = shared_memory.mapped_by(server.processes_of(data))
+            (state.root / "segments").write_text(json.dumps({"system_v": [*had.system_v], "files": [*had.files]}))
+            if and_then is not None:
+                and_then(data)
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(99)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    return state.work / run_id / "data"
+
+
+def test_a_server_left_running_is_stopped_with_its_shared_memory(needs, state, run_id, server_user):
+    needs("root", "cgroup memory", "postgresql", "server user")
+    before = _machine(state, run_id)
+    data = _left_by_a_killed_run(state, run_id, server_user, in_group=False)
+    assert len(server.processes_of(data)) > 3 and _shared_memory_left(state)
+    results = undo(state)
+    assert all(result.ok for result in results), results
+    assert f"server in {data} stopped" in [result.what for result in results]
+    assert server.processes_of(data) == [] and _shared_memory_left(state) == set()
+    assert _machine(state, run_id) == before
+
+
+def test_a_server_that_was_killed_too_leaves_no_shared_memory(needs, state, run_id, server_user):
+    needs("root", "cgroup memory", "postgresql", "server user")
+    before = _machine(state, run_id)
+
+    def kill_server(data):
+        os.kill(int((data / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
+
+    data = _left_by_a_killed_run(state, run_id, server_user, in_group=True, and_then=kill_server)
+    assert _shared_memory_left(state)
+    results = undo(state)
+    assert all(result.ok for result in results), results
+    assert server.processes_of(data) == [] and _shared_memory_left(state) == set()
+    assert _machine(state, run_id) == before
+
+
+def test_killing_the_group_removes_the_shared_memory_of_a_server_in_it(needs, state, run_id, server_user):
+    needs("root", "cgroup memory", "postgresql", "server user")
+    data = _left_by_a_killed_run(state, run_id, server_user, in_group=True)
+    journal = Journal.load(state.journal / f"{run_id}.jsonl")
+    (group,) = [entry for entry in journal.entries if entry.kind == "group"]
+    assert journal.put_back(group).ok
+    assert server.processes_of(data) == [] and _shared_memory_left(state) == set()
+    undo(state)
+
+
+def test_somebody_elses_process_in_the_data_folder_is_not_touched(state, run_id):
+    data = state.work / "data"
+    data.mkdir()
+    other = subprocess.Popen(["sleep", "60"], cwd=data)
+    try:
+        (data / "postmaster.pid").write_text(f"{other.pid}\n{data}\n0\n5432\n{data}\n\n  1 2\nready\n")
+        with Journal.create(state, run_id) as journal:
+            server.record(journal, data)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+    assert server.processes_of(data) == []

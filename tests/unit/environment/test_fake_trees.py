@@ -1,0 +1,220 @@
+"""Knobs on trees that this machine does not have: cgroup v2, stacked devices' mounts, sysctl pairs, CPU lists."""
+
+from pathlib import Path
+
+import pytest
+
+from plimsoll.environment import (
+    Fault,
+    GroupKnob,
+    Journal,
+    Limits,
+    Sysctl,
+    cgroups,
+    cpus,
+    damon,
+    devices,
+    fingerprint,
+    group,
+)
+from plimsoll.environment.page_cache import Residency, unexplained_loss
+
+
+def _fake_v2(root: Path, controllers="cpuset cpu io memory pids", on="cpu pids") -> cgroups.Version2:
+    """A folder that behaves like cgroup2: making a group makes its files."""
+    (root / "cgroup.controllers").write_text(controllers)
+    (root / "cgroup.subtree_control").write_text(on)
+
+    def make(folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        for name in ("cgroup.controllers", "cgroup.procs", "cpuset.cpus"):
+            (folder / name).touch()
+        (folder / "cgroup.subtree_control").touch()
+        for name in ("memory.max", "memory.swap.max"):
+            (folder / name).write_text("max")
+        (folder / "memory.current").write_text("4096")
+        (folder / "memory.swap.current").write_text("8192")
+        (folder / "memory.stat").write_text(
+            "anon 1\nfile 2\nshmem 3\nfile_mapped 4\nfile_dirty 5\nfile_writeback 6\npgfault 7\npgmajfault 8\n"
+        )
+        (folder / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 10\noom_group_kill 0\n")
+
+    return cgroups.Version2(root, make)
+
+
+@pytest.fixture
+def overwriting(monkeypatch):
+    """In a real tree a write replaces the value whatever its length; in a plain file it would leave the old tail."""
+    from plimsoll.environment import kernel_files
+
+    def write(path, value, **_):
+        assert path.exists(), path
+        path.write_text(value)
+        written.append((str(path), value))
+
+    written = []
+    monkeypatch.setattr(kernel_files, "write", write)
+    return written
+
+
+def test_version_2_limits_and_counters(state, tmp_path, overwriting, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    tree = _fake_v2(tmp_path)
+    journal = Journal.create(state, "run")
+    made = GroupKnob("run", tree).make(Limits(1 << 28, 1 << 20, "0"), journal)
+    folder = tmp_path / "plimsoll/run"
+    assert made.for_agent() == {"version": 2, "path": str(folder)}
+    assert (folder / "memory.max").read_text() == str(1 << 28)
+    assert (folder / "memory.swap.max").read_text() == str(1 << 20)
+    assert made.limits() == Limits(1 << 28, 1 << 20, "0", None)
+    # The controllers are passed on from the top down, and only then to the parent, before the leaf is used.
+    assert [entry for entry in overwriting if "subtree_control" in entry[0]] == [
+        (str(tmp_path / "cgroup.subtree_control"), "+memory"),
+        (str(tmp_path / "cgroup.subtree_control"), "+cpuset"),
+        (str(tmp_path / "plimsoll/cgroup.subtree_control"), "+memory"),
+        (str(tmp_path / "plimsoll/cgroup.subtree_control"), "+cpuset"),
+    ]
+    assert made.stats() == {
+        "usage_bytes": 4096, "swap_bytes": 8192, "anon_bytes": 1, "file_bytes": 2, "shmem_bytes": 3, "mapped_bytes": 4,
+        "dirty_bytes": 5, "writeback_bytes": 6, "pgfault": 7, "pgmajfault": 8, "limit_hits": 9, "oom_kills": 10,
+    }  # fmt: skip
+    assert made.entry.args["switched_on"] == [
+        [str(tmp_path / "cgroup.subtree_control"), name] for name in ("memory", "cpuset")
+    ]
+
+    def remove(folder):
+        for file in folder.iterdir():
+            if file.is_file():
+                file.unlink()
+        folder.rmdir()
+
+    monkeypatch.setattr(group, "remove_folder", remove)
+    overwriting.clear()
+    journal.put_back_all()
+    assert not (tmp_path / "plimsoll").exists()
+    assert [value for _, value in overwriting] == ["-memory", "-cpuset"]
+
+
+@pytest.mark.usefixtures("overwriting")
+def test_version_2_no_limit_and_what_it_lacks(state, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    tree = _fake_v2(tmp_path, on="memory cpuset")
+    journal = Journal.create(state, "run")
+    made = GroupKnob("run", tree).make(Limits(None, 0), journal)
+    assert made.entry.args["switched_on"] == []
+    assert made.limits() == Limits(None, 0, None, None)
+    with pytest.raises(Fault, match=r"vm\.swappiness instead"):
+        GroupKnob("other", tree).make(Limits(1 << 28, swappiness=10), journal)
+
+
+def test_the_hierarchy_with_the_memory_controller_is_taken(tmp_path):
+    (tmp_path / "cgroup.controllers").write_text("hugetlb")
+    hybrid = (
+        "30 1 0:30 / /cg/memory rw - cgroup cgroup rw,memory\n"
+        "31 1 0:31 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n"
+        f"32 1 0:32 / {tmp_path} rw - cgroup2 cgroup2 rw\n"
+    )
+    found = cgroups.detect(hybrid)
+    assert isinstance(found, cgroups.Version1) and (found.memory, found.cpuset) == (
+        Path("/cg/memory"),
+        Path("/cg/cpuset"),
+    )
+    (tmp_path / "cgroup.controllers").write_text("cpuset memory")
+    assert isinstance(cgroups.detect(f"32 1 0:32 / {tmp_path} rw - cgroup2 cgroup2 rw\n"), cgroups.Version2)
+    assert cgroups.detect("32 1 0:32 / /x rw - cgroup2 cgroup2 rw\n") is None
+
+
+def test_mounts_with_spaces_and_options_of_both_halves():
+    line = "27 1 254:0 /sub /mnt/a\\040b rw,noatime shared:1 - btrfs /dev/sda1 rw,ssd,subvol=/sub"
+    (mount,) = devices.mounts(line)
+    assert (mount.point, mount.source, mount.root) == ("/mnt/a b", "/dev/sda1", "/sub")
+    assert mount.options == ["rw", "noatime", "ssd", "subvol=/sub"]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "short"),
+    [
+        ("0-3,8", [0, 1, 2, 3, 8], "0-3,8"),
+        ("1,0,1", [0, 1], "0-1"),
+        ("5", [5], "5"),
+        ("", [], ""),
+        ("0-0, 2", [0, 2], "0,2"),
+    ],
+)
+def test_cpu_lists(text, numbers, short):
+    assert cpus.parse(text) == numbers
+    assert cpus.show(numbers) == short
+
+
+@pytest.mark.parametrize("text", ["a", "3-1", "1-", "-1", "0;1", "0--2"])
+def test_bad_cpu_lists(text):
+    with pytest.raises(Fault, match="not a number or a range"):
+        cpus.parse(text)
+
+
+def test_a_cpu_that_is_not_there_is_named():
+    with pytest.raises(Fault, match="9999 is not online; choose among"):
+        cpus.check("0,9999")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("kernel.panic", "not a vm"),
+        ("vm.no_such_thing", "does not have it"),
+        ("vm.drop_caches", "an action"),
+        ("vm.../x", "not a vm"),
+    ],
+)
+def test_sysctls_that_are_refused(state, name, reason):
+    able = Sysctl(name).available()
+    assert not able.ok and reason in able.reason and able.remedy
+    with pytest.raises(Fault):
+        Sysctl(name).set(1, Journal.create(state, "run"))
+
+
+def test_unexplained_loss():
+    full, less = Residency(1000, 2000), Residency(600, 2000)
+    assert unexplained_loss(full, less, reclaimed_bytes=0) == 400
+    assert unexplained_loss(full, less, reclaimed_bytes=300) == 100
+    assert unexplained_loss(full, less, reclaimed_bytes=400) == 0
+    assert unexplained_loss(full, less, reclaimed_bytes=100, dropped_bytes=300) == 0
+    assert unexplained_loss(full, Residency(995, 2000), reclaimed_bytes=0) == 0  # within 1 %
+    assert unexplained_loss(less, full, reclaimed_bytes=0) == 0  # growth is no loss
+
+
+def test_damon_schemes_in_words(tmp_path):
+    scheme = tmp_path / "kdamonds/0/contexts/0/schemes/0"
+    scheme.mkdir(parents=True)
+    (scheme / "action").write_text("pageout\n")
+    (tmp_path / "kdamonds/0/state").write_text("on\n")
+    module = tmp_path / "module/damon_reclaim/parameters"
+    module.mkdir(parents=True)
+    (module / "enabled").write_text("Y\n")
+    found = damon.state(tmp_path / "kdamonds", tmp_path / "module")
+    assert damon.active_schemes(found) == ["kdamond 0: pageout", "damon_reclaim"]
+    (tmp_path / "kdamonds/0/state").write_text("off\n")
+    (module / "enabled").write_text("N\n")
+    assert damon.active_schemes(damon.state(tmp_path / "kdamonds", tmp_path / "module")) == []
+
+
+def test_runs_that_differ_in_a_checked_key_are_told_apart():
+    base = {
+        "machine": {"cpu_model": "x", "memory_kib": 1000000},
+        "devices": [{"name": "vda", "read_ahead_kib": 128, "size_sectors": 5, "under": [{"scheduler": "none"}]}],
+        "vm": {"vm.swappiness": "60"},
+        "versions": {"psql": "15"},
+    }
+    assert fingerprint.comparable(base, base) == []
+    other = {
+        "machine": {"cpu_model": "x", "memory_kib": 1000500},
+        "devices": [{"name": "vda", "read_ahead_kib": 256, "size_sectors": 6, "under": [{"scheduler": "bfq"}]}],
+        "vm": {},
+        "versions": {"psql": "16"},
+    }
+    assert fingerprint.comparable(base, other) == [
+        {"key": "devices.0.read_ahead_kib", "a": 128, "b": 256},
+        {"key": "devices.0.under.0.scheduler", "a": "none", "b": "bfq"},
+        {"key": "vm", "a": None, "b": {}},
+        {"key": "vm.vm.swappiness", "a": "60", "b": None},
+    ]

@@ -1,0 +1,206 @@
+"""The journal's promises: durable before acting, torn lines, newest first, twice is once, all failures told."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from plimsoll.environment import Fault, Journal, PutBackFailed, live_runs, registry, undo
+from plimsoll.environment import journal as journals
+
+done: list[str] = []
+
+
+@registry.puts_back("test-note", survives_reboot=False)
+def _note(args):
+    if args.get("fail"):
+        raise Fault(f"item {args['what']} is stuck", remedy="unstick it")
+    done.append(args["what"])
+    return args["what"]
+
+
+@registry.puts_back("test-file", survives_reboot=True)
+def _file(args):
+    done.append(args["what"])
+    return args["what"]
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    done.clear()
+    yield
+    journals.step_hook = None
+
+
+def test_an_entry_is_on_disk_before_the_change_is_made(state):
+    journal = Journal.create(state, "run")
+    seen = []
+    journal.change("test-note", lambda: seen.append(journal.path.read_text().splitlines()[-1]), what="a")
+    assert json.loads(seen[0]) == {"n": 1, "kind": "test-note", "args": {"what": "a"}}
+
+
+def test_put_back_is_newest_first_and_removes_the_journal(state):
+    journal = Journal.create(state, "run")
+    for name in "abc":
+        journal.record("test-note", what=name)
+    journal.put_back_all()
+    assert done == ["c", "b", "a"]
+    assert not list(state.journal.iterdir())
+
+
+def test_a_single_put_back_is_not_done_again(state):
+    journal = Journal.create(state, "run")
+    first = journal.record("test-note", what="a")
+    journal.record("test-note", what="b")
+    journal.put_back(first)
+    assert [entry.args["what"] for entry in Journal.load(journal.path).remaining] == ["b"]
+    journal.put_back_all()
+    assert done == ["a", "b"]
+
+
+def test_a_failing_put_back_does_not_stop_the_others_and_is_told_with_its_remedy(state):
+    journal = Journal.create(state, "run")
+    journal.record("test-note", what="a")
+    journal.record("test-note", what="b", fail=True)
+    journal.record("test-note", what="c", fail=True)
+    journal.record("test-note", what="d")
+    with pytest.raises(PutBackFailed) as caught:
+        journal.put_back_all()
+    assert done == ["d", "a"]
+    assert [failure.what for failure in caught.value.failures] == ["item c is stuck", "item b is stuck"]
+    assert "item b is stuck; unstick it" in str(caught.value)
+    assert len(Journal.load(journal.path).remaining) == 2  # kept for undo
+
+
+@pytest.mark.parametrize("tail", [b'{"n": 2, "kind": "test-no', b"{", b'{"n":1,"undone":tr'])
+def test_a_torn_last_line_is_left_out_and_cut_by_the_next(state, tail):
+    journal = Journal.create(state, "run")
+    journal.record("test-note", what="a")
+    with journal.path.open("ab") as file:
+        file.write(tail)
+    loaded = Journal.load(journal.path)
+    assert [entry.args["what"] for entry in loaded.remaining] == ["a"]
+    loaded.record("test-note", what="b")
+    assert [entry.args["what"] for entry in Journal.load(journal.path).remaining] == ["b", "a"]
+
+
+def test_a_damaged_line_in_the_middle_is_reported_and_the_rest_put_back(state):
+    journal = Journal.create(state, "run")
+    journal.record("test-note", what="a")
+    with journal.path.open("ab") as file:
+        file.write(b"garbage\n")
+    journal.record("test-note", what="b")
+    results = undo(state, force=True)
+    assert done == ["b", "a"]
+    assert [result.ok for result in results] == [True, True, False]
+    assert "line 3" in results[-1].what
+    assert journal.path.exists()
+
+
+def test_undo_leaves_a_living_run_alone_unless_forced(state):
+    Journal.create(state, "run").record("test-note", what="a")
+    assert undo(state) == []
+    assert live_runs(state) == [("run", os.getpid())]
+    assert [result.ok for result in undo(state, force=True)] == [True]
+    assert undo(state) == []
+
+
+def _rewrite_owner(path, **changes):
+    lines = path.read_text().splitlines()
+    lines[0] = json.dumps(json.loads(lines[0]) | changes)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_a_reused_pid_is_not_the_owner(state):
+    journal = Journal.create(state, "run")
+    journal.record("test-note", what="a")
+    _rewrite_owner(journal.path, start_ticks=1)
+    assert [result.what for result in undo(state)] == ["a"]
+
+
+def test_after_a_reboot_only_what_survives_it_is_put_back(state):
+    journal = Journal.create(state, "run")
+    journal.record("test-note", what="a")
+    journal.record("test-file", what="b")
+    _rewrite_owner(journal.path, boot_id="another")
+    assert [result.what for result in undo(state)] == ["b", "gone with the reboot"]
+    assert done == ["b"]
+    assert not list(state.journal.iterdir())
+
+
+def test_dead_runs_are_undone_newest_first(state):
+    for place, name in enumerate(["old", "new"]):
+        journal = Journal.create(state, name)
+        journal.record("test-note", what=name)
+        _rewrite_owner(journal.path, start_ticks=1, epoch_ns=place)
+    undo(state)
+    assert done == ["new", "old"]
+
+
+def test_an_unknown_kind_is_refused_before_the_change(state):
+    journal = Journal.create(state, "run")
+    with pytest.raises(Fault, match="cannot put it back"):
+        journal.change("no-such-kind", lambda: done.append("changed"))
+    assert done == []
+
+
+def test_a_journal_of_the_same_name_is_not_overwritten(state):
+    Journal.create(state, "run")
+    with pytest.raises(Fault, match="plimsoll undo"):
+        Journal.create(state, "run")
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden"])
+def test_a_run_id_that_is_no_file_name_is_refused(state, name):
+    with pytest.raises(Fault, match="run id"):
+        Journal.create(state, name)
+
+
+def test_a_folder_of_someone_elses_format_is_told_and_left(state):
+    (state.journal / "odd.jsonl").write_text('{"journal": 99}\n')
+    (state.journal / "odder.jsonl").write_text("not json\n")
+    (state.journal / "empty.jsonl").write_text("")
+    assert sorted(result.ok for result in undo(state)) == [False, False, False]
+
+
+def test_steps_are_announced_in_order(state):
+    names = []
+    journals.step_hook = lambda name, _: names.append(name)
+    journal = Journal.create(state, "run")
+    journal.change("test-note", lambda: None, what="a")
+    journal.put_back_all()
+    assert names == [
+        "before journal", "written journal", "after journal",
+        "before record test-note", "after record test-note", "after test-note",
+        "before put back test-note", "after put back test-note", "after mark test-note", "removed journal",
+    ]  # fmt: skip
+
+
+def test_the_lock_names_its_holder_and_goes_with_it(state):
+    script = (
+        "import sys, time; from pathlib import Path; from plimsoll.environment import StateDir\n"
+        "with StateDir(Path(sys.argv[1])).hold_lock(): print('held', flush=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(state.root)], stdout=subprocess.PIPE, env=environment, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(Fault, match=rf"process {holder.pid}\b.*kill -INT {holder.pid}"), state.hold_lock():
+        pass
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    with state.hold_lock(), pytest.raises(Fault, match=f"process {os.getpid()}"), state.hold_lock():
+        pass
+
+
+def test_a_state_folder_the_server_cannot_reach_is_told(state):
+    state.check_traversable("nobody")
+    state.root.chmod(0o700)
+    with pytest.raises(Fault, match=r"may not pass .*chmod o\+x"):
+        state.check_traversable("nobody")
+    with pytest.raises(Fault, match="none of that name"):
+        state.check_traversable("no-such-user")
