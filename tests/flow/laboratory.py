@@ -1,0 +1,127 @@
+"""A small laboratory for tests of the whole pipeline: its own state folder, a tiny experiment, a look at what is left.
+
+The state folder is under /var/tmp because the server's user has to reach it, which it cannot under pytest's own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+EXPERIMENT = """
+format = 1
+name = "tiny"
+title = "Does everything work?"
+
+[environment]
+memory = "192 MiB"
+swap = "64 MiB"
+sysctl = {"vm.dirty_writeback_centisecs" = 400}
+
+[target.settings]
+autovacuum = false
+checkpoint_timeout = "1h"
+
+[workload]
+name = "wpi_orders"
+size = "48 MiB"
+clients = 4
+
+[warmup]
+until = "none"
+
+[measure]
+seconds = 1
+
+[design]
+blocks = 2
+
+[[factors]]
+path = "target.settings.shared_buffers"
+levels = ["16 MiB", "64 MiB"]
+"""
+
+
+@dataclass
+class Laboratory:
+    """Runs the command line against a state folder of its own."""
+
+    state: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="plimsoll-flow-", dir="/var/tmp")))
+
+    def __post_init__(self) -> None:
+        self.state.chmod(0o755)
+        self.experiment = self.state / "experiment.toml"
+        self.experiment.write_text(EXPERIMENT)
+        self.sysctl = self._sysctl()
+
+    @staticmethod
+    def _sysctl() -> str:
+        return Path("/proc/sys/vm/dirty_writeback_centisecs").read_text()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the command line is run with."""
+        return {**os.environ, "PLIMSOLL_STATE": str(self.state), "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "160"}
+
+    def start(self, *argv: str, program: tuple[str, ...] = ("-m", "plimsoll")) -> subprocess.Popen[str]:
+        """Starts a verb; the caller waits for it."""
+        return subprocess.Popen(
+            [sys.executable, *program, *argv],
+            env=self.environment,
+            cwd=self.state,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, *argv: str, code: int | None = 0) -> str:
+        """Runs a verb to its end; checks its exit code."""
+        process = self.start(*argv)
+        out, error = process.communicate(timeout=300)
+        assert code is None or process.returncode == code, f"exit {process.returncode}\n{out}\n{error}"
+        return out
+
+    def left_behind(self) -> list[str]:
+        """Everything of ours that is still on the machine: processes, groups, swap, sysctls, mounts, folders, journals."""
+        found = [f"process {pid}" for pid in self.processes()]
+        found += [f"swap {line}" for line in Path("/proc/swaps").read_text().splitlines() if str(self.state) in line]
+        found += [f"mount {line}" for line in Path("/proc/mounts").read_text().splitlines() if str(self.state) in line]
+        for parent in Path("/sys/fs/cgroup").glob("*/plimsoll"):
+            found += [f"group {group}" for group in parent.iterdir() if group.is_dir()]
+        found += [f"folder {path}" for name in ("work", "journal") for path in (self.state / name).glob("*")]
+        if self._sysctl() != self.sysctl:
+            found.append(f"sysctl vm.dirty_writeback_centisecs = {self._sysctl().strip()}")
+        return found
+
+    def processes(self, name: str | None = None) -> list[int]:
+        """Processes at work in the state folder: servers by their folder, fronts and agents by their environment."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                marker = f"PLIMSOLL_STATE={self.state}".encode()
+                ours = str(entry.joinpath("cwd").readlink()).startswith(str(self.state / "work"))
+                ours = ours or marker in entry.joinpath("environ").read_bytes().split(b"\0")
+                if ours and entry.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                    comm = entry.joinpath("comm").read_text().strip()
+                    if name is None or comm == name[:15]:
+                        found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+    def close(self) -> None:
+        """Puts back whatever a failed test left, and removes the folder."""
+        subprocess.run(
+            [sys.executable, "-m", "plimsoll", "undo"], env=self.environment, check=False, capture_output=True
+        )
+        shutil.rmtree(self.state, ignore_errors=True)
