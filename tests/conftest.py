@@ -31,6 +31,10 @@ def _has_cpuset() -> bool:
     return found is not None and (found.version == 2 or getattr(found, "cpuset", None) is not None)
 
 
+def _tool(name: str) -> bool:
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
+
+
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     "root": lambda: os.geteuid() == 0,
     "cgroup memory": lambda: GroupKnob("capability").available().ok,
@@ -41,6 +45,9 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "cachestat": page_cache.cachestat_works,
     "sysctl": lambda: os.access("/proc/sys/vm/dirty_bytes", os.W_OK),
     "transparent huge pages": lambda: os.access("/sys/kernel/mm/transparent_hugepage/enabled", os.W_OK),
+    "loop devices and mkfs.ext4": lambda: (
+        os.access("/dev/loop-control", os.W_OK) and _tool("mkfs.ext4") and _tool("losetup")
+    ),
     "two CPUs": lambda: len(os.sched_getaffinity(0)) >= 2,
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
 }

@@ -90,7 +90,7 @@ class Laboratory:
         return out
 
     def left_behind(self) -> list[str]:
-        """Everything of ours that is still on the machine: processes, groups, swap, sysctls, mounts, folders, journals."""
+        """Everything of ours that is still on the machine: processes, groups, swap, sysctls, mounts, folders."""
         found = [f"process {pid}" for pid in self.processes()]
         found += [f"swap {line}" for line in Path("/proc/swaps").read_text().splitlines() if str(self.state) in line]
         found += [f"mount {line}" for line in Path("/proc/mounts").read_text().splitlines() if str(self.state) in line]

@@ -1,4 +1,4 @@
-"""Stops and kills at random points and at journal steps: nothing is left behind, the record reads, --resume completes."""
+"""Stops and kills at random points and at journal steps: nothing stays behind, the record reads, --resume completes."""
 
 from __future__ import annotations
 

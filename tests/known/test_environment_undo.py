@@ -2,10 +2,13 @@
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import time
 from pathlib import Path
+
+import pytest
 
 from plimsoll.environment import (
     GroupKnob,
@@ -149,8 +152,6 @@ def _serve(state, run_id, user, *, in_group):
     """A run that makes a cluster and starts its server, and is killed when it answers."""
     install = discover.servers()[-1]
     journal = Journal.create(state, run_id)
-    import pwd
-
     account = pwd.getpwnam(user)
     folder = state.work / run_id
     work_dir.make(state, journal, folder, uid=account.pw_uid, gid=account.pw_gid, mode=0o755)
@@ -228,6 +229,32 @@ def test_killing_the_group_removes_the_shared_memory_of_a_server_in_it(needs, st
     assert journal.put_back(group).ok
     assert server.processes_of(data) == [] and _shared_memory_left(state) == set()
     undo(state)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.03, 0.1, 0.25])
+def test_a_cluster_that_was_being_made_is_gone(needs, state, run_id, server_user, seconds):
+    needs("root", "postgresql", "server user")
+    account = pwd.getpwnam(server_user)
+    data = state.work / run_id / "data"
+    child = os.fork()
+    if child == 0:
+        try:
+            journal = Journal.create(state, run_id)
+            work_dir.make(state, journal, data.parent, uid=account.pw_uid, gid=account.pw_gid)
+            server.record(journal, data)
+            program = str(discover.servers()[-1].bin_dir / "initdb")
+            rights = {"user": account.pw_uid, "group": account.pw_gid}
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.Popen([program, "-D", str(data), "-N"], start_new_session=True, cwd="/", **rights, **quiet)
+            time.sleep(seconds)
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(99)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    results = undo(state)
+    assert all(result.ok for result in results), results
+    time.sleep(0.05)
+    assert server.processes_of(data) == [] and not list(state.work.iterdir())
 
 
 def test_somebody_elses_process_in_the_data_folder_is_not_touched(state, run_id):

@@ -39,7 +39,7 @@ def test_an_entry_is_on_disk_before_the_change_is_made(state):
     journal = Journal.create(state, "run")
     seen = []
     journal.change("test-note", lambda: seen.append(journal.path.read_text().splitlines()[-1]), what="a")
-    assert json.loads(seen[0]) == {"n": 1, "kind": "test-note", "args": {"what": "a"}}
+    assert json.loads(seen[0]) == {"n": 1, "kind": "test-note", "by": __name__, "args": {"what": "a"}}
 
 
 def test_put_back_is_newest_first_and_removes_the_journal(state):
@@ -145,6 +145,25 @@ def test_an_unknown_kind_is_refused_before_the_change(state):
     with pytest.raises(Fault, match="cannot put it back"):
         journal.change("no-such-kind", lambda: done.append("changed"))
     assert done == []
+
+
+def test_a_kind_of_another_stage_is_found_by_the_module_that_the_journal_names(state, monkeypatch):
+    asked = []
+
+    def load(name):
+        asked.append(name)
+        if name == "plimsoll.another.stage":
+            registry.puts_back("test-other", survives_reboot=True)(_file)
+
+    journal = Journal.create(state, "run")
+    journal.record("test-note", what="a")
+    journal.path.write_text(
+        journal.path.read_text().replace("test-note", "test-other").replace(__name__, "plimsoll.another.stage")
+    )
+    monkeypatch.setattr(registry.importlib, "import_module", load)
+    monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
+    assert [result.ok for result in undo(state, force=True)] == [True]
+    assert asked[-1] == "plimsoll.another.stage" and done == ["a"]
 
 
 def test_a_journal_of_the_same_name_is_not_overwritten(state):

@@ -1,0 +1,55 @@
+"""Devices under a path, on a real loop device: which read-ahead counts, and that the knob turns that one."""
+
+import contextlib
+import os
+import subprocess
+
+from plimsoll.environment import Journal, ReadAhead, devices
+
+TOOLS = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+
+
+def _call(*argv) -> str:
+    return subprocess.run([*argv], check=True, capture_output=True, text=True, env=TOOLS).stdout.strip()
+
+
+@contextlib.contextmanager
+def _loop_mounted(state, direct):
+    image, point = state.root / "image", state.root / "mounted"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    point.mkdir()
+    _call("mkfs.ext4", "-q", str(image))
+    loop = _call("losetup", "--find", "--show", f"--direct-io={direct}", str(image))
+    try:
+        _call("mount", loop, str(point))
+        try:
+            yield loop.removeprefix("/dev/"), point
+        finally:
+            _call("umount", str(point))
+    finally:
+        _call("losetup", "--detach", loop)
+        point.rmdir()
+        image.unlink()
+
+
+def test_a_loops_own_read_ahead_counts_and_the_disks_only_through_the_page_cache(needs, state, run_id):
+    needs("root", "loop devices and mkfs.ext4")
+    (disk,) = devices.devices_of(state.root)
+    before = ReadAhead(state.root).show()
+    for direct in ("on", "off"):
+        with _loop_mounted(state, direct) as (loop, point):
+            (device,) = devices.devices_of(point)
+            described = devices.describe(device)
+            assert (device.name, device.decides) == (loop, True)
+            assert [below.name for below in device.under] == [disk.name]
+            through_cache = described["loop_direct_io"] == 0
+            assert device.under[0].decides is through_cache
+            assert set(ReadAhead(point).show()) == ({loop, disk.name} if through_cache else {loop})
+            assert devices.mount_of(point / "not/yet/there").point == str(point)
+            with Journal.create(state, f"{run_id}-{direct}") as journal:
+                ReadAhead(point).set(512, journal)
+                assert set(ReadAhead(point).show().values()) == {512}
+                if not through_cache:
+                    assert ReadAhead(state.root).show() == before
+        assert ReadAhead(state.root).show() == before
