@@ -7,9 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SKIPPED = {".plimsoll", "target", "runs", ".git", "node_modules"}
-DOCUMENTS = [
-    path for path in sorted(ROOT.rglob("*.md")) if not SKIPPED & set(path.relative_to(ROOT).parts)
-]
+DOCUMENTS = [path for path in sorted(ROOT.rglob("*.md")) if not SKIPPED & set(path.relative_to(ROOT).parts)]
 
 
 def _verbs() -> set[str]:

@@ -232,7 +232,8 @@ def _line_of(text: str, parts: list[str]) -> int:
     """The line of a key: the table's header, then the key below it; the nearest of them that exists."""
     names = [part for part in parts if not part.isdigit()]
     wanted = [int(part) for part in parts if part.isdigit()]
-    best, table = 1, []
+    best = 1
+    table: list[str] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):

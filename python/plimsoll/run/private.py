@@ -16,13 +16,16 @@ from plimsoll.environment.fault import Fault
 from plimsoll.record import writer
 from plimsoll.run import agent, planning
 from plimsoll.run.datasets import workload_request
-from plimsoll.run.surroundings import arranged
+from plimsoll.run.surroundings import PrivatePlace, arranged
 from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up
 from plimsoll.target import PostgresServer, ServerFailed
 from plimsoll.target.dataset import Dataset
 
 if TYPE_CHECKING:
     from plimsoll.run.runner import Runner
+
+
+SPARE_CONNECTIONS = 20
 
 
 def run_private(runner: Runner, report: Report, built: dict[int, Dataset]) -> None:
@@ -48,7 +51,7 @@ def run_private(runner: Runner, report: Report, built: dict[int, Dataset]) -> No
                 lambda: runner.interrupts.stopping,
             )
             try:
-                _phases(report, load, server, built[planning.data_bytes(settings)])
+                _phases(report, load, place, server, built[planning.data_bytes(settings)])
             except (ServerFailed, agent.AgentFailed) as error:
                 kills = place.oom_kills()
                 cause = f"the kernel's out-of-memory killer struck {kills} time(s) in the group; " if kills else ""
@@ -62,8 +65,8 @@ def run_private(runner: Runner, report: Report, built: dict[int, Dataset]) -> No
         raise TrialFailed(str(error)) from error
 
 
-def _phases(report: Report, load: Load, server: PostgresServer, dataset: Dataset) -> None:
-    settings, observer, place = load.settings, load.observer, load.place
+def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresServer, dataset: Dataset) -> None:
+    settings, observer = load.settings, load.observer
     with report.phase("clone", observer):
         uid, gid = place.owner
         clone_tree(dataset.data, server.data, uid=uid, gid=gid)
@@ -74,7 +77,8 @@ def _phases(report: Report, load: Load, server: PostgresServer, dataset: Dataset
     if before.resident_bytes:
         report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
     with report.phase("start", observer):
-        server.configure(settings.target.settings, planning.memory_bytes(settings))
+        enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}
+        server.configure(enough | settings.target.settings, planning.memory_bytes(settings))
         server.start()
         report.found["server"] = load.connection.describe()
         server.checkpoint()

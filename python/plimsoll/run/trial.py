@@ -126,12 +126,12 @@ def warm_up(load: Load, report: Report) -> None:
 
     def seen(line: dict[str, Any]) -> bool:
         samples.append(line)
-        verdicts.append(stationary.judge(samples))
-        return verdicts[-1].reached and time.monotonic() - started >= warmup.seconds_min
+        verdicts.append(stationary.judge(samples, seconds_min=warmup.seconds_min))
+        return verdicts[-1].reached
 
     with report.phase("warmup", load.observer):
         load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
-    last = verdicts[-1] if verdicts else stationary.judge(samples)
+    last = verdicts[-1] if verdicts else stationary.judge(samples, seconds_min=warmup.seconds_min)
     report.found["stationary"] = {
         "reached": last.reached,
         "seconds": round(time.monotonic() - started, 3),
