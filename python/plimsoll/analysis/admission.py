@@ -14,6 +14,7 @@ from plimsoll.analysis.estimates import counter, done_count
 from plimsoll.analysis.generator import generator
 from plimsoll.record import Segment, Trial
 
+Sample = dict[str, float | None]
 COMMIT_RULE = (
     "xact_commit of the database under test, read with no client connected just before and after the measured segment, "
     "grows by the done transactions, plus what the clients commit on their own (connecting, preparing: "
@@ -22,6 +23,7 @@ COMMIT_RULE = (
 )
 _STEAL_NOTED = 0.05
 _COMMITS_A_CONNECTION_MAX = 64
+_TAIL_SECONDS = 10
 
 
 @dataclass
@@ -35,7 +37,7 @@ class Admission:
     stationary: dict[str, Any] = field(default_factory=dict)
 
 
-def samples(segment: Segment) -> list[dict[str, float | None]]:
+def samples(segment: Segment) -> list[Sample]:
     """A segment's series as the cumulative samples the stationarity test takes, on the server's clock ticks."""
     server = segment.series("server")
     table = segment.transactions
@@ -55,6 +57,15 @@ def samples(segment: Segment) -> list[dict[str, float | None]]:
         }
         for row, time in enumerate(times)
     ]
+
+
+def _joined(first: list[Sample], second: list[Sample]) -> list[Sample]:
+    """Two segments as one row of samples; what lies between them is a gap and no interval."""
+    if not first or not second:
+        return [*first, *second]
+    done = first[-1]["done"] or 0
+    gap: Sample = {"t_ns": ((first[-1]["t_ns"] or 0) + (second[0]["t_ns"] or 0)) / 2}
+    return [*first, gap, *({**sample, "done": done + (sample["done"] or 0)} for sample in second)]
 
 
 def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
@@ -127,22 +138,25 @@ def _answer_reasons(trial: Trial) -> list[str]:
 
 def _judge_stationarity(trial: Trial, found: Admission) -> None:
     warmup = trial.data.get("stationary") or {}
-    series = samples(trial.measure)
-    # The first interval holds the connections' own catalogue reads.
-    after = stationary.judge(series[1:], seconds_min=4.0, whole=True)
+    series = samples(trial.measure)[1:]  # the first interval holds the connections' own catalogue reads
+    measured = stationary.judge(series, seconds_min=4.0, whole=True)
+    tail = samples(trial.warmup)[-max(len(series), _TAIL_SECONDS) :]
+    after = stationary.judge(_joined(tail, series), whole=True)
     found.stationary = {
         "warmup_reached": warmup.get("reached"),
         "warmup_seconds": warmup.get("seconds"),
         "measured_reached": after.reached,
-        "measured_filling": after.filling,
+        "measured_filling": measured.filling,
         "detail": after.detail,
     }
-    if after.filling:
+    if measured.filling:
         found.reasons.append("still filling: the measured segment was moving towards another level")
     elif warmup.get("reached") is False and not after.reached:
         found.reasons.append("still filling: the warm-up ended before the caches were stationary")
     elif warmup.get("reached") is False:
-        found.caveats.append("the warm-up ended before the caches were shown stationary; the measured segment was")
+        found.caveats.append(
+            "the warm-up ended before the caches were shown stationary; its end and the measured segment are"
+        )
     elif warmup.get("reached") is None and not after.reached:
         found.caveats.append("stationarity was not tested in the warm-up and not shown in the measured segment")
 

@@ -125,6 +125,7 @@ def compare_levels(
                 "against": None if against is None else group.levels[against],
                 "times_slower": slower,
                 "verdict": said,
+                "why": judge.why(said, slower),
             }
         )
     return {
@@ -168,6 +169,16 @@ class _Judge:
         """The fewest blocks that two levels with enough blocks have in common."""
         members = np.nonzero(self.judged)[0]
         return int(min((self.pairs.blocks[i, j] for i in members for j in members if i < j), default=0))
+
+    def why(self, said: str, slower: Json | None) -> str | None:
+        """Why a level cannot be told from the best."""
+        if said != "cannot tell" or slower is None or slower["low"] is None:
+            return None
+        if slower["low"] <= 1 <= slower["high"]:
+            return "the interval holds 1"
+        if slower["ratio"] <= math.exp(self.spread_log):
+            return "within the A/A spread"
+        return "not once all the levels compared are allowed for"
 
     def level(self, index: int) -> tuple[int | None, Json | None, str]:
         """Against which level, how many times slower, and the word.

@@ -18,6 +18,7 @@ from plimsoll.analysis.verdict import analyse, chosen
 from plimsoll.record import Run
 
 Json = dict[str, Any]
+Difference = str | Json
 NOT_INTERLEAVED = (
     "the blocks of the two runs were not interleaved: a drift of the machine between the runs shows as a difference, "
     "and the intervals do not account for it; run both settings as levels of one experiment to be sure"
@@ -27,9 +28,17 @@ NOT_INTERLEAVED = (
 class NotComparable(Exception):
     """The two runs were made on machines or with settings that differ in a checked key."""
 
-    def __init__(self, differences: Sequence[str]) -> None:
-        self.differences = list(differences)
+    def __init__(self, differences: Sequence[Difference]) -> None:
+        self.differences = [difference_words(difference) for difference in differences]
         super().__init__("the runs differ in what is checked: " + "; ".join(self.differences))
+
+
+def difference_words(difference: Difference) -> str:
+    """A difference of two fingerprints: text as it is, or {key, a, b}."""
+    if isinstance(difference, str):
+        return difference
+    a, b = ("nothing" if difference.get(side) is None else str(difference[side]) for side in "ab")
+    return f"{difference.get('key')}: {a} against {b}"
 
 
 def unpaired(first: Sequence[float], second: Sequence[float]) -> Json:
@@ -58,7 +67,7 @@ def _by_label(verdict: Json) -> dict[str, list[float]]:
     return found
 
 
-def compare_runs(run_a: Run, run_b: Run, differences: Sequence[str] = (), accept: bool = False) -> Json:
+def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (), accept: bool = False) -> Json:
     """Compare treatments of the same label; raises NotComparable when there are differences and `accept` is false."""
     if differences and not accept:
         raise NotComparable(differences)
@@ -79,7 +88,9 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[str] = (), accept
     if spread is None:
         caveats.append("neither run has A/A evidence: how much two equal trials differ here is not known")
     if differences:
-        caveats.append("compared although they differ in what is checked: " + "; ".join(differences))
+        caveats.append(
+            "compared although they differ in what is checked: " + "; ".join(map(difference_words, differences))
+        )
     return {
         "format": 1,
         "first": {"run": one["run"], "experiment": one["experiment"], "path": str(run_a.path)},

@@ -23,9 +23,10 @@ CONFIDENCE = 0.90
 CONFIDENCE_FILLING = 0.99
 TEST = (
     "of the last half of the warm-up, at least the shortest time: the distance left to the asymptote is within the "
-    "tolerance, by its upper 90 % bound for exponential approaches with time constants up to the part judged, and without "
-    "evidence of more for slower ones; for the database's miss ratio (tolerance 0.005, 5 % of the level, or the scatter "
-    "from second to second, the largest) and for device reads (256 bytes per transaction, 10 %, or the scatter)"
+    "tolerance, by its upper 90 % bound for exponential approaches with time constants up to the part judged, and "
+    "without evidence of more for slower ones; for the database's miss ratio (tolerance 0.005, 5 % of the level, or "
+    "the scatter from second to second, the largest) and for device reads (256 bytes per transaction, 10 %, or the "
+    "scatter)"
 )
 # Time constants tried, in lengths of the part judged: 1/16 to 16 in steps of the square root of 2.
 _FRACTIONS = tuple(2.0 ** (step / 2) for step in range(-8, 9))

@@ -98,10 +98,9 @@ def check(name: Name, quick: Quick = False, sets: Sets = None, blocks: Blocks = 
 
     source = load(name, quick=quick, sets=sets, blocks=blocks)
     design = source.experiment.design
-    count = len(source.treatments) + design.duplicate
-    print(
-        f"{source.path}: good: {len(source.treatments)} treatments, {design.blocks} blocks, {count * design.blocks} trials"
-    )
+    treatments = len(source.treatments)
+    trials = (treatments + design.duplicate) * design.blocks
+    print(f"{source.path}: good: {treatments} treatments, {design.blocks} blocks, {trials} trials")
 
 
 @app.command()

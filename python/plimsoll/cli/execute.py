@@ -48,9 +48,8 @@ def _go(runner: Runner, as_json: bool) -> int:
     out = show.console()
     if not as_json:
         out.print(runner.source.experiment.title)
-        out.print(
-            f"{len(left)} trials, about {show.duration(needs.seconds)}; seed {runner.seed}; record: {_shown(runner.out)}"
-        )
+        time_left = show.duration(needs.seconds)
+        out.print(f"{len(left)} trials, about {time_left}; seed {runner.seed}; record: {_shown(runner.out)}")
         for remark in needs.remarks:
             out.print(f"note: {remark}")
     if as_json:

@@ -199,9 +199,11 @@ def _pids(folders: Sequence[Path]) -> list[int]:
     return sorted(found)
 
 
-def _kill_all(folders: Sequence[Path]) -> None:
+def _kill_all(folders: Sequence[Path], estate: shared_memory.Estate | None = None) -> None:
     def remaining() -> list[int]:
         pids = _pids(folders)
+        if estate is not None:
+            estate.see(pids)
         for pid in pids:
             # Looked up again with a pidfd in hand: the number may have been given to somebody else since.
             processes.signal_if(pid, signal.SIGKILL, lambda number: number in _pids(folders))
@@ -240,9 +242,9 @@ def _put_back(args: Args) -> str:
     folders = [Path(folder) for folder in args["folders"]]
     if any(folder.parent.name != PARENT for folder in folders):
         raise Fault(f"{folders}: not a group of ours", remedy="look into the journal")
-    left_behind = shared_memory.mapped_by(_pids(folders))
-    _kill_all(folders)
-    shared_memory.remove(left_behind)
+    estate = shared_memory.Estate()
+    _kill_all(folders, estate)
+    estate.remove()
     step("after kill")
     for folder in folders:
         for deeper in _tree(folder):

@@ -3,8 +3,9 @@
 The constraint: the process may be killed, or the machine lose power, between any two instructions. Therefore an entry
 means "this may have been changed, and this is how it was found"; nothing depends on whether it really was.
 
-One file a run, `journal/<run id>.jsonl`. First line: the owner. Then `{"n", "kind", "args"}` for each change and
-`{"n", "undone": true}` for each put-back. A line cut short by a crash was never acted upon and is dropped.
+One file a run, `journal/<run id>.jsonl`. First line: the owner. Then `{"n", "kind", "by", "args"}` for each change, `by`
+being the module that knows how to put it back, and `{"n", "undone": true}` for each put-back. A line cut short by a
+crash was never acted upon and is dropped.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Entry:
     number: int
     kind: str
     args: dict[str, Any]
+    by: str = ""
     undone: bool = False
 
 
@@ -128,7 +130,7 @@ class Journal:
                 if found.get("undone"):
                     by_number[found["n"]].undone = True
                 else:
-                    by_number[found["n"]] = Entry(found["n"], found["kind"], found["args"])
+                    by_number[found["n"]] = Entry(found["n"], found["kind"], found["args"], found["by"])
             except (ValueError, KeyError, TypeError, AttributeError):
                 journal.damage = f"{path}, line {position}: not readable"
         journal.entries = list(by_number.values())
@@ -144,11 +146,11 @@ class Journal:
 
     def record(self, kind: str, /, **args: Any) -> Entry:
         """Make an intended change durable. Returns only when it is on disk; the caller may act then."""
-        registry.find(kind)  # a change that nobody can put back is refused before it is made
+        by = registry.find(kind).action.__module__  # a change that nobody can put back is refused before it is made
         with self._lock:
-            entry = Entry(len(self.entries) + 1, kind, json.loads(json.dumps(args)))
+            entry = Entry(len(self.entries) + 1, kind, json.loads(json.dumps(args)), by)
             step(f"before record {kind}")
-            _append(self.path, {"n": entry.number, "kind": kind, "args": entry.args})
+            _append(self.path, {"n": entry.number, "kind": kind, "by": by, "args": entry.args})
             self.entries.append(entry)
         step(f"after record {kind}")
         return entry
@@ -163,7 +165,7 @@ class Journal:
     def put_back(self, entry: Entry) -> Undone:
         """Put one entry back and mark it. Never raises for a put-back that fails: the others have to go on."""
         try:
-            how = registry.find(entry.kind)
+            how = registry.find(entry.kind, entry.by)
             if how.survives_reboot or self.owner["boot_id"] == processes.boot_id():
                 step(f"before put back {entry.kind}")
                 what = how.action(entry.args)

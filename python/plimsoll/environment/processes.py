@@ -33,6 +33,15 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def start_epoch(pid: int) -> float:
+    """When a process began, in seconds since 1970 to about one; infinitely late if it is gone."""
+    ticks = start_ticks(pid)
+    for line in (_PROC / "stat").read_text().splitlines():
+        if line.startswith("btime ") and ticks is not None:
+            return int(line.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
+    return float("inf")
+
+
 def is_alive(pid: int, ticks: int, boot: str) -> bool:
     return boot == boot_id() and start_ticks(pid) == ticks
 
@@ -47,6 +56,13 @@ def link(pid: int, name: str) -> str | None:
         return os.readlink(f"/proc/{pid}/{name}").removesuffix(" (deleted)")  # noqa: PTH115
     except OSError:
         return None
+
+
+def arguments(pid: int) -> list[str]:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
 
 
 def signal_if(pid: int, number: int, condition: Callable[[int], bool]) -> bool:

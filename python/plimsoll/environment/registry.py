@@ -7,6 +7,7 @@ happened and when it was put back already, and must never touch what is not ours
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,8 +38,12 @@ def puts_back(kind: str, *, survives_reboot: bool) -> Callable[[Action], Action]
     return declare
 
 
-def find(kind: str) -> PutBack:
+def find(kind: str, declared_by: str = "") -> PutBack:
+    """`declared_by`: the module that the journal names. Other stages declare kinds too, and we do not import them."""
     importlib.import_module("plimsoll.environment")  # its import declares every kind of ours
+    if kind not in _kinds and declared_by.startswith("plimsoll."):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(declared_by)
     try:
         return _kinds[kind]
     except KeyError:

@@ -1,12 +1,14 @@
 """Stopping a PostgreSQL that a killed run left running, and what it leaves behind.
 
-The constraint (traps.md, 17): another server may be on the machine. Only processes that run `postgres` *and* work in
-the recorded data folder are ours, and postmaster.pid alone proves nothing, for its pid may be somebody else's by now.
+The constraint (traps.md, 17): another server may be on the machine. Only processes that run a program of PostgreSQL's
+server *and* work in the recorded data folder (or were started on it and are on their way there) are ours. The file
+postmaster.pid alone proves nothing, for its pid may be somebody else's by now.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from .journal import Entry, Journal, step
 from .registry import Args, puts_back
 
 _LADDER = ((signal.SIGINT, 15.0), (signal.SIGQUIT, 5.0))  # fast, then immediate shutdown
+_PROGRAMS = ("postgres", "postmaster", "initdb", "pg_ctl")
 _KILL_SECONDS = 10.0
 
 
@@ -25,15 +28,15 @@ def record(journal: Journal, data_dir: Path) -> Entry:
 
 
 def processes_of(data_dir: Path) -> list[int]:
-    """Every postgres process at work in the folder: the postmaster, its children, or initdb's server."""
+    """Every process at work in the folder: the postmaster and its children, or initdb and its server."""
     place = os.path.realpath(data_dir)
     return [pid for pid in processes.all_pids() if _is_ours(pid, place)]
 
 
 def _is_ours(pid: int, place: str) -> bool:
-    if processes.link(pid, "cwd") != place or processes.start_ticks(pid) is None:
+    if Path(processes.link(pid, "exe") or "").name not in _PROGRAMS or processes.start_ticks(pid) is None:
         return False
-    return Path(processes.link(pid, "exe") or "").name in ("postgres", "postmaster")
+    return processes.link(pid, "cwd") == place or place in processes.arguments(pid)
 
 
 def _pid_file(data_dir: Path) -> list[str]:
@@ -49,7 +52,8 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
     lines = _pid_file(data_dir)
     postmaster = int(lines[0]) if lines and lines[0].strip().isdigit() else None
     found = processes_of(data_dir)
-    left_behind = shared_memory.mapped_by(found)
+    estate = shared_memory.Estate()
+    estate.see(found)
     if found and postmaster in found and patient:
         for number, seconds in _LADDER:
             processes.signal_if(postmaster, number, lambda pid: _is_ours(pid, place))
@@ -58,6 +62,7 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
 
     def remaining() -> list[int]:
         left = processes_of(data_dir)
+        estate.see(left)
         for pid in left:
             processes.signal_if(pid, signal.SIGKILL, lambda number: _is_ours(number, place))
         return left
@@ -67,13 +72,10 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
         remedy = "they wait in the kernel, probably for a device; call `plimsoll undo` again later"
         raise Fault(f"{data_dir}: server processes {left} did not end after SIGKILL", remedy=remedy)
     step("after server stopped")
-    shared_memory.remove(left_behind)
-    if (
-        len(lines) >= 7
-        and len(numbers := lines[6].split()) == 2
-        and all(part.lstrip("-").isdigit() for part in numbers)
-    ):
-        shared_memory.remove(shared_memory.remembered(key=int(numbers[0]), shmid=int(numbers[1])))
+    lines = _pid_file(data_dir) or lines  # it may have been completed since
+    if len(lines) >= 7 and (numbers := re.fullmatch(r"\s*(-?\d+)\s+(\d+)\s*", lines[6])):
+        estate.see_remembered(key=int(numbers[1]), shmid=int(numbers[2]))
+    estate.remove()
     return bool(found)
 
 

@@ -12,6 +12,7 @@ import ctypes
 import os
 import re
 import struct
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ _SHM = Path("/dev/shm")
 # PGShmemHeader: magic, creator's pid, total size, free offset, dsm_control (PostgreSQL 9.4 and later).
 _HEAD = struct.Struct("=iiQQI")
 _MAGIC = 679834894
+_PATIENCE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -50,35 +52,65 @@ def mapped_by(pids: Iterable[int]) -> Segments:
     return Segments(frozenset(system_v), frozenset(files))
 
 
-def remembered(key: int, shmid: int) -> Segments:
-    """What postmaster.pid still says of a dead server, if the segment is still that one: ids are handed out again."""
-    return Segments(frozenset([shmid]) if _unattached(shmid, key) else frozenset(), frozenset())
+class Estate:
+    """What processes that are about to be killed will leave. `see` before each signal, `remove` when they are gone."""
+
+    def __init__(self) -> None:
+        self._system_v: set[int] = set()
+        self._files: set[str] = set()
+        self._creators: dict[int, float] = {}
+
+    def see(self, pids: Iterable[int]) -> None:
+        for pid in pids:
+            found = mapped_by([pid])
+            self._system_v |= found.system_v
+            self._files |= found.files
+            self._creators.setdefault(pid, processes.start_epoch(pid))
+
+    def see_remembered(self, key: int, shmid: int) -> None:
+        """What postmaster.pid still says of a dead server, if the segment is still that one: ids are handed out "
+        "again."""
+        self._system_v |= {
+            segment["shmid"] for segment in _segments() if (segment["shmid"], segment["key"]) == (shmid, key)
+        }
+
+    def remove(self) -> None:
+        """Remove the segments and the files their control files list, unless somebody else has them in use."""
+        # A server killed just after it made its segment had not mapped it yet; the kernel knows who made it.
+        mine = {
+            segment["shmid"]
+            for segment in _segments()
+            if segment["cpid"] in self._creators and segment["ctime"] >= self._creators[segment["cpid"]] - 1
+        }
+        self._system_v |= mine
+        # A process that is no longer to be seen may still be giving back its memory, so patience before "in use".
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while (in_use := self._attached()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        abandoned = self._system_v - in_use
+        files = set(self._files)
+        for shmid in abandoned:
+            files |= _files_listed(shmid)
+        mapped = mapped_by(processes.all_pids()).files if files else frozenset()
+        for name in files - mapped:
+            Path(name).unlink(missing_ok=True)
+        # Last: until it is gone, a put-back that is cut short can find the files again.
+        for shmid in abandoned:
+            _libc.shmctl(shmid, _IPC_RMID, None)
+
+    def _attached(self) -> set[int]:
+        return {segment["shmid"] for segment in _segments() if segment["nattch"]} & self._system_v
 
 
-def remove(segments: Segments) -> None:
-    """Remove what dead servers had, and the files their control file lists, unless somebody else has them mapped."""
-    abandoned = {shmid for shmid in segments.system_v if _unattached(shmid)}
-    files = set(segments.files)
-    for shmid in abandoned:
-        files |= _files_listed(shmid)
-    in_use = mapped_by(processes.all_pids()).files if files else frozenset()
-    for name in files - in_use:
-        Path(name).unlink(missing_ok=True)
-    # Last: until it is gone, a put-back that is cut short can find the files again.
-    for shmid in abandoned:
-        _libc.shmctl(shmid, _IPC_RMID, None)
-
-
-def _unattached(shmid: int, key: int | None = None) -> bool:
+def _segments() -> list[dict[str, int]]:
+    """/proc/sysvipc/shm; permissions are octal there and not wanted."""
     try:
-        lines = Path("/proc/sysvipc/shm").read_text().splitlines()
-    except OSError:
-        return False
-    columns = {name: place for place, name in enumerate(lines[0].split())}
-    for fields in (line.split() for line in lines[1:]):
-        if int(fields[columns["shmid"]]) == shmid and (key is None or int(fields[columns["key"]]) == key):
-            return fields[columns["nattch"]] == "0"
-    return False
+        head, *lines = Path("/proc/sysvipc/shm").read_text().splitlines()
+    except (OSError, ValueError):
+        return []
+    names = head.split()
+    rows = (dict(zip(names, line.split(), strict=True)) for line in lines)
+    return [{name: int(value) for name, value in row.items() if name != "perms"} for row in rows]
 
 
 def _files_listed(shmid: int) -> set[str]:

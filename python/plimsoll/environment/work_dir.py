@@ -6,14 +6,18 @@ The constraint: a removal that follows a wrong path destroys data. Only a folder
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import time
 from pathlib import Path
 
 from .fault import Fault
 from .journal import Entry, Journal
 from .registry import Args, puts_back
 from .state import StateDir
+
+_TRIES = 6
 
 
 def make(state: StateDir, journal: Journal, path: Path, *, uid: int = -1, gid: int = -1, mode: int = 0o700) -> Entry:
@@ -42,12 +46,27 @@ def _check(root: Path, path: Path) -> None:
         raise Fault(f"{path}: not inside {allowed[0]} or {allowed[1]}", remedy="work folders belong there")
 
 
+def _remove_tree(path: Path) -> None:
+    """A process that is just ending may still make or remove a file in it."""
+    for attempt in range(_TRIES):
+        try:
+            return shutil.rmtree(path)
+        except FileNotFoundError:
+            if not path.exists():
+                return None
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or attempt == _TRIES - 1:
+                raise
+        time.sleep(0.05 * 2**attempt)
+    raise Fault(f"{path}: something keeps changing it", remedy=f"`fuser -v {path}` names it; then call `plimsoll undo`")
+
+
 @puts_back("work_dir", survives_reboot=True)
 def _put_back(args: Args) -> str:
     path = Path(args["path"])
     _check(Path(args["root"]), path)
     if path.is_symlink() or path.is_file():
         path.unlink()
-    elif path.exists():
-        shutil.rmtree(path)
+    else:
+        _remove_tree(path)
     return f"{path} removed"

@@ -6,13 +6,13 @@ The file is the contract with the user, so unknown keys are refused by name and 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from plimsoll.experiment import size
 
-AS_FOUND = "as found"
+AS_FOUND: Final = "as found"
 
 
 def _check_size(value: int | str) -> int | str:

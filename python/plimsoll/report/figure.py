@@ -8,7 +8,7 @@ from typing import Any
 from plimsoll.report import theme
 
 Json = dict[str, Any]
-WIDTH = 1040
+WIDTH = 1050
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,10 @@ def spec_of(chart: Any) -> Json:
     return spec
 
 
-def panel_width(panels: int) -> int:
-    """Width of each of some panels side by side."""
-    return max(180, (WIDTH - 70 * panels) // max(1, panels))
+def panel_width(panels: int, half: bool = False) -> int:
+    """Width of each of some panels side by side; `half`: the figure takes half of the page."""
+    room = WIDTH // 2 - 24 if half else WIDTH
+    return max(180, (room - 66 * panels - 12) // max(1, panels))
 
 
 def write_files(figure: Figure, folder: Path) -> None:

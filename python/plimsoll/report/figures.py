@@ -40,6 +40,7 @@ def study_figures(run: Run, verdict: Json) -> list[Figure]:
         "Linux's page cache.",
         {"title": "hit ratio, %", "format": "d", "tip": ".2f", "domain": [0, 100]},
         scale=100.0,
+        half=True,
         original=study.get("hit", ""),
     )
     misses = levels_figure(
@@ -49,6 +50,7 @@ def study_figures(run: Run, verdict: Json) -> list[Figure]:
         "Database misses per query" + (" (figure 4.5)" if study else ""),
         "Blocks of 8 KiB not found in the database's cache, per statement sent; BEGIN and COMMIT are not counted.",
         {"title": "blocks per query", "format": "~r", "tip": ".3f"},
+        half=True,
         original=study.get("misses", ""),
     )
     time = levels_figure(
@@ -58,12 +60,13 @@ def study_figures(run: Run, verdict: Json) -> list[Figure]:
         "Run time of 100 transactions" + (" (figure 4.9)" if study else ""),
         "100 divided by the throughput of the whole load.",
         {"title": "seconds", "format": "~r", "tip": ".3f"},
+        half=True,
         original=study.get("time", ""),
     )
     linux = Figure(
         "linux-hit-ratio",
         "Linux page-cache hit ratio and misses per query" + (" (figures 4.6 to 4.8)" if study else ""),
-        absent="the page-cache probe does not exist yet; device reads below show what both caches missed",
+        absent="the page-cache probe does not exist yet; the device reads show what both caches missed",
         original=study.get("linux", ""),
     )
     device = levels_figure(
@@ -74,8 +77,9 @@ def study_figures(run: Run, verdict: Json) -> list[Figure]:
         "Sectors read from the watched devices, read-ahead and swap on them included, per done transaction.",
         {"title": "KiB per transaction", "format": "~r", "tip": ",.2f"},
         scale=1 / 1024,
+        half=True,
     )
-    return [hit, misses, time, linux, device]
+    return [hit, misses, time, device, linux]
 
 
 def time_figures(run: Run, verdict: Json) -> list[Figure]:

@@ -1,5 +1,6 @@
 """Latency percentiles by level, for all transactions or one kind."""
 
+import math
 from typing import Any
 
 import altair as alt
@@ -21,7 +22,7 @@ def latency_figure(verdict: Json) -> Figure:
         return Figure(name, title, absent="no trial that entered the verdict has transactions on record")
     kinds = ["all", *(kind for kind in kinds if kind != "all")]
     select = alt.param("kind", bind=alt.binding_select(options=kinds, name="transaction "), value=kinds[0])
-    width = panel_width(len(verdict["comparisons"][:4]))
+    width = panel_width(len(verdict["comparisons"][:3]))
     panels = []
     for comparison in verdict["comparisons"]:
         rows = []
@@ -39,7 +40,9 @@ def latency_figure(verdict: Json) -> Figure:
             continue
         order = [level["level"] for level in comparison["levels"]]
         x = alt.X("level:N", sort=order, title=comparison["label"], scale=alt.Scale(domain=order))
-        y = alt.Y("ms:Q", title="ms", scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~g", tickCount=6))
+        y = alt.Y(
+            "ms:Q", title="ms", scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~g", values=_ticks(rows))
+        )
         colour = alt.Color(
             "percentile:N",
             title=None,
@@ -59,12 +62,19 @@ def latency_figure(verdict: Json) -> Figure:
             base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
         ).properties(width=width, height=260)
         panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
-    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=4, spacing=28)
+    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3, spacing=28)
     caption = (
         "Percentile of each trial, then mean over blocks with a 95 % t interval. A percentile is drawn only when at "
         "least ten transactions of the trial lie beyond it. Logarithmic axis."
     )
     return Figure(name, title, caption, spec=spec_of(chart.add_params(select)), controls=True)
+
+
+def _ticks(rows: list[Json]) -> list[float]:
+    """1, 2 and 5 of each decade that the rows reach."""
+    low = math.floor(math.log10(min(row.get("low", row["ms"]) for row in rows)))
+    high = math.ceil(math.log10(max(row.get("high", row["ms"]) for row in rows)))
+    return [step * 10.0**decade for decade in range(low, high + 1) for step in (1, 2, 5)]
 
 
 def _present(rows: list[Json]) -> list[str]:

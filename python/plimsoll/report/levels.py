@@ -9,7 +9,9 @@ from plimsoll.report import theme
 from plimsoll.report.figure import Figure, panel_width, spec_of
 
 Json = dict[str, Any]
-HEIGHT = 280
+HEIGHT = 270
+HEIGHT_HALF = 210
+_COLUMNS = 3
 _SET = {"best": "not told from the best", "worse": "worse", "unjudged": "too few blocks"}
 
 
@@ -51,14 +53,20 @@ def _band(verdict: Json, comparison: Json, scale: float) -> alt.Chart | None:
 
 
 def _panel(
-    estimates: list[Json], points: list[Json], order: list[str], axis: Json, marked: bool, width: int, band: Any
+    estimates: list[Json],
+    points: list[Json],
+    order: list[str],
+    axis: Json,
+    marked: bool,
+    size: tuple[int, int],
+    band: Any,
 ) -> alt.LayerChart:
     domain = {"domain": axis["domain"]} if axis.get("domain") else {}
     y = alt.Y(
         "value:Q",
         title=axis["title"],
         scale=alt.Scale(zero=True, nice=not domain, **domain),
-        axis=alt.Axis(format=axis["format"]),
+        axis=alt.Axis(format=axis["format"], tickCount=6),
     )
     x = alt.X("level:N", sort=order, title=axis["x"], scale=alt.Scale(domain=order))
     if marked:
@@ -100,29 +108,38 @@ def _panel(
         ),
         base.mark_point(filled=True, size=95, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
     ]
-    return alt.layer(*layers).properties(width=width, height=HEIGHT)
+    return alt.layer(*layers).properties(width=size[0], height=size[1])
 
 
 def levels_figure(
     verdict: Json, key: str, name: str, title: str, caption: str, axis: Json, scale: float = 1.0, marked: bool = False,
-    original: str = "",
+    original: str = "", half: bool = False,
 ) -> Figure:  # fmt: skip
     """One panel a comparison; `axis` has title, format, tip and perhaps domain."""
     panels = []
     comparisons = verdict["comparisons"]
     if not comparisons:
         return Figure(name, title, absent="this run compares no levels", original=original)
-    width = panel_width(len(comparisons[:4]))
+    half = half and len(comparisons) == 1
+    width = panel_width(len(comparisons[:_COLUMNS]), half)
     for comparison in comparisons:
         estimates, points = _rows(verdict, comparison, key, scale)
         if not estimates:
             continue
         order = [level["level"] for level in comparison["levels"]]
         band = _band(verdict, comparison, scale) if marked else None
-        panel = _panel(estimates, points, order, {**axis, "x": comparison["label"]}, marked, width, band)
+        panel = _panel(
+            estimates,
+            points,
+            order,
+            {**axis, "x": comparison["label"]},
+            marked,
+            (width, HEIGHT_HALF if half else HEIGHT),
+            band,
+        )
         panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
     if not panels:
         why = f'no trial that entered the verdict has the metric "{verdict["metrics"][key]["label"]}"'
         return Figure(name, title, absent=why, original=original)
-    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=4, spacing=28)
+    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28)
     return Figure(name, title, caption, original, spec_of(chart))

@@ -12,6 +12,7 @@ from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report import figures, tables, theme
 from plimsoll.report.figure import Figure, write_files
+from plimsoll.report.machine import machine_rows
 from plimsoll.report.studies import study_of
 
 Json = dict[str, Any]
@@ -69,7 +70,9 @@ def _context(run: Run, verdict: Json) -> Json:
         "identity": verdict["identity"],
         "durability": tables.durability(run),
         "settings": tables.server_settings(run),
-        "machine": tables.flat(run.fingerprint),
+        "machine": machine_rows(run),
+        "fingerprint": tables.flat(run.fingerprint),
+        "grid": len(verdict["comparisons"]) == 1,
         "experiment": tables.flat(run.experiment),
         "generator_rows": tables.generator_rows(verdict),
         "generator_rule": verdict["generator"]["rule"],

@@ -62,7 +62,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
     present = [label for label in order if any(row["treatment"] == label for row in rows)]
     select = alt.param("block", bind=alt.binding_select(options=blocks, name="block "), value=blocks[0])
     columns = min(3, len(present))
-    width = (WIDTH - 70 * columns) // columns
+    width = (WIDTH - 78 * columns) // columns
     parts = list(theme.PARTS)
     panels = []
     for label in present:
@@ -71,7 +71,12 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
             .transform_filter("datum.block == block")
             .mark_area(opacity=0.85)
             .encode(
-                alt.X("seconds:Q", title="seconds from the start of the measured segment", axis=alt.Axis(tickCount=6)),
+                alt.X(
+                    "seconds:Q",
+                    title="seconds from the start of measuring",
+                    axis=alt.Axis(tickCount=6),
+                    scale=alt.Scale(nice=False),
+                ),
                 alt.Y("mib:Q", stack="zero", title="MiB", axis=alt.Axis(format=",d", tickCount=5)),
                 alt.Color(
                     "part:N",
@@ -128,7 +133,11 @@ def warmup_figure(run: Run, verdict: Json) -> Figure:
         alt.Chart(alt.Data(values=rows))
         .mark_line(strokeWidth=1.6)
         .encode(
-            alt.X("seconds:Q", title="seconds from the start of the measured segment (shaded)"),
+            alt.X(
+                "seconds:Q",
+                title="seconds from the start of the measured segment (shaded)",
+                scale=alt.Scale(nice=False),
+            ),
             alt.Y("percent:Q", title="database hit ratio, %", scale=alt.Scale(domain=[0, 100])),
             alt.Color(
                 "treatment:N", title=None, sort=present, scale=alt.Scale(domain=present, range=ramp(len(present)))
@@ -139,7 +148,7 @@ def warmup_figure(run: Run, verdict: Json) -> Figure:
         )
         .add_params(pick)
     )
-    chart = alt.layer(shade, lines).properties(width=WIDTH - 260, height=300)
+    chart = alt.layer(shade, lines).properties(width=WIDTH - 250, height=300)
     caption = "One line a trial, from neighbouring samples at 1 s. Click a level in the legend to single it out."
     return Figure(name, title, caption, spec=spec_of(chart))
 

@@ -53,6 +53,7 @@ def level_tables(verdict: Json) -> list[Json]:
                     "reads": interval(metrics.get("device_read_bytes_per_transaction"), ".1f", 1 / 1024),
                     "swap": number((metrics.get("swap_bytes_max") or {}).get("value"), ",.0f", 2.0**-20),
                     "blocks": level["blocks"],
+                    "why": level["why"] or "",
                 }
             )
         tables.append({"label": comparison["label"], "at": at_words(comparison), "rows": rows})
@@ -110,7 +111,9 @@ def trial_rows(verdict: Json) -> list[Json]:
 def _commits(found: Json) -> str:
     if not found or found.get("ok") is None:
         return NONE
-    return "equal" if found["ok"] else f"off by {found['excess']}"
+    if not found["ok"]:
+        return f"off by {found['excess']}"
+    return f"equal, +{found['excess']} on connecting" if found["excess"] else "equal"
 
 
 def exclusions(run: Run, verdict: Json) -> list[Json]:

@@ -122,8 +122,8 @@ class Connection:
                 "where source not in ('default', 'override', 'client') or name = any(%s)",
                 [list(DURABILITY)],
             ).fetchall()
+            version = connection.info.parameter_status("server_version") or "unknown"
         shown = {name: f"{setting}{'' if unit is None else ' ' + unit}" for name, setting, unit, _ in rows}
-        version = connection.info.parameter_status("server_version") or "unknown"
         return {
             "version": version,
             "settings": {name: shown[name] for name, _, _, source in rows if source != "default"},
