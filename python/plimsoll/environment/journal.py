@@ -3,9 +3,9 @@
 The constraint: the process may be killed, or the machine lose power, between any two instructions. Therefore an entry
 means "this may have been changed, and this is how it was found"; nothing depends on whether it really was.
 
-One file a run, `journal/<run id>.jsonl`. First line: the owner. Then `{"n", "kind", "by", "args"}` for each change, `by`
-being the module that knows how to put it back, and `{"n", "undone": true}` for each put-back. A line cut short by a
-crash was never acted upon and is dropped.
+One file a run, `journal/<run id>.jsonl`. First the owner; then `{"n", "kind", "by", "args"}` for each change, "by"
+naming the module that can put it back, and `{"n", "undone": true}` for each put-back. A line cut short by a crash was
+never acted upon and is dropped.
 """
 
 from __future__ import annotations

@@ -68,11 +68,9 @@ class Estate:
             self._creators.setdefault(pid, processes.start_epoch(pid))
 
     def see_remembered(self, key: int, shmid: int) -> None:
-        """What postmaster.pid still says of a dead server, if the segment is still that one: ids are handed out "
-        "again."""
-        self._system_v |= {
-            segment["shmid"] for segment in _segments() if (segment["shmid"], segment["key"]) == (shmid, key)
-        }
+        """What postmaster.pid says of a dead server, if the segment is still that one: ids are handed out again."""
+        if any((segment["shmid"], segment["key"]) == (shmid, key) for segment in _segments()):
+            self._system_v.add(shmid)
 
     def remove(self) -> None:
         """Remove the segments and the files their control files list, unless somebody else has them in use."""
