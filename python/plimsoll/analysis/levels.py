@@ -26,6 +26,7 @@ class Group:
     label: str
     unit: str | None
     at: dict[str, str] = field(default_factory=dict)
+    at_labels: dict[str, str] = field(default_factory=dict)
     treatments: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
     values: tuple[Any, ...] = ()
@@ -44,6 +45,9 @@ def _swept(plan: Json, experiment: Json) -> list[Json]:
 def groups(plan: Json, experiment: Json) -> list[Group]:
     """Every comparison the plan allows, in the order of the file."""
     treatments = {name: entry.get("levels") or {} for name, entry in (plan.get("treatments") or {}).items()}
+    other_labels = {
+        factor["path"]: factor.get("label") or factor["path"].rsplit(".", 1)[-1] for factor in plan.get("factors") or []
+    }
     found = []
     for factor in _swept(plan, experiment):
         path = factor["path"]
@@ -59,7 +63,7 @@ def groups(plan: Json, experiment: Json) -> list[Group]:
             if len(rows) > 1:
                 _, names, labels, values = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
                 label = factor.get("label") or path.rsplit(".", 1)[-1]
-                found.append(Group(path, label, factor.get("unit"), dict(at), names, labels, values))
+                found.append(Group(path, label, factor.get("unit"), dict(at), other_labels, names, labels, values))
     return found
 
 
@@ -133,6 +137,7 @@ def compare_levels(
         "label": group.label,
         "unit": group.unit,
         "at": group.at,
+        "at_labels": {path: group.at_labels.get(path, path) for path in group.at},
         "metric": metric.key,
         "grade": grade(judge.common()),
         "blocks": len(blocks),

@@ -3,7 +3,7 @@
 The test bounds what is left, and does not ask for significance alone: noise must not pass for rest. An exponential
 approach y = level + distance * exp(-(t - end) / tau) is fitted to the last part of the segment, for several tau. The
 segment is stationary when, for the database's miss ratio and for device reads per transaction alike,
-(a) for each tau up to the length of that part the upper 90 % bound of |distance| at its end is within the tolerance, and
+(a) for each tau up to the length of that part the upper 90 % bound of |distance| at its end is within the tolerance,
 (b) for slower ones up to 16 lengths there is no evidence (lower 90 % bound) that it is not.
 
 The fact that constrains it: an approach much slower than what was watched looks level from inside once noise hides its

@@ -33,8 +33,9 @@ def _span(comparison: Json, chosen: list[str]) -> str:
 
 
 def at_words(comparison: Json) -> str:
-    """The other factors, for a sentence: "at size 2 x memory"; empty when there are none."""
-    parts = [f"{path.rsplit('.', 1)[-1]} {level}" for path, level in comparison["at"].items()]
+    """The other factors, for a sentence: "at database size 2 x memory"; empty when there are none."""
+    names = comparison.get("at_labels") or {}
+    parts = [f"{names.get(path, path)} {level}" for path, level in comparison["at"].items()]
     return "at " + ", ".join(parts) if parts else ""
 
 

@@ -34,7 +34,7 @@ def spec_of(chart: Any) -> Json:
 def panel_width(panels: int, half: bool = False) -> int:
     """Width of each of some panels side by side; `half`: the figure takes half of the page."""
     room = WIDTH // 2 - 24 if half else WIDTH
-    return max(180, (room - 66 * panels - 12) // max(1, panels))
+    return max(180, (room - 72 * panels - 14) // max(1, panels))
 
 
 def write_files(figure: Figure, folder: Path) -> None:

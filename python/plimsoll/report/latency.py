@@ -25,7 +25,7 @@ def latency_figure(verdict: Json) -> Figure:
     width = panel_width(len(verdict["comparisons"][:3]))
     panels = []
     for comparison in verdict["comparisons"]:
-        rows = []
+        rows: list[Json] = []
         for level in comparison["levels"]:
             by_kind = (verdict["treatments"].get(level["treatment"]) or {}).get("latency_ns") or {}
             for kind, percentiles in by_kind.items():
@@ -62,7 +62,7 @@ def latency_figure(verdict: Json) -> Figure:
             base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
         ).properties(width=width, height=260)
         panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
-    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3, spacing=28)
+    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3, spacing=28).resolve_scale(y="shared")
     caption = (
         "Percentile of each trial, then mean over blocks with a 95 % t interval. A percentile is drawn only when at "
         "least ten transactions of the trial lie beyond it. Logarithmic axis."
@@ -72,8 +72,8 @@ def latency_figure(verdict: Json) -> Figure:
 
 def _ticks(rows: list[Json]) -> list[float]:
     """1, 2 and 5 of each decade that the rows reach."""
-    low = math.floor(math.log10(min(row.get("low", row["ms"]) for row in rows)))
-    high = math.ceil(math.log10(max(row.get("high", row["ms"]) for row in rows)))
+    low = math.floor(math.log10(min(float(row.get("low") or row["ms"]) for row in rows)))
+    high = math.ceil(math.log10(max(float(row.get("high") or row["ms"]) for row in rows)))
     return [step * 10.0**decade for decade in range(low, high + 1) for step in (1, 2, 5)]
 
 

@@ -15,6 +15,10 @@ _COLUMNS = 3
 _SET = {"best": "not told from the best", "worse": "worse", "unjudged": "too few blocks"}
 
 
+def _set(level: Json) -> str:
+    return _SET["best" if level["in_best_set"] else "worse" if level["verdict"] == "worse" else "unjudged"]
+
+
 def _rows(verdict: Json, comparison: Json, key: str, scale: float) -> tuple[list[Json], list[Json]]:
     """Estimates and block points of one metric, in display units."""
     numbers = {trial["number"]: trial for trial in verdict["trials"]}
@@ -24,8 +28,7 @@ def _rows(verdict: Json, comparison: Json, key: str, scale: float) -> tuple[list
         found = (treatment.get("metrics") or {}).get(key)
         if not found:
             continue
-        kind = "best" if level["in_best_set"] else "worse" if level["verdict"] == "worse" else "unjudged"
-        row = {"level": level["level"], "set": _SET[kind], "value": found["value"] * scale, "blocks": found["blocks"]}
+        row = {"level": level["level"], "set": _set(level), "value": found["value"] * scale, "blocks": found["blocks"]}
         if found["low"] is not None:
             row |= {"low": found["low"] * scale, "high": found["high"] * scale}
         estimates.append(row)
@@ -74,7 +77,9 @@ def _panel(
             "set:N",
             title=None,
             scale=alt.Scale(domain=list(_SET.values()), range=[theme.BEST, theme.WORSE, theme.UNJUDGED]),
-            legend=alt.Legend(orient="top", direction="horizontal", values=sorted({row["set"] for row in estimates})),
+            legend=alt.Legend(
+                orient="top", direction="horizontal", values=[name for name in _SET.values() if name in axis["sets"]]
+            ),
         )
         shape: Any = alt.Shape(
             "set:N", scale=alt.Scale(domain=list(_SET.values()), range=["circle", "square", "diamond"]), legend=None
@@ -122,6 +127,9 @@ def levels_figure(
         return Figure(name, title, absent="this run compares no levels", original=original)
     half = half and len(comparisons) == 1
     width = panel_width(len(comparisons[:_COLUMNS]), half)
+    sets = {
+        _set(level) for comparison in comparisons for level in comparison["levels"] if level["estimate"] is not None
+    }
     for comparison in comparisons:
         estimates, points = _rows(verdict, comparison, key, scale)
         if not estimates:
@@ -132,7 +140,7 @@ def levels_figure(
             estimates,
             points,
             order,
-            {**axis, "x": comparison["label"]},
+            {**axis, "x": comparison["label"], "sets": sets},
             marked,
             (width, HEIGHT_HALF if half else HEIGHT),
             band,
@@ -141,5 +149,7 @@ def levels_figure(
     if not panels:
         why = f'no trial that entered the verdict has the metric "{verdict["metrics"][key]["label"]}"'
         return Figure(name, title, absent=why, original=original)
-    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28)
+    chart = (
+        panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28).resolve_scale(y="shared")
+    )
     return Figure(name, title, caption, original, spec_of(chart))

@@ -5,9 +5,10 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis import curves
+from plimsoll.analysis.words import at_words
 from plimsoll.record import Run
 from plimsoll.report import theme
-from plimsoll.report.figure import WIDTH, Figure, spec_of
+from plimsoll.report.figure import WIDTH, Figure, panel_width, spec_of
 
 Json = dict[str, Any]
 _PARTS = {
@@ -106,49 +107,61 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
     return Figure(name, title, caption, spec=spec_of(chart), controls=True)
 
 
-def warmup_figure(run: Run, verdict: Json) -> Figure:
-    """Database hit ratio by second for each trial, the measured segment shaded."""
-    name, title = "warm-up", "Warm-up: database hit ratio over time"
-    labels, order = _labels(verdict)
+def _warmup_rows(run: Run, verdict: Json, comparison: Json) -> tuple[list[Json], float]:
+    """Hit ratio by second of a comparison's trials, and the end of the longest measured segment."""
+    levels = {level["treatment"]: level["level"] for level in comparison["levels"]}
     rows: list[Json] = []
     end = 0.0
     for trial in _shown(run, verdict):
         window = curves.measured_window(trial)
-        if window is None:
+        if window is None or trial.treatment not in levels:
             continue
         end = max(end, (window[1] - window[0]) / 1e9)
-        where = {"treatment": labels.get(trial.treatment, trial.treatment), "trial": trial.number, "block": trial.block}
+        where = {"level": levels[trial.treatment], "trial": trial.number, "block": trial.block}
         for row in curves.hit_ratio_curve(trial):
             rows.append({**where, "seconds": row["seconds"], "percent": round(100 * row["hit_ratio"], 2)})
-    if not rows:
-        return Figure(name, title, absent="the server's counters were not sampled")
-    present = [label for label in order if any(row["treatment"] == label for row in rows)]
+    return rows, end
+
+
+def _warmup_panel(rows: list[Json], end: float, order: list[str], label: str, width: int, pick: Any) -> alt.LayerChart:
     shade = (
         alt.Chart(alt.Data(values=[{"from": 0, "to": end}]))
         .mark_rect(color=theme.SHADE, opacity=0.13)
         .encode(alt.X("from:Q"), alt.X2("to:Q"))
     )
-    pick = alt.selection_point(fields=["treatment"], bind="legend")
     lines = (
         alt.Chart(alt.Data(values=rows))
         .mark_line(strokeWidth=1.6)
         .encode(
-            alt.X(
-                "seconds:Q",
-                title="seconds from the start of the measured segment (shaded)",
-                scale=alt.Scale(nice=False),
-            ),
+            alt.X("seconds:Q", title="seconds from the start of measuring (shaded)", scale=alt.Scale(nice=False)),
             alt.Y("percent:Q", title="database hit ratio, %", scale=alt.Scale(domain=[0, 100])),
-            alt.Color(
-                "treatment:N", title=None, sort=present, scale=alt.Scale(domain=present, range=ramp(len(present)))
-            ),
+            alt.Color("level:N", title=label, sort=order, scale=alt.Scale(domain=order, range=ramp(len(order)))),
             alt.Detail("trial:N"),
             opacity=alt.condition(pick, alt.value(0.9), alt.value(0.12)),
-            tooltip=["treatment:N", "block:Q", "trial:Q", alt.Tooltip("percent:Q", format=".1f"), "seconds:Q"],
+            tooltip=["level:N", "block:Q", "trial:Q", alt.Tooltip("percent:Q", format=".1f"), "seconds:Q"],
         )
         .add_params(pick)
     )
-    chart = alt.layer(shade, lines).properties(width=WIDTH - 250, height=300)
+    return alt.layer(shade, lines).properties(width=width, height=280)
+
+
+def warmup_figure(run: Run, verdict: Json) -> Figure:
+    """Database hit ratio by second for each trial, the measured segment shaded; a panel a comparison."""
+    name, title = "warm-up", "Warm-up: database hit ratio over time"
+    alone = {"levels": [{"treatment": key, "level": entry["label"]} for key, entry in verdict["treatments"].items()]}
+    comparisons = verdict["comparisons"] or [{**alone, "label": "treatment", "at": {}}]
+    width = (panel_width(min(3, len(comparisons))) - 170) if len(comparisons) == 1 else panel_width(3) - 40
+    panels = []
+    for place, comparison in enumerate(comparisons):
+        pick = alt.selection_point(name=f"level_{place}", fields=["level"], bind="legend")
+        rows, end = _warmup_rows(run, verdict, comparison)
+        if rows:
+            order = [level["level"] for level in comparison["levels"]]
+            panel = _warmup_panel(rows, end, order, comparison["label"], width, pick)
+            panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
+    if not panels:
+        return Figure(name, title, absent="the server's counters were not sampled")
+    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3, spacing=24)
     caption = "One line a trial, from neighbouring samples at 1 s. Click a level in the legend to single it out."
     return Figure(name, title, caption, spec=spec_of(chart))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from plimsoll.analysis.compare import beaten, best_set, effects, pairs, word
 from plimsoll.analysis.intervals import grade, half_width, over_blocks
 from plimsoll.analysis.runs import unpaired

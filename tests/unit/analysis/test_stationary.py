@@ -8,6 +8,7 @@ over 100 s looks level. The measured segment is judged again afterwards.
 
 import numpy as np
 import pytest
+
 from plimsoll.analysis import stationary
 
 SECONDS_MIN = 10
@@ -109,7 +110,9 @@ def test_judge_takes_what_there_is() -> None:
 
 
 def test_judge_of_nothing_done_is_not_reached() -> None:
-    samples = [{"t_ns": second * 10**9, "done": 0, "blks_hit": 5, "blks_read": 5, "read_sectors": 0} for second in range(30)]
+    samples = [
+        {"t_ns": second * 10**9, "done": 0, "blks_hit": 5, "blks_read": 5, "read_sectors": 0} for second in range(30)
+    ]
     assert not stationary.judge([]).reached
     assert not stationary.judge([{"t_ns": None}, {}]).reached
     assert not stationary.judge(samples[:1]).reached
