@@ -52,7 +52,7 @@ class Shape:
     faults: tuple[str, ...] = field(default=())
 
 
-SMALL = Shape(caches=(64, 256, 1024), warmup_seconds=9, measure_seconds=9, speed=0.008)
+SMALL = Shape(caches=(64, 256, 1024), warmup_seconds=9, measure_seconds=9, speed=0.006)
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class Trial:
 
     def histogram(self, place: Path, done: np.ndarray) -> None:
         latency = (done["end_ns"] - done["planned_ns"]).astype(np.int64)
-        edges = np.unique(np.geomspace(1e4, 1e11, 400).astype(np.int64))
+        edges = np.unique(np.geomspace(1e6, 1e11, 120).astype(np.int64))
         found = []
         for kind in np.unique(done["kind"]):
             counts = np.histogram(latency[done["kind"] == kind], edges)[0]

@@ -51,8 +51,8 @@ def read_table(path: Path) -> "np.ndarray | None":
     descr = header.get("descr")
     if not isinstance(descr, list):
         raise RecordError(f"{path}: expected a table with named columns, found {descr!r}")
-    dtype = np.dtype([(str(name), str(kind)) for name, kind, *_ in descr])
+    dtype = np.lib.format.descr_to_dtype(descr)
     rows = (size - begin) // dtype.itemsize
     if rows <= 0:
         return np.empty(0, dtype)
-    return np.memmap(path, dtype, "r", offset=begin, shape=(rows,))
+    return np.memmap(path, dtype, "r", offset=begin, shape=(rows,)).view(np.ndarray)

@@ -63,7 +63,7 @@ def _panel(
     marked: bool,
     size: tuple[int, int],
     band: Any,
-) -> alt.LayerChart:
+) -> Any:
     domain = {"domain": axis["domain"]} if axis.get("domain") else {}
     y = alt.Y(
         "value:Q",

@@ -107,7 +107,8 @@ def write_report(run_dir: str | Path) -> Path:
         lstrip_blocks=True,
     )
     # A script ends at "</script", which no library of the bundle may hold.
-    bundle = vl_convert.javascript_bundle(None, vl_version="6.1").replace("</script", "<\\/script")
+    bundle = vl_convert.javascript_bundle(None, vl_version="6.1")  # type: ignore[arg-type]  # None: all of it
+    bundle = bundle.replace("</script", "<\\/script")
     style = (_HERE / "style.css").read_text(encoding="utf-8")
     page = environment.get_template("report.html.j2").render(**context, bundle=bundle, style=style)
     writer.write_text(folder / "index.html", page)

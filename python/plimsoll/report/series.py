@@ -123,7 +123,7 @@ def _warmup_rows(run: Run, verdict: Json, comparison: Json) -> tuple[list[Json],
     return rows, end
 
 
-def _warmup_panel(rows: list[Json], end: float, order: list[str], label: str, width: int, pick: Any) -> alt.LayerChart:
+def _warmup_panel(rows: list[Json], end: float, order: list[str], label: str, width: int, pick: Any) -> Any:
     shade = (
         alt.Chart(alt.Data(values=[{"from": 0, "to": end}]))
         .mark_rect(color=theme.SHADE, opacity=0.13)

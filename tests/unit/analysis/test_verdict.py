@@ -1,0 +1,176 @@
+"""From a synthetic run to its verdict: what enters, what is left out and why, and how it is said."""
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plimsoll.analysis import NotComparable, analyse, compare_runs, words
+from plimsoll.analysis.admission import admit, check_commits
+from plimsoll.analysis.estimates import cpu_list, estimates, percentile
+from plimsoll.record import Run, open_run
+
+_MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
+make, Shape = _MAKER["make"], _MAKER["Shape"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found: Path = make(tmp_path_factory.mktemp("runs") / "one", Shape(blocks=5))
+    return found
+
+
+@pytest.fixture(scope="module")
+def verdict(folder: Path) -> dict[str, Any]:
+    return analyse(open_run(folder))
+
+
+def _edit(path: Path, **fields: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def test_the_hit_ratio_equals_a_hand_count_on_the_counters(folder: Path, verdict: dict[str, Any]) -> None:
+    for trial in verdict["trials"]:
+        data = json.loads((folder / f"trials/{trial['number']:04d}/trial.json").read_text())["counters"]
+        hit = data["after"]["blks_hit"] - data["before"]["blks_hit"]
+        read = data["after"]["blks_read"] - data["before"]["blks_read"]
+        assert trial["metrics"]["database_hit_ratio"] == hit / (hit + read)
+
+
+def test_estimates_equal_a_hand_count_on_the_transactions(folder: Path, verdict: dict[str, Any]) -> None:
+    trial = verdict["trials"][0]
+    rows = np.load(folder / "trials/0001/measure/transactions.npy")
+    summary = json.loads((folder / "trials/0001/measure/summary.json").read_text())
+    seconds = (summary["ended_ns"] - summary["started_ns"]) / 1e9
+    assert trial["metrics"]["throughput_per_second"] == pytest.approx(len(rows) / seconds)
+    assert trial["metrics"]["run_time_seconds_per_100"] == pytest.approx(100 * seconds / len(rows))
+    latency = np.sort(rows["end_ns"] - rows["planned_ns"])
+    assert trial["metrics"]["latency_ns_p50"] == latency[int(np.ceil(len(rows) / 2)) - 1]
+    assert trial["latency_ns"]["all"]["count"] == len(rows)
+
+
+def test_the_verdict_reads_as_promised(verdict: dict[str, Any]) -> None:
+    line = words.headlines(verdict)[0]
+    assert line.startswith("shared_buffers 64 MiB")
+    assert "best; 1024 MiB is 1.3" in line
+    assert "x slower [" in line
+    lines = words.terminal_lines(verdict, "runs/x/report/index.html", "plimsoll run buffer-cache --set target.dsn=…")
+    assert lines[0] == line
+    assert len(lines) <= words.LINES_MAX
+    assert "Report: runs/x/report/index.html" in lines
+    assert lines[-1].endswith("target.dsn=…")
+    assert any(text.startswith("A/A: ") for text in lines)
+
+
+def test_the_verdict_is_plain_json_and_pure(folder: Path, verdict: dict[str, Any]) -> None:
+    assert json.dumps(analyse(open_run(folder)), allow_nan=False) == json.dumps(verdict, allow_nan=False)
+
+
+def test_the_hit_ratio_rises_and_swap_shows(verdict: dict[str, Any]) -> None:
+    levels = verdict["comparisons"][0]["levels"]
+    metrics = [verdict["treatments"][level["treatment"]]["metrics"] for level in levels]
+    ratios = [row["database_hit_ratio"]["value"] for row in metrics]
+    assert ratios == sorted(ratios)
+    assert metrics[0]["swap_bytes_max"]["value"] == 0
+    assert metrics[-1]["swap_bytes_max"]["value"] > 300 * 2**20
+
+
+def test_what_must_not_enter_is_listed_with_its_reason(tmp_path: Path) -> None:
+    found = analyse(open_run(make(tmp_path / "run", Shape(faults=("failed", "filling", "generator")))))
+    reasons = {row["trial"]: " ".join(row["reasons"]) for row in found["exclusions"]}
+    assert "failed: the server closed the connection" in reasons[2]
+    assert "the load generator was the limit" in reasons[4]
+    assert "still filling" in reasons[5]
+    assert found["generator"]["blocked_trials"] == [4]
+    used = {number for entry in found["treatments"].values() for number in entry["trials"]}
+    assert not used & set(reasons)
+
+
+@pytest.mark.parametrize(
+    ("where", "fields", "reason"),
+    [
+        ("trial.json", {"status": "failed", "reason": "crash", "group": {"oom_kills": 2}}, "2 process killed"),
+        ("trial.json", {"checks": [{"name": "sum of balances", "ok": False}]}, "sum of balances"),
+        ("measure/summary.json", {"verification": {"checked": 9, "wrong": 1}}, "1 of 9 checked answers were wrong"),
+        ("measure/summary.json", {"identity": {"planned": 9, "done": 7, "failed": 1}}, "identity does not hold"),
+    ],
+)
+def test_wrong_trials_do_not_enter(tmp_path: Path, where: str, fields: dict[str, Any], reason: str) -> None:
+    run = open_run(make(tmp_path / "run", Shape(caches=(64, 1024), blocks=1)))
+    _edit(run.trials[0].path / where, **fields)
+    trial = open_run(run.path).trials[0]
+    assert reason in " ".join(admit(trial, estimates(trial)).reasons)
+
+
+@pytest.mark.parametrize(
+    ("extra", "beside", "ok"), [(0, None, True), (8, None, True), (3, None, False), (3, 3, True), (-1, None, False)]
+)
+def test_commits_equal_the_done_transactions(tmp_path: Path, extra: int, beside: int | None, ok: bool) -> None:
+    run = open_run(make(tmp_path / "run", Shape(caches=(64, 1024), blocks=1)))
+    place = run.trials[0].path
+    done = json.loads((place / "measure/summary.json").read_text())["identity"]["done"]
+    _edit(place / "trial.json", counters={"before": {"xact_commit": 5}, "after": {"xact_commit": 5 + done + extra}})
+    if beside is not None:
+        _edit(place / "measure/summary.json", server_commits_beside=beside)
+    assert check_commits(open_run(run.path).trials[0])["ok"] is ok
+
+
+def test_too_few_blocks_give_no_verdict(tmp_path: Path) -> None:
+    found = analyse(open_run(make(tmp_path / "run", Shape(blocks=2))))
+    assert found["comparisons"][0]["grade"] == "none"
+    assert words.headlines(found)[0].startswith("shared_buffers: no verdict from fewer than three common blocks")
+    assert all(level["low"] is None for level in found["comparisons"][0]["levels"])
+
+
+def test_each_database_size_is_a_comparison_of_its_own(tmp_path: Path) -> None:
+    found = analyse(open_run(make(tmp_path / "run", Shape(sizes=(0.5, 2.0), caches=(64, 256, 1024)))))
+    assert [row["at"] for row in found["comparisons"]] == [
+        {"workload.size": "0.5 x memory"},
+        {"workload.size": "2 x memory"},
+    ]
+    assert all("(at database size" in line for line in words.headlines(found))
+
+
+def test_a_run_without_records_still_has_a_verdict(tmp_path: Path) -> None:
+    run = open_run(make(tmp_path / "run", Shape(blocks=1, caches=(64, 1024))))
+    for trial in run.trials:
+        for file in trial.path.rglob("*.*"):
+            file.unlink()
+    found = analyse(open_run(run.path))
+    assert len(found["exclusions"]) == 3
+    assert words.headlines(found)[0] == "shared_buffers: no verdict, because no trial could enter"
+
+
+def test_a_run_of_equals_says_its_spread(tmp_path: Path) -> None:
+    found = analyse(open_run(make(tmp_path / "run", Shape(caches=(256,), blocks=5))))
+    assert found["comparisons"] == []
+    assert words.headlines(found)[0].startswith("A/A: equal trials of this run differ by ratio")
+    assert found["a_a"]["within_run"]["blocks"] == 5
+
+
+def test_levels_that_are_not_neighbours_are_listed(verdict: dict[str, Any]) -> None:
+    comparison = json.loads(json.dumps(verdict["comparisons"][0]))
+    comparison["best_set"] = ["64 MiB", "512 MiB"]
+    assert words.headline(comparison).startswith("shared_buffers 64 MiB, 512 MiB: indistinguishable best")
+
+
+def test_runs_that_differ_in_what_is_checked_are_refused(folder: Path) -> None:
+    run: Run = open_run(folder)
+    difference = {"key": "kernel.release", "a": "6.1", "b": None}
+    with pytest.raises(NotComparable, match=r"kernel\.release: 6\.1 against nothing"):
+        compare_runs(run, run, [difference])
+    found = compare_runs(run, run, [difference], accept=True)
+    assert all(row["ratio"] == pytest.approx(1) for row in found["treatments"])
+    text = "\n".join(words.comparison_lines(found))
+    assert "not interleaved" in text
+    assert "kernel.release" in text
+
+
+def test_small_parts() -> None:
+    assert cpu_list("0-2,5") == [0, 1, 2, 5]
+    assert cpu_list("all") is None
+    assert percentile(np.arange(100.0), 0.5) == 49
+    assert percentile(np.arange(100.0), 0.95) is None
