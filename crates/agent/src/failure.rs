@@ -1,0 +1,69 @@
+//! How a verb can fail, and the exit code of each.
+
+use plimsoll_load::EngineError;
+use plimsoll_probe::ProbeError;
+use plimsoll_target::postgres::Error;
+use plimsoll_workload::DataSetError;
+
+/// A failed verb.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The record cannot be written, or the system refuses what the agent needs.
+    #[error("{0}")]
+    Record(String),
+    /// The request is wrong; names the field.
+    #[error("{0}")]
+    Request(String),
+    /// The target cannot be reached or refused.
+    #[error("{0}")]
+    Target(String),
+    /// Ended from outside; what was written is closed.
+    #[error("ended by {0}")]
+    Ended(&'static str),
+    /// A fault of Plimsoll.
+    #[error("an identity does not hold (a fault of Plimsoll): {0}")]
+    Identity(String),
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Record(_) => 1,
+            Self::Request(_) => 2,
+            Self::Target(_) => 3,
+            Self::Ended(_) => 4,
+            Self::Identity(_) => 70,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Target(error.to_string())
+    }
+}
+
+impl From<DataSetError> for Failure {
+    fn from(error: DataSetError) -> Self {
+        Self::Target(error.to_string())
+    }
+}
+
+impl From<ProbeError> for Failure {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Server(_) => Self::Target(error.to_string()),
+            ProbeError::Unknown(_) => Self::Request(error.to_string()),
+            ProbeError::File { .. } => Self::Request(format!("sample: {error}")),
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Panicked => Self::Identity(error.to_string()),
+            EngineError::System(_) | EngineError::Record(_) => Self::Record(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `plimsoll-agent VERB`: a request on standard input, JSON lines on standard output, as `schema/agent.md` has it.
+//!
+//! The fact that constrains it: it records and never judges, and it ends with whoever started it.
+
+mod data;
+mod failure;
+mod load;
+mod output;
+mod request;
+mod sampler;
+mod stop;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::io::BufRead;
+use std::process::ExitCode;
+
+/// Load and probes of Plimsoll, on the host under test or a load host. Reads one JSON document from the first line of
+/// standard input.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Copy, Subcommand)]
+enum Verb {
+    /// Says what a workload is: kinds, tables, size, DDL and statements.
+    Describe,
+    /// Makes the schema and loads it.
+    Populate,
+    /// Performs transactions and records them.
+    Load,
+    /// Compares the tables with what was done to them.
+    Check,
+    /// Removes the schema.
+    Drop,
+}
+
+fn main() -> ExitCode {
+    let verb = Arguments::parse().verb;
+    match perform(verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("plimsoll-agent: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn perform(verb: Verb) -> Result<(), Failure> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).map_err(|e| Failure::Request(format!("standard input: {e}")))?;
+    stop::end_with_parent()?;
+    match verb {
+        Verb::Describe => data::describe(&request::parse(&line)?),
+        Verb::Populate => data::populate(&request::parse(&line)?),
+        Verb::Load => load::load(&request::parse(&line)?),
+        Verb::Check => data::check(&request::parse(&line)?),
+        Verb::Drop => data::drop_schema(&request::parse(&line)?),
+    }
+}

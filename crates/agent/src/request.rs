@@ -1,0 +1,285 @@
+//! Requests: their types, their defaults and what is refused, each by the name of the field.
+
+use crate::failure::Failure;
+use plimsoll_schedule::Schedule;
+use plimsoll_target::postgres::{Address, quoted};
+use plimsoll_workload::wpi_orders::{self, WpiOrders};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::path::PathBuf;
+
+const CLIENTS_MAX: u32 = 100_000;
+const THREADS_MAX: u32 = 1_024;
+const INTERVAL_MS_MIN: u64 = 10;
+
+/// Where the data is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Target {
+    host: String,
+    port: u16,
+    user: String,
+    #[serde(default)]
+    password: Option<String>,
+    pub(crate) dbname: String,
+    #[serde(default = "default_admin_dbname")]
+    admin_dbname: String,
+    #[serde(default = "default_schema")]
+    pub(crate) schema: String,
+}
+
+fn default_admin_dbname() -> String {
+    "postgres".to_owned()
+}
+
+fn default_schema() -> String {
+    "plimsoll".to_owned()
+}
+
+impl Target {
+    /// The database under test, without a search path.
+    pub(crate) fn address(&self) -> Result<Address, Failure> {
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let begins = |name: &str| name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+        let name = &self.schema;
+        if !begins(name) || !name.chars().all(allowed) || name.len() > 63 || name.starts_with("pg_") {
+            let allowed = "lower-case letters, digits and _, at most 63, not beginning with a digit or pg_";
+            return Err(Failure::Request(format!("target.schema: \"{name}\" is not allowed; allowed: {allowed}")));
+        }
+        Ok(Address {
+            host: self.host.clone(),
+            port: self.port,
+            user: self.user.clone(),
+            password: self.password.clone(),
+            database: self.dbname.clone(),
+            settings: Vec::new(),
+        })
+    }
+
+    /// The database under test, inside the schema.
+    pub(crate) fn address_in_schema(&self) -> Result<Address, Failure> {
+        Ok(self.address()?.with_settings([("search_path", quoted(&self.schema).as_str())]))
+    }
+
+    /// The database from which counters are read.
+    pub(crate) fn admin_address(&self) -> Result<Address, Failure> {
+        Ok(self.address()?.with_database(&self.admin_dbname))
+    }
+}
+
+/// `describe`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Describe {
+    #[serde(default, rename = "target")]
+    _target: Option<Value>,
+    pub(crate) workload: Value,
+}
+
+/// `populate`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Populate {
+    pub(crate) target: Target,
+    pub(crate) workload: Value,
+    #[serde(default = "two")]
+    pub(crate) parallel: u32,
+}
+
+fn two() -> u32 {
+    2
+}
+
+/// When a segment ends.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StopAt {
+    #[serde(default)]
+    pub(crate) seconds: Option<f64>,
+    #[serde(default)]
+    pub(crate) transactions: Option<u64>,
+}
+
+/// The group that the server runs in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GroupRequest {
+    pub(crate) version: u32,
+    pub(crate) path: PathBuf,
+    #[serde(default)]
+    pub(crate) swap_path: Option<PathBuf>,
+}
+
+/// What is sampled, and how often.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sample {
+    #[serde(default = "a_second")]
+    pub(crate) interval_ms: u64,
+    #[serde(default)]
+    pub(crate) devices: Vec<String>,
+    #[serde(default)]
+    pub(crate) group: Option<GroupRequest>,
+}
+
+fn a_second() -> u64 {
+    1_000
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Self { interval_ms: a_second(), devices: Vec::new(), group: None }
+    }
+}
+
+/// `load`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Load {
+    pub(crate) target: Target,
+    pub(crate) workload: Value,
+    pub(crate) clients: u32,
+    #[serde(default = "one")]
+    pub(crate) threads: u32,
+    #[serde(default)]
+    pub(crate) first_index: u64,
+    #[serde(default)]
+    pub(crate) schedule: Schedule,
+    #[serde(default)]
+    pub(crate) stop: StopAt,
+    pub(crate) out: PathBuf,
+    #[serde(default)]
+    pub(crate) sample: Sample,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Load {
+    /// Checks what the types cannot.
+    pub(crate) fn validate(&self) -> Result<(), Failure> {
+        let refuse = |text: String| Err(Failure::Request(text));
+        if !(1..=CLIENTS_MAX).contains(&self.clients) {
+            return refuse(format!("clients: {} is not between 1 and {CLIENTS_MAX}", self.clients));
+        }
+        if !(1..=THREADS_MAX.min(self.clients)).contains(&self.threads) {
+            return refuse(format!("threads: {} is not between 1 and the number of clients", self.threads));
+        }
+        if self.stop.seconds.is_some_and(|seconds| !(seconds > 0.0 && seconds < 1e9)) {
+            return refuse("stop.seconds: must be above 0".to_owned());
+        }
+        if self.stop.transactions == Some(0) {
+            return refuse("stop.transactions: must be above 0".to_owned());
+        }
+        if self.sample.interval_ms < INTERVAL_MS_MIN {
+            return refuse(format!("sample.interval_ms: must be at least {INTERVAL_MS_MIN}"));
+        }
+        if !self.out.is_dir() {
+            return refuse(format!("out: {} is not a folder", self.out.display()));
+        }
+        self.schedule.validate().map_err(|impossible| Failure::Request(impossible.0))
+    }
+}
+
+/// `check`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Check {
+    pub(crate) target: Target,
+    pub(crate) workload: Value,
+    pub(crate) segments: Vec<PathBuf>,
+}
+
+/// `drop`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Drop {
+    pub(crate) target: Target,
+    pub(crate) workload: Value,
+}
+
+/// Reads a request; the error names the field.
+pub(crate) fn parse<T: DeserializeOwned>(line: &str) -> Result<T, Failure> {
+    let mut json = serde_json::Deserializer::from_str(line);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| Failure::Request(format!("the request: {error}")))
+}
+
+/// The workload of a request.
+pub(crate) fn workload(value: &Value) -> Result<WpiOrders, Failure> {
+    let name = value.get("name").and_then(Value::as_str).unwrap_or_default();
+    if name != wpi_orders::NAME {
+        let known = wpi_orders::NAME;
+        return Err(Failure::Request(format!("workload.name: \"{name}\" is not known; known: {known}")));
+    }
+    let parameters =
+        serde_path_to_error::deserialize(value).map_err(|error| Failure::Request(format!("workload.{error}")))?;
+    WpiOrders::new(&parameters).map_err(Failure::Request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: &str = r#""target": {"host": "/tmp", "port": 5432, "user": "u", "dbname": "d"}"#;
+    const WORKLOAD: &str = r#""workload": {"name": "wpi_orders", "size_bytes": 67108864, "seed": 1}"#;
+
+    fn load(more: &str) -> Result<Load, Failure> {
+        let request: Load = parse(&format!(r#"{{{TARGET}, {WORKLOAD}, "out": "/tmp", "clients": 1{more}}}"#))?;
+        request.validate().map(|()| request)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let request = load("").unwrap();
+        assert_eq!((request.threads, request.first_index, request.sample.interval_ms), (1, 0, 1000));
+        assert_eq!((request.target.schema.as_str(), request.target.admin_dbname.as_str()), ("plimsoll", "postgres"));
+    }
+
+    #[test]
+    fn wrong_requests_name_the_field() {
+        for (more, field) in [
+            (r#", "client": 2"#, "client"),
+            (r#", "threads": 2"#, "threads"),
+            (r#", "threads": "x""#, "threads"),
+            (r#", "stop": {"seconds": 0}"#, "stop.seconds"),
+            (r#", "stop": {"transactions": 0}"#, "stop.transactions"),
+            (r#", "stop": {"minutes": 1}"#, "minutes"),
+            (r#", "sample": {"interval_ms": 1}"#, "sample.interval_ms"),
+            (r#", "sample": {"group": {"version": 2}}"#, "sample.group"),
+            (r#", "schedule": {"kind": "closed", "think_ms": -1}"#, "schedule.think_ms"),
+            (r#", "schedule": {"kind": "poisson"}"#, "poisson"),
+        ] {
+            let error = load(more).unwrap_err().to_string();
+            assert!(error.contains(field), "{more}: {error}");
+        }
+    }
+
+    #[test]
+    fn wrong_workloads_name_the_field() {
+        for (text, field) in [
+            (r#"{"name": "bank"}"#, "workload.name"),
+            (r#"{"name": "wpi_orders", "seed": 1}"#, "size_bytes"),
+            (r#"{"name": "wpi_orders", "seed": -1, "size_bytes": 67108864}"#, "workload.seed"),
+            (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 1}"#, "workload.size_bytes"),
+            (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 67108864, "draws": "mix"}"#, "draws"),
+            (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 67108864, "draw": "deck"}"#, "workload.draw"),
+            (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 67108864, "keys": {"zipf": 0}}"#, "workload.keys.zipf"),
+            (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 67108864, "mix": {}}"#, "workload.mix"),
+            (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 67108864, "mix": {"stok": 1}}"#, "stok"),
+        ] {
+            let error = workload(&serde_json::from_str(text).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(field), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn schemas_that_are_not_ours_to_name_are_refused() {
+        for schema in ["", "pg_catalog", "a\"b", "1a", "Ab", "a b"] {
+            let target = TARGET.replace("\"dbname\"", &format!("\"schema\": {schema:?}, \"dbname\""));
+            let request: Drop = parse(&format!("{{{target}, {WORKLOAD}}}")).unwrap();
+            assert!(request.target.address().unwrap_err().to_string().contains("target.schema"), "{schema}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Series beside the load: one thread that samples every probe at fixed times, counted from the start of the segment.
+
+use crate::failure::Failure;
+use crate::request::Load;
+use plimsoll_load::monotonic_ns;
+use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe, Server};
+use plimsoll_record::{ABSENT_SAMPLE, SeriesWriter};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const NS_PER_MS: i64 = 1_000_000;
+
+/// The newest of what progress lines show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Latest {
+    pub(crate) blks_hit: Option<i64>,
+    pub(crate) blks_read: Option<i64>,
+    pub(crate) read_sectors: Option<i64>,
+    pub(crate) swap_bytes: Option<i64>,
+}
+
+/// A field of the newest figures.
+type LatestField = fn(&mut Latest) -> &mut Option<i64>;
+
+/// A probe, its file, and the columns that progress lines show.
+struct Series {
+    probe: Box<dyn Probe>,
+    writer: SeriesWriter,
+    shown: Vec<(usize, LatestField)>,
+}
+
+const SHOWN: [(&str, LatestField); 4] = [
+    ("blks_hit", |latest| &mut latest.blks_hit),
+    ("blks_read", |latest| &mut latest.blks_read),
+    ("read_sectors", |latest| &mut latest.read_sectors),
+    ("swap_bytes", |latest| &mut latest.swap_bytes),
+];
+
+impl Series {
+    fn create(folder: &Path, name: &str, probe: impl Probe + 'static) -> Result<Self, Failure> {
+        let columns = probe.columns();
+        let writer = SeriesWriter::create(&folder.join(name), &columns)
+            .map_err(|error| Failure::Record(format!("{name} cannot be written: {error}")))?;
+        let place = |shown: &str| columns.iter().position(|column| *column == shown);
+        let shown = SHOWN.iter().filter_map(|(name, field)| Some((place(name)?, *field))).collect();
+        Ok(Self { probe: Box::new(probe), writer, shown })
+    }
+
+    fn sample(&mut self, latest: &mut Latest) -> io::Result<()> {
+        let mut result = Ok(());
+        let t_ns = monotonic_ns();
+        self.shown.iter().for_each(|(_, field)| *field(latest) = None);
+        let Self { probe, writer, shown } = self;
+        probe.sample(&mut |row| {
+            for (place, field) in shown.iter().filter(|(place, _)| row[*place] != ABSENT_SAMPLE) {
+                // Several rows (devices) add up.
+                let sum = field(latest);
+                *sum = Some(sum.unwrap_or(0) + row[*place]);
+            }
+            if result.is_ok() {
+                result = writer.sample(t_ns, row);
+            }
+        });
+        result
+    }
+}
+
+/// What sampling amounts to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sampled {
+    pub(crate) samples: u64,
+    pub(crate) late_ns_max: i64,
+}
+
+/// Probes that are open.
+pub(crate) struct Sampler {
+    series: Vec<Series>,
+    interval_ns: i64,
+}
+
+/// Sampling under way.
+pub(crate) struct Running {
+    thread: JoinHandle<io::Result<Sampled>>,
+    stop: Sender<()>,
+    latest: Arc<Mutex<Latest>>,
+}
+
+impl Sampler {
+    /// Opens the probes and creates their files in the request's folder.
+    pub(crate) fn open(request: &Load) -> Result<Self, Failure> {
+        let proc = Path::new("/proc");
+        let folder = &request.out;
+        let mut series = vec![Series::create(folder, "host.npy", Host::open(proc)?)?];
+        if !request.sample.devices.is_empty() {
+            series.push(Series::create(folder, "device.npy", Devices::open(proc, &request.sample.devices)?)?);
+        }
+        if let Some(group) = request.sample.group.clone() {
+            let paths = GroupPaths { version: group.version, path: group.path, swap_path: group.swap_path };
+            series.push(Series::create(folder, "group.npy", Group::open(&paths)?)?);
+        }
+        let server = Server::open(&request.target.admin_address()?, &request.target.dbname)?;
+        series.push(Series::create(folder, "server.npy", server)?);
+        Ok(Self { series, interval_ns: request.sample.interval_ms as i64 * NS_PER_MS })
+    }
+
+    /// Takes the first sample and goes on in a thread.
+    pub(crate) fn start(self) -> io::Result<Running> {
+        let (stop, stopped) = channel();
+        let latest = Arc::default();
+        let shared = Arc::clone(&latest);
+        let thread =
+            std::thread::Builder::new().name("sample".to_owned()).spawn(move || self.run(&stopped, &shared))?;
+        Ok(Running { thread, stop, latest })
+    }
+
+    fn run(mut self, stopped: &Receiver<()>, shared: &Mutex<Latest>) -> io::Result<Sampled> {
+        let started_ns = monotonic_ns();
+        let mut sampled = Sampled::default();
+        let mut latest = Latest::default();
+        for number in 0.. {
+            let due_ns = started_ns + number * self.interval_ns;
+            let wait_ns = (due_ns - monotonic_ns()).max(0) as u64;
+            let last = match stopped.recv_timeout(Duration::from_nanos(wait_ns)) {
+                Err(RecvTimeoutError::Timeout) => false,
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+            };
+            if !last {
+                sampled.late_ns_max = sampled.late_ns_max.max(monotonic_ns() - due_ns);
+            }
+            self.series.iter_mut().try_for_each(|series| series.sample(&mut latest))?;
+            sampled.samples += 1;
+            *shared.lock().unwrap_or_else(PoisonError::into_inner) = latest;
+            if last {
+                break;
+            }
+        }
+        for series in self.series {
+            series.writer.close()?;
+        }
+        Ok(sampled)
+    }
+}
+
+impl Running {
+    pub(crate) fn latest(&self) -> Latest {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a last sample and closes the files.
+    pub(crate) fn finish(self) -> io::Result<Sampled> {
+        let _ = self.stop.send(());
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the sampler panicked")))
+    }
+}

@@ -1,0 +1,124 @@
+//! What a worker counts for itself, merged when the segment ends.
+
+use hdrhistogram::Histogram;
+use plimsoll_record::{ByKind, ErrorEntry, Identity, Outcome, Transaction};
+use plimsoll_workload::{Failure, SessionReport};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Times above this (an hour) are counted as this; the exact time is in the transaction's row.
+const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// `error` of a row has 16 bits; later reasons are counted with the last.
+const ERRORS_MAX: usize = u16::MAX as usize;
+
+pub(crate) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HISTOGRAM_NS_MAX, SIGNIFICANT_DIGITS).expect("bounds and digits are constants")
+}
+
+/// Counters that others may read while one worker writes them.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Counts {
+    planned: AtomicU64,
+    outcomes: [AtomicU64; 4],
+}
+
+impl Counts {
+    /// The counts so far; `planned` includes transactions under way.
+    pub fn identity(&self) -> Identity {
+        let [done, failed, skipped, lost] = [0, 1, 2, 3].map(|place| self.outcomes[place].load(Ordering::Relaxed));
+        Identity { planned: self.planned.load(Ordering::Relaxed), done, failed, skipped, lost }
+    }
+
+    // Only one thread writes, so a load and a store do, without a locked instruction.
+    pub(crate) fn took_one(&self) {
+        self.planned.store(self.planned.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ended_one(&self, outcome: Outcome) {
+        let count = &self.outcomes[outcome as usize];
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+/// Reasons of failure, shared by the workers; only failures lock it.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Mutex<Vec<ErrorEntry>>);
+
+impl Errors {
+    /// The place of `failure`, from 1.
+    pub(crate) fn place(&self, failure: &Failure) -> u16 {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = entries.iter().position(|entry| entry.sqlstate == failure.sqlstate);
+        let place = known.unwrap_or_else(|| {
+            if entries.len() < ERRORS_MAX {
+                let (sqlstate, message) = (failure.sqlstate.clone(), failure.message.clone());
+                entries.push(ErrorEntry { sqlstate, message, count: 0 });
+            }
+            entries.len() - 1
+        });
+        entries[place].count += 1;
+        (place + 1) as u16
+    }
+
+    pub(crate) fn into_entries(self) -> Vec<ErrorEntry> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One worker's results.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) by_kind: Vec<ByKind>,
+    pub(crate) latency_ns: Vec<Histogram<u64>>,
+    pub(crate) lag_ns: Histogram<u64>,
+    pub(crate) records_dropped: u64,
+    pub(crate) connections_lost: u32,
+    pub(crate) reports: Vec<SessionReport>,
+}
+
+impl Tally {
+    pub(crate) fn new(kinds: usize) -> Self {
+        Self {
+            by_kind: vec![ByKind::default(); kinds],
+            latency_ns: (0..kinds).map(|_| histogram()).collect(),
+            lag_ns: histogram(),
+            records_dropped: 0,
+            connections_lost: 0,
+            reports: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, row: &Transaction) {
+        let kind = &mut self.by_kind[usize::from(row.kind)];
+        kind.statements += u64::from(row.statements);
+        match row.outcome {
+            Outcome::Done => {
+                kind.done += 1;
+                self.latency_ns[usize::from(row.kind)].saturating_record((row.end_ns - row.planned_ns).max(1) as u64);
+            }
+            Outcome::Failed => kind.failed += 1,
+            Outcome::Skipped => kind.skipped += 1,
+            Outcome::Lost => kind.lost += 1,
+        }
+        self.lag_ns.saturating_record((row.start_ns - row.planned_ns).max(0) as u64);
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (mine, theirs) in self.by_kind.iter_mut().zip(&other.by_kind) {
+            mine.done += theirs.done;
+            mine.failed += theirs.failed;
+            mine.skipped += theirs.skipped;
+            mine.lost += theirs.lost;
+            mine.statements += theirs.statements;
+        }
+        for (mine, theirs) in self.latency_ns.iter_mut().zip(&other.latency_ns) {
+            mine.add(theirs).expect("all histograms have the same bounds");
+        }
+        self.lag_ns.add(&other.lag_ns).expect("all histograms have the same bounds");
+        self.records_dropped += other.records_dropped;
+        self.connections_lost += other.connections_lost;
+        self.reports.extend(other.reports);
+    }
+}

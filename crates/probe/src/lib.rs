@@ -1,0 +1,45 @@
+//! What watches while the load runs: the host's /proc, the devices, the control group, the server's own counters.
+//!
+//! The fact that constrains it: raw and as the kernel gives it. A probe says once which columns this machine has; a sample
+//! that cannot be read later is [`plimsoll_record::ABSENT_SAMPLE`], never 0.
+//!
+//! Cost: a sample of all four takes well under a millisecond of CPU (`cargo test -p plimsoll-probe -- --ignored cost`).
+
+mod device;
+mod group;
+mod host;
+mod server;
+mod text;
+
+pub use device::Devices;
+pub use group::{Group, GroupPaths};
+pub use host::Host;
+pub use server::Server;
+
+/// A probe cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// A file that every machine of ours has.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The request names something that is not there.
+    #[error("{0}")]
+    Unknown(String),
+    /// The server.
+    #[error("the server's counters: {0}")]
+    Server(#[from] plimsoll_target::postgres::Error),
+}
+
+/// Samples one row of a series.
+pub trait Probe: Send {
+    /// The columns after `t_ns`, fixed for the probe's life.
+    fn columns(&self) -> Vec<&'static str>;
+
+    /// Calls `row` with each row of one sample (one, or one a device).
+    fn sample(&mut self, row: &mut dyn FnMut(&[i64]));
+}

@@ -1,0 +1,21 @@
+//! The record of a run: the types and files of `schema/record.md` that the agent writes and every reader understands.
+//!
+//! The fact that constrains it: a run may be cut short at any byte. Tables are therefore flat rows behind a header of fixed
+//! length; a reader believes the file's size, never the row count in the header.
+
+mod latency;
+mod npy;
+mod reader;
+mod series;
+mod summary;
+mod transaction;
+
+pub use latency::write_latency;
+pub use npy::{Field, FieldType, TableWriter};
+pub use reader::{ReadError, Table};
+pub use series::{ABSENT_SAMPLE, SeriesWriter};
+pub use summary::{
+    ByKind, Check, ErrorEntry, FORMAT, Health, Identity, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification,
+    WrongAnswer,
+};
+pub use transaction::{Outcome, Transaction, TransactionWriter};

@@ -1,0 +1,113 @@
+//! One row a transaction.
+
+use crate::npy::{Field, FieldType, TableWriter};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Outcome {
+    /// Every answer came and was right.
+    Done = 0,
+    /// It did not happen: the server refused it, an answer was wrong, or the connection broke before it could count.
+    Failed = 1,
+    /// Its draw says that nothing is to be done.
+    Skipped = 2,
+    /// No reply, so it may or may not have happened.
+    Lost = 3,
+}
+
+/// A row of `transactions.npy`; units are in the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// Number in the trial; with the seed it decides what is done.
+    pub index: u64,
+    /// When it was due.
+    pub planned_ns: i64,
+    /// When its first byte was handed to the kernel.
+    pub start_ns: i64,
+    /// When its last reply was complete.
+    pub end_ns: i64,
+    /// The connection, from 0.
+    pub connection: u32,
+    /// The server's process, 0 if unknown.
+    pub backend_pid: u32,
+    /// Place in the summary's `kinds`.
+    pub kind: u8,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Statements sent, BEGIN and COMMIT not counted.
+    pub statements: u8,
+    /// 0, or place in the summary's `errors`, from 1.
+    pub error: u16,
+}
+
+const ROW_BYTES: usize = 45;
+
+impl Transaction {
+    fn fields() -> Vec<Field> {
+        let column = |(name, kind): (&str, FieldType)| Field::new(name, kind);
+        [
+            ("index", FieldType::U64),
+            ("planned_ns", FieldType::I64),
+            ("start_ns", FieldType::I64),
+            ("end_ns", FieldType::I64),
+            ("connection", FieldType::U32),
+            ("backend_pid", FieldType::U32),
+            ("kind", FieldType::U8),
+            ("outcome", FieldType::U8),
+            ("statements", FieldType::U8),
+            ("error", FieldType::U16),
+        ]
+        .into_iter()
+        .map(column)
+        .collect()
+    }
+
+    fn packed(&self) -> [u8; ROW_BYTES] {
+        let mut row = [0; ROW_BYTES];
+        row[0..8].copy_from_slice(&self.index.to_le_bytes());
+        row[8..16].copy_from_slice(&self.planned_ns.to_le_bytes());
+        row[16..24].copy_from_slice(&self.start_ns.to_le_bytes());
+        row[24..32].copy_from_slice(&self.end_ns.to_le_bytes());
+        row[32..36].copy_from_slice(&self.connection.to_le_bytes());
+        row[36..40].copy_from_slice(&self.backend_pid.to_le_bytes());
+        row[40..43].copy_from_slice(&[self.kind, self.outcome as u8, self.statements]);
+        row[43..45].copy_from_slice(&self.error.to_le_bytes());
+        row
+    }
+}
+
+/// Writes `transactions.npy`.
+#[derive(Debug)]
+pub struct TransactionWriter(TableWriter);
+
+impl TransactionWriter {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        TableWriter::create(path, Transaction::fields()).map(Self)
+    }
+
+    /// Appends `rows` and hands them to the kernel.
+    ///
+    /// # Errors
+    /// When the file system refuses the bytes.
+    pub fn append(&mut self, rows: &[Transaction]) -> io::Result<()> {
+        rows.iter().try_for_each(|row| self.0.row(&row.packed()))?;
+        self.0.flush()
+    }
+
+    /// Completes the header. Gives the number of rows.
+    ///
+    /// # Errors
+    /// When the file system refuses the bytes.
+    pub fn close(self) -> io::Result<u64> {
+        self.0.close()
+    }
+}

@@ -1,0 +1,80 @@
+//! Tables come back as they were written, closed or cut short at any byte.
+
+use plimsoll_record::{Identity, Outcome, SeriesWriter, Summary, Table, Transaction, TransactionWriter, write_latency};
+
+fn row(index: u64) -> Transaction {
+    Transaction {
+        index,
+        planned_ns: -5,
+        start_ns: 1 << 40,
+        end_ns: i64::MAX,
+        connection: u32::MAX,
+        backend_pid: 77,
+        kind: 4,
+        outcome: Outcome::Lost,
+        statements: 5,
+        error: 513,
+    }
+}
+
+#[test]
+fn transactions_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("transactions.npy");
+    let mut writer = TransactionWriter::create(&path).unwrap();
+    writer.append(&[row(1), row(u64::MAX)]).unwrap();
+    assert_eq!(writer.close().unwrap(), 2);
+    let table = Table::read(&path).unwrap();
+    assert_eq!((table.len(), table.claimed_rows), (2, 2));
+    let one = |name: &str| table.column(name).unwrap()[1];
+    assert_eq!(one("index"), i128::from(u64::MAX));
+    assert_eq!(one("planned_ns"), -5);
+    assert_eq!(one("end_ns"), i128::from(i64::MAX));
+    assert_eq!(one("connection"), i128::from(u32::MAX));
+    assert_eq!((one("backend_pid"), one("kind"), one("outcome"), one("statements"), one("error")), (77, 4, 3, 5, 513));
+    assert!(table.column("unheard_of").is_none());
+}
+
+#[test]
+fn a_table_cut_anywhere_gives_its_whole_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("host.npy");
+    let mut writer = SeriesWriter::create(&path, &["ctxt"]).unwrap();
+    (0..5).for_each(|t| writer.sample(t, &[10 * t]).unwrap());
+    drop(writer);
+    let bytes = std::fs::read(&path).unwrap();
+    let header = bytes.len() - 5 * 16;
+    for kept in header..=bytes.len() {
+        std::fs::write(&path, &bytes[..kept]).unwrap();
+        let table = Table::read(&path).unwrap();
+        assert_eq!(table.claimed_rows, 0, "an unclosed header claims nothing");
+        let times: Vec<i128> = (0..5).take((kept - header) / 16).collect();
+        assert_eq!(table.column("t_ns").unwrap(), times);
+    }
+    std::fs::write(&path, &bytes[..header - 1]).unwrap();
+    assert!(Table::read(&path).unwrap_err().to_string().contains("cut short"));
+}
+
+#[test]
+fn latency_keeps_every_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("latency.npy");
+    let mut histogram = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+    (1..=1000u64).for_each(|v| histogram.record(v * v).unwrap());
+    write_latency(&path, &[hdrhistogram::Histogram::new(3).unwrap(), histogram]).unwrap();
+    let table = Table::read(&path).unwrap();
+    assert_eq!(table.column("count").unwrap().iter().sum::<i128>(), 1000);
+    assert!(table.column("kind").unwrap().iter().all(|&kind| kind == 1));
+    let (low, high) = (table.column("low_ns").unwrap(), table.column("high_ns").unwrap());
+    assert!(low.iter().zip(&high).all(|(low, high)| *high == low + 1 || (low < high && (high - low) * 999 <= *high)));
+    assert!(high.iter().zip(&low[1..]).all(|(high, next)| high <= next));
+}
+
+#[test]
+fn a_summary_with_unknown_fields_is_read() {
+    let identity: Identity =
+        serde_json::from_str(r#"{"planned": 3, "done": 2, "failed": 0, "skipped": 1, "lost": 0, "dreamt": 4}"#)
+            .unwrap();
+    assert!(identity.holds());
+    assert!(serde_json::from_str::<Summary>("{}").unwrap_err().to_string().contains("format"));
+}

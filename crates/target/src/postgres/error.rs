@@ -1,0 +1,32 @@
+//! What can go wrong between us and a server.
+
+use super::wire::ServerError;
+use std::io;
+
+/// A failed exchange with the server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection can be made.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// Where to.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+    /// The server refused.
+    #[error("the server says {0}")]
+    Server(#[from] ServerError),
+    /// The server said something that we do not understand.
+    #[error("unexpected answer from the server: {0}")]
+    Protocol(String),
+}
+
+impl Error {
+    pub(crate) fn closed() -> Self {
+        Self::Broken(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed it"))
+    }
+}

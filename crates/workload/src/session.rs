@@ -1,0 +1,87 @@
+//! What the engine drives: a conversation with a server that performs transaction after transaction.
+//!
+//! It never blocks. The engine waits until [`AsFd`] is ready, calls [`Session::advance`], and stamps the times.
+
+use plimsoll_record::{Outcome, Verification};
+use std::os::fd::AsFd;
+
+/// A transaction that was prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Place in the workload's kinds.
+    pub kind: u8,
+    /// Its draw says that nothing is to be done; it has ended already.
+    pub skipped: bool,
+}
+
+/// Why a transaction failed or was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The server's five characters, or one of [`Failure::WRONG_ANSWER`], [`Failure::BROKEN`], [`Failure::ABANDONED`].
+    pub sqlstate: String,
+    /// In words.
+    pub message: String,
+}
+
+impl Failure {
+    /// An answer that differs from what the seed says.
+    pub const WRONG_ANSWER: &'static str = "XXVER";
+    /// The connection broke (the standard's connection_failure).
+    pub const BROKEN: &'static str = "08006";
+    /// No reply within the engine's patience after the segment was to end.
+    pub const ABANDONED: &'static str = "XXABN";
+}
+
+/// How a transaction ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Done, failed or lost; never skipped.
+    pub outcome: Outcome,
+    /// Statements sent, BEGIN and COMMIT not counted.
+    pub statements: u8,
+    /// Why, unless done.
+    pub failure: Option<Failure>,
+    /// False if the session can perform no more.
+    pub alive: bool,
+}
+
+/// How far a conversation has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It waits for the server; for room to send, too, if `to_write`.
+    Waiting {
+        /// Wake it when the descriptor becomes writable, not only readable.
+        to_write: bool,
+    },
+    /// The transaction has ended.
+    Ended(Ending),
+    /// No transaction was under way, and the server ended the connection.
+    Closed,
+}
+
+/// What a session has seen over its life.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionReport {
+    /// Answers compared.
+    pub verification: Verification,
+    /// The workload's totals: exact integers for the consistency check.
+    pub totals: Vec<(&'static str, i64)>,
+}
+
+/// A conversation with a server.
+pub trait Session: AsFd + Send {
+    /// The server's process, 0 if unknown.
+    fn backend_pid(&self) -> u32;
+
+    /// Prepares transaction `index`; nothing is handed to the kernel before [`Session::advance`].
+    fn begin(&mut self, index: u64) -> Begun;
+
+    /// Sends what is queued and, if `readable`, takes what was received, until it would block or the transaction ends.
+    fn advance(&mut self, readable: bool) -> Progress;
+
+    /// Gives up the transaction under way: how it stands if no reply ever comes.
+    fn abandon(&mut self) -> Ending;
+
+    /// Ends the conversation.
+    fn close(self) -> SessionReport;
+}
