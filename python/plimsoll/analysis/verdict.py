@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from plimsoll.analysis import a_a, generator, stationary
-from plimsoll.analysis.admission import Admission, admit
+from plimsoll.analysis.admission import admit, commit_words, settle_commits
 from plimsoll.analysis.compare import ALPHA, DELTA
 from plimsoll.analysis.estimates import estimates, latency_by_kind
 from plimsoll.analysis.intervals import CONFIDENCE, Estimate, grade, over_blocks
@@ -21,7 +21,7 @@ FORMAT = 1
 Json = dict[str, Any]
 
 
-def _trial_entry(trial: Trial) -> tuple[Json, Admission]:
+def _trial_entry(trial: Trial) -> Json:
     values = estimates(trial)
     admission = admit(trial, values)
     summary = trial.measure.summary or {}
@@ -43,7 +43,16 @@ def _trial_entry(trial: Trial) -> tuple[Json, Admission]:
         "commits": admission.commits,
         "generator": admission.generator,
         "stationary": admission.stationary,
-    }, admission
+    }
+
+
+def _trials(run: Run) -> list[Json]:
+    entries = [_trial_entry(trial) for trial in run.trials]
+    settle_commits([entry["commits"] for entry in entries])
+    for entry in entries:
+        if entry["commits"].get("ok") is False:
+            entry["caveats"].append(commit_words(entry["commits"]))
+    return entries
 
 
 def chosen(entries: list[Json]) -> dict[tuple[int, str], Json]:
@@ -166,7 +175,7 @@ def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Js
 
 def analyse(run: Run) -> Json:
     """The verdict of a run; a pure function of its record."""
-    entries = [_trial_entry(trial)[0] for trial in run.trials]
+    entries = _trials(run)
     evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, JUDGED), JUDGED), run.data.get("a_a"), JUDGED)
     relevant = float(
         run.plan.get("relevant_ratio") or (run.experiment.get("design") or {}).get("relevant_ratio") or 1 + DELTA

@@ -172,7 +172,9 @@ def terminal_lines(verdict: Json, report_path: object, own_server_command: str |
     middle += [*_wrap(generator_words(verdict)), *(_cut(line) for line in exclusion_lines(verdict))]
     room = LINES_MAX - len(heads) - len(middle) - len(end) - 1
     caveats = verdict["caveats"]
-    if caveats and room > 0:
+    if caveats and room < 2:
+        middle.append(f"Caveats: {len(caveats)}, in the report")
+    elif caveats:
         shown = caveats if len(caveats) <= room else caveats[: room - 1]
         middle.append("Caveats:")
         middle += [_cut(f"  {caveat}") for caveat in shown]

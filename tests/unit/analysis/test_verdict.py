@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis import NotComparable, analyse, compare_runs, words
-from plimsoll.analysis.admission import admit, check_commits
+from plimsoll.analysis.admission import admit, check_commits, settle_commits
 from plimsoll.analysis.estimates import cpu_list, estimates, percentile
 from plimsoll.record import Run, open_run
 
@@ -106,7 +106,8 @@ def test_wrong_trials_do_not_enter(tmp_path: Path, where: str, fields: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("extra", "beside", "ok"), [(0, None, True), (8, None, True), (3, None, False), (3, 3, True), (-1, None, False)]
+    ("extra", "beside", "ok"),
+    [(0, None, True), (8, None, None), (999, None, False), (3, 3, True), (4, 3, False), (-1, None, False)],
 )
 def test_commits_equal_the_done_transactions(tmp_path: Path, extra: int, beside: int | None, ok: bool) -> None:
     run = open_run(make(tmp_path / "run", Shape(caches=(64, 1024), blocks=1)))
@@ -116,6 +117,15 @@ def test_commits_equal_the_done_transactions(tmp_path: Path, extra: int, beside:
     if beside is not None:
         _edit(place / "measure/summary.json", server_commits_beside=beside)
     assert check_commits(open_run(run.path).trials[0])["ok"] is ok
+
+
+def test_commits_beside_the_load_are_the_same_in_every_trial() -> None:
+    found = [{"ok": None, "excess": excess, "connections": 8, "lost": 0} for excess in (18, 18, 19)]
+    settle_commits(found)
+    assert [commits["ok"] for commits in found] == [True, True, False]
+    alone = [{"ok": None, "excess": 18, "connections": 8, "lost": 0}]
+    settle_commits(alone)
+    assert alone[0]["ok"] is None
 
 
 def test_too_few_blocks_give_no_verdict(tmp_path: Path) -> None:
