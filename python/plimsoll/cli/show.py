@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def console() -> Console:
     """Where people read; text from files and servers is never read as markup."""
-    return Console(markup=False, highlight=False, soft_wrap=False)
+    return Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -25,10 +25,10 @@ class Treatment:
 
     @property
     def label(self) -> str:
-        """For people: the last part of each path with its level."""
-        if not self.levels:
-            return "as given"
-        return ", ".join(f"{path.rsplit('.', 1)[1]} {show_level(level)}" for path, level in self.levels.items())
+        """For people: the last part of each path that varies, with its level."""
+        varied = [factor.path for factor in self.settings.factors if len(factor.levels) > 1]
+        parts = [f"{path.rsplit('.', 1)[1]} {show_level(self.levels[path])}" for path in varied]
+        return ", ".join(parts) or "as given"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ charges a page to whoever touched it first, and a page charged outside is a seco
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,13 +89,39 @@ def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresSer
         with report.phase("prewarm", observer):
             server.prewarm(load.connection.schema)
     warm_up(load, report)
-    report.found["residency"]["before_measure"] = _bytes(page_cache.residency(server.data))
-    measure(load, report)
-    report.found["residency"]["after"] = _bytes(page_cache.residency(server.data))
+    with residency_watched(report, server.data):
+        measure(load, report)
     with report.phase("check", observer):
         report.found["checks"] = load.check()
     with report.phase("stop", observer):
         server.stop()
+
+
+@contextmanager
+def residency_watched(report: Report, data: Path) -> Iterator[None]:
+    """Reads residency around the measured segment and flags what left the page cache without being reclaimed.
+
+    A DAMON scheme or another tool that pages out does that, and a result measured meanwhile is not the server's.
+    """
+    before, taken = page_cache.residency(data), _reclaimed_bytes()
+    yield
+    after = page_cache.residency(data)
+    lost = page_cache.unexplained_loss(before, after, reclaimed_bytes=_reclaimed_bytes() - taken)
+    report.found["residency"] |= {
+        "before_measure": _bytes(before),
+        "after": _bytes(after),
+        "unexplained_loss_bytes": lost,
+    }
+    if lost:
+        report.caveat(f"{lost} bytes of the data left the page cache and the kernel did not reclaim them: see DAMON")
+
+
+def _reclaimed_bytes() -> int:
+    """File pages the kernel's reclaim has taken since boot, whole host."""
+    for line in Path("/proc/vmstat").read_text().splitlines():
+        if line.startswith("pgsteal_file "):
+            return int(line.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def _bytes(found: page_cache.Residency) -> dict[str, int]:

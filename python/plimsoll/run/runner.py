@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll import record
-from plimsoll.environment import recovery
+from plimsoll.environment import Fault, recovery
 from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.environment.state import StateDir
 from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, Source, plan_trials
@@ -69,8 +69,7 @@ class Runner:
     def run(self) -> str:
         """Runs every trial that has no result yet; returns the run's status. Raises Impossible before the first."""
         with self.state.hold_lock(), self.interrupts.handled():
-            for undone in recovery.undo(self.state):
-                self.observer.event("note", text=f"put back from an earlier run: {undone.what}")
+            self._undo_leftovers()
             needs = self.needs()
             if needs.impossible:
                 raise Impossible(needs.impossible)
@@ -84,10 +83,21 @@ class Runner:
                 status = "stopped"
             finally:
                 # We hold the lock, so a journal that is still there is ours: cut short between two steps.
-                recovery.undo(self.state, force=True)
+                failures = [undone for undone in recovery.undo(self.state, force=True) if not undone.ok]
+                for undone in failures:
+                    text = f"NOT put back: {undone.what}; {undone.remedy}"
+                    writer.append_event(self.out, "not_put_back", what=undone.what)
+                    self.observer.event("note", text=text)
                 writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
                 writer.append_event(self.out, "run_end", status=status)
             return status
+
+    def _undo_leftovers(self) -> None:
+        """What an earlier run left. Nothing is measured on a machine that could not be put back."""
+        for undone in recovery.undo(self.state):
+            if not undone.ok:
+                raise Fault(f"left by run {undone.run_id}, and not put back: {undone.what}", remedy=undone.remedy)
+            self.observer.event("note", text=f"put back from run {undone.run_id}: {undone.what}")
 
     def is_done(self, trial: PlannedTrial) -> bool:
         """Whether a trial has its result: a failure is one, a stop is none."""

@@ -19,6 +19,7 @@ from plimsoll.target.connection import Connection
 Launch = Callable[..., "subprocess.Popen[bytes]"]
 LOG_TAIL_BYTES = 64 * 1024
 DATABASE = "plimsoll"
+PREWARM_SHARE = 0.97  # of the buffers; the rest is for catalogues and new pages
 
 
 class ServerFailed(Exception):
@@ -121,15 +122,30 @@ class PostgresServer:
             connection.execute("checkpoint")
 
     def prewarm(self, schema: str) -> int:
-        """Reads the tables, then the indexes, into the server's cache; the blocks read. What fits last stays."""
+        """Fills both caches: reads everything once through Linux's, then into the server's what it has room for.
+
+        The densest relations go first, since a block that holds more rows is asked for more often; and no more than
+        fits, since a cache larger than memory would otherwise swap its own blocks in only to overwrite them. Returns
+        the blocks (8 KiB) put into the server's cache. What belongs there in the end, the warm-up decides.
+        """
         with self.connection.open(DATABASE) as connection:
-            rows = connection.execute(
-                "select sum(pg_prewarm(c.oid::regclass)) from (select oid, relkind, relpages from pg_class "
-                "where relnamespace = %s::regnamespace and relkind in ('r', 'i') "
-                "order by relkind = 'i', relpages desc) c",
+            relations = connection.execute(
+                "select oid::regclass::text, relpages from pg_class where relnamespace = %s::regnamespace "
+                "and relkind in ('r', 'i') and relpages > 0 order by relpages / greatest(reltuples, 1)",
                 [schema],
+            ).fetchall()
+            for name, _ in reversed(relations):
+                connection.execute("select pg_prewarm(%s, 'read')", [name])
+            setting = connection.execute(
+                "select setting::int from pg_settings where name = 'shared_buffers'"
             ).fetchone()
-        return int(rows[0] or 0) if rows else 0
+            room = total = int((setting or [0])[0] * PREWARM_SHARE)
+            for name, pages in relations:
+                if (blocks := min(pages, room)) <= 0:
+                    break
+                connection.execute("select pg_prewarm(%s, 'buffer', 'main', 0, %s)", [name, blocks - 1])
+                room -= blocks
+        return total - room
 
     def log_tail(self, size_max: int = LOG_TAIL_BYTES) -> str:
         """The end of the server's log."""
