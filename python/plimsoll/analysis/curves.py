@@ -13,6 +13,8 @@ from plimsoll.record import Segment, Trial
 Json = dict[str, Any]
 MEMORY_PARTS = ("anon_bytes", "shmem_bytes", "file_bytes", "swap_bytes")
 _POINTS_MAX = 150
+# A segment ends with a sample right behind its last regular one; a stump of an interval is no rate.
+_STUMP_SECONDS = 0.5
 
 
 def measured_window(trial: Trial) -> tuple[int, int] | None:
@@ -27,11 +29,12 @@ def measured_window(trial: Trial) -> tuple[int, int] | None:
     return int(start), int(end)
 
 
-def _thin(count: int) -> np.ndarray:
-    """Which rows to draw: all, or evenly spaced ones with the ends."""
-    if count <= _POINTS_MAX:
-        return np.arange(count)
-    return np.unique(np.linspace(0, count - 1, _POINTS_MAX).round().astype(int))
+def _drawn(times: np.ndarray) -> np.ndarray:
+    """Which rows to draw: without stumps, and evenly spaced ones where there are too many."""
+    rows = np.flatnonzero(np.diff(times, prepend=-np.inf) >= _STUMP_SECONDS)
+    if len(rows) <= _POINTS_MAX:
+        return rows
+    return rows[np.unique(np.linspace(0, len(rows) - 1, _POINTS_MAX).round().astype(int))]
 
 
 def _times(segment: Segment, series: str, zero: int) -> np.ndarray | None:
@@ -50,7 +53,7 @@ def hit_ratio_curve(trial: Trial) -> list[Json]:
         hit, read = segment.column("server", "blks_hit"), segment.column("server", "blks_read")
         if times is None or hit is None or read is None or len(times) < 2:
             continue
-        chosen = _thin(len(times))
+        chosen = _drawn(times)
         hits, reads = np.diff(hit[chosen]), np.diff(read[chosen])
         for seconds, one, other in zip(times[chosen][1:], hits, reads, strict=True):
             if np.isfinite(one) and np.isfinite(other) and one + other > 0:
@@ -72,7 +75,7 @@ def memory_curve(trial: Trial) -> list[Json]:
         times = _times(segment, "group", window[0])
         if times is None:
             continue
-        chosen = _thin(len(times))
+        chosen = _drawn(times)
         values = {part: segment.column("group", part) for part in MEMORY_PARTS}
         for part, column in values.items():
             if column is None:

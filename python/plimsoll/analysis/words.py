@@ -39,6 +39,15 @@ def at_words(comparison: Json) -> str:
     return "at " + ", ".join(parts) if parts else ""
 
 
+def treatment_labels(verdict: Json) -> dict[str, str]:
+    """A label a treatment: the swept level alone when nothing else varies."""
+    found = {name: entry["label"] for name, entry in verdict["treatments"].items()}
+    if len(verdict["comparisons"]) == 1:
+        only = verdict["comparisons"][0]
+        found |= {level["treatment"]: f"{only['label']} {level['level']}" for level in only["levels"]}
+    return found
+
+
 def headline(comparison: Json) -> str:
     """One sentence for one comparison."""
     name, levels = comparison["label"], comparison["levels"]
@@ -144,8 +153,9 @@ def exclusion_lines(verdict: Json, most: int = 3) -> list[str]:
     if not found:
         return ["Excluded: none"]
     lines = [f"Excluded: {len(found)} of {len(verdict['trials'])} trials"]
+    labels = treatment_labels(verdict)
     for exclusion in found[:most]:
-        label = verdict["treatments"].get(exclusion["treatment"], {}).get("label", exclusion["treatment"])
+        label = labels.get(exclusion["treatment"], exclusion["treatment"])
         lines.append(
             f"  trial {exclusion['trial']} ({label}, block {exclusion['block']}): {'; '.join(exclusion['reasons'])}"
         )

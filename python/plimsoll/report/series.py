@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis import curves
-from plimsoll.analysis.words import at_words
+from plimsoll.analysis.words import at_words, treatment_labels
 from plimsoll.record import Run
 from plimsoll.report import theme
 from plimsoll.report.figure import WIDTH, Figure, panel_width, spec_of
@@ -18,15 +18,6 @@ _PARTS = {
     "swap_bytes": "in swap",
 }
 _TRIALS_MAX = 64
-
-
-def _labels(verdict: Json) -> tuple[dict[str, str], list[str]]:
-    """A short label a treatment (the swept level when nothing else varies), and their order."""
-    found = {name: entry["label"] for name, entry in verdict["treatments"].items()}
-    if len(verdict["comparisons"]) == 1:
-        only = verdict["comparisons"][0]
-        found |= {level["treatment"]: f"{only['label']} {level['level']}" for level in only["levels"]}
-    return found, list(found.values())
 
 
 def _shown(run: Run, verdict: Json) -> list[Any]:
@@ -43,7 +34,7 @@ def _shown(run: Run, verdict: Json) -> list[Any]:
 def memory_figure(run: Run, verdict: Json) -> Figure:
     """The group's memory stacked by part, a panel for each treatment, the block chosen from a list."""
     name, title = "memory", "Memory and swap of the server's group over time"
-    labels, order = _labels(verdict)
+    labels = treatment_labels(verdict)
     rows, windows = [], []
     for trial in _shown(run, verdict):
         window = curves.measured_window(trial)
@@ -60,7 +51,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
             name, title, absent="the group's memory was not sampled (no memory controller, or an existing server)"
         )
     blocks = sorted({row["block"] for row in rows})
-    present = [label for label in order if any(row["treatment"] == label for row in rows)]
+    present = [label for label in labels.values() if any(row["treatment"] == label for row in rows)]
     select = alt.param("block", bind=alt.binding_select(options=blocks, name="block "), value=blocks[0])
     columns = min(3, len(present))
     width = (WIDTH - 78 * columns) // columns

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.analysis.words import at_words
+from plimsoll.analysis.words import at_words, treatment_labels
 from plimsoll.record import Run
 
 Json = dict[str, Any]
@@ -75,9 +75,10 @@ def _word(level: Json) -> str:
 def trial_rows(verdict: Json) -> list[Json]:
     """Every trial, entered or not."""
     rows = []
+    labels = treatment_labels(verdict)
     for trial in verdict["trials"]:
         metrics = trial["metrics"]
-        label = (verdict["treatments"].get(trial["treatment"]) or {}).get("label", trial["treatment"])
+        label = labels.get(trial["treatment"], trial["treatment"])
         throughput = metrics.get("throughput_per_second")
         rows.append(
             {
@@ -113,16 +114,17 @@ def _commits(found: Json) -> str:
         return NONE
     if not found["ok"]:
         return f"off by {found['excess']}"
-    return f"equal, +{found['excess']} on connecting" if found["excess"] else "equal"
+    return f"equal (+{found['excess']})" if found["excess"] else "equal"
 
 
 def exclusions(run: Run, verdict: Json) -> list[Json]:
     """What entered no verdict, with the server's last words."""
+    labels = treatment_labels(verdict)
     tails = {trial.number: trial.data.get("server_log_tail") for trial in run.trials}
     return [
         {
             **entry,
-            "label": (verdict["treatments"].get(entry["treatment"]) or {}).get("label", entry["treatment"]),
+            "label": labels.get(entry["treatment"], entry["treatment"]),
             "tail": str(tails.get(entry["trial"]) or "")[-_TAIL_CHARS:],
         }
         for entry in verdict["exclusions"]
