@@ -63,7 +63,7 @@ def run_private(runner: Runner, report: Report, built: dict[int, Dataset]) -> No
                 report.log_tail = server.log_tail()
                 writer.write_text(folder / "server.log", report.log_tail + "\n")
                 report.found["group"] = place.describe_group()
-                server.stop(seconds=20)
+                server.abandon()
     except Fault as error:
         raise TrialFailed(str(error)) from error
 
@@ -94,7 +94,7 @@ def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresSer
     with report.phase("check", observer):
         report.found["checks"] = load.check()
     with report.phase("stop", observer):
-        server.stop()
+        server.abandon()
 
 
 @contextmanager

@@ -92,11 +92,18 @@ class PostgresServer:
         """The postmaster's process id."""
         return self._process.pid if self._process else None
 
-    def stop(self, seconds: float = 60) -> None:
-        """Stops the server: fast, then at once, then by force. Does nothing when it is not running."""
+    def stop(self) -> None:
+        """Stops the server cleanly, its data on disk. Does nothing when it is not running."""
+        self._end((signal.SIGINT, 120), (signal.SIGQUIT, 10), (signal.SIGKILL, 10))
+
+    def abandon(self) -> None:
+        """Stops a server whose data are thrown away: at once, without the checkpoint that nobody would read."""
+        self._end((signal.SIGQUIT, 10), (signal.SIGKILL, 10))
+
+    def _end(self, *ladder: tuple[signal.Signals, float]) -> None:
         if self._process is None:
             return
-        for sent, patience in ((signal.SIGINT, seconds), (signal.SIGQUIT, 10), (signal.SIGKILL, 10)):
+        for sent, patience in ladder:
             if self._process.poll() is not None:
                 break
             self._process.send_signal(sent)
