@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 FAILED, BAD_REQUEST, IMPOSSIBLE, STOPPED, FAULT = 1, 2, 3, 4, 70
+ABORTED = 130  # what the command-line library makes of Ctrl-C
 
 Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="a name that `list` shows, or a path")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="the folder of a run")]
@@ -31,8 +33,15 @@ Json = Annotated[bool, typer.Option("--json", help="for machines")]
 
 def main() -> None:
     """Runs a verb; turns what went wrong into one message and an exit code."""
-    with exit_codes():
-        app(prog_name="plimsoll")
+    # A run has handlers of its own; before and after it both signals mean: nothing is under way, end now.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with exit_codes():
+            app(prog_name="plimsoll")
+    except SystemExit as end:
+        sys.exit(STOPPED if end.code == ABORTED else end.code)
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)
 
 
 @contextmanager
