@@ -1,7 +1,7 @@
 //! A session without a server: a socket pair that answers itself, and a script of how transactions end.
 
 use plimsoll_record::{Outcome, Verification};
-use plimsoll_workload::{Begun, Ending, Failure, Progress, Session, SessionReport};
+use plimsoll_workload::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -66,14 +66,14 @@ impl Session for MockSession {
         Begun { kind: 0, skipped: scripted == Scripted::Skipped }
     }
 
-    fn advance(&mut self, readable: bool) -> Progress {
+    fn advance(&mut self, ready: Ready) -> Progress {
         if self.under_way.is_some() && !self.sent {
             self.sent = true;
             if self.under_way != Some(Scripted::Silent) && self.far.write_all(b"x").is_err() {
                 return Progress::Closed;
             }
         }
-        if !readable || !matches!(self.near.read(&mut [0; 8]), Ok(1..)) {
+        if ready == Ready::Nothing || !matches!(self.near.read(&mut [0; 8]), Ok(1..)) {
             return Progress::Waiting { to_write: false };
         }
         match self.under_way.take() {

@@ -7,7 +7,7 @@ use crate::engine::{Config, Ended, EngineError};
 use crate::recorder::Lane;
 use crate::tally::{Counts, Errors, Tally};
 use plimsoll_record::{Outcome, Transaction};
-use plimsoll_workload::{Ending, Progress, Session};
+use plimsoll_workload::{Ending, Progress, Ready, Session};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use std::cmp::Reverse;
@@ -109,7 +109,7 @@ impl<'a, S: Session> Worker<'a, S> {
             }
             self.wait(&mut events)?;
             for event in events.drain(..) {
-                self.drive(event.data.u64() as usize, true)?;
+                self.drive(event.data.u64() as usize, readiness(event.flags))?;
             }
         }
         let ended = self.ended.unwrap_or(Ended::ConnectionsLost);
@@ -156,7 +156,7 @@ impl<'a, S: Session> Worker<'a, S> {
             }
             self.due.pop();
             if self.slots[place].session.is_some() && self.start(place, due_ns) {
-                self.drive(place, false)?;
+                self.drive(place, Ready::Nothing)?;
             }
         }
         Ok(())
@@ -198,12 +198,12 @@ impl<'a, S: Session> Worker<'a, S> {
     }
 
     /// Lets a connection go on until it waits, starting its next transactions as they become due.
-    fn drive(&mut self, place: usize, readable: bool) -> Result<(), EngineError> {
-        let mut readable = readable;
+    fn drive(&mut self, place: usize, ready: Ready) -> Result<(), EngineError> {
+        let mut ready = ready;
         loop {
             let slot = &mut self.slots[place];
             let Some(session) = slot.session.as_mut() else { return Ok(()) };
-            match session.advance(readable) {
+            match session.advance(ready) {
                 Progress::Waiting { to_write } => {
                     if to_write != slot.for_writing {
                         slot.for_writing = to_write;
@@ -231,7 +231,7 @@ impl<'a, S: Session> Worker<'a, S> {
                     if !self.start(place, planned_ns) {
                         return Ok(());
                     }
-                    readable = false;
+                    ready = Ready::Nothing;
                 }
             }
         }
@@ -280,6 +280,18 @@ impl<'a, S: Session> Worker<'a, S> {
             self.end(place, &ending, monotonic_ns());
             self.lose(place);
         }
+    }
+}
+
+/// The end of a stream is told once, possibly together with its last bytes.
+fn readiness(flags: epoll::EventFlags) -> Ready {
+    let closing = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+    if flags.intersects(closing) {
+        Ready::Closing
+    } else if flags.contains(epoll::EventFlags::IN) {
+        Ready::Readable
+    } else {
+        Ready::Nothing
     }
 }
 

@@ -7,7 +7,7 @@
 //! An error of the server ends the transaction as failed, after ROLLBACK if a block is open. A broken connection, or a fatal
 //! error, ends it as lost if any byte of a round trip that commits had been handed to the kernel, else as failed.
 
-use crate::session::{Begun, Ending, Failure, Progress, Session, SessionReport};
+use crate::session::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
 use bytes::BytesMut;
 use plimsoll_record::{Outcome, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer};
 use plimsoll_target::postgres::wire::{ServerError, command_tag, row_values};
@@ -305,8 +305,8 @@ impl<W: Workload> Session for Conversation<W> {
         begun
     }
 
-    fn advance(&mut self, readable: bool) -> Progress {
-        let mut readable = readable;
+    fn advance(&mut self, ready: Ready) -> Progress {
+        let mut readable = ready != Ready::Nothing;
         loop {
             if self.connection.has_unsent() {
                 match self.send() {
@@ -321,7 +321,9 @@ impl<W: Workload> Session for Conversation<W> {
                 return Progress::Waiting { to_write: false };
             }
             match self.connection.receive() {
-                Ok(received) => readable = received == Received::More,
+                Ok(Received::Full) => {}
+                Ok(Received::Short) => readable = ready == Ready::Closing,
+                Ok(Received::Nothing) => readable = false,
                 Err(error) => return self.broken(Failure::BROKEN, error.to_string()),
             }
             if let Some(progress) = self.decode() {

@@ -16,7 +16,7 @@ pub mod wpi_orders;
 
 pub use conversation::{Conversation, Expect, RoundTrip, Workload};
 pub use data_set::{DataSet, DataSetError, ForeignKey, Loaded, Stamp, populate, require_stamp};
-pub use session::{Begun, Ending, Failure, Progress, Session, SessionReport};
+pub use session::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
 
 /// A statement of a workload, for people and for `describe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

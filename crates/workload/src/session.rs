@@ -45,6 +45,17 @@ pub struct Ending {
     pub alive: bool,
 }
 
+/// What is known of the descriptor when a conversation is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// Nothing: there is only something to send.
+    Nothing,
+    /// Bytes have arrived.
+    Readable,
+    /// The other side has closed: what is left must be read to the end, for no further notice will come.
+    Closing,
+}
+
 /// How far a conversation has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -76,8 +87,8 @@ pub trait Session: AsFd + Send {
     /// Prepares transaction `index`; nothing is handed to the kernel before [`Session::advance`].
     fn begin(&mut self, index: u64) -> Begun;
 
-    /// Sends what is queued and, if `readable`, takes what was received, until it would block or the transaction ends.
-    fn advance(&mut self, readable: bool) -> Progress;
+    /// Sends what is queued and takes what `ready` says was received, until it would block or the transaction ends.
+    fn advance(&mut self, ready: Ready) -> Progress;
 
     /// Gives up the transaction under way: how it stands if no reply ever comes.
     fn abandon(&mut self) -> Ending;

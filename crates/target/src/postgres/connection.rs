@@ -24,10 +24,12 @@ pub enum Sent {
 /// What a read brought.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received {
-    /// Bytes, and the kernel may have more.
-    More,
-    /// Bytes (or none), and the kernel has no more for now.
-    Drained,
+    /// As many bytes as there was room for; the kernel may have more.
+    Full,
+    /// Fewer bytes than there was room for; all that was there, but the end of the stream may follow.
+    Short,
+    /// Nothing is there.
+    Nothing,
 }
 
 /// A session that never blocks once it is open.
@@ -146,9 +148,9 @@ impl Connection {
                 Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
                 Ok(bytes) => {
                     self.inbox.filled(bytes);
-                    return Ok(if bytes == room { Received::More } else { Received::Drained });
+                    return Ok(if bytes == room { Received::Full } else { Received::Short });
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Drained),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

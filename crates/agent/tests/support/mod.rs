@@ -1,0 +1,246 @@
+//! A private PostgreSQL for a test: its own user, its own folder, a Unix socket only, gone afterwards. System clusters are
+//! never touched. And the agent as a process.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use tempfile::TempDir;
+
+const PORT: u16 = 54_329;
+/// An agent that has not ended by then is killed, so that the test fails instead of hanging.
+const HANGS_AFTER: std::time::Duration = std::time::Duration::from_secs(90);
+
+fn newest_server() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let with_server = versions.flatten().map(|entry| entry.path()).filter(|path| path.join("bin/initdb").exists());
+    with_server.max_by_key(number).map(|path| path.join("bin"))
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn user_exists(name: &str) -> bool {
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    passwd.lines().any(|line| line.split(':').next() == Some(name))
+}
+
+/// A running server.
+pub(crate) struct Server {
+    bin: PathBuf,
+    user: Option<&'static str>,
+    folder: TempDir,
+}
+
+impl Server {
+    /// `None`, with the reason on standard error, if this machine cannot run one.
+    pub(crate) fn start() -> Option<Self> {
+        let skip = |reason: &str| {
+            eprintln!("skipped: {reason}");
+            None
+        };
+        let Some(bin) = newest_server() else { return skip("no PostgreSQL server under /usr/lib/postgresql") };
+        let known = ["plimsoll", "postgres"].into_iter().find(|name| user_exists(name));
+        let user = if is_root() { known } else { None };
+        if is_root() && user.is_none() {
+            return skip("no user plimsoll or postgres to run PostgreSQL as");
+        }
+        let folder = tempfile::Builder::new().prefix("plimsoll-test-").tempdir_in("/var/tmp").unwrap();
+        let server = Self { bin, user, folder };
+        if let Some(user) = user {
+            assert!(Command::new("chown").arg(user).arg(server.folder.path()).status().unwrap().success());
+        }
+        let data = server.data();
+        server.must("initdb", &["-D", &data, "-A", "trust", "-U", "tester", "--no-sync"]);
+        let socket = server.folder.path().display();
+        let settings = format!(
+            "listen_addresses = ''\nunix_socket_directories = '{socket}'\nport = {PORT}\nwal_level = minimal\n\
+             max_wal_senders = 0\nfsync = off\nautovacuum = off\nmax_wal_size = 4GB\n"
+        );
+        let file = Path::new(&data).join("postgresql.conf");
+        let before = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, before + &settings).unwrap();
+        server.go();
+        Some(server)
+    }
+
+    fn data(&self) -> String {
+        self.folder.path().join("data").display().to_string()
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let program = self.bin.join(program);
+        let mut command = match self.user {
+            Some(user) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", user, "--regid", user, "--clear-groups"]).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn must(&self, program: &str, arguments: &[&str]) {
+        let output = self.command(program).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Starts the server again after [`Server::crash`].
+    pub(crate) fn go(&self) {
+        let log = self.folder.path().join("log").display().to_string();
+        // Its output must not be a pipe that the server would hold open.
+        let mut start = self.command("pg_ctl");
+        let started = start.args(["-D", &self.data(), "-w", "-l", &log, "start"]).stdout(Stdio::null()).status();
+        assert!(started.unwrap().success(), "{}", std::fs::read_to_string(log).unwrap_or_default());
+    }
+
+    /// Stops it as a crash would.
+    pub(crate) fn crash(&self) {
+        let _ = self.command("pg_ctl").args(["-D", &self.data(), "-m", "immediate", "-w", "stop"]).output();
+    }
+
+    /// Runs `sql` and gives psql's unaligned answer.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        let socket = self.folder.path().display().to_string();
+        let port = PORT.to_string();
+        let arguments = ["-h", &socket, "-p", &port, "-U", "tester", "-d", "postgres", "-XAtqc", sql];
+        let output = self.command("psql").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Asks for passwords by `method` from now on, of everyone but `tester`.
+    pub(crate) fn ask_passwords(&self, method: &str) {
+        let hba = Path::new(&self.data()).join("pg_hba.conf");
+        std::fs::write(hba, format!("local all tester trust\nlocal all all {method}\n")).unwrap();
+        self.sql("SELECT pg_reload_conf()");
+    }
+
+    /// The `target` of a request.
+    pub(crate) fn target(&self) -> Value {
+        let host = self.folder.path();
+        json!({"host": host, "port": PORT, "user": "tester", "dbname": "postgres", "admin_dbname": "template1"})
+    }
+
+    /// A request for this server: `more` is laid over target and workload.
+    pub(crate) fn request(&self, more: Value) -> Value {
+        let workload = json!({"name": "wpi_orders", "size_bytes": 16 << 20, "seed": 11});
+        let mut request = json!({"target": self.target(), "workload": workload});
+        merge(&mut request, more);
+        request
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            from.into_iter().for_each(|(key, value)| merge(into.entry(key).or_insert(Value::Null), value));
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// What an agent said.
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) lines: Vec<Value>,
+    pub(crate) errors: String,
+}
+
+impl std::fmt::Debug for Said {
+    /// Its last words only: an agent may have said much.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "code {:?}, errors {:?}, last line {:?}", self.code, self.errors, self.lines.last())
+    }
+}
+
+impl Said {
+    /// The result line.
+    pub(crate) fn result(&self) -> &Value {
+        self.lines.last().unwrap_or_else(|| panic!("no result: {self:?}"))
+    }
+}
+
+/// An agent under way.
+pub(crate) struct Agent {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    lines: Vec<Value>,
+}
+
+impl Agent {
+    pub(crate) fn start(verb: &str, request: &Value) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll-agent"));
+        command.arg(verb).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        writeln!(input, "{request}").unwrap();
+        Self { child, input: Some(input), output: BufReader::new(output), lines: Vec::new() }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the next line.
+    pub(crate) fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let value: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        self.lines.push(value.clone());
+        value
+    }
+
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub(crate) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Waits for the end, standard input still open.
+    pub(crate) fn end(self) -> Said {
+        let Self { child, input, output, mut lines } = self;
+        let (ended, watched) = std::sync::mpsc::channel::<()>();
+        let pid = rustix::process::Pid::from_child(&child);
+        std::thread::spawn(move || {
+            if watched.recv_timeout(HANGS_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        });
+        lines.extend(output.lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()));
+        let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+        drop((input, ended));
+        Said { code: status.code(), lines, errors: String::from_utf8_lossy(&stderr).into_owned() }
+    }
+}
+
+/// Runs a verb to its end.
+pub(crate) fn agent(verb: &str, request: &Value) -> Said {
+    Agent::start(verb, request).end()
+}
+
+/// Runs a verb that must succeed, and gives its result.
+pub(crate) fn must(verb: &str, request: &Value) -> Value {
+    let said = agent(verb, request);
+    assert_eq!(said.code, Some(0), "{verb}: {said:?}");
+    said.result().clone()
+}
+
+/// The names of the checks that are not ok.
+pub(crate) fn failed_checks(checked: &Value) -> Vec<&str> {
+    let checks = checked["checks"].as_array().unwrap();
+    checks.iter().filter(|check| check["ok"] != true).map(|check| check["name"].as_str().unwrap()).collect()
+}
