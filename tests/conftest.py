@@ -17,6 +17,9 @@ import pytest
 from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
 
 
+MISSING = "missing capability"
+
+
 def _has_user() -> bool:
     return _server_user() is not None
 
@@ -53,6 +56,27 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
 }
 
 
+_unnamed: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Notes every skip that does not say which capability is missing."""
+    if report.skipped and isinstance(report.longrepr, tuple) and MISSING not in report.longrepr[2]:
+        _unnamed.append(f"{report.nodeid}: {report.longrepr[2]}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skip that hides why is a failure."""
+    if _unnamed:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says which skips failed the run."""
+    for line in _unnamed:
+        terminalreporter.write_line(f"FAILED, skipped without a named missing capability: {line}")
+
+
 @pytest.fixture(scope="session")
 def needs() -> Callable[..., None]:
     """`needs("root", "cgroup memory")`: go on if the machine has all of them, else skip, naming what is missing."""
@@ -60,7 +84,7 @@ def needs() -> Callable[..., None]:
     def check(*names: str) -> None:
         missing = [name for name in names if not CAPABILITIES[name]()]
         if missing:
-            pytest.skip(f"missing capability: {', '.join(missing)}")
+            pytest.skip(f"{MISSING}: {', '.join(missing)}")
 
     return check
 
