@@ -16,7 +16,6 @@ import pytest
 
 from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
 
-
 MISSING = "missing capability"
 
 

@@ -24,6 +24,9 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// Transactions under way when a segment ends may take this long; with scans over swapped memory they are slow.
 const PATIENCE_NS: i64 = 120_000_000_000;
 const NS_PER_SECOND: f64 = 1e9;
+/// What a session commits beside its load: PostgreSQL opens a transaction of its own as a backend starts, and what is
+/// asked before the load (the statements' preparation, the stamp) is one more, since it is one request.
+const COMMITS_BESIDE_A_SESSION: u64 = 2;
 
 #[derive(Serialize)]
 struct ProgressLine {
@@ -182,6 +185,8 @@ fn summary(
         health,
         verification,
         totals,
+        // The sessions of the load, and the one that read the stamp.
+        server_commits_beside: Some(COMMITS_BESIDE_A_SESSION * (backend_pids.len() as u64 + 1)),
         backend_pids,
         devices: request.sample.devices.clone(),
     }

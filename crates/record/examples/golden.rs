@@ -76,6 +76,7 @@ fn summary(rows: &[Transaction]) -> Summary {
         verification: Verification { checked: 10, wrong: 0, examples: Vec::new() },
         totals: BTreeMap::from([("new_order_done".to_owned(), 10), ("payment_done".to_owned(), 8)]),
         backend_pids: vec![4_000, 4_001],
+        server_commits_beside: Some(6),
         devices: vec!["vda".to_owned()],
     }
 }

@@ -44,6 +44,10 @@ pub struct Summary {
     pub totals: BTreeMap<String, i64>,
     /// The server's processes, in the order of the connections.
     pub backend_pids: Vec<u32>,
+    /// Transactions that the server committed for the segment beside those of the load: connecting and preparing.
+    /// Absent in records of earlier agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_commits_beside: Option<u64>,
     /// Names of the devices; `device` of `device.npy` is the place here.
     pub devices: Vec<String>,
 }

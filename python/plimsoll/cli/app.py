@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def _explain(error: Exception) -> NoReturn:
+    from plimsoll.analysis import NotComparable
     from plimsoll.environment.fault import Fault
     from plimsoll.experiment import ExperimentError
     from plimsoll.record import RecordError
@@ -71,16 +73,24 @@ def _explain(error: Exception) -> NoReturn:
         for reason in error.reasons:
             print(f"  - {reason}", file=sys.stderr)
         sys.exit(IMPOSSIBLE)
+    if isinstance(error, NotComparable):
+        print("plimsoll: these runs were made on machines that differ in what decides results:", file=sys.stderr)
+        for difference in error.differences:
+            print(f"  - {difference}", file=sys.stderr)
+        print("  what to do: compare runs of one machine in one state, or --force", file=sys.stderr)
+        sys.exit(BAD_REQUEST)
     if isinstance(error, RecordError):
         print(f"plimsoll: {error}", file=sys.stderr)
         sys.exit(BAD_REQUEST)
     if isinstance(error, Fault):
         print(f"plimsoll: {error.what}\n  what to do: {error.remedy}", file=sys.stderr)
         sys.exit(FAILED)
-    if isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_IDENTITY:
-        print(f"plimsoll: {error}; this is a fault of Plimsoll, please report it", file=sys.stderr)
-        sys.exit(FAULT)
-    raise error
+    if isinstance(error, agent.AgentFailed) and error.code != agent.EXIT_IDENTITY:
+        print(f"plimsoll: {error}", file=sys.stderr)
+        sys.exit(FAILED)
+    traceback.print_exception(error)
+    print("plimsoll: this is a fault of Plimsoll; please report it with the lines above", file=sys.stderr)
+    sys.exit(FAULT)
 
 
 def _print_json(value: Any) -> None:

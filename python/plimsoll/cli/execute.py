@@ -58,6 +58,8 @@ def _go(runner: Runner, as_json: bool) -> int:
         with Progress(len(left), needs.seconds, lambda number: _figures(runner.out, number)) as progress:
             runner.observe(progress)
             status = runner.run()
+    if not as_json:
+        out.print("judging the record and drawing the report")
     verdict, path = judge(runner.out)
     if verdict is not None:
         _keep_a_a(runner, verdict)
@@ -97,6 +99,8 @@ def judge(folder: Path) -> tuple[dict[str, Any] | None, Path | None]:
 
 def report(folder: Path, as_json: bool) -> int:
     """The verb: judge and draw again."""
+    if not as_json:
+        show.console().print("judging the record and drawing the report")
     verdict, path = judge(folder.absolute())
     if verdict is None:
         raise RecordError(f"{folder}: no trial of this run has ended yet; run it, then ask again")
@@ -115,7 +119,7 @@ def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
 
     one, other = open_run(first), open_run(second)
     differences = comparable(one.fingerprint or {}, other.fingerprint or {})
-    result = compare_runs(one, other, [str(difference) for difference in differences], accept=force)
+    result = compare_runs(one, other, differences, accept=force)
     if as_json:
         print(json.dumps(result))
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from plimsoll.experiment import size
 
@@ -31,6 +31,7 @@ def _check_cpus(value: str) -> str:
 
 Size = Annotated[int | str, AfterValidator(_check_size)]
 Cpus = Annotated[str, AfterValidator(_check_cpus)]
+Version = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 Scalar = bool | int | float | str
 Transaction = Literal["new_order", "payment", "check_order", "delivery", "stock"]
 
@@ -71,7 +72,7 @@ class Target(Strict):
     """The server under test."""
 
     server: Literal["postgresql"] = "postgresql"
-    version: str = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
+    version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
     dsn: str | None = Field(
         None, description="connection string of an existing server: it is used as it is, never configured or restarted"
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from plimsoll.record.format import FORMAT, HISTORY, MISSING, FormatTooNew, RecordError
     from plimsoll.record.npy import read_table
     from plimsoll.record.parquet import compact
-    from plimsoll.record.redact import redact
+    from plimsoll.record.redaction import redact
     from plimsoll.record.run import Run, Segment, Trial, open_run
 
 _WHERE = {
@@ -21,14 +21,14 @@ _WHERE = {
     "RecordError": "format",
     "FormatTooNew": "format",
     "read_table": "npy",
-    "redact": "redact",
+    "redact": "redaction",
     "Run": "run",
     "Trial": "run",
     "Segment": "run",
     "open_run": "run",
     "compact": "parquet",
 }
-_MODULES = ("format", "npy", "redact", "run", "parquet", "writer")
+_MODULES = ("format", "npy", "redaction", "run", "parquet", "writer")
 
 __all__ = [
     "FORMAT",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.record.format import FORMAT
-from plimsoll.record.redact import redact
+from plimsoll.record.redaction import redact
 
 Json = dict[str, Any]
 

@@ -21,7 +21,7 @@ class AgentFailed(Exception):
 
     def __init__(self, verb: str, code: int, message: str) -> None:
         super().__init__(f"the agent's {verb} ended with {code}: {message or 'no message'}")
-        self.code = code
+        self.code, self.message = code, message.removeprefix("plimsoll-agent: ")
 
 
 class Agent:

@@ -47,9 +47,27 @@ def kept_sizes(plan: Plan, state: StateDir) -> set[int]:
     found = set()
     for settings in _one_of_each(plan):
         install = planning.choose_server(settings, servers())
-        if install is not None and not settings.target.dsn and find(state.datasets, _key(settings, install)):
+        if install is None or settings.target.dsn or refusal(settings):
+            continue
+        if find(state.datasets, _key(settings, install)):
             found.add(planning.data_bytes(settings))
     return found
+
+
+def refusals(plan: Plan) -> list[str]:
+    """What the agent will not do of this plan, in its words, by data set."""
+    return [reason for settings in _one_of_each(plan) if (reason := refusal(settings))]
+
+
+def refusal(settings: Experiment) -> str | None:
+    """Why the agent refuses a workload (a size it cannot make); None when it takes it."""
+    try:
+        agent.call("describe", {"workload": workload_request(settings)})
+    except agent.AgentFailed as error:
+        if error.code != agent.EXIT_BAD_REQUEST:
+            raise
+        return error.message
+    return None
 
 
 def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Interrupts) -> dict[int, Dataset]:

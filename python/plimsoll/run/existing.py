@@ -68,9 +68,7 @@ class ExistingServer:
                 "workload": workload_request(self._settings),
                 "parallel": LOADERS,
             }
-            agent.call(
-                "populate", request, on_line=lambda _agent, line: observer.event("dataset", key="data", line=line)
-            )
+            agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
         except BaseException as error:
             self._put_back()
             if isinstance(error, agent.AgentFailed):

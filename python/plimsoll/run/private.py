@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from plimsoll.environment import page_cache
 from plimsoll.environment.clone import clone_tree
 from plimsoll.environment.discover import servers
@@ -55,7 +57,7 @@ def run_private(runner: Runner, report: Report, built: dict[int, Dataset]) -> No
             )
             try:
                 _phases(report, load, place, server, built[planning.data_bytes(settings)])
-            except (ServerFailed, agent.AgentFailed) as error:
+            except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
                 kills = place.oom_kills()
                 cause = f"the kernel's out-of-memory killer struck {kills} time(s) in the group; " if kills else ""
                 raise TrialFailed(f"{cause}{error}") from error

@@ -64,7 +64,9 @@ class Runner:
     def needs(self) -> planning.Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
-        return planning.needs_of(self.plan, left, self.state, datasets.kept_sizes(self.plan, self.state))
+        needs = planning.needs_of(self.plan, left, self.state, datasets.kept_sizes(self.plan, self.state))
+        needs.impossible += datasets.refusals(self.plan)
+        return needs
 
     def run(self) -> str:
         """Runs every trial that has no result yet; returns the run's status. Raises Impossible before the first."""

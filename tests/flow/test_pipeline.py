@@ -1,0 +1,152 @@
+"""The whole pipeline on a real PostgreSQL: a hand query, the study's mode, an existing server, failures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from laboratory import Laboratory
+
+from plimsoll.analysis import analyse
+from plimsoll.environment import Journal, StateDir, discover, work_dir
+from plimsoll.environment import server as server_knob
+from plimsoll.experiment import load
+from plimsoll.record import open_run
+from plimsoll.run.runner import Runner
+from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.target import PostgresServer
+
+CAPABILITIES = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
+
+
+@pytest.fixture(scope="module")
+def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
+    needs(*CAPABILITIES)
+    made = Laboratory()
+    yield made
+    made.close()
+
+
+class HandQuery:
+    """Asks the server by psql, as a person would, just before and after the measured segment."""
+
+    def __init__(self, state: StateDir) -> None:
+        self.state, self.found = state, []  # type: ignore[var-annotated]
+
+    def event(self, name: str, **info: Any) -> None:
+        """At the start of `measure` and of `check` no client is connected."""
+        if name != "phase" or info["phase"] not in ("measure", "check"):
+            return
+        sockets = list(self.state.work.glob("*/.s.PGSQL.5432"))
+        assert len(sockets) == 1
+        question = "select blks_hit, blks_read, xact_commit from pg_stat_database where datname = 'plimsoll'"
+        argv = ["psql", "-h", str(sockets[0].parent), "-U", "plimsoll", "-d", "postgres", "-Atc", question]
+        answer = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        self.found.append([int(part) for part in answer.strip().split("|")])
+
+
+def test_hit_ratio_and_commits_equal_a_hand_query(laboratory: Laboratory) -> None:
+    source = load(str(laboratory.experiment), blocks=1)
+    state = StateDir(laboratory.state)
+    hand = HandQuery(state)
+    runner = Runner(source, laboratory.state / "hand", state, hand, ["test"], seed=1)
+    assert runner.run() == "finished"
+    run = open_run(runner.out)
+    verdict = analyse(run)
+    assert len(hand.found) == 2 * len(run.trials)
+    for trial, judged in zip(run.trials, verdict["trials"], strict=True):
+        place = 2 * (trial.number - 1)
+        (hit, read, commits), (hit_after, read_after, commits_after) = hand.found[place : place + 2]
+        hits, reads = hit_after - hit, read_after - read
+        assert judged["metrics"]["database_hit_ratio"] == pytest.approx(hits / (hits + reads), abs=1e-12)
+        summary = trial.measure.summary
+        assert summary is not None
+        done = summary["identity"]["done"]
+        assert done > 0
+        assert commits_after - commits == done + summary["server_commits_beside"]
+        assert judged["commits"]["ok"] is True
+        assert all(check["ok"] for check in trial.data["checks"])
+        assert trial.data["residency"]["before_trial"]["resident_bytes"] == 0
+    assert laboratory.left_behind() == []
+
+
+def test_the_studys_mode(laboratory: Laboratory) -> None:
+    sets = ["workload.clients=1", "measure.transactions=100", 'workload.draw="study"']
+    argv = [item for one in sets for item in ("--set", one)]
+    answer = json.loads(
+        laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--json", "--out", "s1", *argv)
+    )
+    assert answer["status"] == "finished"
+    for trial in open_run(Path(answer["run"])).trials:
+        summary = trial.measure.summary
+        assert summary is not None
+        identity = summary["identity"]
+        assert identity["planned"] == 100
+        assert identity["done"] + identity["skipped"] == 100
+        table = trial.measure.transactions
+        assert table is not None
+        assert len(table) == 100
+        # One client in series: each begins when the one before has ended.
+        assert (table["planned_ns"][1:] >= table["end_ns"][:-1]).all()
+
+
+def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -> None:
+    elsewhere = Laboratory()
+    state = StateDir(elsewhere.state).prepare()
+    install = discover.servers()[-1]
+    uid, gid = own("plimsoll")
+    with Journal.create(state, "existing") as journal:
+        folder = state.work / "existing"
+        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        server_knob.record(journal, folder / "data")
+        server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", launch_outside)
+        server.initdb()
+        server.configure({"fsync": False}, None)
+        server.start()
+        server.create_database()
+        dsn = f"postgresql://plimsoll:s3cr3t-pw@/plimsoll?host={folder}"
+        argv = ["own-server", "--quick", "--blocks", "1", "--set", f"target.dsn={dsn}", "--set", "workload.size=16 MiB"]
+        fixed = ["--set", 'warmup.until="none"', "--set", "workload.clients=[1,2]", "--set", "measure.seconds=1"]
+        refused = laboratory.call("plan", *argv, "--set", 'environment.memory=["1 GiB","2 GiB"]', code=None)
+        laboratory.call("run", *argv, *fixed, "--out", "existing")
+        with server.connection.open("plimsoll") as connection:
+            rows = connection.execute("select nspname from pg_namespace where nspname = 'plimsoll'").fetchall()
+        server.abandon()
+    elsewhere.close()
+    assert rows == []
+    assert "private" not in refused
+    run = open_run(laboratory.state / "existing")
+    assert all(trial.status == "finished" for trial in run.trials)
+    assert all(check["ok"] for trial in run.trials for check in trial.data["checks"])
+    for path in run.path.rglob("*"):
+        assert not path.is_file() or b"s3cr3t-pw" not in path.read_bytes(), f"{path} holds the password"
+    assert laboratory.left_behind() == []
+
+
+def test_running_out_of_memory_is_a_result(laboratory: Laboratory) -> None:
+    sets = ["environment.memory=96 MiB", "environment.swap=0", "workload.size=128 MiB", "warmup.prewarm=true"]
+    argv = [item for one in sets for item in ("--set", one)]
+    buffers = 'target.settings.shared_buffers=["16 MiB","512 MiB"]'
+    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", "oom", *argv, "--set", buffers)
+    ends = {trial.data["treatment"]: trial for trial in open_run(laboratory.state / "oom").trials}
+    assert ends["t1"].status == "finished"
+    assert ends["t2"].status == "failed"
+    assert "out-of-memory" in ends["t2"].data["reason"]
+    assert ends["t2"].data["group"]["oom_kills"] > 0
+    assert laboratory.left_behind() == []
+
+
+def test_a_plan_that_is_impossible_says_every_reason(laboratory: Laboratory) -> None:
+    sets = ["environment.memory=4 TiB", "target.version=99", 'environment.load_cpus="4000"', "workload.size=64 TiB"]
+    argv = [item for one in sets for item in ("--set", one)]
+    process = laboratory.start("run", str(laboratory.experiment), "--out", "never", *argv)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 3
+    for reason in ("target.version = 99", "environment.memory", "disk", "environment.load_cpus = 4000"):
+        assert reason in error
+    assert not (laboratory.state / "never").exists()
+    assert laboratory.left_behind() == []

@@ -1,0 +1,71 @@
+"""The commands of the README run, through the launcher, as a newcomer types them.
+
+Those that measure for minutes (demo, run, report, compare) are run by the tests of the pipeline at a small size.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text()
+# Inside a line of code: `./plimsoll ...`; in a block: four blanks, then up to two blanks of comment.
+COMMANDS = re.findall(r"`(\./plimsoll [^`]+)`", TEXT) + re.findall(
+    r"^    (\./plimsoll .*?)(?:  .*)?$", TEXT, flags=re.M
+)
+LONG = {"demo", "run", "report", "compare"}
+
+
+def short() -> list[str]:
+    return [one for one in dict.fromkeys(COMMANDS) if shlex.split(one)[1] not in LONG]
+
+
+def test_the_readme_names_commands() -> None:
+    verbs = {shlex.split(one)[1] for one in COMMANDS}
+    assert {"demo", "doctor", "list", "plan", "run", "compare", "report", "undo", "cache", "setup"} <= verbs
+
+
+@pytest.mark.parametrize("command", short())
+def test_command_runs(command: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PLIMSOLL_STATE": str(tmp_path / "state")}
+    done = subprocess.run(
+        shlex.split(command),
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    # 3: this machine cannot, and the command says why (an unprivileged user has no memory limits).
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_and_dry_run_install_nothing(tmp_path: Path) -> None:
+    """On a copy that was never set up."""
+    for name in ("plimsoll", "Cargo.toml", "Cargo.lock"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "plimsoll").chmod(0o755)
+    (tmp_path / "crates").mkdir()
+    (tmp_path / "setup").mkdir()
+    for path in (ROOT / "setup").iterdir():
+        (tmp_path / "setup" / path.name).write_bytes(path.read_bytes())
+        (tmp_path / "setup" / path.name).chmod(path.stat().st_mode)
+    before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+    for argv in (["--help"], [], ["setup", "--dry-run"], ["setup", "--help"]):
+        done = subprocess.run(["./plimsoll", *argv], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+    refused = subprocess.run(
+        ["./plimsoll", "setup", "--frob"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert "--dry-run" in refused.stderr
+    assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
