@@ -157,6 +157,7 @@ class Runner:
             "command": self.command,
             "plimsoll": documents.versions(),
             "quick": self.source.quick,
+            "file": self.source.path.name,
             "a_a": a_a.newest(self.state),
         }
         dumped = experiment.model_dump(mode="json")
@@ -164,8 +165,7 @@ class Runner:
             dumped["target"]["dsn"] = record.redact(experiment.target.dsn)
         self.out.mkdir(parents=True, exist_ok=True)
         writer.write_json(self.out / "fingerprint.json", fingerprint([self.state.root]))
-        stored = {"experiment": dumped, "path": self.source.path.name, "quick": self.source.quick}
-        writer.create_run(self.out, document, documents.plan_document(self.plan), stored)
+        writer.create_run(self.out, document, documents.plan_document(self.plan), dumped)
         return document
 
 
@@ -176,8 +176,8 @@ def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -
         raise ExperimentError(
             [Problem(str(out), "--resume", "not the folder of a run", "a folder that a run has made")]
         )
-    if stored["experiment"]["target"].get("dsn"):
+    if stored["target"].get("dsn"):
         what = "a run on an existing server cannot be resumed: its data were dropped when it stopped"
         raise ExperimentError([Problem(str(out), "--resume", what, "a new run")])
-    source = reload(stored["experiment"], Path(stored["path"]), bool(stored["quick"]))
+    source = reload(stored, Path(document["file"]), bool(document["quick"]))
     return Runner(source, out, state, observer, command, seed=int(document["seed"]))
