@@ -59,13 +59,18 @@ def test_help_and_dry_run_install_nothing(tmp_path: Path) -> None:
         (tmp_path / "setup" / path.name).write_bytes(path.read_bytes())
         (tmp_path / "setup" / path.name).chmod(path.stat().st_mode)
     before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
-    for argv in (["--help"], [], ["setup", "--dry-run"], ["setup", "--help"]):
+    for argv in (["--help"], [], ["setup", "--dry-run"], ["setup", "--help"], ["run", "--help"], ["run", "-h"]):
         done = subprocess.run(["./plimsoll", *argv], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout
-    refused = subprocess.run(
-        ["./plimsoll", "setup", "--frob"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert refused.returncode == 2
-    assert "--dry-run" in refused.stderr
+    for argv, told in (
+        (["setup", "--frob"], "--dry-run"),
+        (["rnu", "x"], "there is no verb rnu; allowed: demo, "),
+        (["run report"], "there is no verb run report"),
+        (["r*"], "there is no verb r*"),
+        (["--frob", "run"], "usage: ./plimsoll VERB"),
+    ):
+        refused = subprocess.run(["./plimsoll", *argv], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert refused.returncode == 2, refused.stderr
+        assert told in refused.stderr
     assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
