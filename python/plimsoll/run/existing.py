@@ -1,12 +1,17 @@
 """Trials on a server that somebody else runs (target.dsn): nothing of it is configured, restarted or limited.
 
-Data are loaded once into a schema of our own, which is dropped at the end, and grow from trial to trial; what can be
-seen is what the server's own views and the client tell.
+Data are loaded once into a schema of the run's own, which is dropped at the end, and grow from trial to trial; what can
+be seen is what the server's own views and the client tell.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -23,26 +28,57 @@ from plimsoll.run import agent
 from plimsoll.run.datasets import LOADERS, workload_request
 from plimsoll.run.trial import Load, Place, Report, TrialFailed, measure, warm_up
 from plimsoll.target import Connection
+from plimsoll.target.connection import stored_password
 
 if TYPE_CHECKING:
     from plimsoll.run.runner import Runner
 
 
+_OURS = re.compile(r"plimsoll_[a-z0-9_]{1,40}_[0-9a-f]{6}")
+
+
+def schema_name(run: str) -> str:
+    """A name for a run's schema that nobody else has: undo knows no more than the name, and drops what bears it."""
+    short = re.sub(r"[^a-z0-9]+", "_", run.lower())[:40].strip("_") or "run"
+    return f"plimsoll_{short}_{secrets.token_hex(3)}"
+
+
 @puts_back("schema", survives_reboot=True)
 def _drop(args: Args) -> str:
-    """Only a plan that found no such schema makes one, so it is ours; the password, never journalled, is PGPASSWORD."""
+    """The name was made for one run. The password, never journalled, is PGPASSWORD's or the password file's."""
     connection = Connection(**args["connection"])
+    password = stored_password(connection.host, connection.port, connection.dbname, connection.user)
+    connection = replace(connection, password=password)
+    remedy = (
+        f'as its owner: "drop schema {connection.schema} cascade"; PGPASSWORD or ~/.pgpass may give undo the password'
+    )
+    what = f"schema {connection.schema} in database {connection.dbname} on {connection.host}"
     try:
         with connection.open(connection.dbname) as opened:
             row = opened.execute("select 1 from pg_namespace where nspname = %s", [connection.schema]).fetchone()
             if row is None:
                 return f"schema {connection.schema} was not there"
+            if not _OURS.fullmatch(connection.schema):
+                raise Fault(f"{what}: not a name made for one run, so it may be somebody's", remedy=remedy)
             opened.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(connection.schema)))
     except psycopg.Error as error:
-        what = f"schema {connection.schema} in database {connection.dbname} on {connection.host}: {error}"
-        remedy = f'as its owner: "drop schema {connection.schema} cascade"; PGPASSWORD may give undo the password'
-        raise Fault(what, remedy=remedy) from None
+        raise Fault(f"{what}: {error}", remedy=remedy) from None
     return f"schema {connection.schema} dropped"
+
+
+@contextmanager
+def _password_for_put_back(password: str | None) -> Iterator[None]:
+    """PGPASSWORD for as long as it lasts: putting back knows only the journal, and a password never goes in there."""
+    before = os.environ.get("PGPASSWORD")
+    if password:
+        os.environ["PGPASSWORD"] = password
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["PGPASSWORD"] = before
+        else:
+            os.environ.pop("PGPASSWORD", None)
 
 
 class ExistingServer:
@@ -56,10 +92,8 @@ class ExistingServer:
 
     def __enter__(self) -> ExistingServer:
         self._journal = Journal.create(self._runner.state, self._runner.out.name)
+        self._connection = replace(self._connection, schema=schema_name(self._runner.out.name))
         try:
-            if self._connection.password:
-                # Putting back knows only the journal, and a password never goes in there.
-                os.environ["PGPASSWORD"] = self._connection.password
             stored = {key: value for key, value in vars(self._connection).items() if key != "password"}
             self._journal.record("schema", connection=stored)
             observer = self._runner.observer
@@ -82,7 +116,7 @@ class ExistingServer:
         self._put_back()
 
     def _put_back(self) -> None:
-        with self._runner.interrupts.must_finish():
+        with self._runner.interrupts.must_finish(), _password_for_put_back(self._connection.password):
             self._journal.put_back_all()
 
     def run_trial(self, report: Report) -> None:

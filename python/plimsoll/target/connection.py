@@ -6,15 +6,21 @@ transactions must not be among the ones observed.
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+
+from plimsoll.record.redaction import redact
 
 APPLICATION = "plimsoll observer"
 DURABILITY = (
@@ -30,6 +36,19 @@ DURABILITY = (
     "synchronous_standby_names",
 )
 COUNTER_VIEWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
+# What PostgreSQL 17 and later call the counters that schema/record.md knows by their names in pg_stat_bgwriter.
+RENAMED = {
+    ("pg_stat_checkpointer", "num_timed"): "checkpoints_timed",
+    ("pg_stat_checkpointer", "num_requested"): "checkpoints_req",
+    ("pg_stat_checkpointer", "buffers_written"): "buffers_checkpoint",
+}
+ALLOWED_KEYS = ("host", "hostaddr", "port", "user", "password", "dbname", "application_name", "connect_timeout")
+SOCKET_FOLDER = "/var/run/postgresql"
+# Settings whose values may hold credentials or tell where keys are: that they are set is kept, the value is not.
+_SECRET_SETTING = re.compile(
+    r"conninfo|command|passphrase|password|key_?file|secret|token|^primary_slot_name$", re.IGNORECASE
+)
+_HIDDEN = "***"
 
 
 @dataclass(frozen=True)
@@ -46,19 +65,27 @@ class Connection:
 
     @classmethod
     def from_dsn(cls, dsn: str) -> Connection:
-        """Reads a connection string (URL or key=value). Raises ValueError with what is wrong."""
+        """Reads a connection string (URL or key=value). Raises ValueError with what is wrong.
+
+        A password that it does not hold is looked for where libpq looks: the agent, which has no libpq, needs it too.
+        """
         try:
-            parts = conninfo_to_dict(dsn)
+            found = conninfo_to_dict(dsn)
         except psycopg.ProgrammingError as error:
-            raise ValueError(f"target.dsn cannot be read: {str(error).splitlines()[0]}") from None
-        user = str(parts.get("user") or "postgres")
-        return cls(
-            host=str(parts.get("host") or parts.get("hostaddr") or "/var/run/postgresql"),
-            port=int(parts.get("port") or 5432),
-            user=user,
-            dbname=str(parts.get("dbname") or user),
-            password=str(parts["password"]) if parts.get("password") else None,
-        )
+            raise ValueError(f"target.dsn cannot be read: {_without_values(str(error))}; {_allowed()}") from None
+        parts = {key: str(value) for key, value in found.items() if value is not None}
+        _check_keys(parts)
+        address = parts.get("hostaddr") or parts.get("host") or SOCKET_FOLDER
+        port = parts.get("port") or "5432"
+        # The values are not repeated: what stands there by mistake may be a part of the password.
+        if "," in parts.get("host", "") + parts.get("hostaddr", ""):
+            raise ValueError("target.dsn: host names several servers; name one")
+        if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise ValueError("target.dsn: port must be one number from 1 to 65535")
+        user = parts.get("user") or "postgres"
+        dbname = parts.get("dbname") or user
+        password = parts.get("password") or stored_password(parts.get("host") or address, int(port), dbname, user)
+        return cls(host=address, port=int(port), user=user, dbname=dbname, password=password)
 
     def as_request(self) -> dict[str, Any]:
         """The agent's `target` object (schema/agent.md)."""
@@ -106,12 +133,16 @@ class Connection:
         """The server's cumulative counters for the database under test; columns the server lacks are absent."""
         found: dict[str, int] = {}
         with self.open() as connection:
+            if connection.info.server_version < 150000:
+                # Before 15 a statistics collector received the counters as messages and served a snapshot up to 500 ms
+                # old. No client is connected, so waiting changes nothing but that the snapshot is then a new one.
+                time.sleep(1)
             cursor = connection.execute("select * from pg_stat_database where datname = %s", [self.dbname])
-            _take(found, cursor)
+            _take(found, "pg_stat_database", cursor)
             for view in COUNTER_VIEWS:
                 known = connection.execute("select to_regclass(%s)", [view]).fetchone()
                 if known and known[0]:
-                    _take(found, connection.execute(sql.SQL("select * from {}").format(sql.Identifier(view))))
+                    _take(found, view, connection.execute(sql.SQL("select * from {}").format(sql.Identifier(view))))
         return found
 
     def describe(self) -> dict[str, Any]:
@@ -123,7 +154,7 @@ class Connection:
                 [list(DURABILITY)],
             ).fetchall()
             version = connection.info.parameter_status("server_version") or "unknown"
-        shown = {name: f"{setting}{'' if unit is None else ' ' + unit}" for name, setting, unit, _ in rows}
+        shown = {name: shown_setting(name, setting, unit) for name, setting, unit, _ in rows}
         return {
             "version": version,
             "settings": {name: shown[name] for name, _, _, source in rows if source != "default"},
@@ -131,11 +162,89 @@ class Connection:
         }
 
 
-def _take(found: dict[str, int], cursor: psycopg.Cursor[Any]) -> None:
-    row = cursor.fetchone()
-    for column, value in zip(cursor.description or [], row or [], strict=False):
-        if value is not None and not isinstance(value, str) and column.name not in {"datid", "numbackends"}:
+def as_counters(view: str, row: Iterable[tuple[str, Any]]) -> dict[str, int]:
+    """The counters among the columns of a statistics view, under the names of schema/record.md."""
+    found: dict[str, int] = {}
+    for column, value in row:
+        if value is not None and not isinstance(value, str) and column not in {"datid", "numbackends"}:
             try:
-                found[column.name] = int(value)
+                found[RENAMED.get((view, column), column)] = int(value)
             except (TypeError, ValueError):
                 continue  # time stamps are no counters
+    return found
+
+
+def shown_setting(name: str, setting: str | None, unit: str | None) -> str:
+    """A setting's value as the record keeps it: with its unit, without anything that could let somebody in."""
+    if _SECRET_SETTING.search(name):
+        return _HIDDEN
+    return redact(f"{setting}{'' if unit is None else ' ' + unit}")
+
+
+def stored_password(host: str, port: int, dbname: str, user: str) -> str | None:
+    """The password that libpq would take from the environment: PGPASSWORD, then the password file.
+
+    A file that others may read is ignored, as libpq does. A Unix socket's folder stands in the file as itself or as
+    localhost.
+    """
+    if password := os.environ.get("PGPASSWORD"):
+        return password
+    path = Path(os.environ.get("PGPASSFILE") or "~/.pgpass")
+    try:
+        path = path.expanduser()
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) or mode & (stat.S_IRWXG | stat.S_IRWXO):
+            return None
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except (OSError, RuntimeError):  # RuntimeError: no home
+        return None
+    hosts = {host, "localhost"} if host.startswith("/") else {host}
+    wanted = (hosts, {str(port)}, {dbname}, {user})
+    for line in lines:
+        fields = _split(line.rstrip("\r"))
+        if line.startswith("#") or len(fields) < 5:
+            continue
+        if all(raw == "*" or _unescaped(raw) in names for raw, names in zip(fields, wanted, strict=False)):
+            return _unescaped(fields[4]) or None
+    return None
+
+
+def _split(line: str) -> list[str]:
+    """A password file's line at its colons, but not at those behind a backslash; the escapes are left in."""
+    fields = [""]
+    for piece in re.findall(r"\\.|.", line):
+        if piece == ":":
+            fields.append("")
+        else:
+            fields[-1] += piece
+    return fields
+
+
+def _unescaped(field: str) -> str:
+    return re.sub(r"\\(.)", r"\1", field)
+
+
+def _check_keys(parts: Mapping[str, str]) -> None:
+    for key, value in parts.items():
+        if key == "sslmode":
+            if value not in {"disable", "allow", "prefer"}:
+                raise ValueError(f"target.dsn: sslmode={value} is refused: no TLS: use a Unix socket or a tunnel")
+        elif key not in ALLOWED_KEYS:
+            raise ValueError(f"target.dsn: {key} is refused; {_allowed()}")
+
+
+def _allowed() -> str:
+    return f"allowed: {', '.join(ALLOWED_KEYS)}, and sslmode=disable, allow or prefer"
+
+
+def _without_values(message: str) -> str:
+    """libpq's complaint without what it quotes, which may be a part of the password; an unknown key's name stays."""
+    first = (message.splitlines() or [""])[0]
+    if re.match(r"invalid (connection option|URI query parameter)", first):
+        return first
+    return re.sub(r'"[^"]*"', '"..."', redact(first))
+
+
+def _take(found: dict[str, int], view: str, cursor: psycopg.Cursor[Any]) -> None:
+    names = [column.name for column in cursor.description or []]
+    found.update(as_counters(view, zip(names, cursor.fetchone() or [], strict=False)))
