@@ -65,7 +65,18 @@ FILES = [
     ("[measure]", "[warmup]\nseconds_min = 9\nseconds_max = 3\n[measure]", ["warmup", "seconds_min <= seconds_max"]),
     ("[measure]", "[design]\nblocks = 0\n[measure]", ["design.blocks", "greater than or equal to 1"]),
     ("[measure]", '[design]\nkind = "latin square"\n[measure]', ["design.kind", "full factorial"]),
-    ('path = "workload.clients"', 'path = "clients"', ["factors.0.path"]),
+    ('path = "workload.clients"', 'path = "clients"', ["factors.0.path", "environment.*"]),
+    ('path = "workload.clients"', 'path = "target.dsn"', ["factors.0.path", "cannot be varied"]),
+    ('path = "workload.clients"', 'path = "design.blocks"', ["factors.0.path", "cannot be varied"]),
+    (
+        "levels = [1, 2]",
+        f"levels = {list(range(1, 101))}\n"
+        + "".join(
+            f'[[factors]]\npath = "{path}"\nlevels = {list(range(1, 101))}\n'
+            for path in ("workload.seed", "warmup.seconds_max")
+        ),
+        ["factors", "at most 10000 trials"],
+    ),
     ('path = "workload.clients"', 'path = "workload.klients"', ["workload.klients", "no such key", "clients"]),
     ("levels = [1, 2]", "levels = []", ["factors.0.levels"]),
     ("levels = [1, 2]", 'levels = [1, "many"]', ["workload.clients", "many"]),
@@ -82,6 +93,8 @@ LINES = [
     (["run", "buffer-cache", "--blocks", "0"], ["--blocks 0", "greater than or equal to 1"]),
     (["run", "buffer-cache", "--blocks", "three"], ["--blocks", "valid integer"]),
     (["run", "buffer-cache", "--out", "/etc"], ["--out /etc", "a new or empty folder"]),
+    (["run", "buffer-cache", "--out", "/etc/hostname/x"], ["--out /etc/hostname/x", "a folder you may write"]),
+    (["run", "buffer-cache", "--set", "factors=3"], ["factors", "list"]),
     (["run", "--resume", "/nonexistent"], ["/nonexistent", "not the folder of a run"]),
     (["run", "--resume", "/nonexistent", "--quick"], ["--resume", "without other options"]),
     (["run", "buffer-cache", "--frobnicate"], ["--frobnicate"]),

@@ -114,7 +114,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
         refused = laboratory.call("plan", *argv, "--set", 'environment.memory=["1 GiB","2 GiB"]', code=None)
         laboratory.call("run", *argv, *fixed, "--out", "existing")
         with server.connection.open("plimsoll") as connection:
-            rows = connection.execute("select nspname from pg_namespace where nspname = 'plimsoll'").fetchall()
+            rows = connection.execute("select nspname from pg_namespace where nspname like 'plimsoll%'").fetchall()
         server.abandon()
     elsewhere.close()
     assert rows == []

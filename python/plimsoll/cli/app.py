@@ -85,6 +85,10 @@ def _explain(error: Exception) -> NoReturn:
     if isinstance(error, Fault):
         print(f"plimsoll: {error.what}\n  what to do: {error.remedy}", file=sys.stderr)
         sys.exit(FAILED)
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+        print(f"plimsoll: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        print("  what to do: mend that (free disk space, rights), then go on with run --resume", file=sys.stderr)
+        sys.exit(FAILED)
     if isinstance(error, agent.AgentFailed) and error.code != agent.EXIT_IDENTITY:
         print(f"plimsoll: {error}", file=sys.stderr)
         sys.exit(FAILED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from plimsoll.cli import show
 from plimsoll.cli.progress import Progress
 from plimsoll.environment import StateDir
+from plimsoll.environment.devices import existing
 from plimsoll.experiment import ExperimentError, Problem, Source
 from plimsoll.record import RecordError, compact, open_run, writer
 from plimsoll.run import a_a
@@ -29,6 +31,11 @@ def folder_for(source: Source, out: Path | None) -> Path:
         return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ExperimentError([Problem(f"--out {out}", "--out", "there is something already", "a new or empty folder")])
+    above = existing(out)
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ExperimentError(
+            [Problem(f"--out {out}", "--out", f"{above} is not writable", "a folder you may write")]
+        )
     return out
 
 
@@ -146,7 +153,8 @@ def _figures(folder: Path, number: int) -> str:
 
 def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
     spread = (verdict.get("a_a") or {}).get("within_run")
-    if runner.source.experiment.name == "a-a" and spread:
+    unchanged = runner.source.experiment.name == "a-a" and not runner.source.changed
+    if unchanged and spread and not runner.source.experiment.target.dsn:
         a_a.store(runner.state, {"run": runner.out.name, "epoch_ns": time.time_ns(), **spread})
 
 

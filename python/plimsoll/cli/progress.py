@@ -5,6 +5,7 @@ On a terminal one line is kept up to date; elsewhere (a log file, CI) plain line
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from plimsoll.experiment import PlannedTrial
 PHASES = {
     "clone": "cloning the data",
     "start": "starting the server",
+    "warm": "reading the data inside the group",
     "prewarm": "reading the data into the server's cache",
     "warmup": "warming until the caches are stationary",
     "measure": "measuring",
@@ -49,16 +51,18 @@ class Progress:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._live:
-            self._live.update(Text(""))
-            self._live.__exit__(*error)
+        with contextlib.suppress(OSError):
+            if self._live:
+                self._live.update(Text(""))
+                self._live.__exit__(*error)
 
     def event(self, name: str, **info: Any) -> None:
         """One thing that happened (run/observer.py)."""
         handler = getattr(self, f"_on_{name}", None)
-        if handler:
-            handler(**info)
-        self._draw()
+        with contextlib.suppress(OSError):  # the terminal went away: there is nobody to tell
+            if handler:
+                handler(**info)
+            self._draw()
 
     # --- events -----------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,11 @@ def _check_cpus(value: str) -> str:
 Size = Annotated[int | str, AfterValidator(_check_size)]
 Cpus = Annotated[str, AfterValidator(_check_cpus)]
 Version = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+# What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
+FACTOR_PATH = re.compile(
+    r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.version|target\.settings\.[a-z_][a-z0-9_.]*"
+    r"|workload\.(?!name$)[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
+)
 Scalar = bool | int | float | str
 Transaction = Literal["new_order", "payment", "check_order", "delivery", "stock"]
 
@@ -171,10 +176,20 @@ class Design(Strict):
 class Factor(Strict):
     """What is varied, and the values it takes."""
 
-    path: str = Field(pattern=r"^[a-z_]+(\.[a-z0-9_]+)+$", description="such as environment.memory")
+    path: str = Field(description="such as environment.memory")
     levels: list[Any] = Field(min_length=1, max_length=100)
     label: str | None = None
     compare: bool = Field(True, description="false: the report shows one figure per level instead of comparing levels")
+
+    @field_validator("path")
+    @classmethod
+    def _can_be_varied(cls, value: str) -> str:
+        if not FACTOR_PATH.fullmatch(value):
+            raise ValueError(
+                f"{value!r} cannot be varied; allowed: environment.*, environment.sysctl.vm.*, target.version, "
+                "target.settings.*, workload.* but its name, warmup.*, measure.*"
+            )
+        return value
 
 
 class Experiment(Strict):

@@ -6,6 +6,7 @@ tomllib gives no positions, so the line of a key is found by a second, simple lo
 from __future__ import annotations
 
 import copy
+import math
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -18,7 +19,9 @@ from plimsoll.experiment import size
 from plimsoll.experiment.design import Treatment, combinations, show_level
 from plimsoll.experiment.errors import ExperimentError, Problem
 from plimsoll.experiment.model import Experiment
+from plimsoll.record.redaction import redact
 
+TRIALS_MAX = 10_000
 EXPERIMENTS = Path(__file__).resolve().parents[3] / "experiments"
 
 
@@ -47,6 +50,7 @@ class Source:
     experiment: Experiment
     treatments: list[Treatment]
     quick: bool
+    changed: bool = False  # by --set: no longer the experiment that ships under this name
 
 
 def shipped() -> list[Path]:
@@ -92,13 +96,13 @@ def load(name: str, *, quick: bool = False, sets: list[str] | None = None, block
             _override(raw, key, value, str(path))
     for item in sets or []:
         key, value = _parse_set(item)
-        lines.given[key] = f"--set {item}"
-        _override(raw, key, value, f"--set {item}")
+        lines.given[key] = f"--set {redact(item)}"
+        _override(raw, key, value, lines.given[key])
     if blocks is not None:
         lines.given["design.blocks"] = f"--blocks {blocks}"
         _override(raw, "design.blocks", blocks, "--blocks")
     experiment = _validate(raw, lines)
-    return Source(path, experiment, _treatments(raw, experiment, lines), quick)
+    return Source(path, experiment, _treatments(raw, experiment, lines), quick, changed=bool(sets))
 
 
 def reload(raw: dict[str, Any], path: Path, quick: bool) -> Source:
@@ -122,7 +126,8 @@ def _parse_set(item: str) -> tuple[str, Any]:
 
 def _override(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
     """Sets one path. A path that is a factor's takes new levels: a list, or one value that fixes it."""
-    for factor in raw.get("factors", []):
+    factors = raw.get("factors")
+    for factor in factors if isinstance(factors, list) else []:
         if isinstance(factor, dict) and factor.get("path") == key:
             factor["levels"] = value if isinstance(value, list) else [value]
             return
@@ -146,6 +151,11 @@ def _set_path(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 
 def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> list[Treatment]:
+    count = math.prod(len(factor.levels) for factor in experiment.factors)
+    if experiment.design.kind == "full factorial" and count * experiment.design.blocks > TRIALS_MAX:
+        what = f"{count} treatments in {experiment.design.blocks} blocks"
+        allowed = f"at most {TRIALS_MAX} trials: fewer levels, or one factor at a time"
+        raise ExperimentError([Problem(lines.where(["factors"]), "factors", what, allowed)])
     treatments = []
     problems: list[Problem] = []
     for number, levels in enumerate(combinations(experiment), start=1):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = Path(os.environ.get("PLIMSOLL_AGENT", Path(__file__).resolve().parents[3] / "target/release/plimsoll-agent"))
-EXIT_BAD_REQUEST, EXIT_UNREACHABLE, EXIT_STOPPED, EXIT_IDENTITY = 2, 3, 4, 70
+EXIT_RECORD, EXIT_BAD_REQUEST, EXIT_UNREACHABLE, EXIT_STOPPED, EXIT_IDENTITY = 1, 2, 3, 4, 70
 
 
 class AgentFailed(Exception):
@@ -71,6 +71,8 @@ class Agent:
         """The agent's lines as they come."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            if not line.endswith("\n"):
+                return  # torn: the agent was killed while it wrote, which its exit code tells
             yield json.loads(line)
 
     def finish(self) -> None:

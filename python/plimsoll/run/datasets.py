@@ -37,26 +37,25 @@ def workload_request(settings: Experiment) -> dict[str, Any]:
     return request if workload.mix is None else {**request, "mix": workload.mix}
 
 
-def _key(settings: Experiment, install: PostgresInstall) -> str:
+def key_for(settings: Experiment) -> str | None:
+    """The key of a treatment's data set; None where its server is not installed or the agent refuses the workload."""
+    install = planning.choose_server(settings, servers())
+    if install is None or refusal(settings):
+        return None
     workload = workload_request(settings)
     return key_of(workload, agent.call("describe", {"workload": workload}), install.version)
 
 
-def kept_sizes(plan: Plan, state: StateDir) -> set[int]:
-    """Sizes (bytes, as the plan resolves them) whose data set is kept already."""
-    found = set()
-    for settings in _one_of_each(plan):
-        install = planning.choose_server(settings, servers())
-        if install is None or settings.target.dsn or refusal(settings):
-            continue
-        if find(state.datasets, _key(settings, install)):
-            found.add(planning.data_bytes(settings))
-    return found
+def missing_bytes(plan: Plan, state: StateDir) -> list[int]:
+    """Sizes of the data sets that this plan needs and that are not kept."""
+    if plan.experiment.target.dsn:
+        return []
+    return [planning.data_bytes(one) for key, one in _needed(plan).items() if not find(state.datasets, key)]
 
 
 def refusals(plan: Plan) -> list[str]:
-    """What the agent will not do of this plan, in its words, by data set."""
-    return [reason for settings in _one_of_each(plan) if (reason := refusal(settings))]
+    """What the agent will not do of this plan, in its words."""
+    return sorted({reason for one in plan.treatments if (reason := refusal(one.settings))})
 
 
 def refusal(settings: Experiment) -> str | None:
@@ -70,22 +69,21 @@ def refusal(settings: Experiment) -> str | None:
     return None
 
 
-def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Interrupts) -> dict[int, Dataset]:
-    """Every data set of the plan by its size in bytes, built where it is not kept, cold in the page cache."""
+def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Interrupts) -> dict[str, Dataset]:
+    """Every data set of the plan by its key, built where it is not kept, cold in the page cache."""
     built = {}
-    for settings in _one_of_each(plan):
+    for key, settings in _needed(plan).items():
         install = planning.choose_server(settings, servers())
-        assert install is not None  # the plan has checked it
-        key = _key(settings, install)
+        assert install is not None  # key_for has found it
         dataset = find(state.datasets, key) or build(settings, install, key, state, observer, interrupts)
         page_cache.evict(dataset.path)
-        built[planning.data_bytes(settings)] = dataset
+        built[key] = dataset
     return built
 
 
-def _one_of_each(plan: Plan) -> list[Experiment]:
-    """One treatment's settings for each data set the plan needs."""
-    return list({planning.data_bytes(one.settings): one.settings for one in plan.treatments}.values())
+def _needed(plan: Plan) -> dict[str, Experiment]:
+    """One treatment's settings for each data set the plan needs, by key: size, seed and server version decide it."""
+    return {key: one.settings for one in plan.treatments if (key := key_for(one.settings))}
 
 
 def build(
@@ -100,7 +98,7 @@ def build(
     started = time.monotonic()
     user = planning.server_user()
     uid, gid = own(user)
-    name = f"build-{key}"
+    name = f"build-{key.rsplit('-', 1)[1]}"  # short: the socket's path may have 107 bytes
     folder = state.work / name
     state.check_traversable(user)
     workload = workload_request(settings)

@@ -20,7 +20,7 @@ from plimsoll.environment.discover import servers
 from plimsoll.environment.fault import Fault
 from plimsoll.record import writer
 from plimsoll.run import agent, planning
-from plimsoll.run.datasets import workload_request
+from plimsoll.run.datasets import key_for, workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged
 from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up
 from plimsoll.target import PostgresServer, ServerFailed
@@ -31,43 +31,48 @@ if TYPE_CHECKING:
 
 
 SPARE_CONNECTIONS = 20
+WARM_SHARE = 0.9
 
 
-def run_private(runner: Runner, report: Report, built: dict[int, Dataset]) -> None:
+def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
     """One trial. Raises TrialFailed when it has no result, Stopped when the run is to end; puts everything back."""
     settings = report.trial.treatment.settings
-    name = f"{runner.out.name}-{report.trial.number:04d}"
-    try:
-        with arranged(runner, settings, name, report) as place:
-            install = planning.choose_server(settings, servers())
-            assert install is not None  # the plan has checked it
-            folder = writer.trial_folder(runner.out, report.trial.number)
-            folder.mkdir(parents=True, exist_ok=True)
-            server = PostgresServer(
-                Path(install.bin_dir), place.folder / "data", place.folder, planning.server_user(), place.launch
-            )
-            load = Load(
-                server.connection,
-                workload_request(settings),
-                settings,
-                place,
-                folder,
-                runner.observer,
-                lambda: runner.interrupts.stopping,
-            )
-            try:
-                _phases(report, load, place, server, built[planning.data_bytes(settings)])
-            except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
-                kills = place.oom_kills()
-                cause = f"the kernel's out-of-memory killer struck {kills} time(s) in the group; " if kills else ""
-                raise TrialFailed(f"{cause}{error}") from error
-            finally:
-                report.log_tail = server.log_tail()
-                writer.write_text(folder / "server.log", report.log_tail + "\n")
-                report.found["group"] = place.describe_group()
-                server.abandon()
-    except Fault as error:
-        raise TrialFailed(str(error)) from error
+    # A fault of the surroundings is not this trial's: it ends the run, since the next trial would meet it too.
+    with arranged(runner, settings, runner.trial_name(report.trial), report) as place:
+        install = planning.choose_server(settings, servers())
+        assert install is not None  # the plan has checked it
+        folder = writer.trial_folder(runner.out, report.trial.number)
+        folder.mkdir(parents=True, exist_ok=True)
+        user = planning.server_user()
+        server = PostgresServer(Path(install.bin_dir), place.folder / "data", place.folder, user, place.launch)
+        workload = workload_request(settings)
+        stopping = runner.interrupts.is_stopping
+        load = Load(server.connection, workload, settings, place, folder, runner.observer, stopping)
+        try:
+            _phases(report, load, place, server, built[str(key_for(settings))])
+        except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
+            raise _explained(error, place, server.log_tail(2000)) from error
+        finally:
+            report.log_tail = server.log_tail()
+            writer.write_text(folder / "server.log", report.log_tail + "\n")
+            report.found["group"] = place.describe_group()
+            server.abandon()
+
+
+def _explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception:
+    """What a failure means: the end of this trial, of the run, or a fault of Plimsoll."""
+    if isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_IDENTITY:
+        return error
+    full = "No space left on device"
+    if (
+        full in log_tail
+        or full in str(error)
+        or (isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_RECORD)
+    ):
+        return Fault(f"the trial could not be recorded: {error}", remedy="free disk space, then go on with --resume")
+    kills = place.oom_kills()
+    cause = f"the kernel's out-of-memory killer struck {kills} time(s) in the group; " if kills else ""
+    return TrialFailed(f"{cause}{error}")
 
 
 def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresServer, dataset: Dataset) -> None:
@@ -76,9 +81,15 @@ def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresSer
         uid, gid = place.owner
         clone_tree(dataset.data, server.data, uid=uid, gid=gid)
         before = page_cache.residency(server.data)
-        if settings.environment.page_cache == "warm":
-            place.read_inside(server.data)
     report.found["residency"] = {"before_trial": _bytes(before)}
+    if settings.environment.page_cache == "warm":
+        with report.phase("warm", observer):
+            place.read_inside(server.data)
+        _verify_warm(report, server.data, place)
+    if place.group is not None and place.group.version == 1 and place.limits and place.limits.memory_bytes:
+        report.caveat(
+            "cgroup v1: dirty limits are the host's, not the group's (environment.sysctl can set vm.dirty_bytes)"
+        )
     if before.resident_bytes:
         report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
     with report.phase("start", observer):
@@ -97,6 +108,16 @@ def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresSer
         report.found["checks"] = load.check()
     with report.phase("stop", observer):
         server.abandon()
+
+
+def _verify_warm(report: Report, data: Path, place: PrivatePlace) -> None:
+    """Warm means resident: as much of the data as the group has room for."""
+    found = page_cache.residency(data)
+    report.found["residency"]["after_warming"] = _bytes(found)
+    limit = place.limits.memory_bytes if place.limits is not None else None
+    room = min(found.total_bytes, limit or found.total_bytes)
+    if found.resident_bytes < WARM_SHARE * room:
+        report.caveat(f"not warm: {found.resident_bytes} bytes resident of {room} that could be")
 
 
 @contextmanager

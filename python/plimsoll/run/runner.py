@@ -6,6 +6,8 @@ point leaves the changes of at most one trial, and those are journalled.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import secrets
 import time
 from collections.abc import Callable
@@ -15,13 +17,13 @@ from typing import Any
 
 from plimsoll import record
 from plimsoll.environment import Fault, recovery
-from plimsoll.environment.fingerprint import fingerprint
+from plimsoll.environment.fingerprint import comparable, fingerprint
 from plimsoll.environment.state import StateDir
 from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, Source, plan_trials
 from plimsoll.experiment.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
-from plimsoll.run import a_a, datasets, documents, planning
+from plimsoll.run import a_a, datasets, documents, obstacles, planning
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
 from plimsoll.run.private import run_private
@@ -61,11 +63,16 @@ class Runner:
         """Tells `observer` from now on."""
         self.observer = self.interrupts.observer = observer
 
+    def trial_name(self, trial: PlannedTrial) -> str:
+        """Of a trial's journal, group and work folder: short, since a socket's path may have 107 bytes."""
+        return f"{hashlib.sha256(str(self.out).encode()).hexdigest()[:8]}-{trial.number:04d}"
+
     def needs(self) -> planning.Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
-        needs = planning.needs_of(self.plan, left, self.state, datasets.kept_sizes(self.plan, self.state))
-        needs.impossible += datasets.refusals(self.plan)
+        needs = planning.needs_of(self.plan, left, datasets.missing_bytes(self.plan, self.state))
+        needs.remarks = obstacles.remarks(self.plan)
+        needs.impossible = obstacles.obstacles(self.plan, needs, self.state) + datasets.refusals(self.plan)
         return needs
 
     def run(self) -> str:
@@ -90,8 +97,9 @@ class Runner:
                     text = f"NOT put back: {undone.what}; {undone.remedy}"
                     writer.append_event(self.out, "not_put_back", what=undone.what)
                     self.observer.event("note", text=text)
-                writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
-                writer.append_event(self.out, "run_end", status=status)
+                with contextlib.suppress(OSError):  # a full disk: what was finished stays readable as it is
+                    writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
+                    writer.append_event(self.out, "run_end", status=status)
             return status
 
     def _undo_leftovers(self) -> None:
@@ -112,6 +120,8 @@ class Runner:
             with ExistingServer(self, self.plan.treatments[0].settings) as server:
                 for trial in left:
                     self._one(trial, server.run_trial)
+            return
+        if not left:
             return
         built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
         for trial in left:
@@ -140,6 +150,7 @@ class Runner:
         """run.json as it stands at the start; a run that goes on keeps its own."""
         known = read_json(self.out / "run.json")
         if known is not None:
+            self._refuse_another_machine()
             known |= {"status": "running", "ended_epoch_ns": None}
             writer.write_run(self.out, known)
             writer.append_event(self.out, "resumed")
@@ -167,6 +178,13 @@ class Runner:
         writer.write_json(self.out / "fingerprint.json", fingerprint([self.state.root]))
         writer.create_run(self.out, document, documents.plan_document(self.plan), dumped)
         return document
+
+    def _refuse_another_machine(self) -> None:
+        """A record is of one machine in one state; what was measured on another is not compared with it."""
+        stored = read_json(self.out / "fingerprint.json") or {}
+        found = comparable(stored, fingerprint([self.state.root]))
+        if found:
+            raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in found])
 
 
 def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:

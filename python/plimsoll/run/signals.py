@@ -26,19 +26,27 @@ class Interrupts:
     stopping: bool = False
     _open: bool = False
 
+    def is_stopping(self) -> bool:
+        """Whether the user has asked for the end."""
+        return self.stopping
+
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """Inside, the three signals ask for the end; afterwards they mean what they meant before."""
+        """Inside, the three signals ask for the end; afterwards they mean what they meant before.
+
+        The handler draws nothing: the terminal may be what went away. A signal that was ignored (nohup) stays so.
+        """
 
         def stop(_number: int, _frame: FrameType | None) -> None:
             if self.stopping:
                 return
             self.stopping = True
-            self.observer.event("note", text="stopping: the machine is put back first, which takes a few seconds")
             if self._open:
                 raise Stopped
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, stop) for number in heard}
         try:
             yield
         finally:
@@ -60,6 +68,8 @@ class Interrupts:
     def must_finish(self) -> Iterator[None]:
         """Work that a signal must not cut short: putting back."""
         before, self._open = self._open, False
+        if self.stopping:
+            self.observer.event("note", text="stopping: the machine is put back first, which takes a few seconds")
         try:
             yield
         finally:

@@ -122,13 +122,14 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
     folder = state.work / name
     state.check_traversable(user)
     work_dir.make(state, journal, folder, uid=uid, gid=gid)
-    swap_bytes = None if wanted.swap == AS_FOUND else size.parse(wanted.swap, planning.memory_bytes(settings))
+    memory = planning.memory_bytes(settings)
+    swap_bytes = None if wanted.swap == AS_FOUND else size.parse(wanted.swap, memory)
     if swap_bytes:
         SwapFile(state, name).set(swap_bytes, journal)
     for key, value in wanted.sysctl.items():
-        Sysctl(key).set(value, journal)
+        Sysctl(key).set(size.parse(value, memory) if size.is_size(value) else value, journal)
     if wanted.read_ahead != AS_FOUND:
-        ReadAhead(folder).set(size.parse(wanted.read_ahead) // 1024, journal)
+        ReadAhead(folder).set(size.parse(wanted.read_ahead, memory) // 4096 * 4, journal)
     if wanted.transparent_huge_pages != AS_FOUND:
         TransparentHugePages().set(wanted.transparent_huge_pages, journal)
     limits = _limits(settings, swap_bytes)

@@ -93,8 +93,11 @@ class PostgresServer:
         return self._process.pid if self._process else None
 
     def stop(self) -> None:
-        """Stops the server cleanly, its data on disk. Does nothing when it is not running."""
+        """Stops the server cleanly, its data on disk. Raises ServerFailed when it did not end cleanly."""
+        process = self._process
         self._end((signal.SIGINT, 120), (signal.SIGQUIT, 10), (signal.SIGKILL, 10))
+        if process is not None and process.returncode != 0:
+            raise ServerFailed(f"the server did not stop cleanly: {self.log_tail(2000)}")
 
     def abandon(self) -> None:
         """Stops a server whose data are thrown away: at once, without the checkpoint that nobody would read."""
