@@ -33,9 +33,7 @@ def folder_for(source: Source, out: Path | None) -> Path:
         raise ExperimentError([Problem(f"--out {out}", "--out", "there is something already", "a new or empty folder")])
     above = existing(out)
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise ExperimentError(
-            [Problem(f"--out {out}", "--out", f"{above} is not writable", "a folder you may write")]
-        )
+        raise ExperimentError([Problem(f"--out {out}", "--out", f"{above} is not writable", "a folder you may write")])
     return out
 
 

@@ -5,12 +5,14 @@ Built without a memory limit, outside any group, and then evicted from the page 
 
 from __future__ import annotations
 
+import functools
+import json
 import time
 from pathlib import Path
 from typing import Any
 
 from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
-from plimsoll.environment.discover import PostgresInstall, servers
+from plimsoll.environment.discover import PostgresInstall
 from plimsoll.experiment import Experiment, Plan
 from plimsoll.experiment.model import Zipf
 from plimsoll.run import agent, planning
@@ -39,11 +41,12 @@ def workload_request(settings: Experiment) -> dict[str, Any]:
 
 def key_for(settings: Experiment) -> str | None:
     """The key of a treatment's data set; None where its server is not installed or the agent refuses the workload."""
-    install = planning.choose_server(settings, servers())
-    if install is None or refusal(settings):
-        return None
+    install = planning.choose_server(settings)
     workload = workload_request(settings)
-    return key_of(workload, agent.call("describe", {"workload": workload}), install.version)
+    description = _described(json.dumps(workload))
+    if install is None or isinstance(description, str):
+        return None
+    return key_of(workload, description, install.version)
 
 
 def missing_bytes(plan: Plan, state: StateDir) -> list[int]:
@@ -60,20 +63,26 @@ def refusals(plan: Plan) -> list[str]:
 
 def refusal(settings: Experiment) -> str | None:
     """Why the agent refuses a workload (a size it cannot make); None when it takes it."""
+    description = _described(json.dumps(workload_request(settings)))
+    return description if isinstance(description, str) else None
+
+
+@functools.cache
+def _described(workload: str) -> dict[str, Any] | str:
+    """The agent's description of a workload (a JSON object), or its refusal; asked once."""
     try:
-        agent.call("describe", {"workload": workload_request(settings)})
+        return agent.call("describe", {"workload": json.loads(workload)})
     except agent.AgentFailed as error:
         if error.code != agent.EXIT_BAD_REQUEST:
             raise
         return error.message
-    return None
 
 
 def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Interrupts) -> dict[str, Dataset]:
     """Every data set of the plan by its key, built where it is not kept, cold in the page cache."""
     built = {}
     for key, settings in _needed(plan).items():
-        install = planning.choose_server(settings, servers())
+        install = planning.choose_server(settings)
         assert install is not None  # key_for has found it
         dataset = find(state.datasets, key) or build(settings, install, key, state, observer, interrupts)
         page_cache.evict(dataset.path)

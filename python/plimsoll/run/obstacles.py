@@ -16,7 +16,6 @@ import psycopg
 from plimsoll.environment import GroupKnob, ReadAhead, StateDir, SwapFile, Sysctl, TransparentHugePages
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
-from plimsoll.environment.discover import servers
 from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.model import AS_FOUND, Environment
@@ -25,6 +24,7 @@ from plimsoll.run.planning import (
     Needs,
     choose_server,
     host_available_bytes,
+    installed,
     memory_bytes,
     swap_bytes,
 )
@@ -95,9 +95,8 @@ def _existing_server(plan: Plan) -> Iterator[str]:
 def _private(one: Experiment, state: StateDir) -> Iterator[str]:
     if os.geteuid() == 0 and SERVER_USER not in {account.pw_name for account in pwd.getpwall()}:
         yield f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup makes it"
-    found = servers()
-    if choose_server(one, found) is None:
-        versions = ", ".join(server.version for server in found) or "none"
+    if choose_server(one) is None:
+        versions = ", ".join(server.version for server in installed()) or "none"
         yield (
             f"target.version = {one.target.version}: no such PostgreSQL is installed (found: {versions}); "
             "install its server package, or choose another version"

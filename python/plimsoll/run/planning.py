@@ -5,12 +5,13 @@ Times are estimates from stated rates; the progress display replaces them by wha
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plimsoll.environment.discover import PostgresInstall
+from plimsoll.environment.discover import PostgresInstall, servers
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
 from plimsoll.experiment.model import AS_FOUND
 from plimsoll.experiment.source import memory_of
@@ -66,10 +67,16 @@ def server_user() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
-def choose_server(experiment: Experiment, found: list[PostgresInstall]) -> PostgresInstall | None:
+@functools.cache
+def installed() -> tuple[PostgresInstall, ...]:
+    """The servers found on this machine; looked for once, since each is asked its version."""
+    return tuple(servers())
+
+
+def choose_server(experiment: Experiment) -> PostgresInstall | None:
     """The newest server of the wanted version."""
     wanted = experiment.target.version
-    fitting = [server for server in found if wanted in ("any", server.version)]
+    fitting = [server for server in installed() if wanted in ("any", server.version)]
     return max(fitting, key=lambda server: int(server.version), default=None)
 
 

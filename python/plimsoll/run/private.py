@@ -16,7 +16,6 @@ import psycopg
 
 from plimsoll.environment import page_cache
 from plimsoll.environment.clone import clone_tree
-from plimsoll.environment.discover import servers
 from plimsoll.environment.fault import Fault
 from plimsoll.record import writer
 from plimsoll.run import agent, planning
@@ -39,7 +38,7 @@ def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> No
     settings = report.trial.treatment.settings
     # A fault of the surroundings is not this trial's: it ends the run, since the next trial would meet it too.
     with arranged(runner, settings, runner.trial_name(report.trial), report) as place:
-        install = planning.choose_server(settings, servers())
+        install = planning.choose_server(settings)
         assert install is not None  # the plan has checked it
         folder = writer.trial_folder(runner.out, report.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
