@@ -2,7 +2,8 @@
 
 Only what ran in the same block is compared, because a shared machine drifts between blocks; a block that misses a
 treatment serves the pairs it has. A treatment leaves the best set only when some other beats it by a one-sided t test
-at alpha / (treatments - 1), so that the truly best one stays in with at least 1 - alpha, whatever the others are.
+at alpha / (treatments - 1), at most alpha / 2, so that the truly best one stays in with at least 1 - alpha, whatever
+the others are.
 Arrays are (..., blocks, treatments) of logs where higher is better; NaN is a trial that does not enter.
 """
 
@@ -47,7 +48,8 @@ def pairs(logs: np.ndarray) -> Pairs:
 def beaten(found: Pairs, alpha: float = ALPHA, spread_log: float = 0.0) -> np.ndarray:
     """[..., i, j]: j beats i, by the test and by more than the A/A spread."""
     treatments = found.mean.shape[-1]
-    level = alpha / max(1, treatments - 1)
+    # At least as strict as the two-sided interval that stands beside it: none is called worse whose interval holds 1.
+    level = min(alpha / max(1, treatments - 1), alpha / 2)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = -found.mean * np.sqrt(found.blocks) / found.sd
         critical = stats.t.ppf(1 - level, np.where(found.blocks > 1, found.blocks - 1, np.nan))
