@@ -5,6 +5,7 @@ The state folder is under /var/tmp because the server's user has to reach it, wh
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -95,11 +96,15 @@ class Laboratory:
         found += [f"swap {line}" for line in Path("/proc/swaps").read_text().splitlines() if str(self.state) in line]
         found += [f"mount {line}" for line in Path("/proc/mounts").read_text().splitlines() if str(self.state) in line]
         for parent in Path("/sys/fs/cgroup").glob("*/plimsoll"):
-            found += [f"group {group}" for group in parent.iterdir() if group.is_dir()]
+            found += [f"group {group}" for group in parent.iterdir() if group.name.split("-")[0] in self._run_names()]
         found += [f"folder {path}" for name in ("work", "journal") for path in (self.state / name).glob("*")]
         if self._sysctl() != self.sysctl:
             found.append(f"sysctl vm.dirty_writeback_centisecs = {self._sysctl().strip()}")
         return found
+
+    def _run_names(self) -> set[str]:
+        """What the groups of the runs in this folder are called; another laboratory may be at work beside this one."""
+        return {hashlib.sha256(str(path).encode()).hexdigest()[:8] for path in self.state.iterdir()}
 
     def processes(self, name: str | None = None) -> list[int]:
         """Processes at work in the state folder: servers by their folder, fronts and agents by their environment."""
