@@ -6,6 +6,7 @@ mod data;
 mod failure;
 mod load;
 mod output;
+mod probes;
 mod request;
 mod sampler;
 mod stop;

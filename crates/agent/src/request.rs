@@ -1,6 +1,7 @@
 //! Requests: their types, their defaults and what is refused, each by the name of the field.
 
 use crate::failure::Failure;
+use crate::probes::ProbesRequest;
 use plimsoll_schedule::Schedule;
 use plimsoll_target::postgres::{Address, quoted};
 use plimsoll_workload::wpi_orders::{self, WpiOrders};
@@ -151,6 +152,8 @@ pub(crate) struct Load {
     pub(crate) out: PathBuf,
     #[serde(default)]
     pub(crate) sample: Sample,
+    #[serde(default)]
+    pub(crate) probes: Option<ProbesRequest>,
 }
 
 fn one() -> u32 {

@@ -35,7 +35,7 @@ Version = Annotated[str, BeforeValidator(lambda value: str(value) if type(value)
 # What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
 FACTOR_PATH = re.compile(
     r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.version|target\.settings\.[a-z_][a-z0-9_.]*"
-    r"|workload\.(?!name$)[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
+    r"|workload\.(?!name$)[a-z_]+|probes\.[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
 )
 Scalar = bool | int | float | str
 Transaction = Literal["new_order", "payment", "check_order", "delivery", "stock"]
@@ -131,6 +131,19 @@ class WpiOrders(Strict):
         return self
 
 
+class Probes(Strict):
+    """What watches beside the series that are always taken. What cannot be trusted here is absent, with its reason."""
+
+    page_cache: bool = Field(True, description="pages asked for, missed, read ahead and evicted, by file class (BPF)")
+    buffer_heads: bool = Field(
+        False, description="study S1's own counter: lookups of buffer heads, mostly metadata (BPF)"
+    )
+    throttle: bool = Field(False, description="pauses of tasks that dirty pages faster than they are written (BPF)")
+    double_caching: bool = Field(
+        True, description="which blocks of each relation both caches hold, before and after the measured segment"
+    )
+
+
 class Warmup(Strict):
     """How long the load runs before it is measured."""
 
@@ -187,7 +200,7 @@ class Factor(Strict):
         if not FACTOR_PATH.fullmatch(value):
             raise ValueError(
                 f"{value!r} cannot be varied; allowed: environment.*, environment.sysctl.vm.*, target.version, "
-                "target.settings.*, workload.* but its name, warmup.*, measure.*"
+                "target.settings.*, workload.* but its name, probes.*, warmup.*, measure.*"
             )
         return value
 
@@ -202,6 +215,7 @@ class Experiment(Strict):
     environment: Environment = Environment()
     target: Target = Target()
     workload: WpiOrders
+    probes: Probes = Probes()
     warmup: Warmup = Warmup()
     measure: Measure
     design: Design = Design()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Json = dict[str, Any]
-SERIES = ("host", "device", "group", "server")
+SERIES = ("host", "device", "group", "server", "page_cache", "buffer_heads", "throttle")
 
 
 def read_json(path: Path) -> Json | None:

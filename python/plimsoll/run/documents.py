@@ -59,7 +59,9 @@ def resolved(experiment: Experiment) -> dict[str, Any]:
     host = host_memory_bytes()
     memory = memory_of(experiment, host)
     document = experiment.model_dump(
-        mode="json", include={"environment", "target", "workload", "warmup", "measure"}, exclude={"target": {"dsn"}}
+        mode="json",
+        include={"environment", "target", "workload", "probes", "warmup", "measure"},
+        exclude={"target": {"dsn"}},
     )
     environment = document["environment"]
     for key in ("memory", "swap", "read_ahead"):

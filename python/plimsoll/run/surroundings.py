@@ -53,6 +53,15 @@ class PrivatePlace(Place):
             return self.group.exec_in(argv, **options)
         return launch_outside(argv, **options)
 
+    def probes(self, settings: Experiment) -> dict[str, Any] | None:
+        """The probes of the experiment, for this server's files."""
+        wanted, folder = settings.probes, str(self.folder)
+        return {
+            "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
+            "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
+            "throttle": {"path": folder} if wanted.throttle else None,
+        }
+
     def read_inside(self, tree: Path) -> None:
         """Reads every file of a tree inside the group, so that the pages are charged to it."""
         files = [str(path) for path in sorted(tree.rglob("*")) if path.is_file()]

@@ -58,6 +58,11 @@ class Place:
     group: Group | None
     load_cpus: set[int] | None
 
+    def probes(self, settings: Experiment) -> dict[str, Any] | None:
+        """What the agent is asked to watch in the kernel; none where the server's files are not known."""
+        del settings
+        return None
+
 
 @dataclass
 class Load:
@@ -89,6 +94,7 @@ class Load:
             "stop": stop,
             "out": str(out),
             "sample": {"interval_ms": 1000, "devices": self.place.devices, "group": group},
+            "probes": self.place.probes(self.settings),
         }
 
         def see(running: agent.Agent, line: dict[str, Any]) -> None:
