@@ -12,8 +12,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import debian_kernel
 import pytest
 
+import guest
 from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
 
 MISSING = "missing capability"
@@ -50,6 +52,10 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "loop devices and mkfs.ext4": lambda: (
         os.access("/dev/loop-control", os.W_OK) and _tool("mkfs.ext4") and _tool("losetup")
     ),
+    "qemu": guest.available,
+    "Debian 6.1 kernel package": lambda: debian_kernel.package() is not None,
+    "mkfs.ext4": lambda: _tool("mkfs.ext4"),
+    "mkfs.xfs": lambda: _tool("mkfs.xfs"),
     "two CPUs": lambda: len(os.sched_getaffinity(0)) >= 2,
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
 }
