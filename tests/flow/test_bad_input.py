@@ -81,6 +81,18 @@ FILES = [
     ("levels = [1, 2]", "levels = []", ["factors.0.levels"]),
     ("levels = [1, 2]", 'levels = [1, "many"]', ["workload.clients", "many"]),
     ("levels = [1, 2]", 'levels = [1, 2]\n[[factors]]\npath = "workload.clients"\nlevels = [3]', ["given twice"]),
+    ("levels = [1, 2]", "", ["factors.0.levels", "missing"]),
+    ('path = "workload.clients"', 'name = "clients"', ["experiment.toml:21", "factors.0.levels.0"]),
+    (
+        'path = "workload.clients"\nlevels = [1, 2]',
+        'name = "load"\n[[factors.levels]]\nlabel = "some"\nset = {"workload.klients" = 1}',
+        ["experiment.toml:23", "workload.klients", "no such key", "clients"],
+    ),
+    (
+        'path = "workload.clients"\nlevels = [1, 2]',
+        'name = "load"\n[[factors.levels]]\nlabel = "some"\nset = {"design.blocks" = 1}',
+        ["experiment.toml:23", "factors.0.levels.0.set.design.blocks", "cannot be varied"],
+    ),
     ("[measure]", "[measure", ["experiment.toml:16", "not TOML"]),
 ]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.experiment import size
-from plimsoll.experiment.model import Experiment, Factor
+from plimsoll.experiment.model import AnyFactor, Experiment, NamedLevel
 
 
 @dataclass(frozen=True)
 class Treatment:
-    """One level of every factor. `levels` holds the values as the file has them, by factor path."""
+    """One level of every factor. `levels` holds the values as the file has them, by the factor's path or name."""
 
     id: str
     levels: dict[str, Any]
@@ -25,9 +25,9 @@ class Treatment:
 
     @property
     def label(self) -> str:
-        """For people: the last part of each path that varies, with its level."""
-        varied = [factor.path for factor in self.settings.factors if len(factor.levels) > 1]
-        parts = [f"{path.rsplit('.', 1)[1]} {show_level(self.levels[path])}" for path in varied]
+        """For people: the last part of each path that varies, or its factor's name, with its level."""
+        varied = [factor.key for factor in self.settings.factors if len(factor.levels) > 1]
+        parts = [f"{key.rsplit('.', 1)[-1]} {show_level(self.levels[key])}" for key in varied]
         return ", ".join(parts) or "as given"
 
 
@@ -54,6 +54,8 @@ class Plan:
 
 def show_level(level: Any) -> str:
     """A level for people."""
+    if isinstance(level, NamedLevel):
+        return level.label
     if isinstance(level, bool):
         return "on" if level else "off"
     if isinstance(level, dict):
@@ -62,13 +64,13 @@ def show_level(level: Any) -> str:
 
 
 def combinations(experiment: Experiment) -> list[dict[str, Any]]:
-    """The levels of each treatment, by factor path, in the order of the file."""
+    """The levels of each treatment, by factor, in the order of the file."""
     factors = experiment.factors
     if experiment.design.kind == "full factorial":
         rows = itertools.product(*(factor.levels for factor in factors))
-        return [dict(zip((factor.path for factor in factors), row, strict=True)) for row in rows]
-    base = {factor.path: factor.levels[0] for factor in factors}
-    return [base] + [{**base, factor.path: level} for factor in factors for level in factor.levels[1:]]
+        return [dict(zip((factor.key for factor in factors), row, strict=True)) for row in rows]
+    base = {factor.key: factor.levels[0] for factor in factors}
+    return [base] + [{**base, factor.key: level} for factor in factors for level in factor.levels[1:]]
 
 
 def plan_trials(experiment: Experiment, treatments: list[Treatment], seed: int) -> Plan:
@@ -94,7 +96,7 @@ def level_value(level: Any, memory: int) -> float | int | str | None:
     return level if isinstance(level, int | float) else show_level(level)
 
 
-def level_unit(factor: Factor) -> str | None:
+def level_unit(factor: AnyFactor) -> str | None:
     """ "bytes" where every level is a size, else None."""
     return (
         "bytes"

@@ -1,7 +1,4 @@
-"""Reading experiment files: TOML, values from the command line, and faults named by file, line and key.
-
-tomllib gives no positions, so the line of a key is found by a second, simple look at the text.
-"""
+"""Reading experiment files: TOML, values from the command line, and faults named by file, line and key."""
 
 from __future__ import annotations
 
@@ -9,37 +6,21 @@ import copy
 import math
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from plimsoll.experiment import size
 from plimsoll.experiment.design import Treatment, combinations, show_level
 from plimsoll.experiment.errors import ExperimentError, Problem
-from plimsoll.experiment.model import Experiment
+from plimsoll.experiment.lines import Lines, line_of
+from plimsoll.experiment.model import Experiment, NamedLevel
 from plimsoll.record.redaction import redact
 
 TRIALS_MAX = 10_000
 EXPERIMENTS = Path(__file__).resolve().parents[3] / "experiments"
-
-
-@dataclass
-class Lines:
-    """Where a value stands: in the file, or on the command line (`given`, by path)."""
-
-    path: Path
-    text: str
-    given: dict[str, str] = field(default_factory=dict)
-
-    def where(self, parts: list[str]) -> str:
-        """ "path:line" of a key, or the option that gave it."""
-        key = ".".join(parts)
-        for path, option in self.given.items():
-            if key == path or key.startswith(path + ".") or (path.startswith(key + ".")):
-                return option
-        return f"{self.path}:{_line_of(self.text, parts)}"
 
 
 @dataclass(frozen=True)
@@ -93,14 +74,14 @@ def load(name: str, *, quick: bool = False, sets: list[str] | None = None, block
         if not isinstance(quick_part, dict) or not quick_part:
             raise ExperimentError([Problem(str(path), "quick", "there is no [quick] part", "a run without --quick")])
         for key, value in quick_part.items():
-            _override(raw, key, value, str(path))
+            _override(raw, key, value, f"{path}:{line_of(text, ['quick', key])}", lines)
     for item in sets or []:
         key, value = _parse_set(item)
         lines.given[key] = f"--set {redact(item)}"
-        _override(raw, key, value, lines.given[key])
+        _override(raw, key, value, lines.given[key], lines)
     if blocks is not None:
         lines.given["design.blocks"] = f"--blocks {blocks}"
-        _override(raw, "design.blocks", blocks, "--blocks")
+        _override(raw, "design.blocks", blocks, "--blocks", lines)
     experiment = _validate(raw, lines)
     return Source(path, experiment, _treatments(raw, experiment, lines), quick, changed=bool(sets))
 
@@ -124,17 +105,43 @@ def _parse_set(item: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
-def _override(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Sets one path. A path that is a factor's takes new levels: a list, or one value that fixes it."""
+def _override(raw: dict[str, Any], key: str, value: Any, where: str, lines: Lines) -> None:
+    """Sets one path. A path that is a factor's takes new levels: a list, or one value that fixes it.
+
+    Of a named factor levels are chosen by their labels, in the order of the file.
+    """
     factors = raw.get("factors")
-    for factor in factors if isinstance(factors, list) else []:
-        if isinstance(factor, dict) and factor.get("path") == key:
-            factor["levels"] = value if isinstance(value, list) else [value]
+    for number, factor in enumerate(factors if isinstance(factors, list) else []):
+        if not isinstance(factor, dict):
+            continue
+        wanted = value if isinstance(value, list) else [value]
+        if factor.get("path") == key:
+            factor["levels"] = wanted
             return
+        named = [level for level in factor.get("levels") or [] if isinstance(level, dict)] if "name" in factor else []
+        if named and factor["name"] == key:
+            factor["levels"], lines.chosen[str(number)] = _choose(named, wanted, key, where)
+            lines.given.pop(key, None)  # what is wrong with a level stands in the file
+            return
+        if any(key in level["set"] for level in named if isinstance(level.get("set"), dict)):
+            name = factor["name"]
+            allowed = f"a choice of its levels by label, such as --set '{name}=[\"{named[0].get('label')}\"]'"
+            raise ExperimentError([Problem(where, key, f"is set by the levels of the factor {name}", allowed)])
     alternative = {"measure.seconds": "transactions", "measure.transactions": "seconds"}.get(key)
     if alternative and isinstance(raw.get("measure"), dict):
         raw["measure"].pop(alternative, None)
     _set_path(raw, key, value, where)
+
+
+def _choose(levels: list[dict[str, Any]], wanted: list[Any], key: str, where: str) -> tuple[list[Any], list[int]]:
+    labels = [level.get("label") for level in levels]
+    for label in wanted:
+        if label not in labels:
+            raise ExperimentError(
+                [Problem(where, key, f"{label!r} is none of its levels", ", ".join(map(repr, labels)))]
+            )
+    places = [place for place, label in enumerate(labels) if label in wanted]
+    return [levels[place] for place in places], places
 
 
 def _set_path(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
@@ -160,14 +167,16 @@ def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> li
     problems: list[Problem] = []
     for number, levels in enumerate(combinations(experiment), start=1):
         settings = copy.deepcopy(raw)
-        for factor_path, level in levels.items():
-            _set_path(settings, factor_path, level, str(lines.path))
+        for factor in experiment.factors:
+            for path, value in factor.settings_of(levels[factor.key]).items():
+                _set_path(settings, path, copy.deepcopy(value), str(lines.path))
         try:
             model = Experiment.model_validate(settings)
         except ValidationError as error:
             shown = ", ".join(f"{key} = {show_level(level)}" for key, level in levels.items())
             for problem in _problems(error, lines):
-                where = next((lines.given[key] for key in levels if key in lines.given), lines.where(["factors"]))
+                where = next((lines.given[key] for key in levels if key in lines.given), None)
+                where = where or _place_of_level(problem.key, levels, experiment, lines)
                 found = Problem(where, problem.key, f"{problem.message} (with {shown})", problem.allowed)
                 if not any(known.key == found.key for known in problems):
                     problems.append(found)
@@ -176,6 +185,17 @@ def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> li
     if problems:
         raise ExperimentError(problems)
     return treatments
+
+
+def _place_of_level(key: str, levels: dict[str, Any], experiment: Experiment, lines: Lines) -> str:
+    """Where the level stands that a fault of a treatment comes from; the first factor where none fits."""
+    for number, factor in enumerate(experiment.factors):
+        for path in factor.settings_of(levels[factor.key]):
+            if f"{key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{key}."):
+                place = str(factor.levels.index(levels[factor.key]))
+                inside = ["set", path] if isinstance(levels[factor.key], NamedLevel) else []
+                return lines.where(["factors", str(number), "levels", place, *inside])
+    return lines.where(["factors"])
 
 
 def _validate(raw: dict[str, Any], lines: Lines) -> Experiment:
@@ -225,39 +245,19 @@ def _in_words(item: Any, parts: list[Any]) -> tuple[str, str | None]:
 
 def _keys_beside(parts: list[Any]) -> list[str]:
     """The keys that the table of `parts` allows."""
-    model: Any = Experiment
+    models: list[Any] = [Experiment]
     for part in parts[:-1]:
-        if isinstance(part, int):
-            continue
-        field = getattr(model, "model_fields", {}).get(part)
-        annotation = getattr(field, "annotation", None)
-        arguments = getattr(annotation, "__args__", ())
-        model = next((one for one in (annotation, *arguments) if hasattr(one, "model_fields")), None)
-        if model is None:
-            return []
-    return sorted(getattr(model, "model_fields", {}))
+        if not isinstance(part, int):
+            fields = [model.model_fields[part] for model in models if part in model.model_fields]
+            models = [model for field in fields for model in _models(field.annotation)]
+    return sorted({name for model in models for name in model.model_fields})
 
 
-def _line_of(text: str, parts: list[str]) -> int:
-    """The line of a key: the table's header, then the key below it; the nearest of them that exists."""
-    names = [part for part in parts if not part.isdigit()]
-    wanted = [int(part) for part in parts if part.isdigit()]
-    best = 1
-    table: list[str] = []
-    seen: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):
-            name = header[1]
-            seen[name] = seen.get(name, -1) + 1
-            table = name.split(".") if not wanted or seen[name] == wanted[0] else ["?"]
-            if names[: len(table)] == table:
-                best = number
-        elif (key := re.match(r"\s*([A-Za-z0-9_\".-]+)\s*=", line)) and [*table, key[1].strip('"')] in (
-            names[: len(table) + 1],
-            [*names[: len(table)], ".".join(names[len(table) :])],
-        ):
-            best = number
-    return best
+def _models(annotation: Any) -> list[Any]:
+    """The tables that a type is made of."""
+    if hasattr(annotation, "model_fields"):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]
 
 
 def memory_of(experiment: Experiment, host_memory: int) -> int:

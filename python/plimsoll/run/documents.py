@@ -9,7 +9,7 @@ from typing import Any
 from plimsoll import __version__
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import level_unit, level_value, show_level
-from plimsoll.experiment.model import AS_FOUND, Factor
+from plimsoll.experiment.model import AS_FOUND, AnyFactor
 from plimsoll.experiment.source import memory_of
 from plimsoll.run import agent
 from plimsoll.run.planning import data_bytes, host_memory_bytes
@@ -25,8 +25,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "relevant_ratio": experiment.design.relevant_ratio,
         "factors": [
             {
-                "path": factor.path,
-                "label": factor.label or factor.path.rsplit(".", 1)[1],
+                "path": factor.key,
+                "label": factor.label or factor.key.rsplit(".", 1)[-1],
                 "unit": level_unit(factor),
                 "compare": factor.compare,
                 "levels": [
@@ -68,10 +68,10 @@ def resolved(experiment: Experiment) -> dict[str, Any]:
         if environment[key] not in (AS_FOUND, "unlimited"):
             environment[key] = size.parse(environment[key], memory)
     document["workload"]["size"] = data_bytes(experiment)
-    settings = document["target"]["settings"]
-    document["target"]["settings"] = {
-        name: size.parse(value, memory) if size.is_size(value) else value for name, value in settings.items()
-    }
+    for table, key in ((environment, "sysctl"), (document["target"], "settings")):
+        table[key] = {
+            name: size.parse(value, memory) if size.is_size(value) else value for name, value in table[key].items()
+        }
     return document
 
 
@@ -91,7 +91,7 @@ def versions() -> dict[str, Any]:
     return found
 
 
-def _level_label(level: Any, factor: Factor, memory: int) -> str:
+def _level_label(level: Any, factor: AnyFactor, memory: int) -> str:
     """A level as the file has it; a size relative to memory also says what it comes to."""
     if level_unit(factor) == "bytes" and isinstance(level, str) and "memory" in level:
         return f"{level} ({size.show(size.parse(level, memory))})"
@@ -99,5 +99,5 @@ def _level_label(level: Any, factor: Factor, memory: int) -> str:
 
 
 def _labels(plan: Plan, levels: dict[str, Any], memory: int) -> dict[str, str]:
-    factors = {factor.path: factor for factor in plan.experiment.factors}
-    return {path: _level_label(level, factors[path], memory) for path, level in levels.items()}
+    factors = {factor.key: factor for factor in plan.experiment.factors}
+    return {key: _level_label(level, factors[key], memory) for key, level in levels.items()}

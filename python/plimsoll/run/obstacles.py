@@ -72,7 +72,7 @@ def _existing_server(plan: Plan) -> Iterator[str]:
     except ValueError as error:
         yield f"target.dsn: {error}"
         return
-    given = [factor.path for factor in experiment.factors]
+    given = [path for factor in experiment.factors for path in factor.paths]
     default = Environment()
     given += [f"environment.{name}" for name, value in experiment.environment if value != getattr(default, name)]
     given += [f"target.settings.{name}" for name in experiment.target.settings]
@@ -83,8 +83,9 @@ def _existing_server(plan: Plan) -> Iterator[str]:
                 "restarted; vary workload.* or leave target.dsn out"
             )
     for factor in experiment.factors:
-        if factor.path in ("workload.size", "workload.seed") and len(factor.levels) > 1:
-            yield f"{factor.path} cannot be varied on an existing server: its data are loaded once"
+        fixed = [path for path in factor.paths if path in ("workload.size", "workload.seed")]
+        if fixed and len(factor.levels) > 1:
+            yield f"{fixed[0]} cannot be varied on an existing server: its data are loaded once"
     try:
         with connection.open(connection.dbname):
             pass
