@@ -29,7 +29,7 @@ def measured_window(trial: Trial) -> tuple[int, int] | None:
     return int(start), int(end)
 
 
-def _drawn(times: np.ndarray) -> np.ndarray:
+def drawn_rows(times: np.ndarray) -> np.ndarray:
     """Which rows to draw: without stumps, and evenly spaced ones where there are too many."""
     rows = np.flatnonzero(np.diff(times, prepend=-np.inf) >= _STUMP_SECONDS)
     if len(rows) <= _POINTS_MAX:
@@ -37,7 +37,8 @@ def _drawn(times: np.ndarray) -> np.ndarray:
     return rows[np.unique(np.linspace(0, len(rows) - 1, _POINTS_MAX).round().astype(int))]
 
 
-def _times(segment: Segment, series: str, zero: int) -> np.ndarray | None:
+def seconds_from(segment: Segment, series: str, zero: int) -> np.ndarray | None:
+    """Times of a series in seconds after `zero`; None when it was not taken."""
     table = segment.series(series)
     return None if table is None else (table["t_ns"].astype(np.int64) - zero) / 1e9
 
@@ -49,11 +50,11 @@ def hit_ratio_curve(trial: Trial) -> list[Json]:
         return []
     rows: list[Json] = []
     for segment in trial.segments:
-        times = _times(segment, "server", window[0])
+        times = seconds_from(segment, "server", window[0])
         hit, read = segment.column("server", "blks_hit"), segment.column("server", "blks_read")
         if times is None or hit is None or read is None or len(times) < 2:
             continue
-        chosen = _drawn(times)
+        chosen = drawn_rows(times)
         hits, reads = np.diff(hit[chosen]), np.diff(read[chosen])
         for seconds, one, other in zip(times[chosen][1:], hits, reads, strict=True):
             if np.isfinite(one) and np.isfinite(other) and one + other > 0:
@@ -72,10 +73,10 @@ def memory_curve(trial: Trial) -> list[Json]:
         return []
     rows: list[Json] = []
     for segment in trial.segments:
-        times = _times(segment, "group", window[0])
+        times = seconds_from(segment, "group", window[0])
         if times is None:
             continue
-        chosen = _drawn(times)
+        chosen = drawn_rows(times)
         values = {part: segment.column("group", part) for part in MEMORY_PARTS}
         for part, column in values.items():
             if column is None:

@@ -20,6 +20,8 @@ from plimsoll.experiment.source import memory_of
 BUILD_BYTES_PER_S = 100 * 2**20
 CLONE_BYTES_PER_S = 500 * 2**20
 TRIAL_OVERHEAD_S = 6.0
+TRANSACTION_S = 0.001
+CLIENTS_AT_ONCE = 4
 LOAD_MEMORY_BYTES = 256 * 2**20
 TRIAL_WRITES_BYTES = 2**30
 SERVER_USER = "plimsoll"
@@ -94,7 +96,8 @@ def needs_of(plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int]) -
         settings = trial.treatment.settings
         warmup = settings.warmup
         needs.seconds += 0 if warmup.until == "none" else (warmup.seconds_min + warmup.seconds_max) / 2
-        needs.seconds += settings.measure.seconds or 0.005 * (settings.measure.transactions or 0)
+        at_once = min(settings.workload.clients, CLIENTS_AT_ONCE)
+        needs.seconds += settings.measure.seconds or TRANSACTION_S * (settings.measure.transactions or 0) / at_once
         needs.seconds += TRIAL_OVERHEAD_S + (data_bytes(settings) / CLONE_BYTES_PER_S if private else 0)
     needs.build_seconds = sum(missing_bytes) / BUILD_BYTES_PER_S
     needs.seconds += needs.build_seconds
