@@ -5,9 +5,11 @@ A skip that does not name a missing capability counts as a failure of `./test`; 
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 import guest
 from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
+from plimsoll.run import agent
 
 MISSING = "missing capability"
 
@@ -39,6 +42,14 @@ def _tool(name: str) -> bool:
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
 
 
+@functools.cache
+def _has_bpf() -> bool:
+    """Programs may be loaded into the kernel, it says what its types are, and the agent is one that watches."""
+    if os.geteuid() != 0 or not Path("/sys/kernel/btf/vmlinux").exists() or not agent.PROGRAM.exists():
+        return False
+    return subprocess.run([agent.PROGRAM, "watch", "--help"], capture_output=True, check=False).returncode == 0
+
+
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     "root": lambda: os.geteuid() == 0,
     "cgroup memory": lambda: GroupKnob("capability").available().ok,
@@ -56,8 +67,13 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "Debian 6.1 kernel package": lambda: debian_kernel.package() is not None,
     "mkfs.ext4": lambda: _tool("mkfs.ext4"),
     "mkfs.xfs": lambda: _tool("mkfs.xfs"),
+    "mkfs.btrfs": lambda: _tool("mkfs.btrfs"),
     "two CPUs": lambda: len(os.sched_getaffinity(0)) >= 2,
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
+    "bpf": _has_bpf,
+    "blkio throttling": lambda: any(
+        os.access(Path(mount.point, "blkio.throttle.read_bps_device"), os.W_OK) for mount in cgroups.mounts()
+    ),
 }
 
 

@@ -1,0 +1,88 @@
+"""A file system in an image on a loop device with direct I/O; whatever happens, nothing of it stays.
+
+The constraint: without direct I/O the loop reads its image through the page cache too, and what it brings would be
+seen by every probe of the page cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MIB = 1 << 20
+_TOOLS = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+_MAKE = {
+    "ext4": ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "xfs": ["mkfs.xfs", "-q"],
+    "btrfs": ["mkfs.btrfs", "-q"],
+}
+
+
+def call(*argv: str) -> str:
+    """What a tool says; raises with its message if it fails."""
+    done = subprocess.run(argv, capture_output=True, text=True, env=_TOOLS, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+@dataclass
+class FileSystem:
+    kind: str
+    point: Path
+    loop: str
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def fresh(self) -> Path:
+        """A folder for one test."""
+        root = self.point / f"world{next(self._numbers)}"
+        root.mkdir()
+        return root
+
+    def remove(self, root: Path) -> None:
+        """The folder again, with what is in it (btrfs: with its subvolumes)."""
+        shutil.rmtree(root)
+
+    def sectors_read(self) -> int:
+        """By the device, since it was made."""
+        return int(Path("/sys/block", Path(self.loop).name, "stat").read_text().split()[2])
+
+
+@contextlib.contextmanager
+def loop_file_system(kind: str, size: int = 400 * MIB) -> Iterator[FileSystem]:
+    """`kind`: ext4, xfs or btrfs. The image is sparse, in /var/tmp (a real disk, unlike /tmp on some machines)."""
+    with contextlib.ExitStack() as undo:
+        folder = Path(tempfile.mkdtemp(prefix=f"plimsoll-known-{kind}-", dir="/var/tmp"))
+        undo.callback(shutil.rmtree, folder)
+        image, point = folder / "image", folder / "mounted"
+        with image.open("wb") as file:
+            file.truncate(size)
+        point.mkdir()
+        call(*_MAKE[kind], str(image))
+        loop = call("losetup", "--find", "--show", "--direct-io=on", str(image))
+        undo.callback(call, "losetup", "--detach", loop)
+        if Path("/sys/block", Path(loop).name, "loop/dio").read_text().strip() != "1":
+            raise RuntimeError(f"{loop}: direct I/O is not on")
+        call("mount", loop, str(point))
+        undo.callback(_unmount, point)
+        folder.chmod(0o755)
+        yield FileSystem(kind, point, loop)
+
+
+def _unmount(point: Path) -> None:
+    """A process that was just killed may hold a file for a moment; after that the mount goes when the last one does."""
+    for _ in range(50):
+        with contextlib.suppress(RuntimeError):
+            call("umount", str(point))
+            return
+        time.sleep(0.1)
+    call("umount", "--lazy", str(point))
+    raise RuntimeError(f"{point}: something still uses it")

@@ -1,0 +1,179 @@
+"""The agent's verb `watch` around a known piece of work, and what must hold of its result whatever the work was."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from page_oracle import BLOCK_PAGES, PAGE
+
+from plimsoll.record.npy import read_table
+from plimsoll.run.agent import Agent, AgentFailed
+
+SECONDS = 30.0  # within which the agent has answered, or it hangs
+_MISSED = ("read_missed_pages", "fault_missed_pages")
+_ADDED = (*_MISSED, "readahead_pages", "prefetch_pages", "write_pages", "other_pages", "unsettled_pages")
+COLUMNS = (
+    *("read_calls", "read_pages", "read_blocks", "read_missed_pages", "read_missed_blocks", "read_calls_missed"),
+    *("read_calls_waited", "fault_pages", "fault_missed_pages", "readahead_pages", "prefetch_pages"),
+    *("ahead_used_pages", "ahead_mapped_pages", "ahead_evicted_pages", "write_pages", "other_pages"),
+    *("unsettled_pages", "added_pages", "evicted_pages", "dropped_pages"),
+)
+
+
+class Watch:
+    """`root` gets the folders data (class "data"), data/pg_wal (class "wal") and scratch; `with` starts and ends it."""
+
+    def __init__(self, root: Path, out: Path, *, requests: str = "auto", programs: str = "auto") -> None:
+        self.root, self.out = root, out
+        self.data, self.wal, self.scratch = root / "data", root / "data/pg_wal", root / "scratch"
+        self.requests, self.programs = requests, programs
+        self.result: dict[str, Any] = {}
+        self.may_lose = False  # set by a test that asks for more than the probe can keep
+        for folder in (self.wal, self.scratch):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._lines: queue.Queue[dict[str, Any]] = queue.Queue()
+
+    def request(self, **changed: Any) -> dict[str, Any]:
+        """What the agent is asked for, some of the probe's fields changed."""
+        trees = [{"path": str(self.data), "class": "data"}, {"path": str(self.wal), "class": "wal"}]
+        probe = {"trees": trees, "scratch": str(self.scratch), "requests": self.requests, "programs": self.programs}
+        return {"out": str(self.out), "interval_ms": 100, "probes": {"page_cache": probe | changed}}
+
+    def __enter__(self) -> Watch:
+        self._agent = Agent("watch", self.request())
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        try:
+            self.watching = self._next("watching")["probes"]["page_cache"]
+            assert self.watching["status"] == "on", self.watching
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._abandon()
+            return
+        self._agent.stop()
+        try:
+            self.result = self._next("watched")["probes"]["page_cache"]
+            self._reader.join(SECONDS)
+            self._agent.finish()
+        except BaseException:
+            self._abandon()
+            raise
+        self._holds_whatever_was_done()
+
+    def _abandon(self) -> None:
+        self._agent.kill()
+        self._reader.join(SECONDS)
+        with contextlib.suppress(AgentFailed):
+            self._agent.finish()
+
+    def _read(self) -> None:
+        for line in self._agent.lines():
+            self._lines.put(line)
+        self._lines.put({"event": "closed"})
+
+    def _next(self, event: str) -> dict[str, Any]:
+        """The next line of that kind; progress in between is let go."""
+        while True:
+            line = self._lines.get(timeout=SECONDS)
+            if line["event"] == event:
+                return line
+            if line["event"] == "closed":
+                self._agent.finish()
+                raise AssertionError(f"the agent ended without saying {event}")
+
+    # What it found
+
+    def found(self, name: str = "data") -> dict[str, int]:
+        """The totals of a class."""
+        return self.result["totals"][name]
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """What was lost, if anything: the figures are lower bounds then."""
+        return {what: count for what, count in self.result["lost"].items() if count}
+
+    @property
+    def absent(self) -> set[str]:
+        return set(self.result["absent"])
+
+    def ahead_unused(self, name: str = "data") -> int:
+        """Brought ahead and neither asked for, mapped nor gone yet."""
+        found = Counter(self.found(name))
+        return (
+            found["readahead_pages"]
+            + found["prefetch_pages"]
+            - found["ahead_used_pages"]
+            - found["ahead_mapped_pages"]
+            - found["ahead_evicted_pages"]
+        )
+
+    def _holds_whatever_was_done(self) -> None:
+        result = self.result
+        assert result["status"] == "on" and result["reason"] is None, result
+        assert result["self_test"]["passed"] is True
+        assert result["page_bytes"] == PAGE and result["block_bytes"] == BLOCK_PAGES * PAGE
+        assert result["requests"] in (("get_pages", "system_calls") if self.requests == "auto" else (self.requests,))
+        assert result["programs"] in (("tp_btf", "tracepoint") if self.programs == "auto" else (self.programs,))
+        assert self.may_lose or not self.lost, result["lost"]
+        for column, reason in result["absent"].items():
+            assert reason and column in COLUMNS
+        for name in result["classes"]:
+            self._adds_up(name)
+        self._series_ends_with_the_totals()
+
+    def _adds_up(self, name: str) -> None:
+        found = self.found(name)
+        assert set(found) == set(COLUMNS) - self.absent
+        assert min(found.values()) >= 0, found
+        added = sum(found.get(column, 0) for column in _ADDED)
+        identity = self.result["identity"][name]
+        assert found["added_pages"] == added == identity["added"] == identity["accounted"], (name, found, identity)
+        assert identity["holds"] is True
+        for part, whole in (
+            ("read_missed_pages", "read_pages"),
+            ("read_missed_blocks", "read_blocks"),
+            ("read_calls_missed", "read_calls"),
+            ("fault_missed_pages", "fault_pages"),
+        ):
+            assert found.get(part, 0) <= found.get(whole, 0), (name, part, found)
+        assert found["read_calls_missed"] + found["read_calls_waited"] <= found["read_calls"]
+        if not self.absent & {"ahead_used_pages", "ahead_mapped_pages", "ahead_evicted_pages"}:
+            assert self.ahead_unused(name) >= 0, (name, found)
+
+    def _series_ends_with_the_totals(self) -> None:
+        table = read_table(self.out / "page_cache.npy")
+        assert table is not None and {"t_ns", "class"} <= set(table.dtype.names)
+        assert set(table.dtype.names) - {"t_ns", "class"} == set(COLUMNS) - self.absent
+        for index, name in enumerate(self.result["classes"]):
+            rows = table[table["class"] == index]
+            assert len(rows) > 0 and (rows["t_ns"][1:] > rows["t_ns"][:-1]).all()
+            for column, total in self.found(name).items():
+                assert (rows[column][1:] >= rows[column][:-1]).all(), (name, column)
+                assert int(rows[column][-1]) == total, (name, column)
+
+    def counted(self, counts: Mapping[str, int], name: str = "data", *, open_columns: tuple[str, ...] = ()) -> None:
+        """The class counted exactly this, and nothing in any other column but those left open."""
+        columns = set(COLUMNS) - self.absent - set(open_columns)
+        expected = {column: counts.get(column, 0) for column in columns}
+        found = {column: self.found(name)[column] for column in columns}
+        differing = {each: (expected[each], found[each]) for each in columns if expected[each] != found[each]}
+        assert not differing, f"{name}: expected and found differ: {differing}\nfound {self.found(name)}"
+
+    def counted_nothing(self, *names: str) -> None:
+        """Nothing at all happened in these classes."""
+        for name in names:
+            self.counted({}, name)

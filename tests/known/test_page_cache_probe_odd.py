@@ -1,0 +1,108 @@
+"""Calls that are awkward to count: they fail, die half-way, go another way, or touch two files at once.
+
+Claimed exact: `added_pages` always, so that no page is lost from the account; the rest as each test says.
+"""
+
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from page_oracle import PAGE, File, make_file
+
+RANDOM = os.POSIX_FADV_RANDOM
+
+
+def test_a_file_sent_past_the_reader_is_added_up(world):
+    """sendfile(2) reads through the page cache in calls of the kernel's own making."""
+    path = make_file(world.data / "16384", 1009)
+    with world, File(path) as file, Path(os.devnull).open("wb") as sink:
+        while os.sendfile(sink.fileno(), file.fd, None, 64 * PAGE):
+            pass
+        assert file.resident() == 1009
+    assert world.found()["added_pages"] == 1009
+
+
+_REFUSED = """
+import os, sys
+page, descriptor = 4096, os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+for place in range(0, 503, 7):
+    try:
+        os.preadv(descriptor, [bytearray(page)], place * page, os.RWF_NOWAIT)
+    except BlockingIOError:
+        pass
+"""
+
+
+def test_a_read_that_will_not_wait_brings_pages_all_the_same(world):
+    """RWF_NOWAIT fails, having started the read-ahead; the last such call is the process's last."""
+    path = make_file(world.data / "16384", 503)
+    with world, File(path) as file:
+        subprocess.run([sys.executable, "-I", "-S", "-c", _REFUSED, str(path)], check=True, timeout=60)
+        there = file.resident()
+    assert world.found()["added_pages"] == there
+    assert world.found()["other_pages"] == world.found()["write_pages"] == 0
+
+
+def test_a_reader_killed_while_it_waits_leaves_its_pages_in_the_account(world, slowly):
+    path = make_file(world.data / "16384", 1009)
+    with world, File(path) as file:
+        reader = slowly("os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM); os.pread(fd, 31 * 4096, 0)", path)
+        while file.resident() < 31:
+            assert reader.poll() is None
+        reader.kill()
+        reader.wait(60)
+        there = file.resident()
+    found = world.found()
+    assert there == found["added_pages"] == found["read_missed_pages"] + found["unsettled_pages"] == 31
+
+
+@pytest.mark.parametrize(("grain", "pages"), [(2, 32), (1, 16), (1, 96)])
+def test_a_read_over_a_chequerboard(world, grain, pages):
+    """Every other block (or page) is there, so one call brings the rest in many pieces."""
+    path = make_file(world.data / "16384", 1009)
+    world.may_lose = pages // (2 * grain) > 8
+    with world, File(path, advice=RANDOM) as file:
+        for place in range(0, pages, 2 * grain):
+            file.read_page(100 + place, grain)
+        file.read_page(100, pages)
+    assert file.counts["read_missed_pages"] == file.counts["added_pages"] == pages
+    if world.lost:
+        found = world.found()
+        assert found["added_pages"] == pages and found["read_missed_pages"] < pages  # a lower bound, and said to be one
+    else:
+        world.counted(file.counts)
+
+
+def test_a_read_into_a_mapping_of_another_cold_file(world):
+    """The copy faults on the second file in the middle of the call on the first."""
+    source = make_file(world.data / "16384", 101)
+    target = make_file(world.wal / "000000010000000000000001", 101)
+    with world, File(source, advice=RANDOM) as file, File(target, advice=RANDOM) as into:
+        with mmap.mmap(into.fd, 0) as window:
+            window.madvise(mmap.MADV_RANDOM)
+            file.asks(0, 61 * PAGE, lambda: os.preadv(file.fd, [memoryview(window)[: 61 * PAGE]], 0))
+        os.fsync(into.fd)
+        there = into.resident()
+    assert there == 61
+    world.counted(file.counts)
+    assert world.found("wal")["added_pages"] == 61
+    assert world.found("wal")["read_pages"] == world.found("wal")["read_calls"] == 0
+
+
+def test_a_write_from_a_mapping_of_another_cold_file(world):
+    source = make_file(world.data / "16384", 101)
+    target = world.wal / "000000010000000000000001"
+    target.touch()
+    with world, File(source) as file, File(target) as into:
+        with mmap.mmap(file.fd, 0, access=mmap.ACCESS_READ) as window:
+            window.madvise(mmap.MADV_RANDOM)
+            into.brings("write_pages", lambda: os.pwrite(into.fd, memoryview(window)[: 61 * PAGE], 0))
+        os.fsync(into.fd)
+        there = file.resident()
+    world.counted(into.counts, "wal")
+    assert world.found("data")["added_pages"] == there >= 61
+    assert world.found("data")["write_pages"] == 0  # they were read
