@@ -5,6 +5,8 @@ A skip that does not name a missing capability counts as a failure of `./test`; 
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import functools
 import os
 import pwd
@@ -50,6 +52,12 @@ def _has_bpf() -> bool:
     return subprocess.run([agent.PROGRAM, "watch", "--help"], capture_output=True, check=False).returncode == 0
 
 
+def _has_io_uring() -> bool:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall(425, 0, None)  # a ring of no entries: refused in another way where rings may be had
+    return ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM)
+
+
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     "root": lambda: os.geteuid() == 0,
     "cgroup memory": lambda: GroupKnob("capability").available().ok,
@@ -71,6 +79,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "two CPUs": lambda: len(os.sched_getaffinity(0)) >= 2,
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
     "bpf": _has_bpf,
+    "io_uring": _has_io_uring,
     "blkio throttling": lambda: any(
         os.access(Path(mount.point, "blkio.throttle.read_bps_device"), os.W_OK) for mount in cgroups.mounts()
     ),

@@ -106,3 +106,35 @@ def test_a_write_from_a_mapping_of_another_cold_file(world):
     world.counted(into.counts, "wal")
     assert world.found("data")["added_pages"] == there >= 61
     assert world.found("data")["write_pages"] == 0  # they were read
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_reads_by_io_uring(needs, world, at_once):
+    """Asked for in one system call and finished in another; where only system calls are seen their ranges are not."""
+    needs("io_uring")
+    path = make_file(world.data / "16384", 1009)
+    starts = [str(place) for place in range(0, 400, 10)]
+    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("ring_reader.py")), str(path), str(at_once), "3"]
+    with world, File(path) as file:
+        said = subprocess.run([*argv, *starts], capture_output=True, check=True, timeout=60).stdout
+        assert int(said) == 120 * PAGE and file.resident() == 120
+    if world.result["requests"] == "system_calls":
+        world.counted({"added_pages": 120, "unsettled_pages": 120})
+    else:
+        blocks = 40 * 2  # three pages lie in two blocks
+        asked = {"read_calls": 40, "read_pages": 120, "read_blocks": blocks, "added_pages": 120}
+        world.counted(asked | {"read_calls_missed": 40, "read_missed_pages": 120, "read_missed_blocks": blocks})
+
+
+def test_a_copy_within_the_kernel_is_a_read_and_a_write(world):
+    """copy_file_range(2); where the file system shares the blocks instead, nothing comes into the page cache."""
+    source, target = make_file(world.data / "16384", 101), world.wal / "000000010000000000000001"
+    target.touch()
+    with world, File(source) as file, File(target) as into:
+        while os.copy_file_range(file.fd, into.fd, 64 * PAGE):
+            pass
+        os.fsync(into.fd)
+        there = file.resident(), into.resident()
+    assert (world.found("data")["added_pages"], world.found("wal")["added_pages"]) == there
+    assert world.found("data")["write_pages"] == 0
+    assert world.found("wal")["write_pages"] == there[1]
