@@ -84,12 +84,12 @@ def watched(request, needs):
     probe = last["probes"]["page_cache"]
     print(f"\n{outcome.text('version').strip()}\n{request.param}: {outcome.seconds:.1f} s, watching at second")
     print(outcome.text("watching"), json.dumps(probe, indent=1), told)
+    assert probe["status"] == "on", probe["reason"]
     return probe
 
 
 @pytest.mark.long
 def test_the_self_test_passes(watched):
-    assert watched["status"] == "on", watched["reason"]
     assert watched["self_test"]["passed"] is True, watched["self_test"]
     assert watched["requests"] == "system_calls"
 
