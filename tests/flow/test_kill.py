@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -90,6 +91,9 @@ def test_random_points_long(laboratory: Laboratory) -> None:
 
 def _steps(laboratory: Laboratory) -> int:
     """The number of journal steps of one trial (the run has two; both take the same)."""
+    # Both tests of steps count in the same laboratory.
+    shutil.rmtree(laboratory.state / "counted", ignore_errors=True)
+    (laboratory.state / "steps").unlink(missing_ok=True)
     counting = laboratory.start(
         "0", "run", str(laboratory.experiment), "--blocks", "1", "--out", "counted", program=(str(KILL_AT),)
     )
@@ -102,6 +106,7 @@ def _steps(laboratory: Laboratory) -> int:
 
 def _kill_at(laboratory: Laboratory, step: int) -> None:
     out = laboratory.state / f"step-{step}"
+    shutil.rmtree(out, ignore_errors=True)
     argv = (str(step), "run", str(laboratory.experiment), "--blocks", "1", "--out", str(out))
     process = laboratory.start(*argv, program=(str(KILL_AT),))
     output, error = process.communicate(timeout=120)

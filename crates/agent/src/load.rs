@@ -80,7 +80,7 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     stop::watch(&tell, Heard::Stop)?;
     let sessions = connect(request, &data)?;
     let backend_pids = sessions.iter().map(Session::backend_pid).collect();
-    let sampler = Sampler::open(request)?;
+    let sampler = Sampler::of_load(request)?;
     let table = TransactionWriter::create(&request.out.join("transactions.npy"))
         .map_err(|error| Failure::Record(format!("transactions.npy cannot be written: {error}")))?;
     let config = Config {
@@ -100,8 +100,9 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     let after = cpu_ns();
     let sampled = running.finish().map_err(|error| Failure::Record(format!("a series cannot be written: {error}")))?;
     let outcomes = outcomes?;
-    let health = health(request, &outcomes, sampled, (before, after));
-    let summary = summary(request, data.as_ref(), &outcomes, health, backend_pids, cause);
+    let health = health(request, &outcomes, &sampled, (before, after));
+    let mut summary = summary(request, data.as_ref(), &outcomes, health, backend_pids, cause);
+    summary.probes = sampled.probes;
     write(request, &outcomes, &summary)?;
     output::line(&Event { event: "summary", value: &summary });
     verdict(&summary, outcomes.ended, cause)
@@ -134,7 +135,7 @@ fn wait(
     }
 }
 
-fn health(request: &Load, outcomes: &Outcomes, sampled: Sampled, cpu: ((i64, i64), (i64, i64))) -> Health {
+fn health(request: &Load, outcomes: &Outcomes, sampled: &Sampled, cpu: ((i64, i64), (i64, i64))) -> Health {
     let lag = |quantile: f64| outcomes.lag_ns.value_at_quantile(quantile);
     let ((user_before, system_before), (user_after, system_after)) = cpu;
     Health {
@@ -189,6 +190,7 @@ fn summary(
         server_commits_beside: Some(COMMITS_BESIDE_A_SESSION * (backend_pids.len() as u64 + 1)),
         backend_pids,
         devices: request.sample.devices.clone(),
+        probes: BTreeMap::new(),
     }
 }
 

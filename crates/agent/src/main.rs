@@ -10,6 +10,7 @@ mod probes;
 mod request;
 mod sampler;
 mod stop;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -33,6 +34,8 @@ enum Verb {
     Populate,
     /// Performs transactions and records them.
     Load,
+    /// Watches with probes in the kernel, without a load of its own.
+    Watch,
     /// Compares the tables with what was done to them.
     Check,
     /// Removes the schema.
@@ -58,6 +61,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Describe => data::describe(&request::parse(&line)?),
         Verb::Populate => data::populate(&request::parse(&line)?),
         Verb::Load => load::load(&request::parse(&line)?),
+        Verb::Watch => watch::watch(&request::parse(&line)?),
         Verb::Check => data::check(&request::parse(&line)?),
         Verb::Drop => data::drop_schema(&request::parse(&line)?),
     }

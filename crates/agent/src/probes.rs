@@ -1,5 +1,7 @@
-//! Probes in the kernel: what a request asks for.
+//! Probes in the kernel: what a request asks for, opened or refused.
 
+use crate::failure::Failure;
+use plimsoll_probe::{Probe, Refusal};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -47,4 +49,109 @@ fn auto() -> String {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileSystemRequest {
     pub(crate) path: PathBuf,
+}
+
+/// A probe's name in the record, and the probe or why there is none.
+pub(crate) type Opened = (&'static str, Result<Box<dyn Probe>, Refusal>);
+
+impl ProbesRequest {
+    /// Opens what is asked for. What cannot be had here is refused, not failed; what is wrong in the request fails.
+    pub(crate) fn open(&self) -> Result<Vec<Opened>, Failure> {
+        let mut opened = Vec::new();
+        if let Some(request) = &self.page_cache {
+            opened.push(("page_cache", kernel::page_cache(request)?));
+        }
+        if let Some(request) = &self.buffer_heads {
+            opened.push(("buffer_heads", kernel::buffer_heads(request)));
+        }
+        if let Some(request) = &self.throttle {
+            opened.push(("throttle", kernel::throttle(request)));
+        }
+        Ok(opened)
+    }
+}
+
+#[cfg(feature = "bpf")]
+mod kernel {
+    use super::{FileSystemRequest, PageCacheRequest};
+    use crate::failure::Failure;
+    use plimsoll_probe::page_cache::{
+        Attachment, CLASSES, Class, PageCache, PageCacheOptions, Requests, Tree, of_postgres,
+    };
+    use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
+
+    type Start = Result<Box<dyn Probe>, Refusal>;
+
+    fn boxed(probe: impl Probe + 'static) -> Box<dyn Probe> {
+        Box::new(probe)
+    }
+
+    fn one_of<T: Copy>(field: &str, value: &str, allowed: &[(&str, T)]) -> Result<T, Failure> {
+        let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+        let found = allowed.iter().find_map(|(name, what)| (*name == value).then_some(*what));
+        let refused =
+            || format!("probes.page_cache.{field}: \"{value}\" is not allowed; allowed: {}", names.join(", "));
+        found.ok_or_else(|| Failure::Request(refused()))
+    }
+
+    pub(super) fn page_cache(request: &PageCacheRequest) -> Result<Start, Failure> {
+        let requests =
+            [("auto", Requests::Auto), ("get_pages", Requests::GetPages), ("system_calls", Requests::SystemCalls)];
+        let attachments =
+            [("auto", Attachment::Auto), ("tp_btf", Attachment::Btf), ("tracepoint", Attachment::Tracepoint)];
+        let mut trees = Vec::new();
+        for tree in &request.trees {
+            let classes: Vec<(&str, Option<Class>)> = CLASSES.iter().map(|name| (*name, Class::named(name))).collect();
+            if let Some(class) = one_of("trees.class", &tree.class, &classes)? {
+                trees.push(Tree { path: tree.path.clone(), class });
+            }
+        }
+        let mut options = PageCacheOptions {
+            trees,
+            scratch: request.scratch.clone(),
+            requests: one_of("requests", &request.requests, &requests)?,
+            attachment: one_of("programs", &request.programs, &attachments)?,
+        };
+        let mut start = || {
+            if let Some(folder) = &request.data_directory {
+                options.trees.extend(of_postgres(folder)?);
+            }
+            PageCache::start(&options).map(boxed)
+        };
+        Ok(start())
+    }
+
+    pub(super) fn buffer_heads(request: &FileSystemRequest) -> Start {
+        BufferHeads::start(&request.path).map(boxed)
+    }
+
+    pub(super) fn throttle(request: &FileSystemRequest) -> Start {
+        Throttle::start(&request.path).map(boxed)
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+mod kernel {
+    use super::{FileSystemRequest, PageCacheRequest};
+    use crate::failure::Failure;
+    use plimsoll_probe::{Probe, Refusal};
+
+    type Start = Result<Box<dyn Probe>, Refusal>;
+
+    fn none() -> Start {
+        let remedy = "build it with the feature bpf, which needs clang and libelf";
+        Err(Refusal::with_remedy("this agent was built without probes in the kernel", remedy))
+    }
+
+    pub(super) fn page_cache(_: &PageCacheRequest) -> Result<Start, Failure> {
+        Ok(none())
+    }
+
+    pub(super) fn buffer_heads(_: &FileSystemRequest) -> Start {
+        none()
+    }
+
+    pub(super) fn throttle(_: &FileSystemRequest) -> Start {
+        none()
+    }
 }

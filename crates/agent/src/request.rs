@@ -8,7 +8,7 @@ use plimsoll_workload::wpi_orders::{self, WpiOrders};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const CLIENTS_MAX: u32 = 100_000;
 const THREADS_MAX: u32 = 1_024;
@@ -179,10 +179,35 @@ impl Load {
         if self.sample.interval_ms < INTERVAL_MS_MIN {
             return refuse(format!("sample.interval_ms: must be at least {INTERVAL_MS_MIN}"));
         }
-        if !self.out.is_dir() {
-            return refuse(format!("out: {} is not a folder", self.out.display()));
-        }
+        folder("out", &self.out)?;
         self.schedule.validate().map_err(|impossible| Failure::Request(impossible.0))
+    }
+}
+
+/// `watch`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Watch {
+    pub(crate) out: PathBuf,
+    #[serde(default = "a_second")]
+    pub(crate) interval_ms: u64,
+    pub(crate) probes: ProbesRequest,
+}
+
+impl Watch {
+    /// Checks what the types cannot.
+    pub(crate) fn validate(&self) -> Result<(), Failure> {
+        if self.interval_ms < INTERVAL_MS_MIN {
+            return Err(Failure::Request(format!("interval_ms: must be at least {INTERVAL_MS_MIN}")));
+        }
+        folder("out", &self.out)
+    }
+}
+
+fn folder(field: &str, path: &Path) -> Result<(), Failure> {
+    match path.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::Request(format!("{field}: {} is not a folder", path.display()))),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Series beside the load: one thread that samples every probe at fixed times, counted from the start of the segment.
 
 use crate::failure::Failure;
-use crate::request::Load;
+use crate::probes::{Opened, ProbesRequest};
+use crate::request::{Load, Watch};
 use plimsoll_load::monotonic_ns;
 use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe, Server};
-use plimsoll_record::{ABSENT_SAMPLE, SeriesWriter};
+use plimsoll_record::{ABSENT_SAMPLE, ProbeReport, SeriesWriter};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -28,6 +30,7 @@ type LatestField = fn(&mut Latest) -> &mut Option<i64>;
 
 /// A probe, its file, and the columns that progress lines show.
 struct Series {
+    name: &'static str,
     probe: Box<dyn Probe>,
     writer: SeriesWriter,
     shown: Vec<(usize, LatestField)>,
@@ -41,20 +44,21 @@ const SHOWN: [(&str, LatestField); 4] = [
 ];
 
 impl Series {
-    fn create(folder: &Path, name: &str, probe: impl Probe + 'static) -> Result<Self, Failure> {
+    fn create(folder: &Path, name: &'static str, probe: Box<dyn Probe>) -> Result<Self, Failure> {
         let columns = probe.columns();
-        let writer = SeriesWriter::create(&folder.join(name), &columns)
-            .map_err(|error| Failure::Record(format!("{name} cannot be written: {error}")))?;
+        let file = format!("{name}.npy");
+        let writer = SeriesWriter::create(&folder.join(&file), &columns)
+            .map_err(|error| Failure::Record(format!("{file} cannot be written: {error}")))?;
         let place = |shown: &str| columns.iter().position(|column| *column == shown);
         let shown = SHOWN.iter().filter_map(|(name, field)| Some((place(name)?, *field))).collect();
-        Ok(Self { probe: Box::new(probe), writer, shown })
+        Ok(Self { name, probe, writer, shown })
     }
 
     fn sample(&mut self, latest: &mut Latest) -> io::Result<()> {
         let mut result = Ok(());
         let t_ns = monotonic_ns();
         self.shown.iter().for_each(|(_, field)| *field(latest) = None);
-        let Self { probe, writer, shown } = self;
+        let Self { probe, writer, shown, .. } = self;
         probe.sample(&mut |row| {
             for (place, field) in shown.iter().filter(|(place, _)| row[*place] != ABSENT_SAMPLE) {
                 // Several rows (devices) add up.
@@ -70,16 +74,19 @@ impl Series {
 }
 
 /// What sampling amounts to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sampled {
     pub(crate) samples: u64,
     pub(crate) late_ns_max: i64,
+    /// What the probes in the kernel say, by name.
+    pub(crate) probes: BTreeMap<String, ProbeReport>,
 }
 
 /// Probes that are open.
 pub(crate) struct Sampler {
     series: Vec<Series>,
     interval_ns: i64,
+    refused: BTreeMap<String, ProbeReport>,
 }
 
 /// Sampling under way.
@@ -90,21 +97,62 @@ pub(crate) struct Running {
 }
 
 impl Sampler {
-    /// Opens the probes and creates their files in the request's folder.
-    pub(crate) fn open(request: &Load) -> Result<Self, Failure> {
+    /// Opens the probes of a load and creates their files in the request's folder.
+    pub(crate) fn of_load(request: &Load) -> Result<Self, Failure> {
         let proc = Path::new("/proc");
+        let mut sampler = Self::empty(request.sample.interval_ms);
+        let probes = request.probes.as_ref().map_or_else(|| Ok(Vec::new()), ProbesRequest::open)?;
         let folder = &request.out;
-        let mut series = vec![Series::create(folder, "host.npy", Host::open(proc)?)?];
+        sampler.add(folder, "host", Host::open(proc)?)?;
         if !request.sample.devices.is_empty() {
-            series.push(Series::create(folder, "device.npy", Devices::open(proc, &request.sample.devices)?)?);
+            sampler.add(folder, "device", Devices::open(proc, &request.sample.devices)?)?;
         }
         if let Some(group) = request.sample.group.clone() {
             let paths = GroupPaths { version: group.version, path: group.path, swap_path: group.swap_path };
-            series.push(Series::create(folder, "group.npy", Group::open(&paths)?)?);
+            sampler.add(folder, "group", Group::open(&paths)?)?;
         }
-        let server = Server::open(&request.target.admin_address()?, &request.target.dbname)?;
-        series.push(Series::create(folder, "server.npy", server)?);
-        Ok(Self { series, interval_ns: request.sample.interval_ms as i64 * NS_PER_MS })
+        sampler.add(folder, "server", Server::open(&request.target.admin_address()?, &request.target.dbname)?)?;
+        sampler.add_opened(folder, probes)?;
+        Ok(sampler)
+    }
+
+    /// Opens the probes of a watch.
+    pub(crate) fn of_watch(request: &Watch) -> Result<Self, Failure> {
+        let mut sampler = Self::empty(request.interval_ms);
+        sampler.add_opened(&request.out, request.probes.open()?)?;
+        Ok(sampler)
+    }
+
+    fn empty(interval_ms: u64) -> Self {
+        Self { series: Vec::new(), interval_ns: interval_ms as i64 * NS_PER_MS, refused: BTreeMap::new() }
+    }
+
+    fn add(&mut self, folder: &Path, name: &'static str, probe: impl Probe + 'static) -> Result<(), Failure> {
+        self.series.push(Series::create(folder, name, Box::new(probe))?);
+        Ok(())
+    }
+
+    fn add_opened(&mut self, folder: &Path, opened: Vec<Opened>) -> Result<(), Failure> {
+        for (name, probe) in opened {
+            match probe {
+                Ok(probe) => self.series.push(Series::create(folder, name, probe)?),
+                Err(refusal) => {
+                    self.refused.insert(name.to_owned(), ProbeReport::refused(refusal.reason, refusal.remedy));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the probes in the kernel can say before the first sample.
+    pub(crate) fn reports(&mut self) -> BTreeMap<String, ProbeReport> {
+        let mut reports = self.refused.clone();
+        for series in &mut self.series {
+            if let Some(report) = series.probe.report() {
+                reports.insert(series.name.to_owned(), report);
+            }
+        }
+        reports
     }
 
     /// Takes the first sample and goes on in a thread.
@@ -138,6 +186,7 @@ impl Sampler {
                 break;
             }
         }
+        sampled.probes = self.reports();
         for series in self.series {
             series.writer.close()?;
         }

@@ -5,16 +5,32 @@
 //!
 //! Cost: a sample of all four takes well under a millisecond of CPU (`cargo test -p plimsoll-probe -- --ignored cost`).
 
+#[cfg(feature = "bpf")]
+mod bpf;
+#[cfg(feature = "bpf")]
+mod buffer_heads;
 mod device;
 mod group;
 mod host;
+#[cfg(feature = "bpf")]
+pub mod page_cache;
+mod refusal;
 mod server;
 mod text;
+#[cfg(feature = "bpf")]
+mod throttle;
 
+#[cfg(feature = "bpf")]
+pub use buffer_heads::BufferHeads;
 pub use device::Devices;
 pub use group::{Group, GroupPaths};
 pub use host::Host;
+pub use refusal::Refusal;
 pub use server::Server;
+#[cfg(feature = "bpf")]
+pub use throttle::Throttle;
+
+use plimsoll_record::ProbeReport;
 
 /// A probe cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -42,4 +58,9 @@ pub trait Probe: Send {
 
     /// Calls `row` with each row of one sample (one, or one a device).
     fn sample(&mut self, row: &mut dyn FnMut(&[i64]));
+
+    /// What a probe in the kernel says about itself and its segment, after the last sample; others have nothing to say.
+    fn report(&mut self) -> Option<ProbeReport> {
+        None
+    }
 }

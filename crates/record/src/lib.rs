@@ -5,6 +5,7 @@
 
 mod latency;
 mod npy;
+mod probe;
 mod reader;
 mod series;
 mod summary;
@@ -12,6 +13,7 @@ mod transaction;
 
 pub use latency::write_latency;
 pub use npy::{Field, FieldType, TableWriter};
+pub use probe::{Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProgramCost, SelfTest};
 pub use reader::{ReadError, Table};
 pub use series::{ABSENT_SAMPLE, SeriesWriter};
 pub use summary::{

@@ -1,5 +1,6 @@
 //! `summary.json`: what a segment amounts to. Unknown fields are tolerated, so that old readers read new records.
 
+use crate::probe::ProbeReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,6 +51,9 @@ pub struct Summary {
     pub server_commits_beside: Option<u64>,
     /// Names of the devices; `device` of `device.npy` is the place here.
     pub devices: Vec<String>,
+    /// What the probes in the kernel say, by their names. Absent in records of earlier agents.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub probes: BTreeMap<String, ProbeReport>,
 }
 
 /// Every transaction that was taken is in exactly one of the other four.

@@ -1,0 +1,50 @@
+//! `watch`: the probes in the kernel alone, beside whatever runs.
+
+use crate::failure::Failure;
+use crate::output::{self, Event};
+use crate::request::Watch;
+use crate::sampler::{Sampled, Sampler};
+use crate::stop::{self, Cause};
+use plimsoll_load::monotonic_ns;
+use plimsoll_record::ProbeReport;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Serialize)]
+struct Probes<'a> {
+    probes: &'a BTreeMap<String, ProbeReport>,
+}
+
+#[derive(Serialize)]
+struct Progress {
+    t_ns: i64,
+}
+
+pub(crate) fn watch(request: &Watch) -> Result<(), Failure> {
+    request.validate()?;
+    let (tell, heard) = channel();
+    stop::watch(&tell, |cause| cause)?;
+    let mut sampler = Sampler::of_watch(request)?;
+    let reports = sampler.reports();
+    let running = sampler.start().map_err(|error| Failure::Record(format!("no thread for sampling: {error}")))?;
+    output::line(&Event { event: "watching", value: &Probes { probes: &reports } });
+    let cause = loop {
+        match heard.recv_timeout(PROGRESS_EVERY) {
+            Ok(cause) => break cause,
+            Err(RecvTimeoutError::Timeout) => output::event("progress", Progress { t_ns: monotonic_ns() }),
+            Err(RecvTimeoutError::Disconnected) => break Cause::InputClosed,
+        }
+    };
+    let Sampled { probes, .. } =
+        running.finish().map_err(|error| Failure::Record(format!("a series cannot be written: {error}")))?;
+    output::line(&Event { event: "watched", value: &Probes { probes: &probes } });
+    match cause {
+        Cause::Told => Ok(()),
+        Cause::Signal => Err(Failure::Ended("a signal")),
+        Cause::InputClosed => Err(Failure::Ended("the end of standard input")),
+    }
+}

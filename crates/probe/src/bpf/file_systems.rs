@@ -1,0 +1,56 @@
+//! Which file system holds a folder, in the kernel's own number.
+//!
+//! stat(2) is not asked for the number: a file of a btrfs subvolume has another there than its super block, which is what
+//! programs in the kernel see. mountinfo has the super block's (the thread's own: one
+//! that mounted tracefs privately has other mounts than its process).
+
+use crate::Refusal;
+use plimsoll_record::FileSystem;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use std::fs;
+use std::path::Path;
+
+/// A file system under watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WatchedFileSystem {
+    /// As the kernel has it inside: major in the upper 12 bits, minor in the lower 20.
+    pub(crate) device: u32,
+    pub(crate) shown: FileSystem,
+}
+
+fn parse(mountinfo: &str, mount: u64) -> Option<WatchedFileSystem> {
+    let line = mountinfo.lines().find(|line| line.split(' ').next().is_some_and(|id| id.parse() == Ok(mount)))?;
+    let device = line.split(' ').nth(2)?;
+    let (major, minor) = device.split_once(':')?;
+    let kind = line.split(" - ").nth(1)?.split(' ').next()?;
+    Some(WatchedFileSystem {
+        device: major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?,
+        shown: FileSystem { device: device.to_owned(), kind: kind.to_owned() },
+    })
+}
+
+/// The file system of `path`, and the number of the folder or file itself.
+pub(crate) fn file_system_of(path: &Path) -> Result<(WatchedFileSystem, u64), Refusal> {
+    let failed = |error: &dyn std::fmt::Display| Refusal::from(format!("{}: {error}", path.display()));
+    let wanted = StatxFlags::MNT_ID | StatxFlags::INO;
+    let found = statx(CWD, path, AtFlags::empty(), wanted).map_err(|error| failed(&error))?;
+    let mounts = fs::read_to_string("/proc/thread-self/mountinfo").map_err(|error| failed(&error))?;
+    let file_system = parse(&mounts, found.stx_mnt_id).ok_or_else(|| failed(&"its mount is not in mountinfo"))?;
+    Ok((file_system, found.stx_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_is_the_super_blocks() {
+        let known =
+            "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n361 1 0:43 / / rw - btrfs /dev/loop0 rw\n";
+        let found = parse(known, 36).unwrap();
+        assert_eq!((found.device, found.shown.kind.as_str()), (98 << 20, "ext3"));
+        let found = parse(known, 361).unwrap();
+        assert_eq!((found.device, found.shown.device.as_str(), found.shown.kind.as_str()), (43, "0:43", "btrfs"));
+        assert_eq!(parse(known, 3), None);
+    }
+}

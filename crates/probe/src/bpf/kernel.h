@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The parts of the kernel's types that the probes read. CO-RE moves each field to where the running kernel has it, so
+ * only names and types have to be right; what follows a name with three underscores is an older or newer kernel's form.
+ */
+#ifndef PLIMSOLL_KERNEL_H
+#define PLIMSOLL_KERNEL_H
+
+#include <linux/bpf.h>
+
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+typedef __u8 u8;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+#define PAGE_SHIFT_MIN 12
+#define PF_KTHREAD 0x00200000
+/* Set for the time of any reclaim, by kswapd, direct, of a group or asked for (DAMON, memory.reclaim). */
+#define PF_MEMALLOC 0x00000800
+#define O_DIRECT_X86 040000
+#define O_DIRECT_ARM64 0200000
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct backing_dev_info {
+	char dev_name[64];
+};
+
+struct super_block {
+	u32 s_dev;
+};
+
+struct address_space;
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	s64 i_size;
+	u32 i_generation;
+	struct hlist_head i_dentry;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	unsigned int _nr_pages;
+};
+
+struct folio___before_6_15 {
+	unsigned int _folio_nr_pages;
+};
+
+struct page {
+	struct address_space *mapping;
+	unsigned long index;
+};
+
+struct file {
+	struct inode *f_inode;
+	unsigned int f_flags;
+	s64 f_pos;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct task_io_accounting {
+	u64 syscr;
+};
+
+struct task_struct {
+	unsigned int flags;
+	unsigned in_iowait : 1;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	struct task_io_accounting ioac;
+	struct files_struct *files;
+};
+
+struct block_device {
+	u32 bd_dev;
+};
+
+struct buffer_head {
+	struct block_device *b_bdev;
+};
+
+struct bdi_writeback {
+	struct backing_dev_info *bdi;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r10, dx, si, di, orig_ax, ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	u64 regs[31];
+};
+struct pt_regs {
+	u64 regs[31];
+	u64 orig_x0;
+	int syscallno;
+};
+#endif
+
+#pragma clang attribute pop
+
+enum pageflags {
+	PG_head = 0,
+};
+
+#endif

@@ -1,0 +1,342 @@
+//! What the target asks of the page cache, by file class, in pages; definitions in README.md.
+
+mod fields;
+mod folders;
+mod self_test;
+mod settings;
+
+pub use folders::{Tree, of_postgres};
+
+use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, file_system_of, summed, with_tracefs};
+use crate::{Probe, Refusal};
+use fields::Fields;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use plimsoll_record::{ABSENT_SAMPLE, Counts, PageIdentity, ProbeReport, SelfTest};
+use settings::{Settings, block_bytes, page_bytes};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page_cache.bpf.o"));
+
+/// What a file is to the database; the order is the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Tables and indexes.
+    Data,
+    /// The write-ahead log.
+    Wal,
+    /// What belongs to no database.
+    Global,
+    /// Temporary files and relations.
+    Temp,
+    /// Everything else of the server.
+    Other,
+}
+
+/// Names in the record, in the program's order.
+pub const CLASSES: [&str; 5] = ["data", "wal", "global", "temp", "other"];
+const SELF_TEST: u32 = 5;
+
+impl Class {
+    /// By its name in the record.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Data, Self::Wal, Self::Global, Self::Temp, Self::Other];
+        all.into_iter().zip(CLASSES).find_map(|(class, known)| (known == name).then_some(class))
+    }
+}
+
+/// `enum counter`.
+const COUNTERS: [&str; 20] = [
+    "read_calls",
+    "read_pages",
+    "read_blocks",
+    "read_missed_pages",
+    "read_missed_blocks",
+    "read_calls_missed",
+    "read_calls_waited",
+    "fault_pages",
+    "fault_missed_pages",
+    "readahead_pages",
+    "prefetch_pages",
+    "ahead_used_pages",
+    "ahead_mapped_pages",
+    "ahead_evicted_pages",
+    "write_pages",
+    "other_pages",
+    "unsettled_pages",
+    "added_pages",
+    "evicted_pages",
+    "dropped_pages",
+];
+/// What an addition can be accounted for by.
+const ACCOUNTS: [&str; 7] = [
+    "read_missed_pages",
+    "fault_missed_pages",
+    "readahead_pages",
+    "prefetch_pages",
+    "write_pages",
+    "other_pages",
+    "unsettled_pages",
+];
+const FAULT_COLUMNS: [&str; 3] = ["fault_pages", "fault_missed_pages", "ahead_mapped_pages"];
+/// `enum lost`, and what the kernel left out.
+const LOST: [&str; 4] = ["files", "tasks", "ahead", "intervals"];
+const LOST_EVENTS: &str = "events";
+
+/// Where the ranges of reads come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Requests {
+    /// The best the kernel has.
+    #[default]
+    Auto,
+    /// The tracepoint mm_filemap_get_pages.
+    GetPages,
+    /// The end of read calls.
+    SystemCalls,
+}
+
+/// How the programs are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attachment {
+    /// BTF tracepoints, or classic ones where those are refused.
+    #[default]
+    Auto,
+    /// BTF tracepoints.
+    Btf,
+    /// Classic tracepoints.
+    Tracepoint,
+}
+
+/// What to watch.
+#[derive(Clone, Debug, Default)]
+pub struct PageCacheOptions {
+    /// Folders and their classes.
+    pub trees: Vec<Tree>,
+    /// Where the self-test's files may lie for a moment; on a file system of the target.
+    pub scratch: PathBuf,
+    /// Where the ranges of reads come from.
+    pub requests: Requests,
+    /// How the programs are attached.
+    pub attachment: Attachment,
+}
+
+/// The probe.
+pub struct PageCache {
+    // Declared first: programs are detached before their maps go.
+    _programs: Programs,
+    counters: MapHandle,
+    losses: MapHandle,
+    cost: CostMeter,
+    by_get_pages: bool,
+    attachment: Attachment,
+    faults_are_seen: bool,
+    self_test: SelfTest,
+    file_systems: Vec<WatchedFileSystem>,
+    first: Option<[Vec<i64>; CLASSES.len()]>,
+    lost_before: Vec<i64>,
+    row: Vec<i64>,
+}
+
+fn place(counter: &str) -> usize {
+    COUNTERS.iter().position(|known| *known == counter).unwrap_or(COUNTERS.len())
+}
+
+/// Programs of the object for a kernel that has `faults`, asked by `by_get_pages`.
+fn wanted(btf: bool, by_get_pages: bool, faults: bool) -> Vec<Wanted> {
+    let all = [
+        (true, "on_add", "classic_add", "mm_filemap_add_to_page_cache"),
+        (true, "on_delete", "classic_delete", "mm_filemap_delete_from_page_cache"),
+        (by_get_pages, "on_get_pages", "classic_get_pages", "mm_filemap_get_pages"),
+        (!by_get_pages, "on_sys_exit", "classic_sys_exit", "sys_exit"),
+        (faults, "on_fault", "classic_fault", "mm_filemap_fault"),
+        (faults, "on_map_pages", "classic_map_pages", "mm_filemap_map_pages"),
+        (true, "on_switch", "classic_switch", "sched_switch"),
+    ];
+    let category = |name| match name {
+        "sys_exit" => "raw_syscalls",
+        "sched_switch" => "sched",
+        _ => "filemap",
+    };
+    let chosen = all.into_iter().filter(|(is_wanted, ..)| *is_wanted);
+    chosen
+        .map(|(_, by_btf, classic, name)| match btf {
+            true => Wanted { function: by_btf, tracepoint: None },
+            false => Wanted { function: classic, tracepoint: Some((category(name), name)) },
+        })
+        .collect()
+}
+
+impl PageCache {
+    /// Loads, attaches and tests the probe.
+    ///
+    /// # Errors
+    /// The reason why its figures cannot be had, or would not be believed.
+    pub fn start(options: &PageCacheOptions) -> Result<Self, Refusal> {
+        let by_btf = || Self::start_by(options, Attachment::Btf, Fields::default());
+        let by_tracepoints =
+            || with_tracefs(|events| Self::start_by(options, Attachment::Tracepoint, Fields::read(events)?));
+        match options.attachment {
+            Attachment::Auto => by_btf().or_else(|first| by_tracepoints().map_err(|_| first)),
+            Attachment::Btf => by_btf(),
+            Attachment::Tracepoint => by_tracepoints(),
+        }
+    }
+
+    fn start_by(options: &PageCacheOptions, attachment: Attachment, fields: Fields) -> Result<Self, Refusal> {
+        let kernel = Kernel::read()?;
+        let has_get_pages = kernel.has_tracepoint("mm_filemap_get_pages");
+        if options.requests == Requests::GetPages && !has_get_pages {
+            return Err(Refusal::from("this kernel has no tracepoint mm_filemap_get_pages".to_owned()));
+        }
+        let by_get_pages = has_get_pages && options.requests != Requests::SystemCalls;
+        let faults_are_seen =
+            kernel.has_tracepoint("mm_filemap_fault") && kernel.has_tracepoint("mm_filemap_map_pages");
+        let folder = self_test::Folder::create(&options.scratch)?;
+        let (folders, file_systems) = watched(options, folder.path())?;
+        let btf = attachment == Attachment::Btf;
+        let devices = file_systems.iter().map(|one| one.device).collect();
+        let settings = Settings { devices, faults_are_seen, fields }.bytes()?;
+        let programs = Programs::start(OBJECT, &settings, &wanted(btf, by_get_pages, faults_are_seen), |programs| {
+            let directories = programs.map("directories")?;
+            folders.iter().try_for_each(|(device, inode, class)| {
+                let mut key = inode.to_ne_bytes().to_vec();
+                key.extend(device.to_ne_bytes());
+                key.extend([0; 4]);
+                let filled = directories.update(&key, &class.to_ne_bytes(), MapFlags::ANY);
+                filled.map_err(|error| Refusal::from(format!("the map of folders: {error}")))
+            })
+        })?;
+        let (counters, losses, cost) = (programs.map("counters")?, programs.map("losses")?, programs.cost_meter()?);
+        let mut probe = Self {
+            _programs: programs,
+            counters,
+            losses,
+            cost,
+            by_get_pages,
+            attachment,
+            faults_are_seen,
+            self_test: SelfTest::default(),
+            file_systems,
+            first: None,
+            lost_before: Vec::new(),
+            row: Vec::new(),
+        };
+        probe.self_test = self_test::run(folder.path(), &|| probe.of_self_test())?;
+        Ok(probe)
+    }
+
+    fn of_self_test(&self) -> self_test::Counted {
+        let counts = self.counts(SELF_TEST);
+        let of = |counter| counts.get(place(counter)).copied().unwrap_or(-1);
+        self_test::Counted { missed: of("read_missed_pages"), added: of("added_pages") }
+    }
+
+    fn counts(&self, class: u32) -> Vec<i64> {
+        summed(&self.counters, class, COUNTERS.len()).unwrap_or_else(|| vec![ABSENT_SAMPLE; COUNTERS.len()])
+    }
+
+    fn is_absent(&self, counter: &str) -> bool {
+        !self.faults_are_seen && FAULT_COLUMNS.contains(&counter)
+    }
+
+    fn growth(&self) -> BTreeMap<String, Counts> {
+        let first = |class: usize, at: usize| self.first.as_ref().map_or(0, |first| first[class][at]);
+        let of_class = |(class, name): (usize, &&str)| {
+            let now = self.counts(class as u32);
+            let known = COUNTERS.iter().enumerate().filter(|(_, counter)| !self.is_absent(counter));
+            let grown = known.map(|(at, counter)| ((*counter).to_owned(), now[at] - first(class, at)));
+            ((*name).to_owned(), grown.collect())
+        };
+        CLASSES.iter().enumerate().map(of_class).collect()
+    }
+
+    fn lost(&self) -> Vec<i64> {
+        summed(&self.losses, 0, LOST.len()).unwrap_or_else(|| vec![0; LOST.len()])
+    }
+}
+
+/// A folder in the program's terms: file system, number, class.
+type FolderEntry = (u32, u64, u32);
+
+/// The folders in the program's terms, and the file systems that hold them.
+fn watched(
+    options: &PageCacheOptions,
+    self_test: &Path,
+) -> Result<(Vec<FolderEntry>, Vec<WatchedFileSystem>), Refusal> {
+    if options.trees.is_empty() {
+        return Err(Refusal::from("no folder to watch".to_owned()));
+    }
+    let mut folders = Vec::new();
+    let mut file_systems: Vec<WatchedFileSystem> = Vec::new();
+    for tree in &options.trees {
+        let (file_system, inode) = file_system_of(&tree.path)?;
+        folders.push((file_system.device, inode, tree.class as u32));
+        if !file_systems.contains(&file_system) {
+            file_systems.push(file_system);
+        }
+    }
+    let (file_system, inode) = file_system_of(self_test)?;
+    if !file_systems.contains(&file_system) {
+        let reason = format!("{} is on another file system than the target's files", options.scratch.display());
+        return Err(Refusal::with_remedy(reason, "name a scratch folder beside the data"));
+    }
+    folders.push((file_system.device, inode, SELF_TEST));
+    Ok((folders, file_systems))
+}
+
+impl Probe for PageCache {
+    fn columns(&self) -> Vec<&'static str> {
+        let known = COUNTERS.into_iter().filter(|counter| !self.is_absent(counter));
+        std::iter::once("class").chain(known).collect()
+    }
+
+    fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
+        let counts: [Vec<i64>; CLASSES.len()] = std::array::from_fn(|class| self.counts(class as u32));
+        let known: Vec<usize> = (0..COUNTERS.len()).filter(|at| !self.is_absent(COUNTERS[*at])).collect();
+        for (class, counts) in counts.iter().enumerate() {
+            self.row.clear();
+            self.row.push(class as i64);
+            self.row.extend(known.iter().map(|at| counts[*at]));
+            row(&self.row);
+        }
+        if self.first.is_none() {
+            self.first = Some(counts);
+            self.lost_before = self.lost();
+            self.cost.restart();
+        }
+    }
+
+    fn report(&mut self) -> Option<ProbeReport> {
+        let totals = self.growth();
+        let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or(0);
+        let identity = totals.iter().map(|(class, counts)| {
+            let accounted = ACCOUNTS.iter().map(|name| of(counts, name)).sum();
+            let added = of(counts, "added_pages");
+            (class.clone(), PageIdentity { added, accounted, holds: added == accounted })
+        });
+        let now = self.lost();
+        let before = |at: usize| self.lost_before.get(at).copied().unwrap_or(0);
+        let mut lost: BTreeMap<String, u64> =
+            LOST.iter().enumerate().map(|(at, what)| ((*what).to_owned(), (now[at] - before(at)) as u64)).collect();
+        lost.insert(LOST_EVENTS.to_owned(), self.cost.missed());
+        let why = "this kernel has no tracepoints mm_filemap_fault and mm_filemap_map_pages";
+        let absent = COUNTERS.iter().filter(|counter| self.is_absent(counter));
+        Some(ProbeReport {
+            status: "on".to_owned(),
+            absent: absent.map(|counter| ((*counter).to_owned(), why.to_owned())).collect(),
+            programs: Some(if self.attachment == Attachment::Btf { "tp_btf" } else { "tracepoint" }.to_owned()),
+            requests: Some(if self.by_get_pages { "get_pages" } else { "system_calls" }.to_owned()),
+            self_test: Some(self.self_test),
+            classes: CLASSES.iter().map(|class| (*class).to_owned()).collect(),
+            page_bytes: Some(u64::from(page_bytes())),
+            block_bytes: Some(u64::from(block_bytes())),
+            file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
+            identity: identity.collect(),
+            totals,
+            lost,
+            cost: self.cost.cost(),
+            ..ProbeReport::default()
+        })
+    }
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the probe's program and its user side agree on; mod.rs names the counters in this order. */
+#ifndef PLIMSOLL_PAGE_CACHE_H
+#define PLIMSOLL_PAGE_CACHE_H
+
+enum class {
+	CLASS_DATA,
+	CLASS_WAL,
+	CLASS_GLOBAL,
+	CLASS_TEMP,
+	CLASS_OTHER,
+	CLASS_SELF_TEST,
+	CLASSES,
+	CLASS_NONE = 255, /* not the target's */
+};
+
+enum counter {
+	READ_CALLS,
+	READ_PAGES,
+	READ_BLOCKS,
+	READ_MISSED_PAGES,
+	READ_MISSED_BLOCKS,
+	READ_CALLS_MISSED,
+	READ_CALLS_WAITED,
+	FAULT_PAGES,
+	FAULT_MISSED_PAGES,
+	READAHEAD_PAGES,
+	PREFETCH_PAGES,
+	AHEAD_USED_PAGES,
+	AHEAD_MAPPED_PAGES,
+	AHEAD_EVICTED_PAGES,
+	WRITE_PAGES,
+	OTHER_PAGES,
+	UNSETTLED_PAGES,
+	ADDED_PAGES,
+	EVICTED_PAGES,
+	DROPPED_PAGES,
+	COUNTERS,
+};
+
+enum lost {
+	LOST_FILES,	/* the map of files was full */
+	LOST_TASKS,	/* no room for a task's call */
+	LOST_AHEAD,	/* the map of pages brought ahead was full, or a range too long for it */
+	LOST_INTERVALS, /* a call brought pages in more pieces than it can remember */
+	LOSSES,
+};
+
+/* What a system call does to the page cache; the user side fills the table by number. */
+enum context {
+	CONTEXT_OTHER,
+	CONTEXT_READ,	  /* range known from get_pages or from the call's result */
+	CONTEXT_READ_LOOSE, /* reads, but does not count itself in the task's read calls */
+	CONTEXT_WRITE,
+	CONTEXT_PREFETCH,
+	CONTEXT_FAULT, /* no call at all */
+};
+
+/* Which argument holds the position of a read call. */
+enum position {
+	POSITION_NONE,
+	POSITION_FILE, /* the file's own: read, readv */
+	POSITION_ARGUMENT, /* the fourth argument: pread64, preadv, preadv2 */
+};
+
+#define SYSCALLS 512
+#define DEVICES 8
+#define AHEAD_PAGES 512 /* pages in one entry of the map of pages brought ahead */
+#define AHEAD_WORDS (AHEAD_PAGES / 64)
+#define PIECES 8
+
+/* Set before load. The user side writes it word by word in this order (settings.rs). */
+struct settings {
+	unsigned int devices[DEVICES]; /* file systems of the target; 0 ends the list */
+	unsigned int page_shift;
+	unsigned int block_shift; /* pages to blocks */
+	unsigned int direct_flag; /* O_DIRECT */
+	unsigned int faults_are_seen;
+	/* Where the classic tracepoints have their fields, in bytes (their format files say). */
+	unsigned int op_inode_at, op_index_at, op_device_at, op_order_at; /* add, delete; no order: 0 */
+	unsigned int pages_inode_at, pages_device_at, pages_first_at, pages_last_at;
+	unsigned int map_inode_at, map_device_at, map_first_at, map_last_at;
+	unsigned int fault_inode_at, fault_device_at, fault_index_at;
+	unsigned char contexts[SYSCALLS]; /* what each system call does to the page cache */
+	unsigned char positions[SYSCALLS]; /* where each read call has its position */
+};
+
+struct file_key {
+	unsigned long long inode;
+	unsigned int device;
+	unsigned int unused;
+};
+
+struct file_entry {
+	unsigned int generation;
+	unsigned int number; /* of the file, for the map of pages brought ahead */
+	unsigned int class;
+	unsigned int ahead; /* how many pages brought ahead wait for use; 0 saves the look */
+};
+
+struct directory_key {
+	unsigned long long inode;
+	unsigned int device;
+	unsigned int unused;
+};
+
+struct ahead_key {
+	unsigned int file;
+	unsigned int place;
+};
+
+struct ahead_pages {
+	unsigned long long waiting[AHEAD_WORDS];
+};
+
+#endif

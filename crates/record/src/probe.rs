@@ -1,0 +1,123 @@
+//! What a probe in the kernel says about itself, in `summary.json`.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counts by name, of one class or device.
+pub type Counts = BTreeMap<String, i64>;
+
+/// One probe of one segment. What does not apply to a probe, or was not reached, is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// "on" or "refused".
+    pub status: String,
+    /// Why it was refused.
+    pub reason: Option<String>,
+    /// What would change that.
+    pub remedy: Option<String>,
+    /// Columns that this kernel cannot tell, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub absent: BTreeMap<String, String>,
+    /// "tp_btf" or "tracepoint".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<String>,
+    /// Where ranges of reads come from: "get_pages" or "system_calls".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<String>,
+    /// The known stimulus and what was counted of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_test: Option<SelfTest>,
+    /// Names of the file classes; `class` of the series is the place here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
+    /// Names of the devices; `device` of the series is the place here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+    /// Bytes of a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_bytes: Option<u64>,
+    /// Bytes of a block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+    /// The file systems that are watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_systems: Vec<FileSystem>,
+    /// Growth over the segment, by class or device and column.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub totals: BTreeMap<String, Counts>,
+    /// Events that were not counted, by what was short; all 0, or the figures are lower bounds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<String, u64>,
+    /// Pages added against pages accounted for, by class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub identity: BTreeMap<String, PageIdentity>,
+    /// What the probe itself took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+impl ProbeReport {
+    /// A probe that may not be believed, or cannot be had.
+    #[must_use]
+    pub fn refused(reason: String, remedy: Option<String>) -> Self {
+        Self { status: "refused".to_owned(), reason: Some(reason), remedy, ..Self::default() }
+    }
+}
+
+/// The self-test before each segment: pages read in shuffled order, cold and again, and a file read from end to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelfTest {
+    /// Single pages read of the first file.
+    pub pages: u64,
+    /// Misses counted when it was cold: has to be `pages`.
+    pub missed_cold: i64,
+    /// Misses counted when they were read again: has to be 0.
+    pub missed_warm: i64,
+    /// Pages of the second file.
+    pub sequential_pages: u64,
+    /// Pages counted as added when it was read: has to be `sequential_pages`.
+    pub sequential_added: i64,
+    /// All three held.
+    pub passed: bool,
+}
+
+/// A watched file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem {
+    /// Major and minor number, as mountinfo has them.
+    pub device: String,
+    /// ext4, xfs, btrfs...
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// Pages added to the page cache are accounted for by why they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageIdentity {
+    /// Counted at the addition.
+    pub added: i64,
+    /// The sum of the reasons.
+    pub accounted: i64,
+    /// Whether they are equal.
+    pub holds: bool,
+}
+
+/// What a probe's programs took during a segment, by the kernel's own accounting.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// All of them, in nanoseconds.
+    pub run_ns: u64,
+    /// One by one.
+    pub programs: Vec<ProgramCost>,
+}
+
+/// One program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramCost {
+    /// Its name.
+    pub name: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// How long in all.
+    pub run_ns: u64,
+}
