@@ -20,7 +20,7 @@ from plimsoll.environment.fault import Fault
 from plimsoll.record import writer
 from plimsoll.run import agent, planning
 from plimsoll.run.datasets import key_for, workload_request
-from plimsoll.run.surroundings import PrivatePlace, arranged
+from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
 from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up
 from plimsoll.target import PostgresServer, ServerFailed
 from plimsoll.target.dataset import Dataset
@@ -85,10 +85,9 @@ def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresSer
         with report.phase("warm", observer):
             place.read_inside(server.data)
         _verify_warm(report, server.data, place)
-    if place.group is not None and place.group.version == 1 and place.limits and place.limits.memory_bytes:
-        report.caveat(
-            "cgroup v1: dirty limits are the host's, not the group's (environment.sysctl can set vm.dirty_bytes)"
-        )
+    group = place.group if place.limits is not None and place.limits.memory_bytes else None
+    if group is not None and (caveat := dirty_limits_caveat(settings, group.version)):
+        report.caveat(caveat)
     if before.resident_bytes:
         report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
     with report.phase("start", observer):
