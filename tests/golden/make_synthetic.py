@@ -9,6 +9,7 @@ right shape before, and beside, a recorded run.
 
 import argparse
 import json
+import runpy
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+_PROBES = runpy.run_path(str(Path(__file__).with_name("synthetic_probes.py")))
 MIB = 2**20
 MEMORY = 768 * MIB
 SWAP = 1536 * MIB
@@ -116,6 +118,8 @@ class Trial:
         done = rows[rows["outcome"] == 0]
         self.histogram(place, done)
         summary = self.summary(rows, done, start, end, first_index)
+        if name == "measure" and "unprobed" not in self.shape.faults:
+            summary["probes"] = self.probes()
         (place / "summary.json").write_text(json.dumps(summary, indent=1))
         return summary
 
@@ -207,6 +211,7 @@ class Trial:
         }
         save(place / "group.npy", groups)
         pages = each * swap / (300 * MIB) * 0.9
+        self.paged_in = int(np.round(pages[1:].sum()))
         busy = np.cumsum(np.full(len(times), 150))
         host = {"t_ns": times, "procs_running": 2 + 0 * full, "procs_blocked": 3 + 0 * full}
         host |= {"mem_total_kib": 24 * 2**20 + 0 * full, "mem_free_kib": 19 * 2**20 + 0 * full}
@@ -265,6 +270,23 @@ class Trial:
             "devices": ["vda"],
         }
 
+    def page_cache(self) -> float:
+        """What the group's memory leaves to the page cache, in steady state."""
+        return min(max(12 * MIB, MEMORY - 70 * MIB - min(self.cache, MEMORY - 80 * MIB)), self.database)
+
+    def probes(self) -> dict[str, Any]:
+        facts = {
+            "device_bytes": self.sectors * 512,
+            "swap_bytes": self.paged_in * 4096,
+            "blks_read": self.total["blks_read"],
+            "overcommitted": self.physics.swap > 0,
+            "evicts": self.page_cache() < self.database,
+        }
+        found: dict[str, Any] = _PROBES["probes"](
+            self.shape.seed, self.plan["number"], facts, "lost" in self.shape.faults
+        )
+        return found
+
     def settle(self) -> None:
         """Carry the cumulative counters past the segment just written."""
         for key, grown in self.total.items():
@@ -301,6 +323,9 @@ class Trial:
             "counters": {"before": before, "after": dict(self.counters)},
             "device_counters": {"before": {"vda": device_before}, "after": {"vda": dict(self.device)}},
             "residency": {"before_trial": {"resident_bytes": 0, "total_bytes": int(self.database)}},
+            "double_caching": _PROBES["double_caching"](
+                self.shape.seed, self.plan["number"], min(self.cache, self.database), self.page_cache(), self.database
+            ),
             "checks": [{"name": "rows of orders", "expected": 51200, "found": 51200, "ok": True}],
             "server": {
                 "version": "15.18 (synthetic)",
@@ -315,6 +340,8 @@ class Trial:
             "group": {"version": 1, "limit_bytes": MEMORY, "swap_limit_bytes": SWAP, "oom_kills": 0},
             "caveats": [],
         }
+        if "unprobed" in self.shape.faults:
+            del trial["double_caching"]
         (folder / "trial.json").write_text(json.dumps(trial, indent=1))
 
 
@@ -394,7 +421,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--small", action="store_true", help="a few transactions, for the golden folder")
     parser.add_argument("--sizes", action="store_true", help="three database sizes")
-    parser.add_argument("--faults", default="", help="of failed,filling,generator,markup")
+    parser.add_argument("--faults", default="", help="of failed,filling,generator,markup,lost,unprobed")
     asked = parser.parse_args()
     base = SMALL if asked.small else Shape()
     sizes = (0.5, 1.0, 2.0) if asked.sizes else base.sizes

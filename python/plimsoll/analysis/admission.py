@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis import stationary
-from plimsoll.analysis.estimates import counter, done_count
 from plimsoll.analysis.generator import generator
+from plimsoll.analysis.readings import counter, done_count
 from plimsoll.record import Segment, Trial
 
 Sample = dict[str, float | None]

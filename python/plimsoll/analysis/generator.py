@@ -7,7 +7,7 @@ the generator's time is taken from the server; what that alone could explain is 
 
 from typing import Any
 
-from plimsoll.analysis.estimates import cpu_list, seconds_measured
+from plimsoll.analysis.readings import cpu_list, seconds_measured
 from plimsoll.record import Trial
 
 BUSY_MAX = 0.90

@@ -40,9 +40,16 @@ def half_width(sd: np.ndarray, count: np.ndarray, confidence: float = CONFIDENCE
 
 
 def over_blocks(
-    values: list[float], log: bool, ceiling: float | None = None, confidence: float = CONFIDENCE
+    values: list[float],
+    log: bool,
+    ceiling: float | None = None,
+    confidence: float = CONFIDENCE,
+    floor: float | None = 0.0,
 ) -> Estimate | None:
-    """Mean (geometric on logs) and t interval of one value a block. None without any value."""
+    """Mean (geometric on logs) and t interval of one value a block, kept between floor and ceiling.
+
+    None without any value. What counts something has the floor 0; a remainder, which may be negative, has none.
+    """
     data = np.array([value for value in values if value is not None and np.isfinite(value)], float)
     if log:
         data = data[data > 0]
@@ -55,6 +62,6 @@ def over_blocks(
         return Estimate(float(back(mean)), None, None, len(data))
     half = float(half_width(scaled.std(ddof=1), np.array(len(data)), confidence))
     low, high = float(back(mean - half)), float(back(mean + half))
-    if not log:
-        low = max(0.0, low)  # every metric on the plain scale counts something
+    if not log and floor is not None:
+        low = max(floor, low)
     return Estimate(float(back(mean)), low, high if ceiling is None else min(ceiling, high), len(data))

@@ -13,7 +13,7 @@ import numpy as np
 
 from plimsoll.analysis.compare import ALPHA, Pairs, beaten, best_set, effects, pairs, word
 from plimsoll.analysis.intervals import BLOCKS_MIN, grade, over_blocks
-from plimsoll.analysis.metrics import Metric
+from plimsoll.analysis.metric import Metric
 
 Json = dict[str, Any]
 

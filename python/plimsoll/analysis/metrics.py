@@ -1,25 +1,7 @@
-"""What is estimated per trial: name, unit, scale and definition of each metric.
+"""What is estimated per trial: name, unit, scale and definition of each metric."""
 
-A metric's interval is a t interval over blocks on its scale: on logs where only ratios make sense, plain where zero is
-a value (no swap at all is a finding, and has no logarithm).
-"""
-
-from dataclasses import dataclass
-from typing import Literal
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One number of a trial. `better` says which way is better, or None where neither is."""
-
-    key: str
-    label: str
-    unit: str
-    scale: Literal["log", "plain"]
-    better: Literal["higher", "lower"] | None
-    definition: str
-    ceiling: float | None = None
-
+from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.metrics_probes import PROBE_METRICS
 
 _PERCENTILES = {
     "p50": "half of the transactions took no longer",
@@ -172,6 +154,7 @@ _ALL = [
     ),
     Metric("lag_ns_p50", "lag p50", "ns", "plain", "lower", "actual start minus planned start"),
     Metric("lag_ns_p99", "lag p99", "ns", "plain", "lower", "actual start minus planned start"),
+    *PROBE_METRICS,
 ]
 
 METRICS: dict[str, Metric] = {metric.key: metric for metric in _ALL}

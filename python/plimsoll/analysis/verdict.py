@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from plimsoll.analysis import a_a, generator, stationary
+from plimsoll.analysis import a_a, double_caching, generator, instruments, reconcile, stationary, words
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
 from plimsoll.analysis.compare import ALPHA, DELTA
 from plimsoll.analysis.estimates import estimates, latency_by_kind
@@ -21,8 +21,10 @@ FORMAT = 1
 Json = dict[str, Any]
 
 
-def _trial_entry(trial: Trial) -> Json:
+def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
     values = estimates(trial)
+    reconciled = reconcile.reconcile(trial, swap_counted)
+    values["device_read_unexplained_share"] = None if reconciled is None else reconciled["unexplained_share"]
     admission = admit(trial, values)
     summary = trial.measure.summary or {}
     return {
@@ -35,7 +37,7 @@ def _trial_entry(trial: Trial) -> Json:
         "status": trial.status,
         "admitted": not admission.reasons,
         "reasons": admission.reasons,
-        "caveats": admission.caveats,
+        "caveats": admission.caveats + instruments.caveats(trial),
         "metrics": values,
         "latency_ns": latency_by_kind(trial.measure),
         "identity": summary.get("identity"),
@@ -43,11 +45,13 @@ def _trial_entry(trial: Trial) -> Json:
         "commits": admission.commits,
         "generator": admission.generator,
         "stationary": admission.stationary,
+        "reconciliation": reconciled,
     }
 
 
 def _trials(run: Run) -> list[Json]:
-    entries = [_trial_entry(trial) for trial in run.trials]
+    swap_counted = bool(reconcile.swap_of(run)["counted"])
+    entries = [_trial_entry(trial, swap_counted) for trial in run.trials]
     settle_commits([entry["commits"] for entry in entries])
     for entry in entries:
         if entry["commits"].get("ok") is False:
@@ -67,13 +71,15 @@ def chosen(entries: list[Json]) -> dict[tuple[int, str], Json]:
 def _estimate(values: Iterable[float | None], key: str) -> Json | None:
     metric = METRICS[key]
     present = [value for value in values if value is not None]
-    found: Estimate | None = over_blocks(present, metric.scale == "log", metric.ceiling)
+    found: Estimate | None = over_blocks(present, metric.scale == "log", metric.ceiling, floor=metric.floor)
     return None if found is None else asdict(found)
 
 
 def _treatments(run: Run, entries: list[Json]) -> Json:
     """Every metric of every treatment with its interval over blocks, and latency by kind."""
     used = chosen(entries)
+    trials = {trial.number: trial for trial in run.trials}
+    shown = double_caching.shown_relations([trials[entry["number"]] for entry in used.values()])
     result: Json = {}
     for name, planned in (run.plan.get("treatments") or {}).items():
         mine = [entry for (_, treatment), entry in sorted(used.items()) if treatment == name]
@@ -94,6 +100,8 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
                 }
                 for kind in kinds
             },
+            "reconciliation": reconcile.over_trials([one for entry in mine if (one := entry["reconciliation"])]),
+            "double_caching": double_caching.over_trials([trials[entry["number"]] for entry in mine], shown),
         }
     return result
 
@@ -183,6 +191,9 @@ def analyse(run: Run) -> Json:
     found: list[Group] = groups(run.plan, run.experiment)
     spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
     comparisons = [compare_levels(group, chosen(entries), METRICS[JUDGED], relevant - 1, spread_log) for group in found]
+    treatments = _treatments(run, entries)
+    labels = words.treatment_labels({"treatments": treatments, "comparisons": comparisons})
+    swap_note = reconcile.swap_of(run)["note"]
     return {
         "format": FORMAT,
         "run": run.data.get("id"),
@@ -195,7 +206,7 @@ def analyse(run: Run) -> Json:
         "confidence": CONFIDENCE,
         "blocks": max((entry["block"] for entry in entries), default=0),
         "comparisons": comparisons,
-        "treatments": _treatments(run, entries),
+        "treatments": treatments,
         "trials": entries,
         "a_a": evidence,
         "generator": _generator(entries),
@@ -210,7 +221,10 @@ def analyse(run: Run) -> Json:
             for entry in entries
             if not entry["admitted"]
         ],
-        "caveats": _caveats(run, entries, evidence, comparisons),
+        "instruments": instruments.instruments(run.trials),
+        "double_caching_absent": double_caching.absent(run.trials),
+        "reconciliation": {"rule": reconcile.RULE, "parts": reconcile.PARTS, "swap_note": swap_note},
+        "caveats": _caveats(run, entries, evidence, comparisons) + reconcile.caveats(treatments, labels),
         "stationarity_test": stationary.TEST,
         "metrics": {
             key: {"label": m.label, "unit": m.unit, "scale": m.scale, "definition": m.definition}

@@ -7,6 +7,8 @@ ratio would be read as a finding.
 import textwrap
 from typing import Any
 
+from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
+
 Json = dict[str, Any]
 LINES_MAX = 20
 _WIDTH = 118
@@ -119,7 +121,25 @@ _EVIDENCE = (
     ("database_hit_ratio", "database hit ratio, %", 100.0, ".1f"),
     ("device_read_bytes_per_transaction", "device reads, KiB/transaction", 1 / 1024, ".1f"),
     ("swap_bytes_max", "swap at most, MiB", 2.0**-20, ".0f"),
+    ("page_cache_hit_ratio", "Linux page-cache hit ratio, %", 100.0, ".1f"),
 )
+
+
+def cache_lines(verdict: Json) -> list[str]:
+    """What both caches hold twice and what explains the device reads, for each comparison that has it."""
+    lines = []
+    for line in (held_twice_line, device_reads_line):
+        found = (line(verdict, comparison, at_words(comparison)) for comparison in verdict["comparisons"])
+        lines += [text for text in found if text]
+    return lines
+
+
+def _twice(verdict: Json) -> list[str]:
+    """The sentence of the comparison in which most is held twice."""
+    found = [comparison for comparison in verdict["comparisons"] if most_twice(verdict, comparison)]
+    most = max(found, key=lambda comparison: most_twice_bytes(verdict, comparison), default=None)
+    line = held_twice_line(verdict, most, at_words(most)) if most else None
+    return [line] if line else []
 
 
 def evidence_lines(verdict: Json, rows: int = 4) -> list[str]:
@@ -152,14 +172,14 @@ def exclusion_lines(verdict: Json, most: int = 3) -> list[str]:
     found = verdict["exclusions"]
     if not found:
         return ["Excluded: none"]
-    lines = [f"Excluded: {len(found)} of {len(verdict['trials'])} trials"]
+    lines = [f"Excluded: {len(found)} of {len(verdict['trials'])} trials{'' if most else ', in the report'}"]
     labels = treatment_labels(verdict)
     for exclusion in found[:most]:
         label = labels.get(exclusion["treatment"], exclusion["treatment"])
         lines.append(
             f"  trial {exclusion['trial']} ({label}, block {exclusion['block']}): {'; '.join(exclusion['reasons'])}"
         )
-    if len(found) > most:
+    if len(found) > most > 0:
         lines.append(f"  and {len(found) - most} more, in the report")
     return lines
 
@@ -172,14 +192,25 @@ def _cut(line: str) -> str:
     return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
 
 
+def _middle(verdict: Json, rows: int, exclusions: int) -> list[str]:
+    """What stands between the verdict and the caveats, with so many rows of evidence and so many trials left out."""
+    lines = [_cut(line) for line in evidence_lines(verdict, rows)]
+    if verdict["comparisons"]:
+        lines += [line for text in _twice(verdict) for line in _wrap(text)] + _wrap(a_a_words(verdict))
+    return [*lines, *_wrap(generator_words(verdict)), *(_cut(line) for line in exclusion_lines(verdict, exclusions))]
+
+
 def terminal_lines(verdict: Json, report_path: object, own_server_command: str | None = None) -> list[str]:
     """About twenty lines: verdict, evidence, what was left out, where to read on."""
     heads = headlines(verdict)
     end = [f"Report: {report_path}"]
     if own_server_command:
         end += ["For your own server:", f"  {own_server_command}"]
-    middle = [*evidence_lines(verdict), *(_wrap(a_a_words(verdict)) if verdict["comparisons"] else [])]
-    middle += [*_wrap(generator_words(verdict)), *(_cut(line) for line in exclusion_lines(verdict))]
+    middle: list[str] = []
+    for rows, most in ((5, 3), (5, 1), (4, 1), (3, 0), (2, 0)):
+        middle = _middle(verdict, rows, most)
+        if len(heads) + len(middle) + len(end) + bool(verdict["caveats"]) <= LINES_MAX:
+            break
     room = LINES_MAX - len(heads) - len(middle) - len(end) - 1
     caveats = verdict["caveats"]
     if caveats and room < 2:

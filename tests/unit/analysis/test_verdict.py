@@ -10,7 +10,8 @@ import pytest
 
 from plimsoll.analysis import NotComparable, analyse, compare_runs, words
 from plimsoll.analysis.admission import admit, check_commits, settle_commits
-from plimsoll.analysis.estimates import cpu_list, estimates, percentile
+from plimsoll.analysis.estimates import estimates, percentile
+from plimsoll.analysis.readings import cpu_list
 from plimsoll.record import Run, open_run
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
@@ -63,6 +64,14 @@ def test_the_verdict_reads_as_promised(verdict: dict[str, Any]) -> None:
     assert "Report: runs/x/report/index.html" in lines
     assert lines[-1].endswith("target.dsn=…")
     assert any(text.startswith("A/A: ") for text in lines)
+
+
+def test_the_terminal_says_what_is_held_twice_in_twenty_lines(tmp_path: Path, verdict: dict[str, Any]) -> None:
+    wide = analyse(open_run(make(tmp_path / "run", Shape(sizes=(0.5, 1.0, 2.0), faults=("failed", "lost")))))
+    for found in (verdict, wide):
+        lines = words.terminal_lines(found, "runs/x/report/index.html", "plimsoll run buffer-cache --set target.dsn=…")
+        assert len(lines) <= words.LINES_MAX
+        assert any(line.startswith("Held twice, most at shared_buffers ") and " MB (" in line for line in lines)
 
 
 def test_the_verdict_is_plain_json_and_pure(folder: Path, verdict: dict[str, Any]) -> None:

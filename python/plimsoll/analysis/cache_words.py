@@ -1,0 +1,103 @@
+"""The two caches in words: what they hold twice, and what the device read.
+
+Amounts are megabytes (10^6 bytes). Says nothing the verdict does not hold.
+"""
+
+from typing import Any
+
+Json = dict[str, Any]
+_NAMED_MAX = 4
+_SHARE_NAMED = 0.02
+
+
+def megabytes(value: float) -> str:
+    """Whole MB, or a decimal where that would say nothing."""
+    return f"{value / 1e6:,.0f}" if abs(value) >= 9.5e6 else f"{value / 1e6:,.1f}"
+
+
+def after(verdict: Json, treatment: str) -> Json | None:
+    """The reading after the measured segment; before it where there is no other."""
+    found = (verdict["treatments"].get(treatment) or {}).get("double_caching") or {}
+    reading: Json | None = found.get("after") or found.get("before_measure")
+    return reading
+
+
+def held_twice(reading: Json) -> str:
+    """212 MB (history 150, stock 40, others 22): the relations most of which lie in both caches."""
+    both = float(reading["total"]["both_bytes"])
+    rows = sorted(reading["relations"], key=lambda row: -row["both_bytes"])
+    named = [row for row in rows[:_NAMED_MAX] if row["both_bytes"] > _SHARE_NAMED * both]
+    parts = [f"{row['relation'].strip('()')} {megabytes(row['both_bytes'])}" for row in named]
+    rest = both - sum(row["both_bytes"] for row in named)
+    if parts and rest > _SHARE_NAMED * both:
+        parts.append(f"others {megabytes(rest)}")
+    return f"{megabytes(both)} MB" + (f" ({', '.join(parts)})" if parts else "")
+
+
+def _of_each(total: Json) -> str:
+    shares = [
+        f"{total[key]:.0%} of what {cache}"
+        for key, cache in (("share_of_server", "the server's cache"), ("share_of_page_cache", "the page cache"))
+        if total[key] is not None
+    ]
+    return f"{' and '.join(shares)} holds of the database" if shares else ""
+
+
+def most_twice(verdict: Json, comparison: Json) -> tuple[Json, Json] | None:
+    """The level of a comparison at which most is held twice, and its reading."""
+    read = [(level, reading) for level in comparison["levels"] if (reading := after(verdict, level["treatment"]))]
+    return max(read, key=lambda pair: float(pair[1]["total"]["both_bytes"])) if read else None
+
+
+def most_twice_bytes(verdict: Json, comparison: Json) -> float:
+    """How much that is; 0 where nothing was read."""
+    found = most_twice(verdict, comparison)
+    return float(found[1]["total"]["both_bytes"]) if found else 0.0
+
+
+def held_twice_line(verdict: Json, comparison: Json, where: str = "") -> str | None:
+    """One sentence for a comparison: at which level most is held twice, of what, and how much of each cache that is."""
+    found = most_twice(verdict, comparison)
+    if found is None:
+        return None
+    level, reading = found
+    tail = f" {where}" if where else ""
+    shares = _of_each(reading["total"])
+    return (
+        f"Held twice, most at {comparison['label']} {level['level']}{tail}: {held_twice(reading)}"
+        + (f"; {shares}" if shares else "")
+    )  # fmt: skip
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if whole else "none"
+
+
+def device_reads_line(verdict: Json, comparison: Json, where: str = "") -> str | None:
+    """One sentence: the level that read most from the device, and what explains it."""
+    read = [
+        (level, found)
+        for level in comparison["levels"]
+        if (found := (verdict["treatments"].get(level["treatment"]) or {}).get("reconciliation"))
+    ]
+    if not read:
+        return None
+    level, found = max(read, key=lambda pair: float(pair[1]["device_bytes"]))
+    whole = float(found["device_bytes"])
+    if not whole:
+        return "Device reads: none at any level the probe watched"
+    ahead = found["ahead_used_bytes"] + found["ahead_unused_bytes"]
+    parts = [f"{_percent(found['demand_bytes'], whole)} asked for and missed"]
+    parts.append(f"{_percent(ahead, whole)} brought ahead ({_percent(found['ahead_used_bytes'], ahead)} of it used)")
+    if found["swap_in_bytes"]:
+        parts.append(f"{_percent(found['swap_in_bytes'], whole)} swapped in")
+    if found["other_bytes"] > 0.005 * whole:
+        parts.append(f"{_percent(found['other_bytes'], whole)} brought otherwise")
+    shares = [entry["unexplained_share"] for _, entry in read if entry["unexplained_share"] is not None]
+    parts.append(f"{found['unexplained_bytes'] / whole:.1%} not explained")
+    spread = f" (over the levels {min(shares):.1%} to {max(shares):.1%})" if len(shares) > 1 else ""
+    tail = f" {where}" if where else ""
+    return (
+        f"Device reads, most at {comparison['label']} {level['level']}{tail}: {megabytes(whole)} MB, of which "
+        f"{', '.join(parts)}{spread}"
+    )

@@ -1,0 +1,140 @@
+"""What the probes in the kernel and the double-caching readings give per trial: name, unit, scale and definition.
+
+The page cache's figures are of the files of class "data" (the databases' own files) and of the measured segment, unless
+the definition says otherwise.
+"""
+
+from plimsoll.analysis.metric import Metric
+
+_FAULTS = "a kernel that cannot tell page faults counts reads alone"
+
+PROBE_METRICS = [
+    Metric(
+        "page_cache_hit_ratio",
+        "Linux page-cache hit ratio",
+        "ratio",
+        "plain",
+        "higher",
+        "1 - missed pages / pages asked for, by reads and page faults of the data files; missed: not in the page cache "
+        f"when asked for; what is brought ahead of being asked for is no miss; {_FAULTS}",
+        ceiling=1.0,
+    ),
+    Metric(
+        "page_cache_read_hit_ratio_blocks",
+        "Linux page-cache hit ratio of 8 KiB reads",
+        "ratio",
+        "plain",
+        "higher",
+        "1 - missed blocks / blocks asked for, by reads of the data files in the server's own unit; a block of which "
+        "one page is missing is missed",
+        ceiling=1.0,
+    ),
+    Metric(
+        "page_cache_misses_per_query",
+        "page-cache misses per query",
+        "blocks/query",
+        "plain",
+        "lower",
+        "blocks of the data files read and missed in the page cache, divided by the statements sent, BEGIN and COMMIT "
+        "not counted",
+    ),
+    Metric(
+        "database_misses_per_page_cache_miss",
+        "database misses per page-cache miss",
+        "blocks/block",
+        "log",
+        None,
+        "blks_read of pg_stat_database divided by the blocks of the data files that the page cache missed; unknown "
+        "where it missed none",
+    ),
+    Metric(
+        "readahead_pages_per_missed_page",
+        "pages read ahead per missed page",
+        "pages/page",
+        "plain",
+        None,
+        "pages of the data files brought by reads and page faults beyond what they asked for, per missed page",
+    ),
+    Metric(
+        "ahead_used_share",
+        "pages brought ahead that were used",
+        "ratio",
+        "plain",
+        "higher",
+        "pages of the data files brought ahead (read-ahead and prefetch) and asked for later, counted in the segment "
+        "of their first use, divided by the pages brought ahead in the segment: above 1 where earlier ones are used up",
+    ),
+    Metric(
+        "ahead_evicted_share",
+        "pages brought ahead that left unused",
+        "ratio",
+        "plain",
+        "lower",
+        "pages of the data files brought ahead that left the page cache without having been asked for, divided by the "
+        "pages brought ahead in the segment",
+    ),
+    Metric(
+        "page_cache_waited_reads_per_transaction",
+        "reads that waited for a page on its way",
+        "reads",
+        "plain",
+        "lower",
+        "read calls on the data files that missed nothing and yet waited, per done transaction: somebody else had "
+        "already asked the device for the page",
+    ),
+    Metric(
+        "page_cache_brought_bytes_per_transaction",
+        "brought into the page cache per transaction",
+        "bytes",
+        "plain",
+        "lower",
+        "pages missed, read ahead, prefetched or added otherwise, of every file class, per done transaction; pages "
+        "added by writes are not brought from the device and not counted",
+    ),
+    Metric(
+        "device_read_unexplained_share",
+        "device reads the probe does not explain",
+        "ratio",
+        "plain",
+        None,
+        "bytes the device read, less the bytes the probe saw brought and the bytes swapped in, divided by the bytes "
+        "the device read; negative where more was brought than read",
+        floor=None,
+    ),
+    Metric(
+        "double_cached_bytes",
+        "held twice, in both caches",
+        "bytes",
+        "plain",
+        "lower",
+        "bytes of the database that lie in the server's cache and in Linux's page cache, read just after the measured "
+        "segment",
+    ),
+    Metric(
+        "buffer_head_touches_per_query",
+        "buffer heads touched per query",
+        "touches/query",
+        "plain",
+        None,
+        "block:block_touch_buffer of the data's file system per statement sent: study S1's own counter, mostly "
+        "metadata, never file pages",
+    ),
+    Metric(
+        "probe_ns_per_transaction",
+        "time in the page-cache probe",
+        "ns",
+        "plain",
+        "lower",
+        "run time of the page-cache probe's programs by the kernel's own accounting, on behalf of whoever set them "
+        "off, per done transaction",
+    ),
+    Metric(
+        "probe_core_share",
+        "the page-cache probe's share of core time",
+        "ratio",
+        "plain",
+        "lower",
+        "run time of the page-cache probe's programs divided by the core time of the CPUs of server and load",
+        ceiling=1.0,
+    ),
+]

@@ -1,0 +1,140 @@
+"""Single readings of a trial's record: a counter's growth, a series' largest value, how much was done.
+
+Missing stays missing: what the record does not hold is None, never 0. Counters of the server are differences of
+readings made with no client connected, exactly around the measured segment.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from plimsoll.record import Segment, Trial
+
+DONE, FAILED, SKIPPED, LOST = 0, 1, 2, 3
+SECTOR_BYTES = 512
+_DISKSTATS = (
+    "reads",
+    "reads_merged",
+    "read_sectors",
+    "read_ms",
+    "writes",
+    "writes_merged",
+    "write_sectors",
+    "write_ms",
+)
+
+
+def _find(tree: Any, key: str) -> float | None:
+    """A counter by name, wherever its view put it."""
+    if not isinstance(tree, dict):
+        return None
+    value = tree.get(key)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    for branch in tree.values():
+        found = _find(branch, key)
+        if found is not None:
+            return found
+    return None
+
+
+def counter(trial: Trial, key: str, group: str = "counters") -> float | None:
+    """After minus before of one counter; None when either reading lacks it."""
+    readings = trial.data.get(group) or {}
+    before, after = _find(readings.get("before"), key), _find(readings.get("after"), key)
+    return None if before is None or after is None else after - before
+
+
+def device_counter(trial: Trial, key: str, only: Collection[str] = ()) -> float | None:
+    """A diskstats column summed over the watched devices (`only` these, where any is among them).
+
+    From the series where the exact readings are missing.
+    """
+    readings = trial.data.get("device_counters") or {}
+    before, after = readings.get("before") or {}, readings.get("after") or {}
+    total, found = 0.0, False
+    chosen = [device for device in after if device in only] or list(after)
+    for device in chosen:
+        columns = after[device]
+        first, last = _column(before.get(device), key), _column(columns, key)
+        if first is not None and last is not None:
+            total, found = total + last - first, True
+    if found:
+        return total
+    table = trial.measure.series("device")
+    if table is None or key not in (table.dtype.names or ()) or "device" not in (table.dtype.names or ()):
+        return None
+    values = trial.measure.column("device", key)
+    if values is None:
+        return None
+    spans = [values[table["device"] == device] for device in np.unique(table["device"])]
+    return float(sum(np.nanmax(span) - np.nanmin(span) for span in spans if np.isfinite(span).any()))
+
+
+def _column(columns: Any, key: str) -> float | None:
+    if isinstance(columns, dict):
+        return _find(columns, key)
+    if isinstance(columns, list) and key in _DISKSTATS and len(columns) > _DISKSTATS.index(key):
+        return float(columns[_DISKSTATS.index(key)])
+    return None
+
+
+def grown(segment: Segment, series: str, column: str) -> float | None:
+    """Last minus first of a cumulative series."""
+    values = segment.column(series, column)
+    if values is None:
+        return None
+    values = values[np.isfinite(values)]
+    return float(values[-1] - values[0]) if len(values) > 1 else None
+
+
+def largest(segment: Segment, series: str, column: str) -> float | None:
+    """The largest sample of a series."""
+    values = segment.column(series, column)
+    return None if values is None or not np.isfinite(values).any() else float(np.nanmax(values))
+
+
+def per(value: float | None, count: float | None) -> float | None:
+    """value / count; None where either is missing or there is nothing to divide by."""
+    return None if value is None or not count else value / count
+
+
+def seconds_measured(segment: Segment) -> float | None:
+    """Length of a segment, from its summary or, where that is lost, from its transactions."""
+    summary = segment.summary or {}
+    started, ended = summary.get("started_ns"), summary.get("ended_ns")
+    if started is None or ended is None:
+        table = segment.transactions
+        if table is None or len(table) < 2:
+            return None
+        started, ended = int(table["planned_ns"].min()), int(table["end_ns"].max())
+    return (ended - started) / 1e9 if ended > started else None
+
+
+def cpu_list(text: Any) -> list[int] | None:
+    """The CPUs of a list such as "0-1,3" or [0, 1, 3]."""
+    if isinstance(text, list):
+        return [int(cpu) for cpu in text]
+    if not isinstance(text, str) or not text.strip() or not set(text) <= set("0123456789-, "):
+        return None
+    cpus: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus
+
+
+def done_count(segment: Segment) -> int | None:
+    """Transactions done, from the identity or, where the summary is lost, from the table."""
+    done = ((segment.summary or {}).get("identity") or {}).get("done")
+    if done is not None:
+        return int(done)
+    table = segment.transactions
+    return None if table is None else int((table["outcome"] == DONE).sum())
+
+
+def statements(segment: Segment) -> float | None:
+    """Statements sent, BEGIN and COMMIT not counted."""
+    table = segment.transactions
+    return None if table is None or not len(table) else float(table["statements"].astype(np.int64).sum())
