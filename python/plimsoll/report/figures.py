@@ -3,9 +3,12 @@
 from typing import Any
 
 from plimsoll.record import Run
+from plimsoll.report.caches import cache_figures
+from plimsoll.report.double_caching import double_caching_figure
 from plimsoll.report.figure import Figure
 from plimsoll.report.latency import latency_figure
 from plimsoll.report.levels import levels_figure
+from plimsoll.report.reconcile import reconciliation_figure
 from plimsoll.report.series import memory_figure, warmup_figure
 from plimsoll.report.studies import study_of
 
@@ -63,12 +66,6 @@ def study_figures(run: Run, verdict: Json) -> list[Figure]:
         half=True,
         original=study.get("time", ""),
     )
-    linux = Figure(
-        "linux-hit-ratio",
-        "Linux page-cache hit ratio and misses per query" + (" (figures 4.6 to 4.8)" if study else ""),
-        absent="the page-cache probe does not exist yet; the device reads show what both caches missed",
-        original=study.get("linux", ""),
-    )
     device = levels_figure(
         verdict,
         "device_read_bytes_per_transaction",
@@ -79,7 +76,17 @@ def study_figures(run: Run, verdict: Json) -> list[Figure]:
         scale=1 / 1024,
         half=True,
     )
-    return [hit, misses, time, device, linux]
+    return [hit, misses, time, device, *cache_figures(verdict, study)]
+
+
+def device_figures(verdict: Json) -> list[Figure]:
+    """What explains the device's reads."""
+    return [reconciliation_figure(verdict)]
+
+
+def twice_figures(verdict: Json) -> list[Figure]:
+    """What both caches hold."""
+    return [double_caching_figure(verdict)]
 
 
 def time_figures(run: Run, verdict: Json) -> list[Figure]:

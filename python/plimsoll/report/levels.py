@@ -68,8 +68,8 @@ def _panel(
     y = alt.Y(
         "value:Q",
         title=axis["title"],
-        scale=alt.Scale(zero=True, nice=not domain, **domain),
-        axis=alt.Axis(format=axis["format"], tickCount=6),
+        scale=alt.Scale(type="log", nice=True) if axis.get("log") else alt.Scale(zero=True, nice=not domain, **domain),
+        axis=alt.Axis(format=axis["format"], tickCount=3 if axis.get("log") else 6),
     )
     x = alt.X("level:N", sort=order, title=axis["x"], scale=alt.Scale(domain=order))
     if marked:
@@ -113,14 +113,21 @@ def _panel(
         ),
         base.mark_point(filled=True, size=95, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
     ]
+    if axis.get("label"):
+        layers.append(
+            base.mark_text(dy=axis.get("label_dy", -13)).encode(x, y, text=alt.Text("value:Q", format=axis["label"]))
+        )
     return alt.layer(*layers).properties(width=size[0], height=size[1])
 
 
 def levels_figure(
     verdict: Json, key: str, name: str, title: str, caption: str, axis: Json, scale: float = 1.0, marked: bool = False,
-    original: str = "", half: bool = False,
+    original: str = "", half: bool = False, absent: str = "",
 ) -> Figure:  # fmt: skip
-    """One panel a comparison; `axis` has title, format, tip and perhaps domain."""
+    """One panel a comparison; `axis` has title, format, tip and perhaps domain, label and log.
+
+    `absent` is why no trial has the metric, where that is known.
+    """
     panels = []
     comparisons = verdict["comparisons"]
     if not comparisons:
@@ -147,7 +154,7 @@ def levels_figure(
         )
         panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
     if not panels:
-        why = f'no trial that entered the verdict has the metric "{verdict["metrics"][key]["label"]}"'
+        why = absent or f'no trial that entered the verdict has the metric "{verdict["metrics"][key]["label"]}"'
         return Figure(name, title, absent=why, original=original)
     chart = (
         panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28).resolve_scale(y="shared")

@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.analysis import words
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
-from plimsoll.report import figures, tables, theme
+from plimsoll.report import double_caching, figures, instruments, reconcile, tables, theme
 from plimsoll.report.figure import Figure, write_files
 from plimsoll.report.machine import machine_rows
 from plimsoll.report.studies import study_of
@@ -20,9 +20,9 @@ _HERE = Path(__file__).parent
 
 
 def _verdict(run: Run) -> Json:
-    """The stored verdict; made first where there is none."""
+    """The stored verdict; made first where there is none, or an older one."""
     found = read_json(run.path / "verdict.json")
-    if found is None:
+    if found is None or "instruments" not in found:  # none yet, or of a version that knew no probes
         from plimsoll.analysis import analyse
 
         found = analyse(run)
@@ -49,6 +49,8 @@ def _context(run: Run, verdict: Json) -> Json:
     shown: list[tuple[str, list[Figure]]] = [
         ("main", [figures.main_figure(verdict)]),
         ("study", figures.study_figures(run, verdict)),
+        ("device", figures.device_figures(verdict)),
+        ("twice", figures.twice_figures(verdict)),
         ("time", figures.time_figures(run, verdict)),
     ]
     command = run.data.get("command")
@@ -61,8 +63,15 @@ def _context(run: Run, verdict: Json) -> Json:
         "headlines": words.headlines(verdict),
         "a_a": words.a_a_words(verdict),
         "generator": words.generator_words(verdict),
+        "cache_lines": words.cache_lines(verdict),
         "level_tables": tables.level_tables(verdict),
         "figures": dict(shown),
+        "reconciled": reconcile.reconciliation_rows(verdict),
+        "reconciliation": verdict["reconciliation"],
+        "classes": reconcile.class_rows(verdict),
+        "twice_rows": double_caching.double_caching_rows(verdict),
+        "instruments": instruments.instrument_tables(verdict),
+        "probe_rows": instruments.probe_rows(verdict),
         "study": study_of(run.experiment),
         "trials": tables.trial_rows(verdict),
         "exclusions": tables.exclusions(run, verdict),

@@ -15,6 +15,10 @@ def number(value: float | None, form: str = ",.1f", scale: float = 1.0) -> str:
     return NONE if value is None else format(value * scale, form)
 
 
+def trials_words(numbers: list[int]) -> str:
+    return f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
+
+
 def interval(found: Json | None, form: str = ",.1f", scale: float = 1.0) -> str:
     """value [low, high]"""
     if not found:

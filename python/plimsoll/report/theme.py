@@ -9,6 +9,20 @@ WORSE = "#D55E00"
 UNJUDGED = "#7A828E"
 BAND = "#E69F00"
 PARTS = {"anonymous": "#E69F00", "shared memory": "#0072B2", "page cache": "#56B4E9", "in swap": "#D55E00"}
+BROUGHT = {
+    "asked for and missed": "#0072B2",
+    "brought ahead, used": "#009E73",
+    "brought ahead, not seen used": "#E69F00",
+    "brought otherwise": "#CC79A7",
+    "swapped in": "#D55E00",
+    "unexplained": "#7A828E",
+}
+HELD = {
+    "server's cache only": "#0072B2",
+    "both": "#D55E00",
+    "page cache only": "#56B4E9",
+    "neither": "#B9C0C9",
+}
 SERIES = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7A828E"]
 SHADE = "#8A93A3"
 FONT = "'Inter', 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
@@ -52,5 +66,6 @@ def config(mode: str) -> dict[str, Any]:
         },
         "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": 12.5, "labelFontWeight": 600},
         "title": {"color": ink, "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
+        "tick": {"color": ink},
         "text": {"color": soft, "fontSize": 11.5},
     }

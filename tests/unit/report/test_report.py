@@ -15,7 +15,8 @@ _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthet
 make, Shape = _MAKER["make"], _MAKER["Shape"]
 FIGURES = {
     "throughput", "database-hit-ratio", "database-misses-per-query", "run-time-of-100", "device-reads", "latency",
-    "memory", "warm-up",
+    "memory", "warm-up", "page-cache-hit-ratio", "page-cache-misses-per-query", "database-misses-per-page-cache-miss",
+    "buffer-heads", "device-reads-explained", "double-caching",
 }  # fmt: skip
 
 
@@ -27,7 +28,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _without_libraries(page: Path) -> str:
     """The page less the bundled JavaScript."""
-    text = page.read_text()
+    return _less_libraries(page.read_text())
+
+
+def _less_libraries(text: str) -> str:
     start = text.index("<script>")
     return text[:start] + text[text.index("</script>", start) :]
 
@@ -71,6 +75,32 @@ def test_absent_data_gives_a_line_with_the_reason(tmp_path: Path) -> None:
     text = write_report(folder).read_text()
     assert "Not drawn: the group&#39;s memory was not sampled" in text
     assert "Not drawn: the server&#39;s counters were not sampled" in text
+
+
+def test_what_the_probes_say_of_themselves_is_on_the_page(page: Path) -> None:
+    text = page.read_text()
+    assert "Held twice, most at shared_buffers" in text
+    assert "refused in trial 3: the self-test read 256 cold pages" in text
+    assert "Not from trial 3: refused" in text
+    assert "<h3>Probe: throttling of writers</h3>" in text
+    assert "lower bound" not in _without_libraries(page).split('<h2 id="method">')[0].lower()
+
+
+def test_lost_events_make_lower_bounds(tmp_path: Path) -> None:
+    shape = Shape(caches=(64, 1024), measure_seconds=8, warmup_seconds=8, faults=("lost",))
+    text = write_report(make(tmp_path / "run", shape)).read_text()
+    assert "Page-cache misses per query, beside the database&#39;s (figure 4.7) (lower bound)" in text
+    assert "Database misses per page-cache miss (figure 4.8) (upper bound)" in text
+    assert "the page cache probe lost events: its counts are lower bounds" in text
+    assert "Lower bound: the probe lost events" in text
+
+
+def test_a_record_without_probes_says_so(tmp_path: Path) -> None:
+    shape = Shape(caches=(64, 1024), measure_seconds=8, warmup_seconds=8, faults=("unprobed",))
+    text = write_report(make(tmp_path / "run", shape)).read_text()
+    assert text.count("Not drawn: the record has no probes: it is of an earlier version") == 4
+    assert "Not drawn: the record has none: it is of an earlier version (9 trials)" in text
+    assert 'data-figure="buffer-heads"' not in _less_libraries(text)
 
 
 def test_a_run_of_equals_has_a_page(tmp_path: Path) -> None:
