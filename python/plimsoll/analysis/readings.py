@@ -4,7 +4,6 @@ Missing stays missing: what the record does not hold is None, never 0. Counters 
 readings made with no client connected, exactly around the measured segment.
 """
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -46,17 +45,12 @@ def counter(trial: Trial, key: str, group: str = "counters") -> float | None:
     return None if before is None or after is None else after - before
 
 
-def device_counter(trial: Trial, key: str, only: Collection[str] = ()) -> float | None:
-    """A diskstats column summed over the watched devices (`only` these, where any is among them).
-
-    From the series where the exact readings are missing.
-    """
+def device_counter(trial: Trial, key: str) -> float | None:
+    """A diskstats column summed over the watched devices; from the series where the exact readings are missing."""
     readings = trial.data.get("device_counters") or {}
     before, after = readings.get("before") or {}, readings.get("after") or {}
     total, found = 0.0, False
-    chosen = [device for device in after if device in only] or list(after)
-    for device in chosen:
-        columns = after[device]
+    for device, columns in after.items():
         first, last = _column(before.get(device), key), _column(columns, key)
         if first is not None and last is not None:
             total, found = total + last - first, True

@@ -26,8 +26,9 @@ RULE = (
     "device reads are the sectors read from the data's device around the measured segment; explained by pages asked "
     "for and missed, pages brought ahead (used: as many as were first asked for in the segment, at most those brought "
     "in it), pages added otherwise or by reads of unknown range, of every file class, and by pages swapped in on the "
-    "whole host; pages added by writes are not read; the remainder is what is left, of either sign: other users of the "
-    "device, metadata and foreign files above zero, holes and reads begun before the segment below it"
+    "whole host; pages added by writes are not read; the remainder is what is left, of either sign: above zero other "
+    "users of the device (its other partitions too), metadata and files that are not the server's, below it holes and "
+    "reads begun before the segment"
 )
 
 
@@ -71,12 +72,7 @@ def reconcile(trial: Trial, swap_counted: bool = True) -> Json | None:
     if found is None or by_class is None or not found.get("page_bytes"):
         return None
     page = float(found["page_bytes"])
-    devices = [
-        str(system.get("device")).removeprefix("/dev/")
-        for system in found.get("file_systems") or []
-        if isinstance(system, dict)
-    ]
-    sectors = device_counter(trial, "read_sectors", devices)
+    sectors = device_counter(trial, "read_sectors")
     classes = {name: _class_parts(found, columns, page) for name, columns in by_class.items()}
     known = {name: parts for name, parts in classes.items() if parts is not None}
     if sectors is None or len(known) < len(classes):

@@ -34,14 +34,14 @@ WAL = dict.fromkeys(DATA, 0) | {"read_missed_pages": 10, "readahead_pages": 10, 
 
 def _probe(**fields: Any) -> Json:
     found = {"status": "on", "absent": {}, "page_bytes": 4096, "block_bytes": 8192, "lost": {"ahead": 0}}
-    found |= {"file_systems": [{"device": "vda", "type": "ext4"}], "totals": {"data": DATA, "wal": WAL}}
+    found |= {"file_systems": [{"device": "254:0", "type": "ext4"}], "totals": {"data": DATA, "wal": WAL}}
     return found | {"cost": {"run_ns": 3_000_000}} | fields
 
 
 def _trial(
     folder: Path, probes: Json | None, pages_read: int = 400, swapped: int | None = 20, number: int = 1
 ) -> Trial:
-    """100 transactions of two statements in one second on two CPUs; two devices, of which vda holds the data."""
+    """100 transactions of two statements in one second on two CPUs; the data on two devices."""
     place = folder / f"{number:04d}" / "measure"
     place.mkdir(parents=True)
     summary: Json = {"format": 1, "identity": {"done": 100}, "started_ns": 0, "ended_ns": 10**9}
@@ -55,8 +55,8 @@ def _trial(
         host = np.zeros(2, [("t_ns", "<i8"), ("pswpin", "<i8")])
         host["pswpin"] = [7, 7 + swapped]
         np.save(place / "host.npy", host)
-    before = {"vda": {"read_sectors": 1000}, "vdb": {"read_sectors": 0}}
-    after = {"vda": {"read_sectors": 1000 + pages_read * 8}, "vdb": {"read_sectors": 80_000}}
+    before = {"vda": [5, 0, 1000, 9], "vdb": [1, 0, 3, 9]}
+    after = {"vda": [6, 0, 1000 + (pages_read - 50) * 8, 9], "vdb": [2, 0, 3 + 50 * 8, 9]}
     data = {"number": number, "status": "finished", "device_counters": {"before": before, "after": after}}
     data |= {
         "counters": {"before": {"blks_read": 10}, "after": {"blks_read": 310}},
@@ -116,7 +116,7 @@ def test_device_reads_are_explained_by_part(tmp_path: Path) -> None:
     pages = {key: value / 4096 for key, value in found.items() if key.endswith("_bytes")}
     # Of the WAL's ten pages brought ahead no more than ten can have been used of this segment's.
     assert pages == {
-        "device_bytes": 400,  # of vda alone, which holds the data
+        "device_bytes": 400,
         "demand_bytes": 138,
         "ahead_used_bytes": 100,
         "ahead_unused_bytes": 110,
