@@ -21,6 +21,7 @@ from plimsoll.analysis.readings import (
     seconds_measured,
     statements,
 )
+from plimsoll.analysis.writeback import writeback_metrics
 from plimsoll.record import Segment, Trial
 
 _CPU = ("cpu_user", "cpu_nice", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_irq", "cpu_softirq", "cpu_steal")
@@ -107,4 +108,4 @@ def estimates(trial: Trial) -> dict[str, float | None]:
     overall = latency_by_kind(segment).get("all") or {}
     values |= {f"latency_ns_{name}": overall.get(name) for name in PERCENTILES}
     values |= _cpu(segment) | _generator(segment, seconds, count)
-    return values | probe_metrics(trial)
+    return values | probe_metrics(trial) | writeback_metrics(trial)

@@ -2,6 +2,7 @@
 
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics_probes import PROBE_METRICS
+from plimsoll.analysis.writeback import WRITEBACK_METRICS
 
 _PERCENTILES = {
     "p50": "half of the transactions took no longer",
@@ -155,6 +156,7 @@ _ALL = [
     Metric("lag_ns_p50", "lag p50", "ns", "plain", "lower", "actual start minus planned start"),
     Metric("lag_ns_p99", "lag p99", "ns", "plain", "lower", "actual start minus planned start"),
     *PROBE_METRICS,
+    *WRITEBACK_METRICS,
 ]
 
 METRICS: dict[str, Metric] = {metric.key: metric for metric in _ALL}

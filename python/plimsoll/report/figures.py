@@ -34,6 +34,7 @@ def main_figure(verdict: Json) -> Figure:
 def study_figures(run: Run, verdict: Json) -> list[Figure]:
     """The study's figures in its terms, with today's intervals; and the device's side, which it could not see."""
     study = study_of(run.experiment) or {}
+    study = study if "hit" in study else {}  # the figures' numbers are those of its part on caches
     hit = levels_figure(
         verdict,
         "database_hit_ratio",

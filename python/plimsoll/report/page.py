@@ -14,6 +14,7 @@ from plimsoll.report import double_caching, figures, instruments, reconcile, tab
 from plimsoll.report.figure import Figure, write_files
 from plimsoll.report.machine import machine_rows
 from plimsoll.report.studies import study_of
+from plimsoll.report.writeback import writeback_figures, writeback_tables
 
 Json = dict[str, Any]
 _HERE = Path(__file__).parent
@@ -52,6 +53,7 @@ def _context(run: Run, verdict: Json) -> Json:
         ("device", figures.device_figures(verdict)),
         ("twice", figures.twice_figures(verdict)),
         ("time", figures.time_figures(run, verdict)),
+        ("writeback", writeback_figures(run, verdict, study_of(run.experiment) or {})),
     ]
     command = run.data.get("command")
     return {
@@ -73,6 +75,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "instruments": instruments.instrument_tables(verdict),
         "probe_rows": instruments.probe_rows(verdict),
         "study": study_of(run.experiment),
+        "writeback": writeback_tables(run, verdict),
         "trials": tables.trial_rows(verdict),
         "exclusions": tables.exclusions(run, verdict),
         "caveats": verdict["caveats"],

@@ -20,7 +20,7 @@ _PARTS = {
 _TRIALS_MAX = 64
 
 
-def _shown(run: Run, verdict: Json) -> list[Any]:
+def shown_trials(run: Run, verdict: Json) -> list[Any]:
     """Finished originals, most of them; the trials of block 1 first where there are too many."""
     entries = {trial["number"]: trial for trial in verdict["trials"]}
     trials = [
@@ -36,7 +36,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
     name, title = "memory", "Memory and swap of the server's group over time"
     labels = treatment_labels(verdict)
     rows, windows = [], []
-    for trial in _shown(run, verdict):
+    for trial in shown_trials(run, verdict):
         window = curves.measured_window(trial)
         where = {"treatment": labels.get(trial.treatment, trial.treatment), "block": trial.block}
         found = curves.memory_curve(trial)
@@ -103,7 +103,7 @@ def _warmup_rows(run: Run, verdict: Json, comparison: Json) -> tuple[list[Json],
     levels = {level["treatment"]: level["level"] for level in comparison["levels"]}
     rows: list[Json] = []
     end = 0.0
-    for trial in _shown(run, verdict):
+    for trial in shown_trials(run, verdict):
         window = curves.measured_window(trial)
         if window is None or trial.treatment not in levels:
             continue
