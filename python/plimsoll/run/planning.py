@@ -24,6 +24,7 @@ TRANSACTION_S = 0.001
 CLIENTS_AT_ONCE = 4
 LOAD_MEMORY_BYTES = 256 * 2**20
 TRIAL_WRITES_BYTES = 2**30
+TRANSACTION_WRITES_BYTES = 5 * 2**10
 SERVER_USER = "plimsoll"
 
 
@@ -107,6 +108,7 @@ def needs_of(plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int]) -
         needs.memory_bytes = max(limits, default=0) + LOAD_MEMORY_BYTES
         largest = max(data_bytes(one) for one in experiments)
         # The kept data sets, one clone, what a trial writes (WAL and growth), and the swap file.
-        growing = int(sum(missing_bytes) * 1.2) + int(largest * 1.2) + TRIAL_WRITES_BYTES
+        writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * max(one.measure.transactions or 0 for one in experiments)
+        growing = int(sum(missing_bytes) * 1.2) + int(largest * 1.2) + writes
         needs.disk_bytes = growing + max(swap_bytes(one) or 0 for one in experiments)
     return needs
