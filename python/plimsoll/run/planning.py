@@ -108,7 +108,8 @@ def needs_of(plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int]) -
         needs.memory_bytes = max(limits, default=0) + LOAD_MEMORY_BYTES
         largest = max(data_bytes(one) for one in experiments)
         # The kept data sets, one clone, what a trial writes (WAL and growth), and the swap file.
-        writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * max(one.measure.transactions or 0 for one in experiments)
+        most = max(one.measure.transactions or 0 for one in experiments)
+        writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * most
         growing = int(sum(missing_bytes) * 1.2) + int(largest * 1.2) + writes
         needs.disk_bytes = growing + max(swap_bytes(one) or 0 for one in experiments)
     return needs
