@@ -9,7 +9,7 @@ import altair as alt
 
 from plimsoll.analysis.words import at_words
 from plimsoll.report import theme
-from plimsoll.report.figure import Figure, panel_width, spec_of
+from plimsoll.report.figure import Figure, level_axis, panel_width, spec_of
 from plimsoll.report.levels import HEIGHT, HEIGHT_HALF, levels_figure
 
 Json = dict[str, Any]
@@ -53,7 +53,13 @@ def _rows(verdict: Json, comparison: Json) -> list[Json]:
 def _panel(rows: list[Json], comparison: Json, width: int, height: int) -> Any:
     order = [level["level"] for level in comparison["levels"]]
     names = list(_CACHES.values())
-    x = alt.X("level:N", sort=order, title=comparison["label"], scale=alt.Scale(domain=order))
+    x = alt.X(
+        "level:N",
+        sort=order,
+        title=comparison["label"],
+        scale=alt.Scale(domain=order),
+        axis=level_axis(order, width),
+    )
     y = alt.Y("value:Q", title="blocks per query", axis=alt.Axis(format="~r", tickCount=6))
     colour = alt.Color(
         "cache:N",

@@ -9,6 +9,7 @@ from plimsoll.report import theme
 
 Json = dict[str, Any]
 WIDTH = 1050
+_LETTER_WIDTH = 6.6
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,15 @@ def panel_width(panels: int, half: bool = False) -> int:
     """Width of each of some panels side by side; `half`: the figure takes half of the page."""
     room = WIDTH // 2 - 24 if half else WIDTH
     return max(180, (room - 72 * panels - 14) // max(1, panels))
+
+
+def level_axis(levels: list[str], width: int) -> Any:
+    """The axis under levels: their names stand aslant where a panel is too narrow for them side by side."""
+    import altair as alt
+
+    room = width / max(1, len(levels))
+    aslant = max((len(level) for level in levels), default=0) * _LETTER_WIDTH + 6 > room
+    return alt.Axis(labelAngle=-40, labelAlign="right") if aslant else alt.Axis(labelAngle=0)
 
 
 def write_files(figure: Figure, folder: Path) -> None:

@@ -6,7 +6,7 @@ import altair as alt
 
 from plimsoll.analysis.words import at_words
 from plimsoll.report import theme
-from plimsoll.report.figure import Figure, panel_width, spec_of
+from plimsoll.report.figure import Figure, level_axis, panel_width, spec_of
 
 Json = dict[str, Any]
 HEIGHT = 270
@@ -71,7 +71,7 @@ def _panel(
         scale=alt.Scale(type="log", nice=True) if axis.get("log") else alt.Scale(zero=True, nice=not domain, **domain),
         axis=alt.Axis(format=axis["format"], tickCount=3 if axis.get("log") else 6),
     )
-    x = alt.X("level:N", sort=order, title=axis["x"], scale=alt.Scale(domain=order))
+    x = alt.X("level:N", sort=order, title=axis["x"], scale=alt.Scale(domain=order), axis=level_axis(order, size[0]))
     if marked:
         colour: Any = alt.Color(
             "set:N",
