@@ -31,6 +31,8 @@ fn compile(source: &Path, object: &Path) {
     let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     let mut command = Command::new(&clang);
     command.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function", define]);
+    // Kernels up to 6.1 at least refuse loops whose body clang has moved in front of their entry.
+    command.args(["-mllvm", "-disable-block-placement"]);
     command.arg(format!("-I{libbpf}")).args(["-idirafter", headers]).arg("-c").arg(source).arg("-o").arg(object);
     let done = command.status().unwrap_or_else(|error| {
         panic!("{clang} cannot be started ({error}): install clang, or build without the feature bpf")

@@ -78,6 +78,8 @@ struct call {
 	bool counted, missed, waited;
 	u32 pieces;
 	struct piece brought[PIECES];
+	/* Sums of claim(), here because the verifier would follow every combination of them as variables. */
+	u64 pages, missed_pages, missed_blocks;
 };
 
 struct {
@@ -286,13 +288,18 @@ static __noinline u32 mark(struct marking *marking)
 	return marking->changed;
 }
 
-static __always_inline void ahead_add(struct file_entry *file, u64 first, u64 end)
+static __noinline int ahead_add(struct file_entry *file, u64 first, u64 end)
 {
-	struct marking marking = {.first = first, .end = end, .file = file->number, .waits = true};
-	u32 added = mark(&marking);
+	struct marking marking = {.first = first, .end = end, .waits = true};
+	u32 added;
 
+	if (!file)
+		return 0;
+	marking.file = file->number;
+	added = mark(&marking);
 	if (added)
 		__sync_fetch_and_add(&file->ahead, added);
+	return 0;
 }
 
 /* How many of the pages from `first` up to `end` waited for use; they do no more. */
@@ -337,20 +344,21 @@ static __always_inline u32 context_of(struct task_struct *task)
 /* Whatever a call brought and no range claimed by its end: the read failed. */
 static __always_inline void settle(struct call *call)
 {
-	u64 pages = 0, *counted;
 	u32 class = call->class;
+	u64 *counted;
 
 	if (!call->pieces)
 		return;
+	call->pages = 0;
 	for (u32 i = 0; i < PIECES; i++) {
 		if (i >= call->pieces)
 			break;
-		pages += call->brought[i].end - call->brought[i].first;
+		call->pages += call->brought[i].end - call->brought[i].first;
 	}
 	call->pieces = 0;
 	counted = bpf_map_lookup_elem(&counters, &class);
 	if (counted)
-		count(counted, UNSETTLED_PAGES, pages);
+		count(counted, UNSETTLED_PAGES, call->pages);
 }
 
 /* The task's call on this file; a new one forgets the last. */
@@ -393,34 +401,38 @@ static __always_inline void bring(struct call *call, struct place *place, u64 fi
 	call->pieces = last + 1;
 }
 
-/* Pages and blocks of a piece that lie in the range asked for; the rest was brought ahead. */
-static __always_inline u64 claim(struct call *call, struct place *place, struct piece piece)
+/*
+ * Settles what the call brought, now that its range is known: all of it goes among the pages brought ahead, whence the
+ * range asked for is taken back right after. How many pages were missed.
+ */
+static __always_inline u64 claim(struct call *call, struct place *place)
 {
-	u64 first = piece.first > call->first ? piece.first : call->first;
-	u64 end = piece.end < call->end ? piece.end : call->end;
-	u64 block, blocks;
+	call->pages = call->missed_pages = call->missed_blocks = 0;
+	for (u32 i = 0; i < PIECES; i++) {
+		struct piece piece;
+		u64 first, end, block;
 
-	if (first >= end) {
-		count(place->counted, READAHEAD_PAGES, piece.end - piece.first);
+		if (i >= call->pieces)
+			break;
+		piece = call->brought[i];
+		call->pages += piece.end - piece.first;
 		ahead_add(place->file, piece.first, piece.end);
-		return 0;
+		first = piece.first > call->first ? piece.first : call->first;
+		end = piece.end < call->end ? piece.end : call->end;
+		if (first >= end)
+			continue;
+		block = first >> settings.block_shift;
+		/* A block that two pieces share is missed once. */
+		call->missed_blocks -= call->last_block == block + 1;
+		call->last_block = ((end - 1) >> settings.block_shift) + 1;
+		call->missed_blocks += call->last_block - block;
+		call->missed_pages += end - first;
 	}
-	if (piece.first < first) {
-		count(place->counted, READAHEAD_PAGES, first - piece.first);
-		ahead_add(place->file, piece.first, first);
-	}
-	if (end < piece.end) {
-		count(place->counted, READAHEAD_PAGES, piece.end - end);
-		ahead_add(place->file, end, piece.end);
-	}
-	block = first >> settings.block_shift;
-	blocks = ((end - 1) >> settings.block_shift) - block + 1;
-	if (call->last_block == block + 1)
-		blocks--;
-	call->last_block = ((end - 1) >> settings.block_shift) + 1;
-	count(place->counted, READ_MISSED_PAGES, end - first);
-	count(place->counted, READ_MISSED_BLOCKS, blocks);
-	return end - first;
+	call->pieces = 0;
+	count(place->counted, READAHEAD_PAGES, call->pages - call->missed_pages);
+	count(place->counted, READ_MISSED_PAGES, call->missed_pages);
+	count(place->counted, READ_MISSED_BLOCKS, call->missed_blocks);
+	return call->missed_pages;
 }
 
 /* A read asks for the pages from `first` to `last` of a file of `size` bytes. */
@@ -457,15 +469,14 @@ static __always_inline void asked(struct task_struct *task, struct place *place,
 			blocks--;
 		count(place->counted, READ_PAGES, last + 1 - from);
 		count(place->counted, READ_BLOCKS, blocks);
-		count(place->counted, AHEAD_USED_PAGES, used(place->file, from, last + 1));
 		call->end = last + 1;
 	}
-	for (u32 i = 0; i < PIECES; i++) {
-		if (i >= call->pieces)
-			break;
-		missed += claim(call, place, call->brought[i]);
+	if (call->pieces) {
+		missed = claim(call, place);
+		from = call->first;
 	}
-	call->pieces = 0;
+	if (from < call->end)
+		count(place->counted, AHEAD_USED_PAGES, used(place->file, from, call->end) - missed);
 	if (missed && !call->missed) {
 		call->missed = true;
 		count(place->counted, READ_CALLS_MISSED, 1);

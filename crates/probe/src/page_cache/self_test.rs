@@ -17,6 +17,7 @@ const RANDOM_FILE_PAGES: u64 = 1021;
 const RANDOM_READS: usize = 211;
 const SEQUENTIAL_PAGES: u64 = 1019;
 const SEQUENTIAL_READ_PAGES: usize = 16;
+const WRITE_PAGES: usize = 256;
 /// Pages just written may sit where they cannot be dropped for a moment; then the file was not cold and it is tried again.
 const TRIES: u32 = 3;
 
@@ -51,16 +52,18 @@ impl Drop for Folder {
 /// Writes past the page cache where the file system can, so that the file is cold from birth.
 fn write_cold(path: &Path, pages: u64) -> rustix::io::Result<()> {
     let page = page_bytes() as usize;
-    let space = vec![0x5a_u8; 2 * page];
-    let aligned = &space[space.as_ptr().align_offset(page)..][..page];
+    let space = vec![0x5a_u8; (WRITE_PAGES + 1) * page];
+    let aligned = &space[space.as_ptr().align_offset(page)..][..WRITE_PAGES * page];
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     let file = match open(path, flags | OFlags::DIRECT, mode) {
         Err(Errno::INVAL) => open(path, flags, mode)?,
         opened => opened?,
     };
-    for number in 0..pages {
-        pwrite(&file, aligned, number * page as u64)?;
+    let bytes = pages as usize * page;
+    let mut at = 0;
+    while at < bytes {
+        at += pwrite(&file, &aligned[..aligned.len().min(bytes - at)], at as u64)?;
     }
     fsync(&file)?;
     fadvise(&file, 0, None, Advice::DontNeed)
