@@ -15,12 +15,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .fault import Fault
 
+if TYPE_CHECKING:
+    import numpy as np
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _CACHESTAT = 451  # the same number on every architecture
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE_BYTES = _PAGE = os.sysconf("SC_PAGE_SIZE")
 _WINDOW = 1 << 30  # of a file mapped at a time
 _EVICTION_TRIES = 8
 
@@ -79,23 +83,61 @@ def _cachestat(descriptor: int) -> int | None:
     raise OSError(number, os.strerror(number))
 
 
-def _mincore(descriptor: int, size: int) -> int:
-    """Resident bytes by mincore(2): maps the file without touching it. For kernels before cachestat."""
-    pages = 0
+@dataclass(frozen=True)
+class PageMap:
+    """Which pages of a file are resident: `resident` has one bool a page, the last one may be cut by the file's end."""
+
+    size_bytes: int
+    resident: np.ndarray
+
+    @property
+    def resident_bytes(self) -> int:
+        return min(int(self.resident.sum()) * _PAGE, self.size_bytes)
+
+
+def page_map(file: Path) -> PageMap:
+    """The resident pages of a file, of the size it has when it is opened. Reads nothing of it and marks nothing used.
+
+    The kernel tells this only of files that the caller owns or may write; of others it calls every page resident.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        size = os.fstat(descriptor).st_size
+        return PageMap(size, _resident_pages(descriptor, size))
+    finally:
+        os.close(descriptor)
+
+
+def _resident_pages(descriptor: int, size: int) -> np.ndarray:
+    """By mincore(2), which maps the file without touching it; pages that a shrinking file has lost are not resident."""
+    import numpy as np
+
+    seen = np.zeros(-(-size // _PAGE), np.uint8)
     for start in range(0, size, _WINDOW):
         length = min(_WINDOW, size - start)
-        # A private writable mapping, because ctypes takes the address of nothing else.
-        with mmap.mmap(descriptor, length, flags=mmap.MAP_PRIVATE, offset=start) as window:
-            seen = (ctypes.c_ubyte * -(-length // _PAGE))()
+        try:
+            # A private writable mapping, because ctypes takes the address of nothing else.
+            window = mmap.mmap(descriptor, length, flags=mmap.MAP_PRIVATE, offset=start)
+        except ValueError:  # mmap refuses a length beyond the end: the file has been cut meanwhile
+            length = min(length, os.fstat(descriptor).st_size - start)
+            if length <= 0:
+                break
+            window = mmap.mmap(descriptor, length, flags=mmap.MAP_PRIVATE, offset=start)
+        with window:
             first = ctypes.c_char.from_buffer(window)
+            out = ctypes.c_void_p(seen.ctypes.data + start // _PAGE)
             try:
-                if _libc.mincore(ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(length), seen) != 0:
+                if _libc.mincore(ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(length), out) != 0:
                     number = ctypes.get_errno()
                     raise OSError(number, os.strerror(number))
             finally:
                 del first
-            pages += sum(entry & 1 for entry in bytes(seen))
-    return pages * _PAGE
+    return (seen & 1).astype(bool)
+
+
+def _mincore(descriptor: int, size: int) -> int:
+    """Resident bytes by mincore(2), for kernels before cachestat."""
+    return int(_resident_pages(descriptor, size).sum()) * _PAGE
 
 
 def resident_bytes(file: Path, *, by: str | None = None) -> int:

@@ -24,7 +24,7 @@ from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.registry import Args, puts_back
 from plimsoll.experiment import Experiment
 from plimsoll.record import writer
-from plimsoll.run import agent
+from plimsoll.run import agent, double_caching
 from plimsoll.run.datasets import LOADERS, workload_request
 from plimsoll.run.trial import Load, Place, Report, TrialFailed, measure, warm_up
 from plimsoll.target import Connection
@@ -139,6 +139,7 @@ class ExistingServer:
         )
         report.found |= {
             "residency": None,
+            "double_caching": double_caching.none(double_caching.EXISTING),
             "group": None,
             "cpus": {"target": None, "load": cpu_lists.show(cpus or cpu_lists.usable())},
         }

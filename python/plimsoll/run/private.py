@@ -18,7 +18,7 @@ from plimsoll.environment import page_cache
 from plimsoll.environment.clone import clone_tree
 from plimsoll.environment.fault import Fault
 from plimsoll.record import writer
-from plimsoll.run import agent, planning
+from plimsoll.run import agent, double_caching, planning
 from plimsoll.run.datasets import key_for, workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
 from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up
@@ -95,12 +95,14 @@ def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresSer
         server.configure(enough | settings.target.settings, planning.memory_bytes(settings))
         server.start()
         report.found["server"] = load.connection.describe()
+        caches = double_caching.Watch(load.connection, server.data)
+        caches.prepare(wanted=settings.probes.double_caching)
         server.checkpoint()
     if settings.warmup.prewarm:
         with report.phase("prewarm", observer):
             server.prewarm(load.connection.schema)
     warm_up(load, report)
-    with residency_watched(report, server.data):
+    with caches.around(report), residency_watched(report, server.data):
         measure(load, report)
     with report.phase("check", observer):
         report.found["checks"] = load.check()
