@@ -70,11 +70,13 @@ class File:
         self.counts: Counter[str] = Counter()
         os.posix_fadvise(self.fd, 0, 0, advice)
         self._seen = {page for page in range(self.pages) if self._has(page)}  # asked for, or there from the start
+        self._there = len(self._seen)  # resident after the newest access
 
     def __enter__(self) -> File:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._look()
         os.close(self.fd)
 
     @property
@@ -88,6 +90,18 @@ class File:
     def resident(self) -> int:
         return resident(self.fd)
 
+    def _look(self) -> int:
+        """Resident pages before an access. What is missing since the last one was reclaimed: nobody else drops any."""
+        now = self.resident()
+        self.counts["evicted_pages"] += max(self._there - now, 0)
+        self._there = now
+        return now
+
+    def _change(self, before: int) -> int:
+        """Pages that the access just made brought (below 0: took away)."""
+        self._there = self.resident()
+        return self._there - before
+
     def _has(self, page: int) -> bool:
         return resident(self.fd, page, 1) == 1
 
@@ -98,8 +112,9 @@ class File:
         end = min(offset + length, self.size)
         asked = set(range(offset // PAGE, -(-end // PAGE))) if end > offset else set()
         missed = {page for page in asked if not self._has(page)}
-        before = self.resident()
+        before = self._look()
         result = perform()
+        added = self._change(before)
         self._used(asked - missed)
         self.counts.update(
             read_calls=bool(asked),
@@ -108,8 +123,8 @@ class File:
             read_missed_pages=len(missed),
             read_missed_blocks=len({page // BLOCK_PAGES for page in missed}),
             read_calls_missed=bool(missed),
-            readahead_pages=self.resident() - before - len(missed),
-            added_pages=self.resident() - before,
+            readahead_pages=added - len(missed),
+            added_pages=added,
         )
         self._seen |= asked
         return result
@@ -150,17 +165,18 @@ class File:
             window.madvise(advice)
 
             def touch(page: int) -> None:
-                missed, before = not self._has(page), self.resident()
+                missed, before = not self._has(page), self._look()
                 if access == mmap.ACCESS_READ:
                     window[page * PAGE]
                 else:
                     window[page * PAGE] = 1
+                added = self._change(before)
                 if not missed:
                     self._used({page})  # used or mapped: a look at the cache cannot tell which
                 self.counts.update(
                     fault_missed_pages=missed,
-                    readahead_pages=self.resident() - before - missed,
-                    added_pages=self.resident() - before,
+                    readahead_pages=added - missed,
+                    added_pages=added,
                 )
                 self._seen.add(page)
 
@@ -170,9 +186,9 @@ class File:
 
     def brings(self, column: str, perform: Callable[[], Any]) -> Any:
         """Something that adds pages which nothing asked for: advice, a write."""
-        before = self.resident()
+        before = self._look()
         result = perform()
-        grown = self.resident() - before
+        grown = self._change(before)
         self.counts.update({column: grown, "added_pages": grown})
         return result
 
@@ -187,9 +203,9 @@ class File:
 
     def loses(self, perform: Callable[[], Any], unused: int = 0) -> int:
         """Something that takes pages away on purpose, of which `unused` had been brought ahead for nothing."""
-        before = self.resident()
+        before = self._look()
         perform()
-        lost = before - self.resident()
+        lost = -self._change(before)
         self.counts.update(dropped_pages=lost, ahead_evicted_pages=unused)
         self._seen = {page for page in self._seen if self._has(page)}
         return lost

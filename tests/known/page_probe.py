@@ -108,7 +108,7 @@ class Watch:
 
     @property
     def absent(self) -> set[str]:
-        return set(self.result["absent"])
+        return set(self.result.get("absent", {}))
 
     def ahead_unused(self, name: str = "data") -> int:
         """Brought ahead and neither asked for, mapped nor gone yet."""
@@ -129,7 +129,7 @@ class Watch:
         assert result["requests"] in (("get_pages", "system_calls") if self.requests == "auto" else (self.requests,))
         assert result["programs"] in (("tp_btf", "tracepoint") if self.programs == "auto" else (self.programs,))
         assert self.may_lose or not self.lost, result["lost"]
-        for column, reason in result["absent"].items():
+        for column, reason in result.get("absent", {}).items():
             assert reason and column in COLUMNS
         for name in result["classes"]:
             self._adds_up(name)

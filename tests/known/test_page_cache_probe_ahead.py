@@ -176,6 +176,18 @@ def test_a_page_that_another_process_missed_is_waited_for(world, slowly):
     world.counted(asked | {"read_missed_pages": 31, "read_missed_blocks": 16, "added_pages": 31})
 
 
+def test_a_read_that_begins_on_pages_there_and_ends_on_pages_on_their_way(world, slowly):
+    """The front of read-ahead: the kernel hands out the first pages, waits, and goes on with the rest."""
+    path = make_file(world.data / "16384", 1009)
+    with world, File(path, advice=os.POSIX_FADV_RANDOM) as file:
+        file.read_page(0, 3)
+        advise = "os.posix_fadvise(fd, 3 * 4096, 31 * 4096, os.POSIX_FADV_WILLNEED)"
+        file.brings("prefetch_pages", lambda: slowly(advise, path).wait(60))
+        file.read_page(0, 9)
+    assert (file.counts["read_calls"], file.counts["read_pages"], file.counts["ahead_used_pages"]) == (2, 12, 6)
+    world.counted(file.counts | {"read_calls_waited": 1})
+
+
 @pytest.mark.parametrize("chunk", [1, 5, 64])
 def test_the_account_of_read_ahead_closes(world, chunk):
     """Stops in the middle: what came ahead is used, or still there and unused, to the page."""
