@@ -76,7 +76,7 @@ mod kernel {
     use super::{FileSystemRequest, PageCacheRequest};
     use crate::failure::Failure;
     use plimsoll_probe::page_cache::{
-        Attachment, CLASSES, Class, PageCache, PageCacheOptions, Requests, Tree, of_postgres,
+        Attachment, CLASSES, Class, Fault, PageCache, PageCacheOptions, Requests, Tree, of_postgres,
     };
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
 
@@ -92,6 +92,15 @@ mod kernel {
         let refused =
             || format!("probes.page_cache.{field}: \"{value}\" is not allowed; allowed: {}", names.join(", "));
         found.ok_or_else(|| Failure::Request(refused()))
+    }
+
+    /// What a test wants broken, so that the refusal can be seen from end to end.
+    fn fault() -> Option<Fault> {
+        match std::env::var("PLIMSOLL_PROBE_FAULT").as_deref() {
+            Ok("attach") => Some(Fault::Attach),
+            Ok("folder map") => Some(Fault::FolderMap),
+            _ => None,
+        }
     }
 
     pub(super) fn page_cache(request: &PageCacheRequest) -> Result<Start, Failure> {
@@ -111,6 +120,7 @@ mod kernel {
             scratch: request.scratch.clone(),
             requests: one_of("requests", &request.requests, &requests)?,
             attachment: one_of("programs", &request.programs, &attachments)?,
+            fault: fault(),
         };
         let mut start = || {
             if let Some(folder) = &request.data_directory {

@@ -108,6 +108,15 @@ pub enum Attachment {
     Tracepoint,
 }
 
+/// What tests may break, to see the probe refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A program is attached to a tracepoint that does not exist.
+    Attach,
+    /// Folders go into the program's map under numbers that are not theirs.
+    FolderMap,
+}
+
 /// What to watch.
 #[derive(Clone, Debug, Default)]
 pub struct PageCacheOptions {
@@ -119,6 +128,8 @@ pub struct PageCacheOptions {
     pub requests: Requests,
     /// How the programs are attached.
     pub attachment: Attachment,
+    /// For tests only.
+    pub fault: Option<Fault>,
 }
 
 /// The probe.
@@ -197,9 +208,14 @@ impl PageCache {
         let btf = attachment == Attachment::Btf;
         let devices = file_systems.iter().map(|one| one.device).collect();
         let settings = Settings { devices, faults_are_seen, fields }.bytes()?;
-        let programs = Programs::start(OBJECT, &settings, &wanted(btf, by_get_pages, faults_are_seen), |programs| {
+        let mut wanted = wanted(btf, by_get_pages, faults_are_seen);
+        if options.fault == Some(Fault::Attach) {
+            wanted.push(Wanted { function: wanted[0].function, tracepoint: Some(("filemap", "no_such_tracepoint")) });
+        }
+        let programs = Programs::start(OBJECT, &settings, &wanted, |programs| {
             let directories = programs.map("directories")?;
             folders.iter().try_for_each(|(device, inode, class)| {
+                let inode = inode + u64::from(options.fault == Some(Fault::FolderMap));
                 let mut key = inode.to_ne_bytes().to_vec();
                 key.extend(device.to_ne_bytes());
                 key.extend([0; 4]);
