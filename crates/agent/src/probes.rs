@@ -20,6 +20,7 @@ pub(crate) struct ProbesRequest {
 /// A folder and the class of the files in it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(crate) struct TreeRequest {
     pub(crate) path: PathBuf,
     pub(crate) class: String,
@@ -28,6 +29,7 @@ pub(crate) struct TreeRequest {
 /// `page_cache`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(crate) struct PageCacheRequest {
     #[serde(default)]
     pub(crate) data_directory: Option<PathBuf>,
@@ -47,6 +49,7 @@ fn auto() -> String {
 /// `buffer_heads`, `throttle`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(crate) struct FileSystemRequest {
     pub(crate) path: PathBuf,
 }

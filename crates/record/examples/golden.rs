@@ -78,6 +78,7 @@ fn summary(rows: &[Transaction]) -> Summary {
         backend_pids: vec![4_000, 4_001],
         server_commits_beside: Some(6),
         devices: vec!["vda".to_owned()],
+        probes: BTreeMap::new(),
     }
 }
 
