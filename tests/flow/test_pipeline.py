@@ -71,6 +71,14 @@ def test_hit_ratio_and_commits_equal_a_hand_query(laboratory: Laboratory) -> Non
         assert judged["commits"]["ok"] is True
         assert all(check["ok"] for check in trial.data["checks"])
         assert trial.data["residency"]["before_trial"]["resident_bytes"] == 0
+        caches = trial.data["double_caching"]
+        assert caches["absent"] is None
+        for reading in (caches["before_measure"], caches["after"]):
+            held = reading["total"]
+            assert 0 <= held["both_bytes"] <= min(held["server_bytes"], held["page_cache_bytes"])
+        # A second of load fills both caches: what the server holds came through the page cache.
+        assert caches["after"]["total"]["server_bytes"] > caches["before_measure"]["total"]["server_bytes"]
+        assert caches["after"]["total"]["both_bytes"] > 0
     assert laboratory.left_behind() == []
 
 
@@ -122,6 +130,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
     run = open_run(laboratory.state / "existing")
     assert all(trial.status == "finished" for trial in run.trials)
     assert all(check["ok"] for trial in run.trials for check in trial.data["checks"])
+    assert all("existing server" in trial.data["double_caching"]["absent"] for trial in run.trials)
     for path in run.path.rglob("*"):
         assert not path.is_file() or b"s3cr3t-pw" not in path.read_bytes(), f"{path} holds the password"
     assert laboratory.left_behind() == []
