@@ -103,20 +103,16 @@ def dirty_figure(run: Run, verdict: Json) -> Figure:
             panels.append((label, rows, thresholds(trials[treatment][0])))
     if not panels:
         return Figure(name, title, absent="dirty pages were not sampled")
-    largest = max(row["mib"] for _, rows, _ in panels for row in rows)
-    drawn = [
-        value / _MIB for _, _, limits in panels for value in limits.values() if value / _MIB <= largest * _HEADROOM
-    ]
-    top = max(1.0, *(1.06 * value for value in (largest, *drawn)))
     columns = min(_COLUMNS, len(panels))
     width = (WIDTH - 70 * columns) // columns
-    charts = [_panel(label, rows, limits, top).properties(width=width, height=200) for label, rows, limits in panels]
-    chart = alt.concat(*charts, columns=columns, spacing=26).resolve_scale(x="shared", y="shared")
+    charts = [_panel(*panel).properties(width=width, height=200) for panel in panels]
+    chart = alt.concat(*charts, columns=columns, spacing=26).resolve_scale(x="shared", y="independent")
     where = "the server's group" if is_of_group(next(iter(trials.values()))[0]) else "the whole host"
     caption = (
         f"Of {where}, at 1 s, one thin line a block; measuring begins at the dashed line and the warm-up stands before "
         "it. Dotted: where writing in the background begins, and the limit; half-way between them Linux begins to "
-        "pause tasks that dirty pages. A threshold far above the lines is named over its panel and not drawn."
+        "pause tasks that dirty pages. Each panel has its own scale; a threshold far above the lines is named over its "
+        "panel and not drawn."
     )
     return Figure(name, title, caption, spec=spec_of(chart))
 
@@ -131,7 +127,10 @@ def _treatments(verdict: Json) -> list[tuple[str, str]]:
     return found or [(entry["label"], key) for key, entry in verdict["treatments"].items()]
 
 
-def _panel(label: str, rows: list[Json], limits: dict[str, int], top: float) -> Any:
+def _panel(label: str, rows: list[Json], limits: dict[str, int]) -> Any:
+    largest = max(row["mib"] for row in rows)
+    drawn = [value / _MIB for value in limits.values() if value / _MIB <= largest * _HEADROOM]
+    top = max(1.0, *(1.06 * value for value in (largest, *drawn)))
     named = " · ".join(f"{what} {number(value, ',.0f', 1 / _MIB)} MiB" for what, value in limits.items())
     lines = (
         alt.Chart(alt.Data(values=rows))
