@@ -1,0 +1,108 @@
+"""What is printed: computed from pairs and estimates, decided elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from overhead.arms import Pair
+from overhead.judge import Rule, percent
+
+CPU, HOST, TPS = "CPU time a transaction", "the same, whole machine", "throughput"
+
+
+def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
+    """The figures of one workload: means over pairs, ratios with the interval of one look."""
+    without, arm_with = [pair.arm_without for pair in pairs], [pair.arm_with for pair in pairs]
+    transactions = sum(arm.transactions for arm in arm_with)
+    programs: Counter[str] = Counter()
+    runs: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
+    for arm in arm_with:
+        lost.update(arm.lost)
+        for name, probe in arm.probes.items():
+            for program in probe["cost"]["programs"]:
+                programs[f"{name}.{program['name']}"] += program["run_ns"]
+                runs[f"{name}.{program['name']}"] += program["runs"]
+    classes = [arm.probes["page_cache"]["totals"] for arm in arm_with if "page_cache" in arm.probes]
+    pages = {
+        column: sum(total.get(column, 0) for each in classes for total in each.values()) / transactions
+        for column in ("read_calls", "read_missed_pages", "added_pages")
+    }
+    return {
+        "pairs": len(pairs),
+        "transactions_an_arm": round(_mean([arm.transactions for arm in arm_with])),
+        "seconds_an_arm": _mean([arm.seconds for arm in without]),
+        "work_us": {"without": _mean([a.work_us for a in without]), "with": _mean([a.work_us for a in arm_with])},
+        "host_us": {"without": _mean([a.host_us for a in without]), "with": _mean([a.host_us for a in arm_with])},
+        "tps": {"without": _mean([a.tps for a in without]), "with": _mean([a.tps for a in arm_with])},
+        "percent": {
+            CPU: _interval(rule, [pair.work_ratio for pair in pairs]),
+            HOST: _interval(rule, [pair.host_ratio for pair in pairs]),
+            TPS: _interval(rule, [pair.tps_ratio for pair in pairs]),
+        },
+        "watcher_us": _mean([arm.cpu.watcher_ns / arm.transactions / 1e3 for arm in arm_with]),
+        "run_us": _mean([arm.run_us for arm in arm_with]),
+        "run_share_percent": _mean([100 * arm.run_us / arm.work_us for arm in arm_with]),
+        "programs": {
+            name: {"runs": runs[name] / transactions, "run_ns": ns / runs[name] if runs[name] else None}
+            for name, ns in programs.items()
+        },
+        "blocks_read": _mean([arm.blocks_read / arm.transactions for arm in arm_with]),
+        "pages": pages if classes else {},
+        "lost": dict(lost),
+        "load_average": max(arm.load_average for arm in (*without, *arm_with)),
+        "steal_percent": 100 * sum(arm.cpu.steal_ns for arm in (*without, *arm_with))
+        / sum(arm.cpu.host_ns for arm in (*without, *arm_with)),
+    }  # fmt: skip
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _interval(rule: Rule, ratios: list[float]) -> dict[str, float | None] | None:
+    estimate = rule.interval(ratios)
+    if estimate is None:
+        return None
+    ends = {"low": estimate.low, "high": estimate.high}
+    return {"value": percent(estimate.value)} | {
+        name: None if end is None else percent(end) for name, end in ends.items()
+    }
+
+
+def of(result: dict[str, Any]) -> str:
+    """One workload in text."""
+    found = result["figures"]
+    lines = [
+        f"{result['title']}",
+        f"  {found['pairs']} pairs of {found['transactions_an_arm']} transactions ({found['seconds_an_arm']:.1f} s); "
+        f"the server asks for {found['blocks_read']:.2f} blocks a transaction",
+        f"  {'':26}{'without':>10}{'with':>10}   change, {result['confidence']:.2%} interval",
+    ]
+    for name, key, unit in ((CPU, "work_us", "us"), (HOST, "host_us", "us"), (TPS, "tps", "/s")):
+        values = found[key]
+        change = _text(found["percent"][name])
+        lines.append(f"  {name:26}{values['without']:>10.2f}{values['with']:>10.2f}   {change}   ({unit})")
+    lines.append(
+        f"  run time of its programs  {found['run_us']:>20.3f}   {found['run_share_percent']:+.2f} % of the CPU time"
+    )
+    lines.append(f"  the process that holds it {found['watcher_us']:>20.3f}")
+    for name, program in sorted(found["programs"].items()):
+        each = f"{program['run_ns']:.0f} ns a run" if program["run_ns"] is not None else "never run"
+        lines.append(f"    {name:38}{program['runs']:>8.3f} runs a transaction, {each}")
+    if found["pages"]:
+        counts = ", ".join(f"{name} {value:.3f}" for name, value in found["pages"].items())
+        lines.append(f"  counted a transaction: {counts}")
+    lines.append(f"  lost: {found['lost'] or 'nothing'}; not in the page cache: {result['uncached_bytes']} bytes")
+    lines.append(
+        f"  highest load average {found['load_average']:.1f}; steal {found['steal_percent']:.2f} % of CPU time"
+    )
+    lines.append(f"  bound {result['bound_percent']:g} %: {result['verdict']}: {result['why']}")
+    return "\n".join(lines)
+
+
+def _text(interval: dict[str, float | None] | None) -> str:
+    if interval is None or interval["low"] is None:
+        return "no interval"
+    return f"{interval['value']:+.2f} % ({interval['low']:+.2f} to {interval['high']:+.2f})"

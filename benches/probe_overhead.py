@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""What the probes in the kernel cost: CPU time a transaction with and without them, in pairs in random order.
+
+    .plimsoll/venv/bin/python benches/probe_overhead.py --help
+
+Exit codes: 0 every bound holds and nothing was lost; 1 a bound is broken, or events were lost; 2 the request is wrong;
+3 it cannot be measured here; 4 cannot tell, or stopped. benches/README.md says how it is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import random
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from overhead import table
+from overhead.arms import PROBES, Pair, Wanted, run_pair
+from overhead.judge import LOOKS, Rule, looks_up_to, orders, percent
+from overhead.servers import Orders, SelectOnly, Site
+
+from plimsoll.environment import Fault, Journal, StateDir, undo
+from plimsoll.run import planning
+from plimsoll.run.agent import AgentFailed
+from plimsoll.run.observer import Silent
+from plimsoll.run.signals import Interrupts, Stopped
+from plimsoll.target import ServerFailed
+
+HOLDS, BROKEN, BAD_REQUEST, IMPOSSIBLE, CANNOT_TELL = 0, 1, 2, 3, 4
+NAME = "probe-overhead"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A load on a data set with a size of the server's cache."""
+
+    site: Callable[..., Site]
+    shared_buffers: str
+    bound_percent: float
+    title: str
+
+
+WORKLOADS = {
+    "wpi_orders": Workload(Orders, "64MB", 2, "wpi_orders, 256 MiB of data, shared_buffers 64 MiB"),
+    "select_only": Workload(SelectOnly, "128MB", 4, "pgbench select-only, scale 50, shared_buffers 128 MiB"),
+    "select_only_cached": Workload(
+        SelectOnly, "1GB", 4, "pgbench select-only, scale 50, all of it in shared_buffers (1 GiB)"
+    ),
+}
+
+
+def say(text: str) -> None:
+    """Progress goes to standard error, results to standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(name: str, site: Site, options: argparse.Namespace) -> dict[str, Any]:
+    """One workload, pair by pair, judged at the planned looks only."""
+    workload = WORKLOADS[name]
+    bound = workload.bound_percent if options.bound is None else options.bound
+    rule = Rule(bound, looks_up_to(options.pairs_max))
+    wanted = Wanted(PROBES if options.probe == "all" else () if options.probe == "none" else (options.probe,))
+    wanted = Wanted(wanted.names, options.requests, options.programs)
+    site.start(workload.shared_buffers)
+    transactions = _transactions_for(site, options.seconds)
+    run_pair(site, wanted, transactions, 0, probe_first=True)  # warms up both arms; not counted
+    uncached = site.uncached_bytes()
+    say(f"{name}: {transactions} transactions an arm; looks at {', '.join(map(str, rule.looks))} pairs")
+    pairs: list[Pair] = []
+    verdict, why = "cannot tell", f"{rule.looks[-1]} pairs were not enough"
+    began = time.monotonic()
+    for number, probe_first in enumerate(orders(options.seed, rule.looks[-1]), start=1):
+        if pairs and time.monotonic() - began > 60 * options.minutes_max:
+            why = f"{options.minutes_max:g} minutes were not enough"
+            break
+        pairs.append(run_pair(site, wanted, transactions, number, probe_first=probe_first))
+        _progress(name, pairs, rule, time.monotonic() - began)
+        if pairs[-1].arm_with.lost:
+            verdict, why = "broken", f"lost: {pairs[-1].arm_with.lost}"
+            break
+        if number in rule.looks:
+            found, reason = rule.judge([pair.work_ratio for pair in pairs])
+            say(f"{name}: look at {number} pairs: {found or 'go on'}: {reason}")
+            if found is not None:
+                verdict, why = found, reason
+                break
+    site.cluster.stop()
+    return {
+        "workload": name,
+        "title": f"{workload.title}; probe {options.probe}",
+        "bound_percent": bound,
+        "looks": rule.looks,
+        "confidence": rule.confidence,
+        "verdict": verdict,
+        "why": why,
+        "uncached_bytes": max(uncached, site.uncached_bytes()),
+        "figures": table.figures(pairs, rule),
+        "pairs": [
+            {
+                "probe_first": pair.probe_first,
+                "with": pair.arm_with.as_json(),
+                "without": pair.arm_without.as_json(),
+            }
+            for pair in pairs
+        ],
+    }
+
+
+def _transactions_for(site: Site, seconds: float) -> int:
+    """How many take about so long, by a trial that also warms."""
+    site.run(transactions=None, seconds=seconds, pair=0)
+    trial = site.run(transactions=None, seconds=seconds, pair=0)
+    return max(1, round(trial.transactions / trial.seconds * seconds))
+
+
+def _progress(name: str, pairs: list[Pair], rule: Rule, seconds: float) -> None:
+    look = next(look for look in rule.looks if look >= len(pairs))
+    left = seconds / len(pairs) * (look - len(pairs))
+    order = "with first" if pairs[-1].probe_first else "without first"
+    say(
+        f"{name}: pair {len(pairs)} ({order}): {percent(pairs[-1].work_ratio):+.2f} % CPU; load average "
+        f"{pairs[-1].arm_with.load_average:.1f}; {left:.0f} s to the look at {look} pairs"
+    )
+
+
+def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:
+    """Every workload, on a server for each data set; whatever happens the machine is put back."""
+    install = max(planning.installed(), key=lambda found: int(found.version), default=None)
+    if install is None:
+        raise Fault("no PostgreSQL server is installed", remedy="see ./plimsoll doctor")
+    state = StateDir()
+    results: list[dict[str, Any]] = []
+    with state.hold_lock():
+        for left in undo(state):
+            if not left.ok:
+                raise Fault(f"left by run {left.run_id}, and not put back: {left.what}", remedy=left.remedy)
+        journal = Journal.create(state, NAME)
+        try:
+            with interrupts.may_cut():
+                sites: dict[Callable[..., Site], Site] = {}
+                for name in options.workload or WORKLOADS:
+                    kind = WORKLOADS[name].site
+                    if kind not in sites:
+                        say(f"{name}: making its data set")
+                        sites[kind] = kind(state, journal, install, state.work / f"{NAME}-{len(sites)}")
+                        sites[kind].build()
+                    results.append(measure(name, sites[kind], options))
+                    if not options.json:
+                        print(table.of(results[-1]), flush=True)
+        except Stopped:
+            say("stopped: the machine is put back")
+            return []
+        finally:
+            with interrupts.must_finish():
+                journal.put_back_all()
+    return results
+
+
+def code_of(results: list[dict[str, Any]]) -> int:
+    """The worst verdict decides."""
+    verdicts = {result["verdict"] for result in results}
+    if "broken" in verdicts:
+        return BROKEN
+    return HOLDS if verdicts == {"holds"} else CANNOT_TELL
+
+
+def machine() -> dict[str, Any]:
+    """What the figures are true of."""
+    virtual = " hypervisor" in Path("/proc/cpuinfo").read_text()
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "kernel": platform.release(),
+        "cpus": os.cpu_count(),
+        "memory_bytes": planning.host_memory_bytes(),
+        "virtual": virtual,
+    }
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--workload", action="append", choices=WORKLOADS, help="may be repeated; all if left out")
+    parser.add_argument("--probe", default="page_cache", choices=[*PROBES, "all", "none"], help="none: A/A")
+    parser.add_argument("--requests", default="auto", choices=["auto", "get_pages", "system_calls"])
+    parser.add_argument("--programs", default="auto", choices=["auto", "tp_btf", "tracepoint"])
+    parser.add_argument("--bound", type=float, metavar="PERCENT", help="2 for wpi_orders, 4 for select-only")
+    parser.add_argument("--seconds", type=float, default=4, help="of an arm, about")
+    parser.add_argument("--pairs-max", type=int, default=40, help="looks at 10, 20, 40, 80 pairs and at the last one")
+    parser.add_argument("--minutes-max", type=float, default=15, help="of one workload")
+    parser.add_argument("--seed", type=int, default=None, help="of the order of arms")
+    parser.add_argument("--json", action="store_true", help="everything, on standard output")
+    options = parser.parse_args(argv)
+    if options.pairs_max < LOOKS[0] or options.seconds < 1:
+        parser.error(f"--pairs-max must be at least {LOOKS[0]}, --seconds at least 1")
+    options.seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
+    return options
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measures, prints, and says by the exit code whether the bounds hold."""
+    options = parse(argv)
+    about = {**machine(), "seed": options.seed}
+    say(f"seed {options.seed}, kernel {about['kernel']}, {about['cpus']} CPUs, load average {os.getloadavg()[0]:.1f}")
+    interrupts = Interrupts(Silent())
+    try:
+        with interrupts.handled(), contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
+            results = measure_all(options, interrupts)
+    except (Fault, AgentFailed, ServerFailed) as failure:
+        say(f"probe_overhead: {failure}")
+        return IMPOSSIBLE
+    if options.json:
+        print(json.dumps({**about, "results": results}))
+    return code_of(results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
