@@ -323,9 +323,9 @@ static __always_inline u32 system_call_of(struct task_struct *task)
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
 #if defined(__TARGET_ARCH_x86)
-	return (u32)BPF_CORE_READ(regs, orig_ax);
+	return (u32)regs->orig_ax;
 #else
-	return (u32)BPF_CORE_READ(regs, syscallno);
+	return (u32)regs->syscallno;
 #endif
 }
 
