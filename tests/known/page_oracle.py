@@ -65,12 +65,16 @@ def make_cold(path: Path) -> None:
 class File:
     """One open file, and in `counts` what a probe must have counted of it so far. Nobody else may touch the file."""
 
-    def __init__(self, path: Path, *, advice: int = os.POSIX_FADV_NORMAL, flags: int = os.O_RDWR) -> None:
+    def __init__(
+        self, path: Path, *, advice: int = os.POSIX_FADV_NORMAL, flags: int = os.O_RDWR, warm: bool = False
+    ) -> None:
         self.fd = os.open(path, flags, 0o644)
         self.counts: Counter[str] = Counter()
         os.posix_fadvise(self.fd, 0, 0, advice)
         self._seen = {page for page in range(self.pages) if self._has(page)}  # asked for, or there from the start
         self._there = len(self._seen)  # resident after the newest access
+        self._before: Counter[str] = Counter()
+        self._as_it_should = self._there == (self.pages if warm else 0)
 
     def __enter__(self) -> File:
         return self
@@ -89,6 +93,21 @@ class File:
 
     def resident(self) -> int:
         return resident(self.fd)
+
+    def known(self, **expected: int) -> None:
+        """What arithmetic says of the counts since `introduce`. It holds only where nobody else takes pages (traps.md,
+        2: something on the machine may); what the probe has to count is in `counts` either way."""
+        if self.counts["evicted_pages"] or not self._as_it_should:
+            print("somebody else evicted pages: arithmetic has nothing to say")
+            return
+        for column, count in expected.items():
+            found = self.counts[column] - self._before[column]
+            assert count == found, f"{column}: arithmetic says {count}, cachestat {found}"
+
+    def introduce(self) -> None:
+        """Reads the last page, so that a probe without a file's name at hand gets to know the file."""
+        self.read_page(self.pages - 1)
+        self._before = Counter(self.counts)
 
     def _look(self) -> int:
         """Resident pages before an access. What is missing since the last one was reclaimed: nobody else drops any."""
@@ -115,6 +134,9 @@ class File:
         before = self._look()
         result = perform()
         added = self._change(before)
+        if added < len(missed):  # taken again before we looked
+            self.counts["evicted_pages"] += len(missed) - added
+            added = len(missed)
         self._used(asked - missed)
         self.counts.update(
             read_calls=bool(asked),

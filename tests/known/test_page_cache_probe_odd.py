@@ -7,6 +7,7 @@ import mmap
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ def test_a_file_sent_past_the_reader_is_added_up(world):
     """sendfile(2) reads through the page cache in calls of the kernel's own making."""
     path = make_file(world.data / "16384", 1009)
     with world, File(path) as file, Path(os.devnull).open("wb") as sink:
+        world.introduce(file)
         while os.sendfile(sink.fileno(), file.fd, None, 64 * PAGE):
             pass
-        assert file.resident() == 1009
-    assert world.found()["added_pages"] == 1009
+        there = file.resident()
+    assert world.found()["added_pages"] - world.found()["evicted_pages"] == there
 
 
 _REFUSED = """
@@ -69,7 +71,7 @@ def test_a_read_over_a_chequerboard(world, grain, pages):
         for place in range(0, pages, 2 * grain):
             file.read_page(100 + place, grain)
         file.read_page(100, pages)
-    assert file.counts["read_missed_pages"] == file.counts["added_pages"] == pages
+    file.known(read_missed_pages=pages, added_pages=pages)
     if world.lost:
         found = world.found()
         assert found["added_pages"] == pages and found["read_missed_pages"] < pages  # a lower bound, and said to be one
@@ -82,15 +84,15 @@ def test_a_read_into_a_mapping_of_another_cold_file(world):
     source = make_file(world.data / "16384", 101)
     target = make_file(world.wal / "000000010000000000000001", 101)
     with world, File(source, advice=RANDOM) as file, File(target, advice=RANDOM) as into:
+        world.introduce(file, into)
         with mmap.mmap(into.fd, 0) as window:
             window.madvise(mmap.MADV_RANDOM)
             file.asks(0, 61 * PAGE, lambda: os.preadv(file.fd, [memoryview(window)[: 61 * PAGE]], 0))
         os.fsync(into.fd)
         there = into.resident()
-    assert there == 61
+    assert there >= 61
     world.counted(file.counts)
-    assert world.found("wal")["added_pages"] == 61
-    assert world.found("wal")["read_pages"] == world.found("wal")["read_calls"] == 0
+    assert world.found("wal")["added_pages"] == there  # as what, the probe does not claim to know
 
 
 def test_a_write_from_a_mapping_of_another_cold_file(world):
@@ -98,14 +100,14 @@ def test_a_write_from_a_mapping_of_another_cold_file(world):
     target = world.wal / "000000010000000000000001"
     target.touch()
     with world, File(source) as file, File(target) as into:
+        world.introduce(file)
         with mmap.mmap(file.fd, 0, access=mmap.ACCESS_READ) as window:
             window.madvise(mmap.MADV_RANDOM)
             into.brings("write_pages", lambda: os.pwrite(into.fd, memoryview(window)[: 61 * PAGE], 0))
         os.fsync(into.fd)
         there = file.resident()
     world.counted(into.counts, "wal")
-    assert world.found("data")["added_pages"] == there >= 61
-    assert world.found("data")["write_pages"] == 0  # they were read
+    assert world.found("data")["added_pages"] == there >= 61  # as what, the probe does not claim to know
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
@@ -116,14 +118,16 @@ def test_reads_by_io_uring(needs, world, at_once):
     starts = [str(place) for place in range(0, 400, 10)]
     argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("ring_reader.py")), str(path), str(at_once), "3"]
     with world, File(path) as file:
+        world.introduce(file)
+        there = file.resident()
         said = subprocess.run([*argv, *starts], capture_output=True, check=True, timeout=60).stdout
-        assert int(said) == 120 * PAGE and file.resident() == 120
+        assert int(said) == 120 * PAGE and file.resident() - there == 120
     if world.result["requests"] == "system_calls":
-        world.counted({"added_pages": 120, "unsettled_pages": 120})
+        expected = {"added_pages": 120, "unsettled_pages": 120}
     else:
-        blocks = 40 * 2  # three pages lie in two blocks
-        asked = {"read_calls": 40, "read_pages": 120, "read_blocks": blocks, "added_pages": 120}
-        world.counted(asked | {"read_calls_missed": 40, "read_missed_pages": 120, "read_missed_blocks": blocks})
+        expected = {"read_calls": 40, "read_pages": 120, "read_blocks": 80, "added_pages": 120}
+        expected |= {"read_calls_missed": 40, "read_missed_pages": 120, "read_missed_blocks": 80}
+    world.counted(file.counts + Counter(expected))
 
 
 def test_a_copy_within_the_kernel_is_a_read_and_a_write(world):

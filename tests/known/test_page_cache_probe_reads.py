@@ -21,10 +21,8 @@ def test_a_cold_file_read_from_end_to_end(world):
     path = make_file(world.data / "base/16384", 4099)
     with world, File(path) as file:
         file.read_through()
-        assert file.resident() == 4099
-    assert file.counts["read_missed_pages"] + file.counts["readahead_pages"] == file.counts["read_pages"] == 4099
-    assert file.counts["ahead_used_pages"] == file.counts["readahead_pages"] > 2048
-    assert (file.counts["read_calls"], file.counts["read_blocks"]) == (129, 2050)
+    file.known(read_calls=129, read_pages=4099, read_blocks=2050, added_pages=4099)
+    assert file.counts["readahead_pages"] > 2048
     world.counted(file.counts, open_columns=WAITED)
     world.counted_nothing("wal", "temp")
 
@@ -37,10 +35,8 @@ def test_single_pages_at_random_with_repeats(world):
             file.read_page(page)
     distinct = len(set(order))
     assert 1 < distinct < 1009
-    assert (file.counts["read_calls"], file.counts["read_pages"], file.counts["read_blocks"]) == (2003, 2003, 2003)
-    assert (
-        file.counts["read_missed_pages"] == file.counts["read_calls_missed"] == file.counts["added_pages"] == distinct
-    )
+    file.known(read_calls=2003, read_pages=2003, read_blocks=2003)
+    file.known(read_missed_pages=distinct, read_calls_missed=distinct, added_pages=distinct)
     world.counted(file.counts)
 
 
@@ -50,8 +46,7 @@ def test_blocks_at_random_with_the_kernels_own_read_ahead(world):
     with world, File(path) as file:
         for page in order:
             file.read_page(page, 2)
-    assert (file.counts["read_pages"], file.counts["read_blocks"]) == (1402, 701)
-    assert file.counts["read_missed_blocks"] == file.counts["read_calls_missed"]
+    file.known(read_calls=701, read_pages=1402, read_blocks=701)
     world.counted(file.counts, open_columns=WAITED)
 
 
@@ -59,11 +54,12 @@ def test_a_warm_file_misses_nothing_and_adds_nothing(world):
     path = make_file(world.data / "16384", 1009)
     with File(path) as before:
         before.read_through()
-    with world, File(path) as file:
+    with world, File(path, warm=True) as file:
         file.read_through()
         for page in (0, 17, 1008):
             file.read_page(page)
-    world.counted({"read_calls": 35, "read_pages": 1012, "read_blocks": 508})
+    file.known(read_calls=35, read_pages=1012, read_blocks=508, read_missed_pages=0, added_pages=0)
+    world.counted(file.counts)
 
 
 def test_a_read_asks_for_the_pages_it_touches_and_for_none_beyond_the_end(world):
@@ -78,9 +74,8 @@ def test_a_read_asks_for_the_pages_it_touches_and_for_none_beyond_the_end(world)
         for offset in (1009 * PAGE + 100, 1009 * PAGE + 101, 1010 * PAGE, 5000 * PAGE):
             assert file.pread(PAGE, offset) == b""
         assert file.pread(0, 4 * PAGE) == b""
-    asked = {"read_calls": 6, "read_pages": 8, "read_blocks": 6, "read_calls_missed": 3}
-    missed = {"read_missed_pages": 5, "read_missed_blocks": 3, "added_pages": 5}
-    assert +file.counts == asked | missed
+    file.known(read_calls=6, read_pages=8, read_blocks=6, read_calls_missed=3)
+    file.known(read_missed_pages=5, read_missed_blocks=3, added_pages=5, readahead_pages=0)
     world.counted(file.counts)
 
 
@@ -96,9 +91,8 @@ def test_one_call_is_one_call_whatever_its_form(world):
         assert file.readv([PAGE, 2 * PAGE]) == 3 * PAGE  # 102 to 105
         assert len(file.pread(301 * PAGE, 200 * PAGE)) == 301 * PAGE  # more than the kernel looks up at a time
         assert len(file.pread(300 * PAGE + 1, 350 * PAGE)) == 300 * PAGE + 1  # the first half of it is there
-    asked = {"read_calls": 8, "read_pages": 624, "read_calls_missed": 8}
-    assert {name: file.counts[name] for name in asked} == asked
-    assert file.counts["read_missed_pages"] == 5 + 2 + 7 + 2 + 1 + 3 + 301 + 150
+    file.known(read_calls=8, read_pages=624, read_calls_missed=8)
+    file.known(read_missed_pages=5 + 2 + 7 + 2 + 1 + 3 + 301 + 150)
     world.counted(file.counts, open_columns=WAITED)
 
 
@@ -113,7 +107,7 @@ def test_holes_are_missed_though_nothing_comes_from_the_device(world, file_syste
         for page in order:
             assert file.read_page(page) == bytes(PAGE)
         assert file_system.sectors_read() == before
-    assert file.counts["read_missed_pages"] == file.counts["added_pages"] == 503
+    file.known(read_calls=503, read_missed_pages=503, added_pages=503)
     world.counted(file.counts)
 
 
@@ -146,7 +140,8 @@ def test_two_files_of_two_classes_read_at_once(world):
             thread.start()
         for thread in threads:
             thread.join()
-    assert (data.counts["read_calls"], wal.counts["read_calls"]) == (1511, 1709)
+    data.known(read_calls=1511, read_pages=1511)
+    wal.known(read_calls=1709, read_pages=1709)
     world.counted(data.counts, "data")
     world.counted(wal.counts, "wal")
     world.counted_nothing("temp")
@@ -165,11 +160,12 @@ def test_one_cold_file_read_by_two_processes_at_once(world):
         for reader in readers:
             assert int(reader.communicate(timeout=60)[0]) == 4099 * PAGE and reader.returncode == 0
         with File(path) as file:
-            assert file.resident() == 4099
+            there = file.resident()
     found = world.found()
     # Who asked first is the machine's affair; that every page came once, and was missed or ahead, is not.
     assert (found["read_calls"], found["read_pages"], found["read_blocks"]) == (2 * 513, 2 * 4099, 2 * 2050)
-    assert found["read_missed_pages"] + found["readahead_pages"] == found["added_pages"] == 4099
+    assert found["read_missed_pages"] + found["readahead_pages"] == found["added_pages"] >= 4099
+    assert found["added_pages"] - found["evicted_pages"] == there  # where nobody else takes any: all of the file
     assert world.ahead_unused() == 0
     assert found["prefetch_pages"] == found["write_pages"] == found["unsettled_pages"] == 0
-    assert found["evicted_pages"] == found["dropped_pages"] == 0
+    assert found["dropped_pages"] == 0
