@@ -34,6 +34,9 @@ def call(*argv: str) -> str:
     return done.stdout.strip()
 
 
+_PREFIX = "plimsoll-known-"
+
+
 @dataclass
 class FileSystem:
     kind: str
@@ -59,8 +62,9 @@ class FileSystem:
 @contextlib.contextmanager
 def loop_file_system(kind: str, size: int = 400 * MIB) -> Iterator[FileSystem]:
     """`kind`: ext4, xfs or btrfs. The image is sparse, in /var/tmp (a real disk, unlike /tmp on some machines)."""
+    _clear_what_the_killed_left()
     with contextlib.ExitStack() as undo:
-        folder = Path(tempfile.mkdtemp(prefix=f"plimsoll-known-{kind}-", dir="/var/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{kind}-", dir="/var/tmp"))
         undo.callback(shutil.rmtree, folder)
         image, point = folder / "image", folder / "mounted"
         with image.open("wb") as file:
@@ -75,6 +79,19 @@ def loop_file_system(kind: str, size: int = 400 * MIB) -> Iterator[FileSystem]:
         undo.callback(_unmount, point)
         folder.chmod(0o755)
         yield FileSystem(kind, point, loop)
+
+
+def _clear_what_the_killed_left() -> None:
+    """File systems of test processes that are no more."""
+    for folder in Path("/var/tmp").glob(f"{_PREFIX}*"):
+        pid = folder.name.removeprefix(_PREFIX).split("-")[0]
+        if not pid.isdigit() or Path("/proc", pid).exists():
+            continue
+        if (folder / "mounted").is_mount():
+            _unmount(folder / "mounted")
+        for line in call("losetup", "--associated", str(folder / "image")).splitlines():
+            call("losetup", "--detach", line.split(":")[0])
+        shutil.rmtree(folder)
 
 
 def _unmount(point: Path) -> None:
