@@ -15,6 +15,7 @@ use plimsoll_record::{ABSENT_SAMPLE, Counts, PageIdentity, ProbeReport, SelfTest
 use settings::{Settings, block_bytes, page_bytes};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page_cache.bpf.o"));
 
@@ -83,6 +84,9 @@ const FAULT_COLUMNS: [&str; 3] = ["fault_pages", "fault_missed_pages", "ahead_ma
 /// `enum lost`, and what the kernel left out.
 const LOST: [&str; 4] = ["files", "tasks", "ahead", "intervals"];
 const LOST_EVENTS: &str = "events";
+/// How long reads under way may take to end before additions in no account are called a fault.
+const SETTLING_LOOKS: u32 = 50;
+const SETTLING_PAUSE: Duration = Duration::from_millis(10);
 
 /// Where the ranges of reads come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -267,6 +271,25 @@ impl PageCache {
         CLASSES.iter().enumerate().map(of_class).collect()
     }
 
+    /// Additions against their accounts since the probe was attached. Between an addition and the moment that its read's range
+    /// is known it is in no account, so a difference is looked at again before it is believed.
+    fn identity(&self) -> BTreeMap<String, PageIdentity> {
+        let of_class = |(class, name): (usize, &&str)| {
+            let counts = self.counts(class as u32);
+            let added = counts[place("added_pages")];
+            let accounted = ACCOUNTS.iter().map(|account| counts[place(account)]).sum();
+            ((*name).to_owned(), PageIdentity { added, accounted, holds: added == accounted })
+        };
+        for _ in 0..SETTLING_LOOKS {
+            let found: BTreeMap<_, _> = CLASSES.iter().enumerate().map(of_class).collect();
+            if found.values().all(|class| class.holds) {
+                return found;
+            }
+            std::thread::sleep(SETTLING_PAUSE);
+        }
+        CLASSES.iter().enumerate().map(of_class).collect()
+    }
+
     fn lost(&self) -> Vec<i64> {
         summed(&self.losses, 0, LOST.len()).unwrap_or_else(|| vec![0; LOST.len()])
     }
@@ -324,13 +347,8 @@ impl Probe for PageCache {
     }
 
     fn report(&mut self) -> Option<ProbeReport> {
+        let identity = self.identity();
         let totals = self.growth();
-        let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or(0);
-        let identity = totals.iter().map(|(class, counts)| {
-            let accounted = ACCOUNTS.iter().map(|name| of(counts, name)).sum();
-            let added = of(counts, "added_pages");
-            (class.clone(), PageIdentity { added, accounted, holds: added == accounted })
-        });
         let now = self.lost();
         let before = |at: usize| self.lost_before.get(at).copied().unwrap_or(0);
         let mut lost: BTreeMap<String, u64> =
@@ -348,7 +366,7 @@ impl Probe for PageCache {
             page_bytes: Some(u64::from(page_bytes())),
             block_bytes: Some(u64::from(block_bytes())),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
-            identity: identity.collect(),
+            identity,
             totals,
             lost,
             cost: self.cost.cost(),

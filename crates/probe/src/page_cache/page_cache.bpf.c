@@ -78,6 +78,8 @@ struct call {
 	bool counted, missed, waited;
 	u32 pieces;
 	struct piece brought[PIECES];
+	/* What came after those: brought ahead already, and right so unless the range reaches that far. */
+	u64 spilled_first, spilled_end, spilled_pages;
 	/* Sums of claim(), here because the verifier would follow every combination of them as variables. */
 	u64 pages, missed_pages, missed_blocks;
 };
@@ -355,7 +357,8 @@ static __always_inline void settle(struct call *call)
 			break;
 		call->pages += call->brought[i].end - call->brought[i].first;
 	}
-	call->pieces = 0;
+	call->pages += call->spilled_pages;
+	call->pieces = call->spilled_pages = 0;
 	counted = bpf_map_lookup_elem(&counters, &class);
 	if (counted)
 		count(counted, UNSETTLED_PAGES, call->pages);
@@ -392,8 +395,13 @@ static __always_inline void bring(struct call *call, struct place *place, u64 fi
 	}
 	last = call->pieces;
 	if (last >= PIECES) {
-		lose(LOST_INTERVALS);
-		count(place->counted, UNSETTLED_PAGES, end - first);
+		/* Read-ahead over pages that are partly there comes in many pieces, and goes upward from the range. */
+		if (!call->spilled_pages || first < call->spilled_first)
+			call->spilled_first = first;
+		if (!call->spilled_pages || end > call->spilled_end)
+			call->spilled_end = end;
+		call->spilled_pages += end - first;
+		ahead_add(place->file, first, end);
 		return;
 	}
 	call->brought[last].first = first;
@@ -427,6 +435,15 @@ static __always_inline u64 claim(struct call *call, struct place *place)
 		call->last_block = ((end - 1) >> settings.block_shift) + 1;
 		call->missed_blocks += call->last_block - block;
 		call->missed_pages += end - first;
+	}
+	if (call->spilled_pages) {
+		call->pages += call->spilled_pages;
+		if (call->end >= call->spilled_end)
+			call->missed_pages += call->spilled_pages;
+		/* Which of them were asked for is not known any more, or which blocks they share. */
+		if (call->end > call->spilled_first)
+			lose(LOST_INTERVALS);
+		call->spilled_pages = 0;
 	}
 	call->pieces = 0;
 	count(place->counted, READAHEAD_PAGES, call->pages - call->missed_pages);

@@ -42,7 +42,7 @@ enum lost {
 	LOST_FILES,	/* the map of files was full */
 	LOST_TASKS,	/* no room for a task's call */
 	LOST_AHEAD,	/* the map of pages brought ahead was full, or a range too long for it */
-	LOST_INTERVALS, /* a call brought pages in more pieces than it can remember */
+	LOST_INTERVALS, /* a call asked for pages that came in more pieces than it can remember */
 	LOSSES,
 };
 
@@ -67,7 +67,7 @@ enum position {
 #define DEVICES 8
 #define AHEAD_PAGES 512 /* pages in one entry of the map of pages brought ahead */
 #define AHEAD_WORDS (AHEAD_PAGES / 64)
-#define PIECES 8
+#define PIECES 12
 
 /* Set before load. The user side writes it word by word in this order (settings.rs). */
 struct settings {

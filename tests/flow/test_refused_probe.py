@@ -1,0 +1,57 @@
+"""A probe in the kernel that cannot be trusted is refused: its figures are absent with the reason, and the run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+from laboratory import Laboratory
+from plimsoll.record import open_run
+
+
+@pytest.fixture
+def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
+    needs("root", "cgroup memory", "swap", "postgresql", "server user", "bpf")
+    one = Laboratory()
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("attach", "cannot be attached"), ("folder map", "the self-test does not hold")]
+)
+def test_a_broken_probe_is_refused_and_the_run_goes_on(
+    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, fault: str, said: str
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_PROBE_FAULT", fault)
+    out = laboratory.state / "refused"
+    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out))
+    run = open_run(out)
+    assert [trial.status for trial in run.trials] == ["finished"] * 2
+    for trial in run.trials:
+        assert trial.measure.summary is not None
+        probe = trial.measure.summary["probes"]["page_cache"]
+        assert probe["status"] == "refused" and said in probe["reason"], probe
+        assert "totals" not in probe
+        assert trial.measure.series("page_cache") is None
+    verdict = json.loads((out / "verdict.json").read_text())
+    assert all(trial["metrics"]["page_cache_hit_ratio"] is None for trial in verdict["trials"])
+    assert said in (out / "report/index.html").read_text()
+    assert laboratory.left_behind() == []
+
+
+def test_a_trusted_probe_counts(laboratory: Laboratory) -> None:
+    assert "PLIMSOLL_PROBE_FAULT" not in os.environ
+    out = laboratory.state / "trusted"
+    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out))
+    for trial in open_run(out).trials:
+        assert trial.measure.summary is not None
+        probe = trial.measure.summary["probes"]["page_cache"]
+        assert probe["status"] == "on", probe["reason"]
+        assert probe["self_test"]["passed"] and not any(probe["lost"].values())
+        assert all(one["holds"] for one in probe["identity"].values())
+        assert probe["totals"]["wal"]["write_pages"] + probe["totals"]["wal"]["added_pages"] >= 0
+        assert probe["totals"]["data"]["read_calls"] > 0
+        assert probe["cost"]["run_ns"] > 0
