@@ -155,21 +155,29 @@ impl Sampler {
         reports
     }
 
-    /// Takes the first sample and goes on in a thread.
-    pub(crate) fn start(self) -> io::Result<Running> {
+    /// Takes the first sample, so that nothing after this call is left out, and goes on in a thread.
+    pub(crate) fn start(mut self) -> io::Result<Running> {
         let (stop, stopped) = channel();
-        let latest = Arc::default();
+        let latest: Arc<Mutex<Latest>> = Arc::default();
         let shared = Arc::clone(&latest);
-        let thread =
-            std::thread::Builder::new().name("sample".to_owned()).spawn(move || self.run(&stopped, &shared))?;
+        let started_ns = monotonic_ns();
+        self.sample(&shared)?;
+        let thread = std::thread::Builder::new()
+            .name("sample".to_owned())
+            .spawn(move || self.run(started_ns, &stopped, &shared))?;
         Ok(Running { thread, stop, latest })
     }
 
-    fn run(mut self, stopped: &Receiver<()>, shared: &Mutex<Latest>) -> io::Result<Sampled> {
-        let started_ns = monotonic_ns();
-        let mut sampled = Sampled::default();
+    fn sample(&mut self, shared: &Mutex<Latest>) -> io::Result<()> {
         let mut latest = Latest::default();
-        for number in 0.. {
+        self.series.iter_mut().try_for_each(|series| series.sample(&mut latest))?;
+        *shared.lock().unwrap_or_else(PoisonError::into_inner) = latest;
+        Ok(())
+    }
+
+    fn run(mut self, started_ns: i64, stopped: &Receiver<()>, shared: &Mutex<Latest>) -> io::Result<Sampled> {
+        let mut sampled = Sampled { samples: 1, ..Sampled::default() };
+        for number in 1.. {
             let due_ns = started_ns + number * self.interval_ns;
             let wait_ns = (due_ns - monotonic_ns()).max(0) as u64;
             let last = match stopped.recv_timeout(Duration::from_nanos(wait_ns)) {
@@ -179,9 +187,8 @@ impl Sampler {
             if !last {
                 sampled.late_ns_max = sampled.late_ns_max.max(monotonic_ns() - due_ns);
             }
-            self.series.iter_mut().try_for_each(|series| series.sample(&mut latest))?;
+            self.sample(shared)?;
             sampled.samples += 1;
-            *shared.lock().unwrap_or_else(PoisonError::into_inner) = latest;
             if last {
                 break;
             }

@@ -16,7 +16,7 @@ pub struct ProbeReport {
     /// What would change that.
     pub remedy: Option<String>,
     /// Columns that this kernel cannot tell, and why.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub absent: BTreeMap<String, String>,
     /// "tp_btf" or "tracepoint".
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,14 +29,22 @@ fn parse(mountinfo: &str, mount: u64) -> Option<WatchedFileSystem> {
     })
 }
 
-/// The file system of `path`, and the number of the folder or file itself.
-pub(crate) fn file_system_of(path: &Path) -> Result<(WatchedFileSystem, u64), Refusal> {
+/// A folder or file: its file system, its own number, and the device that stat(2) gives with it.
+pub(crate) struct Found {
+    pub(crate) file_system: WatchedFileSystem,
+    pub(crate) inode: u64,
+    pub(crate) stat_device: u32,
+}
+
+/// Where `path` is.
+pub(crate) fn file_system_of(path: &Path) -> Result<Found, Refusal> {
     let failed = |error: &dyn std::fmt::Display| Refusal::from(format!("{}: {error}", path.display()));
     let wanted = StatxFlags::MNT_ID | StatxFlags::INO;
     let found = statx(CWD, path, AtFlags::empty(), wanted).map_err(|error| failed(&error))?;
     let mounts = fs::read_to_string("/proc/thread-self/mountinfo").map_err(|error| failed(&error))?;
     let file_system = parse(&mounts, found.stx_mnt_id).ok_or_else(|| failed(&"its mount is not in mountinfo"))?;
-    Ok((file_system, found.stx_ino))
+    let stat_device = found.stx_dev_major << 20 | found.stx_dev_minor;
+    Ok(Found { file_system, inode: found.stx_ino, stat_device })
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ struct backing_dev_info {
 
 struct super_block {
 	u32 s_dev;
+	unsigned long s_magic;
 };
 
 struct address_space;
@@ -50,6 +51,15 @@ struct inode {
 	s64 i_size;
 	u32 i_generation;
 	struct hlist_head i_dentry;
+};
+
+struct btrfs_root {
+	u32 anon_dev;
+};
+
+struct btrfs_inode {
+	struct btrfs_root *root;
+	struct inode vfs_inode;
 };
 
 struct qstr {

@@ -20,7 +20,7 @@ impl BufferHeads {
         if !Kernel::read()?.has_tracepoint("block_touch_buffer") {
             return Err(Refusal::from("this kernel has no tracepoint block_touch_buffer".to_owned()));
         }
-        let (file_system, _) = file_system_of(path)?;
+        let file_system = file_system_of(path)?.file_system;
         let wanted = [Wanted { function: "on_touch", tracepoint: None }];
         let programs = Programs::start(OBJECT, &file_system.device.to_ne_bytes(), &wanted, |_| Ok(()))?;
         let device = file_system.shown.device.clone();

@@ -2,19 +2,21 @@
 
 mod fields;
 mod folders;
+mod known;
 mod self_test;
 mod settings;
 
 pub use folders::{Tree, of_postgres};
 
-use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, file_system_of, summed, with_tracefs};
+use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, summed, with_tracefs};
 use crate::{Probe, Refusal};
 use fields::Fields;
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use known::Known;
+use libbpf_rs::MapHandle;
 use plimsoll_record::{ABSENT_SAMPLE, Counts, PageIdentity, ProbeReport, SelfTest};
 use settings::{Settings, block_bytes, page_bytes};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page_cache.bpf.o"));
@@ -208,25 +210,15 @@ impl PageCache {
         let faults_are_seen =
             kernel.has_tracepoint("mm_filemap_fault") && kernel.has_tracepoint("mm_filemap_map_pages");
         let folder = self_test::Folder::create(&options.scratch)?;
-        let (folders, file_systems) = watched(options, folder.path())?;
         let btf = attachment == Attachment::Btf;
-        let devices = file_systems.iter().map(|one| one.device).collect();
-        let settings = Settings { devices, faults_are_seen, fields }.bytes()?;
+        let known = Known::of(options, folder.path(), btf)?;
+        let devices = known.file_systems.iter().map(|one| one.device).collect();
+        let settings = Settings { devices, faults_are_seen, by_subvolume: btf, fields }.bytes()?;
         let mut wanted = wanted(btf, by_get_pages, faults_are_seen);
         if options.fault == Some(Fault::Attach) {
             wanted.push(Wanted { function: wanted[0].function, tracepoint: Some(("filemap", "no_such_tracepoint")) });
         }
-        let programs = Programs::start(OBJECT, &settings, &wanted, |programs| {
-            let directories = programs.map("directories")?;
-            folders.iter().try_for_each(|(device, inode, class)| {
-                let inode = inode + u64::from(options.fault == Some(Fault::FolderMap));
-                let mut key = inode.to_ne_bytes().to_vec();
-                key.extend(device.to_ne_bytes());
-                key.extend([0; 4]);
-                let filled = directories.update(&key, &class.to_ne_bytes(), MapFlags::ANY);
-                filled.map_err(|error| Refusal::from(format!("the map of folders: {error}")))
-            })
-        })?;
+        let programs = Programs::start(OBJECT, &settings, &wanted, |programs| known.fill(programs, options.fault))?;
         let (counters, losses, cost) = (programs.map("counters")?, programs.map("losses")?, programs.cost_meter()?);
         let mut probe = Self {
             _programs: programs,
@@ -237,7 +229,7 @@ impl PageCache {
             attachment,
             faults_are_seen,
             self_test: SelfTest::default(),
-            file_systems,
+            file_systems: known.file_systems,
             first: None,
             lost_before: Vec::new(),
             row: Vec::new(),
@@ -293,35 +285,6 @@ impl PageCache {
     fn lost(&self) -> Vec<i64> {
         summed(&self.losses, 0, LOST.len()).unwrap_or_else(|| vec![0; LOST.len()])
     }
-}
-
-/// A folder in the program's terms: file system, number, class.
-type FolderEntry = (u32, u64, u32);
-
-/// The folders in the program's terms, and the file systems that hold them.
-fn watched(
-    options: &PageCacheOptions,
-    self_test: &Path,
-) -> Result<(Vec<FolderEntry>, Vec<WatchedFileSystem>), Refusal> {
-    if options.trees.is_empty() {
-        return Err(Refusal::from("no folder to watch".to_owned()));
-    }
-    let mut folders = Vec::new();
-    let mut file_systems: Vec<WatchedFileSystem> = Vec::new();
-    for tree in &options.trees {
-        let (file_system, inode) = file_system_of(&tree.path)?;
-        folders.push((file_system.device, inode, tree.class as u32));
-        if !file_systems.contains(&file_system) {
-            file_systems.push(file_system);
-        }
-    }
-    let (file_system, inode) = file_system_of(self_test)?;
-    if !file_systems.contains(&file_system) {
-        let reason = format!("{} is on another file system than the target's files", options.scratch.display());
-        return Err(Refusal::with_remedy(reason, "name a scratch folder beside the data"));
-    }
-    folders.push((file_system.device, inode, SELF_TEST));
-    Ok((folders, file_systems))
 }
 
 impl Probe for PageCache {

@@ -56,11 +56,11 @@ enum context {
 	CONTEXT_FAULT, /* no call at all */
 };
 
-/* Which argument holds the position of a read call. */
-enum position {
-	POSITION_NONE,
-	POSITION_FILE, /* the file's own: read, readv */
-	POSITION_ARGUMENT, /* the fourth argument: pread64, preadv, preadv2 */
+/* How a read call says what it asks for: bits in the table by number. */
+enum read_kind {
+	READ_FILE = 1, /* from the file's own position: read, readv */
+	POSITION_ARGUMENT = 2, /* the fourth argument: pread64, preadv, preadv2 */
+	LENGTH_VECTORS = 4, /* readv, preadv, preadv2; else the third argument */
 };
 
 #define SYSCALLS 512
@@ -68,6 +68,10 @@ enum position {
 #define AHEAD_PAGES 512 /* pages in one entry of the map of pages brought ahead */
 #define AHEAD_WORDS (AHEAD_PAGES / 64)
 #define PIECES 12
+#define VECTORS 16
+#define SIZE_UNKNOWN 0x7fffffffffffffffLL
+#define GENERATION_UNKNOWN 0xffffffffU
+#define BTRFS_MAGIC 0x9123683eU
 
 /* Set before load. The user side writes it word by word in this order (settings.rs). */
 struct settings {
@@ -76,13 +80,14 @@ struct settings {
 	unsigned int block_shift; /* pages to blocks */
 	unsigned int direct_flag; /* O_DIRECT */
 	unsigned int faults_are_seen;
+	unsigned int by_subvolume; /* keys of btrfs files have their subvolume's number */
 	/* Where the classic tracepoints have their fields, in bytes (their format files say). */
 	unsigned int op_inode_at, op_index_at, op_device_at, op_order_at; /* add, delete; no order: 0 */
 	unsigned int pages_inode_at, pages_device_at, pages_first_at, pages_last_at;
 	unsigned int map_inode_at, map_device_at, map_first_at, map_last_at;
 	unsigned int fault_inode_at, fault_device_at, fault_index_at;
 	unsigned char contexts[SYSCALLS]; /* what each system call does to the page cache */
-	unsigned char positions[SYSCALLS]; /* where each read call has its position */
+	unsigned char reads[SYSCALLS]; /* how each read call says what it asks for */
 };
 
 struct file_key {

@@ -13,9 +13,10 @@ const READ_LOOSE: u8 = 2;
 const WRITE: u8 = 3;
 const PREFETCH: u8 = 4;
 
-/// `enum position`.
+/// `enum read_kind`.
 const OF_FILE: u8 = 1;
 const OF_ARGUMENT: u8 = 2;
+const VECTORS: u8 = 4;
 
 /// System calls by what they do to the page cache. Those that read and count themselves among the task's read calls stand
 /// apart from those that do not.
@@ -44,12 +45,12 @@ const CONTEXTS: [(libc::c_long, u8); 22] = [
     (libc::SYS_process_madvise, PREFETCH),
 ];
 
-const POSITIONS: [(libc::c_long, u8); 5] = [
+const READS: [(libc::c_long, u8); 5] = [
     (libc::SYS_read, OF_FILE),
-    (libc::SYS_readv, OF_FILE),
     (libc::SYS_pread64, OF_ARGUMENT),
-    (libc::SYS_preadv, OF_ARGUMENT),
-    (libc::SYS_preadv2, OF_ARGUMENT),
+    (libc::SYS_readv, OF_FILE | VECTORS),
+    (libc::SYS_preadv, OF_ARGUMENT | VECTORS),
+    (libc::SYS_preadv2, OF_ARGUMENT | VECTORS),
 ];
 
 /// What the user side decides before load.
@@ -57,6 +58,7 @@ const POSITIONS: [(libc::c_long, u8); 5] = [
 pub(crate) struct Settings {
     pub(crate) devices: Vec<u32>,
     pub(crate) faults_are_seen: bool,
+    pub(crate) by_subvolume: bool,
     /// Of the classic tracepoints, when those are used.
     pub(crate) fields: Fields,
 }
@@ -89,11 +91,11 @@ impl Settings {
         let mut words = self.devices.clone();
         words.resize(DEVICES, 0);
         words.extend([page_bytes().ilog2(), (block_bytes() / page_bytes()).ilog2(), libc::O_DIRECT as u32]);
-        words.push(u32::from(self.faults_are_seen));
+        words.extend([u32::from(self.faults_are_seen), u32::from(self.by_subvolume)]);
         words.extend(self.fields.words());
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend(table(&CONTEXTS));
-        bytes.extend(table(&POSITIONS));
+        bytes.extend(table(&READS));
         Ok(bytes)
     }
 }

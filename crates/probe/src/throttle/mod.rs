@@ -56,7 +56,7 @@ impl Throttle {
     /// # Errors
     /// The reason why its figures cannot be had.
     pub fn start(path: &Path) -> Result<Self, Refusal> {
-        let (file_system, _) = file_system_of(path)?;
+        let file_system = file_system_of(path)?.file_system;
         let name = backing_device(&file_system.shown)?;
         let wanted = [Wanted { function: "on_throttle", tracepoint: Some(EVENT) }];
         let programs = with_tracefs(|events| Programs::start(OBJECT, &settings(events, &name)?, &wanted, |_| Ok(())))?;

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Pages brought ahead, as bits until they are used, mapped or leave. */
+#ifndef PLIMSOLL_AHEAD_BPF_H
+#define PLIMSOLL_AHEAD_BPF_H
+
+#include "files.bpf.h"
+
+static __always_inline u64 bits(u64 from, u64 to)
+{
+	u64 high = to >= 64 ? ~0ULL : (1ULL << to) - 1;
+
+	return high & ~((1ULL << from) - 1);
+}
+
+static __always_inline u32 ones(u64 word)
+{
+	word = word - ((word >> 1) & 0x5555555555555555ULL);
+	word = (word & 0x3333333333333333ULL) + ((word >> 2) & 0x3333333333333333ULL);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return (word * 0x0101010101010101ULL) >> 56;
+}
+
+/* A range of pages to mark as waiting for use, or as waiting no more. */
+struct marking {
+	u64 first, end;
+	u32 file, waits;
+	u32 changed; /* how many were not so before */
+	u32 words;
+};
+
+/* One word of it. */
+static long mark_word(u32 turn, struct marking *marking)
+{
+	u64 first = marking->first, from = first & 63, left = marking->end - first;
+	u64 to = from + left < 64 ? from + left : 64, mask = bits(from, to);
+	struct ahead_key key = {.file = marking->file, .place = first / AHEAD_PAGES};
+	struct ahead_pages *found = bpf_map_lookup_elem(&ahead, &key);
+	u32 word = (first / 64) % AHEAD_WORDS;
+
+	marking->first = first + to - from;
+	if (!found && marking->waits) {
+		struct ahead_pages empty = {};
+
+		bpf_map_update_elem(&ahead, &key, &empty, BPF_NOEXIST);
+		found = bpf_map_lookup_elem(&ahead, &key);
+		if (!found)
+			lose(LOST_AHEAD);
+	}
+	if (!found)
+		return 0;
+	if (marking->waits)
+		marking->changed += ones(mask & ~__sync_fetch_and_or(&found->waiting[word], mask));
+	else if (found->waiting[word] & mask)
+		marking->changed += ones(mask & __sync_fetch_and_and(&found->waiting[word], ~mask));
+	return 0;
+}
+
+/* For kernels before bpf_loop (5.17): 10 MiB at 4 KiB a page in one call; what is beyond is lost, and counted. */
+#define WORDS_WITHOUT_LOOP 40
+
+static __noinline u32 mark(struct marking *marking)
+{
+	u32 words;
+
+	if (!marking || marking->first >= marking->end)
+		return 0;
+	words = ((marking->end - 1) >> 6) - (marking->first >> 6) + 1;
+	if (words == 1) {
+		mark_word(0, marking);
+	} else if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
+		bpf_loop(words, mark_word, marking, 0);
+	} else {
+		for (u32 turn = 0; turn < WORDS_WITHOUT_LOOP && turn < words; turn++)
+			mark_word(turn, marking);
+		if (words > WORDS_WITHOUT_LOOP)
+			lose(LOST_AHEAD);
+	}
+	return marking->changed;
+}
+
+static __noinline int ahead_add(struct file_entry *file, u64 first, u64 end)
+{
+	struct marking marking = {.first = first, .end = end, .waits = true};
+	u32 added;
+
+	if (!file)
+		return 0;
+	marking.file = file->number;
+	added = mark(&marking);
+	if (added)
+		__sync_fetch_and_add(&file->ahead, added);
+	return 0;
+}
+
+/* How many of the pages from `first` up to `end` waited for use; they do no more. */
+static __always_inline u32 used(struct file_entry *file, u64 first, u64 end)
+{
+	struct marking marking = {.first = first, .end = end, .file = file->number};
+	u32 taken;
+
+	if (!file->ahead)
+		return 0;
+	taken = mark(&marking);
+	if (taken)
+		__sync_fetch_and_add(&file->ahead, -taken);
+	return taken;
+}
+
+#endif

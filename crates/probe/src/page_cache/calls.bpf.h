@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What a task asks of a file at the moment, and what its call brought. */
+#ifndef PLIMSOLL_CALLS_BPF_H
+#define PLIMSOLL_CALLS_BPF_H
+
+#include "ahead.bpf.h"
+
+struct piece {
+	u64 first, end;
+};
+
+/* A read under way. */
+struct reading {
+	u64 id; /* the task's count of finished read calls */
+	u64 inode;
+	u64 first, end; /* pages asked for; nothing beyond the file's end */
+	u64 last_asked; /* of the newest event, for calls that do not count themselves */
+	u64 last_block; /* the newest block counted as missed, plus one */
+	bool counted, known, missed, waited; /* known: the range is, from the call's arguments */
+	/* For a range not known yet: what the call brought meanwhile, counted as unsettled. */
+	u32 pieces;
+	struct piece brought[PIECES];
+	/* What came after those: brought ahead already, and right so unless the range reaches that far. */
+	u64 spilled_first, spilled_end, spilled_pages;
+	/* Sums of claim(), here because the verifier would follow every combination of them as variables. */
+	u64 pages, missed_pages, missed_blocks;
+};
+
+/* A fault under way. It may lie inside a read, when the kernel copies to or from a mapped file. */
+struct faulting {
+	u64 id; /* the task's count of finished faults, plus one */
+	u64 inode;
+	u64 index; /* of the page that faulted; all ones when fault-around alone is known */
+};
+
+struct call {
+	struct reading read;
+	struct faulting fault;
+	u64 waited_at; /* the id of the read in which the task waited for I/O, plus one */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+static __always_inline struct pt_regs *registers_of(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+static __always_inline u32 system_call_of(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (u32)registers_of(task)->orig_ax;
+#else
+	return (u32)registers_of(task)->syscallno;
+#endif
+}
+
+/* The arguments of the call the task is in, from 0; only those that are asked for. */
+static __always_inline u64 argument(struct task_struct *task, u32 number)
+{
+	struct pt_regs *regs = registers_of(task);
+
+#if defined(__TARGET_ARCH_x86)
+	return number == 0 ? regs->di : number == 1 ? regs->si : number == 2 ? regs->dx : regs->r10;
+#else
+	return number == 0 ? regs->orig_x0 : regs->regs[number];
+#endif
+}
+
+static __always_inline u32 context_of(struct task_struct *task)
+{
+	u32 call;
+
+	if (task->flags & PF_KTHREAD)
+		return CONTEXT_OTHER;
+	call = system_call_of(task);
+	if (call == (u32)-1)
+		return CONTEXT_FAULT;
+	return call < SYSCALLS ? settings.contexts[call] : CONTEXT_OTHER;
+}
+
+/* The open file of the call's first argument. */
+static __always_inline struct file *file_of(struct task_struct *task)
+{
+	u32 descriptor = argument(task, 0);
+	struct file *file, **table;
+
+	if (descriptor >= BPF_CORE_READ(task, files, fdt, max_fds))
+		return NULL;
+	table = BPF_CORE_READ(task, files, fdt, fd);
+	return bpf_probe_read_kernel(&file, sizeof(file), table + descriptor) ? NULL : file;
+}
+
+struct vector {
+	u64 base, length;
+};
+
+/* Bytes that the call asks for; 0 when that cannot be told. */
+static __always_inline u64 length_of(struct task_struct *task, u32 kind)
+{
+	u64 length = 0, vectors = argument(task, 2);
+	void *at = (void *)argument(task, 1);
+	struct vector vector;
+
+	if (!(kind & LENGTH_VECTORS))
+		return vectors;
+	if (vectors > VECTORS)
+		return 0;
+	for (u32 i = 0; i < VECTORS; i++) {
+		if (i >= vectors)
+			break;
+		if (bpf_probe_read_user(&vector, sizeof(vector), at + i * sizeof(vector)))
+			return 0;
+		length += vector.length;
+	}
+	return length;
+}
+
+/* The bytes of a read call from its arguments, while it is under way. */
+static __always_inline bool range_of(struct task_struct *task, s64 *from, u64 *length)
+{
+	u32 call = system_call_of(task), kind;
+	struct file *file;
+
+	if (call >= SYSCALLS || !settings.reads[call])
+		return false;
+	kind = settings.reads[call];
+	*from = kind & POSITION_ARGUMENT ? (s64)argument(task, 3) : -1;
+	if (*from < 0) {
+		file = file_of(task);
+		if (!file)
+			return false;
+		*from = BPF_CORE_READ(file, f_pos);
+	}
+	*length = length_of(task, kind);
+	return *length > 0 && *from >= 0;
+}
+
+/* The range asked for grows to `end`: what is new of it is counted. */
+static __always_inline void ask(struct reading *read, struct place *place, u64 first, u64 end)
+{
+	u64 from, blocks;
+
+	if (!read->counted) {
+		read->counted = true;
+		read->first = first;
+		read->end = first;
+		count(place->counted, READ_CALLS, 1);
+	}
+	from = first > read->end ? first : read->end;
+	if (from >= end)
+		return;
+	blocks = ((end - 1) >> settings.block_shift) - (from >> settings.block_shift) + 1;
+	if (from > read->first && from == read->end && (from & ((1 << settings.block_shift) - 1)))
+		blocks--;
+	count(place->counted, READ_PAGES, end - from);
+	count(place->counted, READ_BLOCKS, blocks);
+	read->end = end;
+}
+
+static __always_inline u64 end_of(struct place *place)
+{
+	return place->size > 0 ? ((u64)(place->size - 1) >> settings.page_shift) + 1 : 0;
+}
+
+/* The task's read of this file; a new one forgets the last. */
+static __always_inline struct reading *begin(struct task_struct *task, struct call *call, struct place *place, u64 id,
+					     bool by_arguments)
+{
+	struct reading *read = &call->read;
+	u64 length, first, end;
+	s64 from;
+
+	if (read->id == id + 1 && read->inode == place->inode)
+		return read;
+	read->id = id + 1;
+	read->inode = place->inode;
+	read->first = read->end = read->last_block = 0;
+	read->counted = read->known = read->missed = read->waited = false;
+	read->pieces = read->spilled_pages = 0;
+	if (!by_arguments || !range_of(task, &from, &length))
+		return read;
+	read->known = true;
+	first = from >> settings.page_shift;
+	end = ((from + length - 1) >> settings.page_shift) + 1;
+	if (end > end_of(place))
+		end = end_of(place);
+	if (first < end) {
+		ask(read, place, first, end);
+		count(place->counted, AHEAD_USED_PAGES, used(place->file, first, end));
+	}
+	return read;
+}
+
+static __always_inline struct call *call_of(struct task_struct *task)
+{
+	struct call *call = bpf_task_storage_get(&calls, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!call)
+		lose(LOST_TASKS);
+	return call;
+}
+
+static __always_inline void misses(struct reading *read, struct place *place)
+{
+	if (read->missed)
+		return;
+	read->missed = true;
+	count(place->counted, READ_CALLS_MISSED, 1);
+	if (read->waited) {
+		read->waited = false;
+		count(place->counted, READ_CALLS_WAITED, -1);
+	}
+}
+
+/* Pages come in for a range that is known: those inside are missed, the others brought ahead. */
+static __always_inline void settle(struct reading *read, struct place *place, u64 first, u64 end)
+{
+	u64 from = first > read->first ? first : read->first;
+	u64 to = end < read->end ? end : read->end, block, blocks;
+
+	if (from >= to) {
+		count(place->counted, READAHEAD_PAGES, end - first);
+		ahead_add(place->file, first, end);
+		return;
+	}
+	if (end - first > to - from) {
+		count(place->counted, READAHEAD_PAGES, (end - first) - (to - from));
+		ahead_add(place->file, first, from);
+		ahead_add(place->file, to, end);
+	}
+	block = from >> settings.block_shift;
+	blocks = ((to - 1) >> settings.block_shift) - block + 1;
+	/* A block that two additions share is missed once. */
+	if (read->last_block == block + 1)
+		blocks--;
+	read->last_block = ((to - 1) >> settings.block_shift) + 1;
+	count(place->counted, READ_MISSED_PAGES, to - from);
+	count(place->counted, READ_MISSED_BLOCKS, blocks);
+	misses(read, place);
+}
+
+/* Pages come in for a range that is not known yet. */
+static __always_inline void keep(struct reading *read, struct place *place, u64 first, u64 end)
+{
+	u32 last = read->pieces - 1;
+
+	count(place->counted, UNSETTLED_PAGES, end - first);
+	if (last < PIECES && read->brought[last].end == first) {
+		read->brought[last].end = end;
+		return;
+	}
+	last = read->pieces;
+	if (last >= PIECES) {
+		/* Read-ahead over pages that are partly there comes in many pieces, and goes upward from the range. */
+		if (!read->spilled_pages || first < read->spilled_first)
+			read->spilled_first = first;
+		if (!read->spilled_pages || end > read->spilled_end)
+			read->spilled_end = end;
+		read->spilled_pages += end - first;
+		ahead_add(place->file, first, end);
+		return;
+	}
+	read->brought[last].first = first;
+	read->brought[last].end = end;
+	read->pieces = last + 1;
+}
+
+/*
+ * Settles what was kept, now that the range is known: all of it goes among the pages brought ahead, whence the range asked
+ * for is taken back right after. How many pages were missed.
+ */
+static __always_inline u64 claim(struct reading *read, struct place *place)
+{
+	read->pages = read->missed_pages = read->missed_blocks = 0;
+	for (u32 i = 0; i < PIECES; i++) {
+		struct piece piece;
+		u64 first, end, block;
+
+		if (i >= read->pieces)
+			break;
+		piece = read->brought[i];
+		read->pages += piece.end - piece.first;
+		ahead_add(place->file, piece.first, piece.end);
+		first = piece.first > read->first ? piece.first : read->first;
+		end = piece.end < read->end ? piece.end : read->end;
+		if (first >= end)
+			continue;
+		block = first >> settings.block_shift;
+		read->missed_blocks -= read->last_block == block + 1;
+		read->last_block = ((end - 1) >> settings.block_shift) + 1;
+		read->missed_blocks += read->last_block - block;
+		read->missed_pages += end - first;
+	}
+	if (read->spilled_pages) {
+		read->pages += read->spilled_pages;
+		if (read->end >= read->spilled_end)
+			read->missed_pages += read->spilled_pages;
+		/* Which of them were asked for is not known any more, or which blocks they share. */
+		if (read->end > read->spilled_first)
+			lose(LOST_INTERVALS);
+	}
+	read->pieces = read->spilled_pages = 0;
+	count(place->counted, UNSETTLED_PAGES, -read->pages);
+	count(place->counted, READAHEAD_PAGES, read->pages - read->missed_pages);
+	count(place->counted, READ_MISSED_PAGES, read->missed_pages);
+	count(place->counted, READ_MISSED_BLOCKS, read->missed_blocks);
+	return read->missed_pages;
+}
+
+/* A read has its pages from `first` to `last`; with `by_arguments` what it asked for stands in the call's arguments. */
+static __always_inline void asked(struct task_struct *task, struct place *place, u64 id, u64 first, u64 last,
+				  bool by_arguments)
+{
+	struct call *call = call_of(task);
+	struct reading *read;
+	u64 missed = 0, from;
+
+	if (!call)
+		return;
+	read = begin(task, call, place, id, by_arguments);
+	if (!read->known) {
+		if (last >= end_of(place))
+			last = end_of(place) - 1;
+		if (!place->size || first > last)
+			return;
+		/* A call that does not count itself is a new one when it starts again or has another end. */
+		if (read->counted && (first < read->end || last != read->last_asked) &&
+		    context_of(task) == CONTEXT_READ_LOOSE) {
+			read->counted = read->missed = read->waited = false;
+			read->last_block = 0;
+		}
+		read->last_asked = last;
+		from = read->counted && read->end > first ? read->end : first;
+		ask(read, place, first, last + 1);
+		if (read->pieces) {
+			missed = claim(read, place);
+			from = read->first;
+		}
+		if (from < read->end)
+			count(place->counted, AHEAD_USED_PAGES, used(place->file, from, read->end) - missed);
+		if (missed)
+			misses(read, place);
+	}
+	if (read->counted && !read->missed && !read->waited && call->waited_at == id + 1) {
+		read->waited = true;
+		count(place->counted, READ_CALLS_WAITED, 1);
+	}
+}
+
+static __always_inline u64 faults_of(struct task_struct *task)
+{
+	return task->min_flt + task->maj_flt + 1;
+}
+
+/* Whether the task is in a fault on this file, whatever call it is in. */
+static __always_inline bool faults(struct task_struct *task, struct call *call, struct place *place)
+{
+	return settings.faults_are_seen && call && call->fault.id == faults_of(task) && call->fault.inode == place->inode;
+}
+
+static __always_inline void added_by_fault(struct faulting *fault, struct place *place, u64 index, u64 end)
+{
+	u64 missed = index <= fault->index && fault->index < end;
+
+	count(place->counted, FAULT_MISSED_PAGES, missed);
+	count(place->counted, READAHEAD_PAGES, end - index - missed);
+	if (missed) {
+		ahead_add(place->file, index, fault->index);
+		ahead_add(place->file, fault->index + 1, end);
+	} else {
+		ahead_add(place->file, index, end);
+	}
+}
+
+static __always_inline void added_by_read(struct task_struct *task, struct call *call, struct place *place, u64 index,
+					  u64 end)
+{
+	struct reading *read = &call->read;
+	u64 id = task->ioac.syscr;
+
+	/* Of another file than the one that is read: a fault in copying, on a kernel that does not show faults. */
+	if (read->id == id + 1 && read->known && read->inode != place->inode) {
+		count(place->counted, OTHER_PAGES, end - index);
+		return;
+	}
+	read = begin(task, call, place, id, true);
+	if (read->known)
+		settle(read, place, index, end);
+	else
+		keep(read, place, index, end);
+}
+
+static __always_inline void added(struct task_struct *task, struct place *place, u64 index, u64 pages)
+{
+	struct call *call = bpf_task_storage_get(&calls, task, 0, 0);
+	u32 context = context_of(task);
+	u64 end = index + pages;
+
+	count(place->counted, ADDED_PAGES, pages);
+	if (faults(task, call, place)) {
+		added_by_fault(&call->fault, place, index, end);
+		return;
+	}
+	switch (context) {
+	case CONTEXT_READ:
+	case CONTEXT_READ_LOOSE:
+		call = call_of(task);
+		if (call)
+			added_by_read(task, call, place, index, end);
+		else
+			count(place->counted, UNSETTLED_PAGES, pages);
+		return;
+	case CONTEXT_WRITE:
+		count(place->counted, WRITE_PAGES, pages);
+		return;
+	case CONTEXT_PREFETCH:
+		count(place->counted, PREFETCH_PAGES, pages);
+		ahead_add(place->file, index, end);
+		return;
+	}
+	count(place->counted, OTHER_PAGES, pages);
+}
+
+static __always_inline void deleted(struct task_struct *task, struct place *place, u64 index, u64 pages)
+{
+	count(place->counted, task->flags & PF_MEMALLOC ? EVICTED_PAGES : DROPPED_PAGES, pages);
+	count(place->counted, AHEAD_EVICTED_PAGES, used(place->file, index, index + pages));
+}
+
+/* A fault asks for one page; fault-around, which has no page of its own, comes first when it comes. */
+static __always_inline void faulted(struct task_struct *task, struct place *place, u64 first, u64 end, bool around)
+{
+	struct call *call = call_of(task);
+
+	if (!call)
+		return;
+	if (!faults(task, call, place)) {
+		call->fault.id = faults_of(task);
+		call->fault.inode = place->inode;
+		count(place->counted, FAULT_PAGES, 1);
+	}
+	count(place->counted, around ? AHEAD_MAPPED_PAGES : AHEAD_USED_PAGES, used(place->file, first, end));
+	call->fault.index = around ? ~0ULL : first;
+}
+
+/* A task that leaves the CPU for I/O inside a read: the page it asked for is on its way. */
+static __always_inline void leaves(struct task_struct *task)
+{
+	struct call *call;
+	u32 number;
+
+	if (!BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return;
+	call = bpf_task_storage_get(&calls, task, 0, 0);
+	if (!call)
+		return;
+	number = system_call_of(task);
+	if (number < SYSCALLS && settings.contexts[number] == CONTEXT_READ)
+		call->waited_at = task->ioac.syscr + 1;
+}
+
+#endif

@@ -1,0 +1,148 @@
+//! What the program is told before it starts: the folders with their classes, and the files that are in them already, so
+//! that a file whose name is gone by the time it is seen, or that an event gives by number alone, is known.
+
+use super::{Class, Fault, PageCacheOptions, SELF_TEST};
+use crate::Refusal;
+use crate::bpf::{Programs, WatchedFileSystem, file_system_of};
+use libbpf_rs::{MapCore, MapFlags};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::DirEntryExt;
+use std::path::{Path, PathBuf};
+
+/// Files that are told beforehand; the others are classified when they are first seen, and need room in the same map.
+const FILES_MAX: usize = 32_768;
+/// The generation of a file that has not been seen: `GENERATION_UNKNOWN`.
+const UNKNOWN: u32 = u32::MAX;
+/// Numbers of files told beforehand stand apart from those that the program gives.
+const NUMBERS_FROM: u32 = 1 << 31;
+const BTRFS: &str = "btrfs";
+
+/// A file or folder in the program's terms: device and number, as its keys have them.
+type Key = (u32, u64);
+
+/// Folders and files by class, and the file systems that hold them.
+pub(crate) struct Known {
+    folders: Vec<(Key, u32)>,
+    files: Vec<(Key, u32)>,
+    pub(crate) file_systems: Vec<WatchedFileSystem>,
+}
+
+/// PostgreSQL's names of what is temporary, as the program has them (`is_temp`).
+fn is_temp(name: &str) -> bool {
+    let number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    name.starts_with("pgsql_tmp") || name.strip_prefix('t').is_some_and(number)
+}
+
+fn key_bytes((device, inode): Key) -> Vec<u8> {
+    let mut key = inode.to_ne_bytes().to_vec();
+    key.extend(device.to_ne_bytes());
+    key.extend([0; 4]);
+    key
+}
+
+impl Known {
+    /// Looks at the folders of `options` and of the self-test. With `by_subvolume` what lies on btrfs is known by its
+    /// subvolume's number.
+    pub(crate) fn of(options: &PageCacheOptions, self_test: &Path, by_subvolume: bool) -> Result<Self, Refusal> {
+        if options.trees.is_empty() {
+            return Err(Refusal::from("no folder to watch".to_owned()));
+        }
+        let mut known = Self { folders: Vec::new(), files: Vec::new(), file_systems: Vec::new() };
+        let roots: BTreeSet<PathBuf> =
+            options.trees.iter().filter_map(|tree| fs::canonicalize(&tree.path).ok()).collect();
+        for tree in &options.trees {
+            let device = known.add_folder(&tree.path, tree.class as u32, by_subvolume)?;
+            known.add_files(&tree.path, tree.class, device, &roots);
+        }
+        let watched = known.file_systems.len();
+        known.add_folder(self_test, SELF_TEST, by_subvolume)?;
+        if known.file_systems.len() != watched {
+            let reason = format!("{} is on another file system than the target's files", options.scratch.display());
+            return Err(Refusal::with_remedy(reason, "name a scratch folder beside the data"));
+        }
+        Ok(known)
+    }
+
+    fn add_folder(&mut self, path: &Path, class: u32, by_subvolume: bool) -> Result<u32, Refusal> {
+        let found = file_system_of(path)?;
+        let numbered = by_subvolume && found.file_system.shown.kind == BTRFS;
+        let device = if numbered { found.stat_device } else { found.file_system.device };
+        self.folders.push(((device, found.inode), class));
+        if !self.file_systems.contains(&found.file_system) {
+            self.file_systems.push(found.file_system);
+        }
+        Ok(device)
+    }
+
+    /// Files under `folder`, but not under another root. What cannot be read now is classified when it is seen.
+    fn add_files(&mut self, folder: &Path, class: Class, device: u32, roots: &BTreeSet<PathBuf>) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() && !roots.contains(&path) {
+                self.add_files(&path, class, device, roots);
+            } else if kind.is_file() && self.files.len() < FILES_MAX {
+                let temp = class == Class::Data && is_temp(&entry.file_name().to_string_lossy());
+                let class = if temp { Class::Temp } else { class };
+                self.files.push(((device, entry.ino()), class as u32));
+            }
+        }
+    }
+
+    /// Tells the program.
+    pub(crate) fn fill(&self, programs: &Programs, fault: Option<Fault>) -> Result<(), Refusal> {
+        let failed = |error: libbpf_rs::Error| Refusal::from(format!("the maps of folders and files: {error}"));
+        let (directories, files) = (programs.map("directories")?, programs.map("files")?);
+        for &((device, inode), class) in &self.folders {
+            let inode = inode + u64::from(fault == Some(Fault::FolderMap));
+            let key = key_bytes((device, inode));
+            directories.update(&key, &class.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+        }
+        for (number, &(key, class)) in (NUMBERS_FROM..).zip(&self.files) {
+            // struct file_entry
+            let entry: Vec<u8> = [UNKNOWN, number, class, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            files.update(&key_bytes(key), &entry, MapFlags::ANY).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page_cache::Tree;
+
+    #[test]
+    fn files_are_known_once_by_the_deepest_folder_and_their_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        for name in ["base/5/1234", "base/5/t3_99", "base/pgsql_tmp/pgsql_tmp7.0", "base/5/toast", "wal/1"] {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        fs::create_dir(root.join("scratch")).unwrap();
+        let tree = |name: &str, class| Tree { path: root.join(name), class };
+        let trees = vec![tree("", Class::Other), tree("base", Class::Data), tree("wal", Class::Wal)];
+        let options = PageCacheOptions { trees, scratch: root.clone(), ..PageCacheOptions::default() };
+        let known = Known::of(&options, &root.join("scratch"), true).unwrap();
+        let mut classes: Vec<u32> = known.files.iter().map(|(_, class)| *class).collect();
+        classes.sort_unstable();
+        let (data, wal, temp) = (Class::Data as u32, Class::Wal as u32, Class::Temp as u32);
+        assert_eq!(classes, [data, data, wal, temp, temp]);
+        assert_eq!((known.folders.len(), known.file_systems.len()), (4, 1));
+    }
+
+    #[test]
+    fn a_scratch_folder_elsewhere_is_refused_with_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let trees = vec![Tree { path: folder.path().to_owned(), class: Class::Data }];
+        let options = PageCacheOptions { trees, scratch: "/proc".into(), ..PageCacheOptions::default() };
+        let refusal = Known::of(&options, Path::new("/proc"), true).err().unwrap();
+        assert!(refusal.reason.contains("another file system") && refusal.remedy.is_some());
+        let empty = PageCacheOptions { trees: Vec::new(), ..options };
+        assert_eq!(Known::of(&empty, Path::new("/"), true).err().unwrap().reason, "no folder to watch");
+    }
+}
