@@ -1,4 +1,4 @@
-"""A probe in the kernel that cannot be trusted is refused: its figures are absent with the reason, and the run goes on."""
+"""A probe in the kernel that cannot be trusted is refused: its figures are absent, with why, and the run goes on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from laboratory import Laboratory
+
 from plimsoll.record import open_run
 
 

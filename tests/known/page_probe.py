@@ -18,6 +18,7 @@ from plimsoll.run.agent import Agent, AgentFailed
 
 EVICTED_BY_OTHERS = 16  # pages, unseen by us, in one test
 SECONDS = 30.0  # within which the agent has answered, or it hangs
+MAY_FALL = ("unsettled_pages", "read_calls_waited")  # put right when a range becomes known
 _MISSED = ("read_missed_pages", "fault_missed_pages")
 _ADDED = (*_MISSED, "readahead_pages", "prefetch_pages", "write_pages", "other_pages", "unsettled_pages")
 COLUMNS = (
@@ -169,7 +170,8 @@ class Watch:
             rows = table[table["class"] == index]
             assert len(rows) > 0 and (rows["t_ns"][1:] > rows["t_ns"][:-1]).all()
             for column, total in self.found(name).items():
-                assert (rows[column][1:] >= rows[column][:-1]).all(), (name, column)
+                if column not in MAY_FALL:
+                    assert (rows[column][1:] >= rows[column][:-1]).all(), (name, column)
                 assert int(rows[column][-1]) == total, (name, column)
 
     def counted(self, counts: Mapping[str, int], name: str = "data", *, open_columns: tuple[str, ...] = ()) -> None:

@@ -133,14 +133,15 @@ def test_the_same_inode_of_another_file_system_is_another_file(needs, tmp_path, 
         watch.counted(mine.counts, open_columns=("read_calls_waited",))
 
 
-def test_the_same_inode_of_another_subvolume_is_another_file(needs, tmp_path, paths):
-    """btrfs numbers the files of each subvolume afresh, and the kernel's events name the file system only."""
+@pytest.mark.parametrize("requests", ["get_pages", "system_calls"])
+def test_the_same_inode_of_another_subvolume_is_another_file(needs, tmp_path, requests):
+    """btrfs numbers the files of each subvolume afresh; classic events name the file system only, BTF ones the file."""
     needs("bpf", "loop devices and mkfs.ext4", "mkfs.btrfs", "cachestat")
     with loop_file_system("btrfs") as mounted:
         for name in ("one", "two"):
             call("btrfs", "subvolume", "create", str(mounted.point / name))
         watch, twin = (
-            Watch(mounted.point / name, tmp_path, requests=paths[0], programs=paths[1]) for name in ("one", "two")
+            Watch(mounted.point / name, tmp_path, requests=requests, programs="tp_btf") for name in ("one", "two")
         )
         files = [make_file(each.data / "16384", 101) for each in (watch, twin)]
         assert files[0].stat().st_ino == files[1].stat().st_ino

@@ -110,6 +110,9 @@ def test_a_write_from_a_mapping_of_another_cold_file(world):
     assert world.found("data")["added_pages"] == there >= 61  # as what, the probe does not claim to know
 
 
+WHOSE = ("read_missed_pages", "read_missed_blocks", "read_calls_missed", "readahead_pages", "ahead_used_pages")
+
+
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_reads_by_io_uring(needs, world, at_once):
     """Asked for in one system call and finished in another; where only system calls are seen their ranges are not."""
@@ -127,6 +130,12 @@ def test_reads_by_io_uring(needs, world, at_once):
     else:
         expected = {"read_calls": 40, "read_pages": 120, "read_blocks": 80, "added_pages": 120}
         expected |= {"read_calls_missed": 40, "read_missed_pages": 120, "read_missed_blocks": 80}
+    if at_once > 1 and world.result["requests"] == "get_pages":
+        # Several reads wait in one system call: what was asked for is exact, whose a page was that came is not.
+        world.counted(file.counts + Counter(expected), open_columns=WHOSE)
+        found = world.found()
+        assert found["read_missed_pages"] + found["readahead_pages"] == 120
+        return
     world.counted(file.counts + Counter(expected))
 
 

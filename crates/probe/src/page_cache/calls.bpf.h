@@ -84,10 +84,10 @@ static __always_inline u32 context_of(struct task_struct *task)
 	return call < SYSCALLS ? settings.contexts[call] : CONTEXT_OTHER;
 }
 
-/* The open file of the call's first argument. */
-static __always_inline struct file *file_of(struct task_struct *task)
+/* The open file of an argument of the call. */
+static __always_inline struct file *file_of(struct task_struct *task, u32 number)
 {
-	u32 descriptor = argument(task, 0);
+	u32 descriptor = argument(task, number);
 	struct file *file, **table;
 
 	if (descriptor >= BPF_CORE_READ(task, files, fdt, max_fds))
@@ -132,7 +132,7 @@ static __always_inline bool range_of(struct task_struct *task, s64 *from, u64 *l
 	kind = settings.reads[call];
 	*from = kind & POSITION_ARGUMENT ? (s64)argument(task, 3) : -1;
 	if (*from < 0) {
-		file = file_of(task);
+		file = file_of(task, 0);
 		if (!file)
 			return false;
 		*from = BPF_CORE_READ(file, f_pos);
@@ -396,6 +396,14 @@ static __always_inline void added_by_read(struct task_struct *task, struct call 
 		keep(read, place, index, end);
 }
 
+/* copy_file_range reads its first argument and writes its third. */
+static __always_inline bool is_target(struct task_struct *task, struct place *place)
+{
+	struct file *target = file_of(task, 2);
+
+	return target && BPF_CORE_READ(target, f_inode, i_ino) == place->inode;
+}
+
 static __always_inline void added(struct task_struct *task, struct place *place, u64 index, u64 pages)
 {
 	struct call *call = bpf_task_storage_get(&calls, task, 0, 0);
@@ -407,6 +415,8 @@ static __always_inline void added(struct task_struct *task, struct place *place,
 		added_by_fault(&call->fault, place, index, end);
 		return;
 	}
+	if (context == CONTEXT_COPY)
+		context = is_target(task, place) ? CONTEXT_WRITE : CONTEXT_READ;
 	switch (context) {
 	case CONTEXT_READ:
 	case CONTEXT_READ_LOOSE:

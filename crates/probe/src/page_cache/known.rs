@@ -5,8 +5,10 @@ use super::{Class, Fault, PageCacheOptions, SELF_TEST};
 use crate::Refusal;
 use crate::bpf::{Programs, WatchedFileSystem, file_system_of};
 use libbpf_rs::{MapCore, MapFlags};
+use rustix::fs::{Mode, OFlags, open};
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
@@ -17,15 +19,28 @@ const UNKNOWN: u32 = u32::MAX;
 /// Numbers of files told beforehand stand apart from those that the program gives.
 const NUMBERS_FROM: u32 = 1 << 31;
 const BTRFS: &str = "btrfs";
+/// _IOR('v', 1, long) of linux/fs.h.
+const FS_IOC_GETVERSION: libc::Ioctl = 0x8008_7601;
 
 /// A file or folder in the program's terms: device and number, as its keys have them.
 type Key = (u32, u64);
 
-/// Folders and files by class, and the file systems that hold them.
+/// Folders by class, files by class with their generation, and the file systems that hold them.
 pub(crate) struct Known {
     folders: Vec<(Key, u32)>,
-    files: Vec<(Key, u32)>,
+    files: Vec<(Key, u32, u32)>,
     pub(crate) file_systems: Vec<WatchedFileSystem>,
+}
+
+/// The generation tells files apart that had the same number one after the other. Unknown where the file system does not say.
+#[allow(unsafe_code)]
+fn generation_of(path: &Path) -> u32 {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let Ok(file) = open(path, flags, Mode::empty()) else { return UNKNOWN };
+    let mut generation: libc::c_long = 0;
+    // SAFETY: the call writes one number (an int, into the space of a long) to where it is told.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION, &raw mut generation) };
+    if done == 0 { generation as u32 } else { UNKNOWN }
 }
 
 /// PostgreSQL's names of what is temporary, as the program has them (`is_temp`).
@@ -86,7 +101,7 @@ impl Known {
             } else if kind.is_file() && self.files.len() < FILES_MAX {
                 let temp = class == Class::Data && is_temp(&entry.file_name().to_string_lossy());
                 let class = if temp { Class::Temp } else { class };
-                self.files.push(((device, entry.ino()), class as u32));
+                self.files.push(((device, entry.ino()), class as u32, generation_of(&path)));
             }
         }
     }
@@ -100,9 +115,9 @@ impl Known {
             let key = key_bytes((device, inode));
             directories.update(&key, &class.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
         }
-        for (number, &(key, class)) in (NUMBERS_FROM..).zip(&self.files) {
+        for (number, &(key, class, generation)) in (NUMBERS_FROM..).zip(&self.files) {
             // struct file_entry
-            let entry: Vec<u8> = [UNKNOWN, number, class, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let entry: Vec<u8> = [generation, number, class, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
             files.update(&key_bytes(key), &entry, MapFlags::ANY).map_err(failed)?;
         }
         Ok(())
@@ -128,7 +143,7 @@ mod tests {
         let trees = vec![tree("", Class::Other), tree("base", Class::Data), tree("wal", Class::Wal)];
         let options = PageCacheOptions { trees, scratch: root.clone(), ..PageCacheOptions::default() };
         let known = Known::of(&options, &root.join("scratch"), true).unwrap();
-        let mut classes: Vec<u32> = known.files.iter().map(|(_, class)| *class).collect();
+        let mut classes: Vec<u32> = known.files.iter().map(|(_, class, _)| *class).collect();
         classes.sort_unstable();
         let (data, wal, temp) = (Class::Data as u32, Class::Wal as u32, Class::Temp as u32);
         assert_eq!(classes, [data, data, wal, temp, temp]);

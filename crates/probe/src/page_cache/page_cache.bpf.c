@@ -134,7 +134,7 @@ static __always_inline void read_ended(struct task_struct *task, s64 result)
 
 	if (call >= SYSCALLS || result <= 0 || !settings.reads[call])
 		return;
-	file = file_of(task);
+	file = file_of(task, 0);
 	if (!file)
 		return;
 	inode = BPF_CORE_READ(file, f_inode);
@@ -197,7 +197,7 @@ static __always_inline struct inode *inode_of(struct task_struct *task, u64 numb
 
 	if (context != CONTEXT_READ && context != CONTEXT_WRITE)
 		return NULL;
-	file = file_of(task);
+	file = file_of(task, 0);
 	if (!file)
 		return NULL;
 	inode = BPF_CORE_READ(file, f_inode);

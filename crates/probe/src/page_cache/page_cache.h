@@ -54,6 +54,7 @@ enum context {
 	CONTEXT_WRITE,
 	CONTEXT_PREFETCH,
 	CONTEXT_FAULT, /* no call at all */
+	CONTEXT_COPY, /* copy_file_range */
 };
 
 /* How a read call says what it asks for: bits in the table by number. */

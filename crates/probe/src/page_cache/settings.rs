@@ -12,6 +12,7 @@ const READ: u8 = 1;
 const READ_LOOSE: u8 = 2;
 const WRITE: u8 = 3;
 const PREFETCH: u8 = 4;
+const COPY: u8 = 6;
 
 /// `enum read_kind`.
 const OF_FILE: u8 = 1;
@@ -27,7 +28,7 @@ const CONTEXTS: [(libc::c_long, u8); 22] = [
     (libc::SYS_preadv, READ),
     (libc::SYS_preadv2, READ),
     (libc::SYS_sendfile, READ),
-    (libc::SYS_copy_file_range, READ),
+    (libc::SYS_copy_file_range, COPY),
     (libc::SYS_splice, READ_LOOSE),
     (libc::SYS_io_uring_enter, READ_LOOSE),
     (libc::SYS_io_submit, READ_LOOSE),
