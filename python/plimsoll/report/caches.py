@@ -127,7 +127,7 @@ def hit_figure(verdict: Json, study: Json) -> Figure:
             verdict,
             "page_cache",
         ),
-        {"title": "hit ratio, %", "format": "d", "tip": ".2f", "domain": [0, 100], "label": ".2f", "label_dy": 16},
+        {"title": "hit ratio, %", "format": "d", "tip": ".2f", "domain": [0, 100], "label": ".2f", "label_dy": -13},
         scale=100.0,
         half=True,
         original=study.get("linux_hit", ""),
