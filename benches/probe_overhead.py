@@ -25,8 +25,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from overhead import table
-from overhead.arms import PROBES, Pair, Wanted, run_pair
-from overhead.judge import LOOKS, Rule, looks_up_to, orders, percent
+from overhead.arms import PROBES, Pair, request, run_segment
+from overhead.judge import LOOKS, Rule, looks_up_to, orders
+from overhead.programs import Programs, take_over
 from overhead.servers import Orders, SelectOnly, Site
 
 from plimsoll.environment import Fault, Journal, StateDir, undo
@@ -38,23 +39,32 @@ from plimsoll.target import ServerFailed
 
 HOLDS, BROKEN, BAD_REQUEST, IMPOSSIBLE, CANNOT_TELL = 0, 1, 2, 3, 4
 NAME = "probe-overhead"
+SEGMENT_PAIRS = 50
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A load on a data set with a size of the server's cache."""
+    """A load on a data set, with the server's settings beside the usual ones."""
 
     site: Callable[..., Site]
-    shared_buffers: str
+    settings: dict[str, bool | int | float | str]
     bound_percent: float
     title: str
 
 
 WORKLOADS = {
-    "wpi_orders": Workload(Orders, "64MB", 2, "wpi_orders, 256 MiB of data, shared_buffers 64 MiB"),
-    "select_only": Workload(SelectOnly, "128MB", 4, "pgbench select-only, scale 50, shared_buffers 128 MiB"),
+    "wpi_orders": Workload(Orders, {"shared_buffers": "64MB"}, 2, "wpi_orders, 256 MiB of data, shared_buffers 64 MiB"),
+    "wpi_orders_async": Workload(
+        Orders,
+        {"shared_buffers": "64MB", "synchronous_commit": False},
+        2,
+        "wpi_orders without waiting for the device at commit, 256 MiB of data, shared_buffers 64 MiB",
+    ),
+    "select_only": Workload(
+        SelectOnly, {"shared_buffers": "128MB"}, 4, "pgbench select-only, scale 50, shared_buffers 128 MiB"
+    ),
     "select_only_cached": Workload(
-        SelectOnly, "1GB", 4, "pgbench select-only, scale 50, all of it in shared_buffers (1 GiB)"
+        SelectOnly, {"shared_buffers": "1GB"}, 4, "pgbench select-only, scale 50, all in shared_buffers (1 GiB)"
     ),
 }
 
@@ -65,72 +75,73 @@ def say(text: str) -> None:
 
 
 def measure(name: str, site: Site, options: argparse.Namespace) -> dict[str, Any]:
-    """One workload, pair by pair, judged at the planned looks only."""
+    """One workload, segment by segment, judged at the planned looks only."""
     workload = WORKLOADS[name]
     bound = workload.bound_percent if options.bound is None else options.bound
     rule = Rule(bound, looks_up_to(options.pairs_max))
-    wanted = Wanted(PROBES if options.probe == "all" else () if options.probe == "none" else (options.probe,))
-    wanted = Wanted(wanted.names, options.requests, options.programs)
-    site.start(workload.shared_buffers)
-    transactions = _transactions_for(site, options.seconds)
-    run_pair(site, wanted, transactions, 0, probe_first=True)  # warms up both arms; not counted
-    uncached = site.uncached_bytes()
-    say(f"{name}: {transactions} transactions an arm; looks at {', '.join(map(str, rule.looks))} pairs")
+    names = PROBES if options.probe == "all" else () if options.probe == "none" else (options.probe,)
+    site.start(workload.settings)
+    out = site.folder / "watch"
+    out.mkdir(exist_ok=True)
+    programs = take_over(request(names, site, out))
+    programs.accounted = not options.no_accounting
+    try:
+        if options.only:
+            programs.keep(options.only)
+        found = _pairs(name, site, programs, rule, options)
+    finally:
+        programs.close()
+    site.cluster.stop()
+    return {"title": f"{workload.title}; probe {options.probe}", "bound_percent": bound} | found
+
+
+def _pairs(name: str, site: Site, programs: Programs, rule: Rule, options: argparse.Namespace) -> dict[str, Any]:
+    planned = orders(options.seed, rule.looks[-1])
+    run_segment(site, programs, planned[:10], options.window_ms / 1000, 0)  # warms up; not counted
+    uncached, load_average = site.uncached_bytes(), 0.0
+    say(f"{name}: looks at {', '.join(map(str, rule.looks))} pairs")
     pairs: list[Pair] = []
     verdict, why = "cannot tell", f"{rule.looks[-1]} pairs were not enough"
     began = time.monotonic()
-    for number, probe_first in enumerate(orders(options.seed, rule.looks[-1]), start=1):
+    while len(pairs) < rule.looks[-1]:
         if pairs and time.monotonic() - began > 60 * options.minutes_max:
             why = f"{options.minutes_max:g} minutes were not enough"
             break
-        pairs.append(run_pair(site, wanted, transactions, number, probe_first=probe_first))
+        look = next(look for look in rule.looks if look > len(pairs))
+        until = min(look, len(pairs) + SEGMENT_PAIRS)
+        load_average = max(load_average, os.getloadavg()[0])
+        pairs += run_segment(site, programs, planned[len(pairs) : until], options.window_ms / 1000, until)
         _progress(name, pairs, rule, time.monotonic() - began)
-        if pairs[-1].arm_with.lost:
-            verdict, why = "broken", f"lost: {pairs[-1].arm_with.lost}"
+        if lost := programs.lost():
+            verdict, why = "broken", f"{lost} events were lost"
             break
-        if number in rule.looks:
+        if len(pairs) == look:
             found, reason = rule.judge([pair.work_ratio for pair in pairs])
-            say(f"{name}: look at {number} pairs: {found or 'go on'}: {reason}")
+            say(f"{name}: look at {look} pairs: {found or 'go on'}: {reason}")
             if found is not None:
                 verdict, why = found, reason
                 break
-    site.cluster.stop()
     return {
         "workload": name,
-        "title": f"{workload.title}; probe {options.probe}",
-        "bound_percent": bound,
         "looks": rule.looks,
         "confidence": rule.confidence,
         "verdict": verdict,
         "why": why,
+        "lost": programs.lost(),
         "uncached_bytes": max(uncached, site.uncached_bytes()),
+        "load_average": load_average,
         "figures": table.figures(pairs, rule),
         "pairs": [
-            {
-                "probe_first": pair.probe_first,
-                "with": pair.arm_with.as_json(),
-                "without": pair.arm_without.as_json(),
-            }
+            {"probe_first": pair.probe_first, "with": pair.arm_with.as_json(), "without": pair.arm_without.as_json()}
             for pair in pairs
         ],
     }
 
 
-def _transactions_for(site: Site, seconds: float) -> int:
-    """How many take about so long, by a trial that also warms."""
-    site.run(transactions=None, seconds=seconds, pair=0)
-    trial = site.run(transactions=None, seconds=seconds, pair=0)
-    return max(1, round(trial.transactions / trial.seconds * seconds))
-
-
 def _progress(name: str, pairs: list[Pair], rule: Rule, seconds: float) -> None:
     look = next(look for look in rule.looks if look >= len(pairs))
     left = seconds / len(pairs) * (look - len(pairs))
-    order = "with first" if pairs[-1].probe_first else "without first"
-    say(
-        f"{name}: pair {len(pairs)} ({order}): {percent(pairs[-1].work_ratio):+.2f} % CPU; load average "
-        f"{pairs[-1].arm_with.load_average:.1f}; {left:.0f} s to the look at {look} pairs"
-    )
+    say(f"{name}: {len(pairs)} pairs; load average {os.getloadavg()[0]:.1f}; {left:.0f} s to the look at {look} pairs")
 
 
 def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:
@@ -191,17 +202,17 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--workload", action="append", choices=WORKLOADS, help="may be repeated; all if left out")
     parser.add_argument("--probe", default="page_cache", choices=[*PROBES, "all", "none"], help="none: A/A")
-    parser.add_argument("--requests", default="auto", choices=["auto", "get_pages", "system_calls"])
-    parser.add_argument("--programs", default="auto", choices=["auto", "tp_btf", "tracepoint"])
+    parser.add_argument("--only", action="append", metavar="PROGRAM", help="attach only this program; may be repeated")
+    parser.add_argument("--no-accounting", action="store_true", help="without the kernel's accounting of run time")
     parser.add_argument("--bound", type=float, metavar="PERCENT", help="2 for wpi_orders, 4 for select-only")
-    parser.add_argument("--seconds", type=float, default=4, help="of an arm, about")
-    parser.add_argument("--pairs-max", type=int, default=40, help="looks at 10, 20, 40, 80 pairs and at the last one")
+    parser.add_argument("--window-ms", type=int, default=250, help="length of a window")
+    parser.add_argument("--pairs-max", type=int, default=800, help="looks at 100, 200, 400, 800 pairs and at the last")
     parser.add_argument("--minutes-max", type=float, default=15, help="of one workload")
     parser.add_argument("--seed", type=int, default=None, help="of the order of arms")
     parser.add_argument("--json", action="store_true", help="everything, on standard output")
     options = parser.parse_args(argv)
-    if options.pairs_max < LOOKS[0] or options.seconds < 1:
-        parser.error(f"--pairs-max must be at least {LOOKS[0]}, --seconds at least 1")
+    if options.pairs_max < LOOKS[0] or options.window_ms < 50:
+        parser.error(f"--pairs-max must be at least {LOOKS[0]}, --window-ms at least 50")
     options.seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
     return options
 

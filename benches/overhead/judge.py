@@ -13,7 +13,7 @@ from typing import Literal
 from plimsoll.analysis.intervals import Estimate, over_blocks
 
 ALPHA = 0.05
-LOOKS = (10, 20, 40, 80)
+LOOKS = (100, 200, 400, 800)
 HALF_WIDTH_PERCENT = 0.5
 Verdict = Literal["holds", "broken", "cannot tell"]
 
@@ -46,7 +46,7 @@ class Rule:
             return "broken", f"the lower end {low:+.2f} % is above {self.bound_percent:g} %"
         if (high - low) / 2 < HALF_WIDTH_PERCENT:
             return "cannot tell", f"the bound lies in an interval of less than ±{HALF_WIDTH_PERCENT:g} %"
-        return None, "more pairs are needed"
+        return None, f"{low:+.2f} to {high:+.2f} %: more pairs are needed"
 
 
 def looks_up_to(pairs_max: int) -> tuple[int, ...]:

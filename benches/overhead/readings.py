@@ -1,13 +1,13 @@
-"""CPU time of processes and of the host, read around an arm.
+"""CPU time of processes and of the host, read around a window while all of them run.
 
-The constraint: a process that ended takes its figures along. The server's ended backends are in the postmaster's own
-count of its children, so no client may be connected at a reading; the generator's are in ours.
+The constraint: what /proc tells of a running process may be a tick old, a large share of a short window. The clocks of
+processes (clock_getcpuclockid(3)) are brought up to date as they are read.
 """
 
 from __future__ import annotations
 
 import os
-import resource
+import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -18,9 +18,9 @@ _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 class Cpu:
     """CPU time in nanoseconds; `host_ns` is of everything on the machine, with interrupts, without steal."""
 
+    t_ns: int
     server_ns: int
     generator_ns: int
-    watcher_ns: int
     host_ns: int
     steal_ns: int
 
@@ -30,21 +30,26 @@ class Cpu:
 
     @property
     def work_ns(self) -> int:
-        """Of the server, the generator and the process that holds the probe."""
-        return self.server_ns + self.generator_ns + self.watcher_ns
+        """Of the server and the load."""
+        return self.server_ns + self.generator_ns
 
 
-def read(postmaster: int, watcher: int | None) -> Cpu:
+def read(server: list[int], generator: int) -> Cpu:
     """Everything at one moment."""
     host_ns, steal_ns = _host()
-    own = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Cpu(
-        server_ns=_server(postmaster),
-        generator_ns=round((own.ru_utime + own.ru_stime) * 1e9),
-        watcher_ns=_running(watcher) if watcher is not None else 0,
+        t_ns=time.monotonic_ns(),
+        server_ns=sum(_clock(pid) for pid in server),
+        generator_ns=_clock(generator),
         host_ns=host_ns,
         steal_ns=steal_ns,
     )
+
+
+def family(postmaster: int) -> list[int]:
+    """The postmaster and its children."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if pid == postmaster or _parent(pid) == postmaster]
 
 
 def load_average() -> float:
@@ -52,35 +57,17 @@ def load_average() -> float:
     return os.getloadavg()[0]
 
 
-def _server(postmaster: int) -> int:
-    """The postmaster, its living children, and those that have ended."""
-    ended = sum(int(field) for field in _stat(postmaster)[13:15]) * _TICK_NS
-    living = [pid for pid in map(int, _pids()) if pid == postmaster or _parent(pid) == postmaster]
-    return ended + sum(_running(pid) for pid in living)
-
-
-def _pids() -> list[str]:
-    return [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def _stat(pid: int) -> list[str]:
-    """From the state on (the third field): a program's name may hold anything."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def _clock(pid: int) -> int:
+    """CPU time of a living process with all its threads (the kernel's number of its clock: ~pid << 3 | 2)."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def _parent(pid: int) -> int | None:
     try:
-        return int(_stat(pid)[1])
+        # A program's name may hold anything, so fields are counted from its end.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return None
-
-
-def _running(pid: int) -> int:
-    """Time on the CPU of a living process: to the nanosecond where the kernel tells, else in ticks."""
-    try:
-        return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat"))
-    except (OSError, IndexError):
-        return sum(int(field) for field in _stat(pid)[11:13]) * _TICK_NS
 
 
 def _host() -> tuple[int, int]:

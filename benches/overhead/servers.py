@@ -1,4 +1,4 @@
-"""The private server under each load: made, filled, warmed, and driven for a number of transactions.
+"""The private server under each load: made, filled, warmed, and driven for a while.
 
 The constraint: everything has to be in Linux's page cache, and much of it not in the server's, or there is nothing for
 the probe to see and nothing to pay.
@@ -6,14 +6,20 @@ the probe to see and nothing to pay.
 
 from __future__ import annotations
 
-import re
+import math
 import subprocess
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
 
 from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.environment.discover import PostgresInstall
+from plimsoll.record.npy import read_table
 from plimsoll.run import agent, planning
 from plimsoll.run.surroundings import PrivatePlace, launch_outside, own, watched_devices
 from plimsoll.target import PostgresServer
@@ -31,12 +37,18 @@ SETTINGS: dict[str, bool | int | float | str] = {
 }
 
 
-@dataclass(frozen=True)
-class Segment:
-    """What a load did."""
+class Running(Protocol):
+    """A load under way."""
 
-    transactions: int
-    seconds: float
+    pid: int
+
+    def finish(self) -> Callable[[int], float]:
+        """Waits for its end; tells how many transactions had ended at a time of CLOCK_MONOTONIC."""
+        ...
+
+    def abandon(self) -> None:
+        """Ends it at once."""
+        ...
 
 
 @dataclass
@@ -67,9 +79,9 @@ class Site(ABC):
         self.cluster.stop()
         page_cache.evict(self.folder)  # on disk, so that no arm pays for writing it
 
-    def start(self, shared_buffers: str) -> None:
+    def start(self, settings: dict[str, bool | int | float | str]) -> None:
         """Starts the server and warms both caches: Linux's with every file, the server's with what it has room for."""
-        self.cluster.configure({**SETTINGS, "shared_buffers": shared_buffers}, None)
+        self.cluster.configure(SETTINGS | settings, None)
         place = PrivatePlace([], None, None, self.folder, own(self.cluster.user), None)
         place.read_inside(self.data)
         self.cluster.start()
@@ -92,17 +104,36 @@ class Site(ABC):
         found = page_cache.residency(self.data / "base")
         return found.total_bytes - found.resident_bytes
 
-    def blocks_read(self) -> int:
-        """Blocks that the server has asked Linux for. No client may be connected."""
-        return self.cluster.connection.counters()["blks_read"]
-
     @abstractmethod
     def _fill(self) -> None:
         """Loads the data."""
 
     @abstractmethod
-    def run(self, *, transactions: int | None, seconds: float | None, pair: int) -> Segment:
-        """Runs the load for so many transactions, or for so long."""
+    def begin(self, seconds: float, seed: int) -> Running:
+        """Starts the load for so long."""
+
+
+class _OrdersLoad:
+    def __init__(self, site: Orders, request: dict[str, object]) -> None:
+        self._site, self._agent = site, agent.Agent("load", request)
+        self.pid = self._agent.pid
+
+    def finish(self) -> Callable[[int], float]:
+        summary = {}
+        for line in self._agent.lines():
+            summary = line
+        self._agent.finish()
+        self._site.next_index = int(summary["next_index"])
+        identity, wrong = summary["identity"], summary["verification"]["wrong"]
+        if identity["done"] != identity["planned"] or wrong:
+            raise Fault(f"wpi_orders: {identity}, {wrong} wrong answers", remedy="see the server's log; run it again")
+        table = read_table(self._site.folder / "load/transactions.npy")
+        assert table is not None  # the agent has just written it
+        ended = np.sort(table["end_ns"])
+        return lambda t_ns: float(np.searchsorted(ended, t_ns))
+
+    def abandon(self) -> None:
+        self._agent.kill()
 
 
 @dataclass
@@ -120,9 +151,9 @@ class Orders(Site):
         target = self.cluster.connection.as_request()
         agent.call("populate", {"target": target, "workload": self._workload, "parallel": 2})
 
-    def run(self, *, transactions: int | None, seconds: float | None, pair: int) -> Segment:
-        """The pair does not matter: the index decides what is done."""
-        del pair
+    def begin(self, seconds: float, seed: int) -> Running:
+        """The index decides what is done, not the seed."""
+        del seed
         out = self.folder / "load"
         out.mkdir(exist_ok=True)
         request = {
@@ -130,52 +161,57 @@ class Orders(Site):
             "workload": self._workload,
             "clients": CLIENTS,
             "first_index": self.next_index,
-            "stop": {"transactions": transactions} if transactions else {"seconds": seconds},
+            "stop": {"seconds": seconds},
             "out": str(out),
             "sample": {"devices": watched_devices(self.folder)},
         }
-        summary = agent.call("load", request)
-        self.next_index = int(summary["next_index"])
-        identity, wrong = summary["identity"], summary["verification"]["wrong"]
-        if identity["done"] != identity["planned"] or wrong:
-            raise Fault(f"wpi_orders: {identity}, {wrong} wrong answers", remedy="see the server's log; run it again")
-        return Segment(int(identity["done"]), (summary["ended_ns"] - summary["started_ns"]) / 1e9)
+        return _OrdersLoad(self, request)
+
+
+class _SelectOnlyLoad:
+    def __init__(self, site: SelectOnly, process: subprocess.Popen[bytes]) -> None:
+        self._site, self._process = site, process
+        self.pid = process.pid
+
+    def finish(self) -> Callable[[int], float]:
+        output = self._process.communicate()[0].decode(errors="replace")
+        if self._process.returncode:
+            raise Fault(f"pgbench: {output.strip()[-1000:]}", remedy="see the server's log")
+        # client, number of its transaction, ..., seconds and microseconds of the day's clock
+        logs = sorted(self._site.folder.glob("pgbench_log.*"))
+        rows = np.concatenate([np.loadtxt(log, dtype=np.int64, usecols=(0, 1, 4, 5), ndmin=2) for log in logs])
+        for log in logs:
+            log.unlink()
+        t_ns = rows[:, 2] * 10**9 + rows[:, 3] * 1000 - (time.time_ns() - time.monotonic_ns())
+        clients = [(t_ns[rows[:, 0] == each], rows[rows[:, 0] == each, 1]) for each in range(CLIENTS)]
+        return lambda at: float(sum(np.interp(at, times, numbers) for times, numbers in clients))
+
+    def abandon(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 @dataclass
 class SelectOnly(Site):
-    """pgbench's own select-only transaction, prepared. The pair seeds the keys, so both arms ask the same."""
+    """pgbench's own select-only transaction, prepared. Some transactions are logged: their numbers count all."""
 
     schema: str = "public"
     scale: int = 50
 
     def _fill(self) -> None:
-        self._pgbench("-i", "-q", "-s", str(self.scale))
+        process = self._pgbench("-i", "-q", "-s", str(self.scale))
+        output = process.communicate()[0].decode(errors="replace")
+        if process.returncode:
+            raise Fault(f"pgbench -i: {output.strip()[-1000:]}", remedy="see the server's log")
 
-    def run(self, *, transactions: int | None, seconds: float | None, pair: int) -> Segment:
-        """As many transactions a client as make `transactions` together."""
-        until = ["-t", str(-(-transactions // CLIENTS))] if transactions else ["-T", str(max(1, round(seconds or 1)))]
-        load = ["-n", "-S", "-M", "prepared", "-c", str(CLIENTS), "-j", "2", f"--random-seed={pair}"]
-        output = self._pgbench(*load, *until)
-        done = re.search(r"transactions actually processed: (\d+)", output)
-        rate = re.search(r"^tps = ([0-9.]+)", output, re.MULTILINE)
-        if done is None or rate is None:
-            raise Fault(f"pgbench: its output is not understood: {output}", remedy="look whether its version is new")
-        if transactions and int(done[1]) < transactions:
-            raise Fault(f"pgbench: {done[1]} of {transactions} transactions done", remedy="see the server's log")
-        return Segment(int(done[1]), int(done[1]) / float(rate[1]))
+    def begin(self, seconds: float, seed: int) -> Running:
+        """The seed decides the keys."""
+        load = ["-n", "-S", "-M", "prepared", "-c", str(CLIENTS), "-j", "2", "-T", str(math.ceil(seconds))]
+        log = ["-l", "--sampling-rate=0.05", f"--log-prefix={self.folder}/pgbench_log", f"--random-seed={seed}"]
+        return _SelectOnlyLoad(self, self._pgbench(*load, *log))
 
-    def _pgbench(self, *arguments: str) -> str:
+    def _pgbench(self, *arguments: str) -> subprocess.Popen[bytes]:
         connection = self.cluster.connection
         address = ["-h", connection.host, "-p", str(connection.port), "-U", connection.user, connection.dbname]
         argv = [str(self.install.bin_dir / "pgbench"), *arguments, *address]
-        process = launch_outside(argv, user=connection.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        try:
-            output = process.communicate()[0].decode(errors="replace")
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        if process.returncode:
-            raise Fault(f"pgbench {' '.join(arguments)}: {output.strip()[-1000:]}", remedy="see the server's log")
-        return output
+        return launch_outside(argv, user=connection.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -17,22 +17,15 @@ def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
     transactions = sum(arm.transactions for arm in arm_with)
     programs: Counter[str] = Counter()
     runs: Counter[str] = Counter()
-    lost: Counter[str] = Counter()
     for arm in arm_with:
-        lost.update(arm.lost)
-        for name, probe in arm.probes.items():
-            for program in probe["cost"]["programs"]:
-                programs[f"{name}.{program['name']}"] += program["run_ns"]
-                runs[f"{name}.{program['name']}"] += program["runs"]
-    classes = [arm.probes["page_cache"]["totals"] for arm in arm_with if "page_cache" in arm.probes]
-    pages = {
-        column: sum(total.get(column, 0) for each in classes for total in each.values()) / transactions
-        for column in ("read_calls", "read_missed_pages", "added_pages")
-    }
+        for name, (number, run_ns) in arm.runs.items():
+            runs[name] += number
+            programs[name] += run_ns
+    run_us = sum(programs.values()) / transactions / 1e3
+    host_ns = sum(arm.cpu.host_ns for arm in (*without, *arm_with))
     return {
         "pairs": len(pairs),
-        "transactions_an_arm": round(_mean([arm.transactions for arm in arm_with])),
-        "seconds_an_arm": _mean([arm.seconds for arm in without]),
+        "transactions_an_arm": round(transactions / len(pairs)),
         "work_us": {"without": _mean([a.work_us for a in without]), "with": _mean([a.work_us for a in arm_with])},
         "host_us": {"without": _mean([a.host_us for a in without]), "with": _mean([a.host_us for a in arm_with])},
         "tps": {"without": _mean([a.tps for a in without]), "with": _mean([a.tps for a in arm_with])},
@@ -41,20 +34,14 @@ def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
             HOST: _interval(rule, [pair.host_ratio for pair in pairs]),
             TPS: _interval(rule, [pair.tps_ratio for pair in pairs]),
         },
-        "watcher_us": _mean([arm.cpu.watcher_ns / arm.transactions / 1e3 for arm in arm_with]),
-        "run_us": _mean([arm.run_us for arm in arm_with]),
-        "run_share_percent": _mean([100 * arm.run_us / arm.work_us for arm in arm_with]),
+        "run_us": run_us,
+        "run_share_percent": 100 * run_us * transactions * 1e3 / sum(arm.cpu.work_ns for arm in arm_with),
         "programs": {
             name: {"runs": runs[name] / transactions, "run_ns": ns / runs[name] if runs[name] else None}
             for name, ns in programs.items()
         },
-        "blocks_read": _mean([arm.blocks_read / arm.transactions for arm in arm_with]),
-        "pages": pages if classes else {},
-        "lost": dict(lost),
-        "load_average": max(arm.load_average for arm in (*without, *arm_with)),
-        "steal_percent": 100 * sum(arm.cpu.steal_ns for arm in (*without, *arm_with))
-        / sum(arm.cpu.host_ns for arm in (*without, *arm_with)),
-    }  # fmt: skip
+        "steal_percent": 100 * sum(arm.cpu.steal_ns for arm in (*without, *arm_with)) / host_ns,
+    }
 
 
 def _mean(values: list[float]) -> float:
@@ -76,8 +63,7 @@ def of(result: dict[str, Any]) -> str:
     found = result["figures"]
     lines = [
         f"{result['title']}",
-        f"  {found['pairs']} pairs of {found['transactions_an_arm']} transactions ({found['seconds_an_arm']:.1f} s); "
-        f"the server asks for {found['blocks_read']:.2f} blocks a transaction",
+        f"  {found['pairs']} pairs of windows with about {found['transactions_an_arm']} transactions each",
         f"  {'':26}{'without':>10}{'with':>10}   change, {result['confidence']:.2%} interval",
     ]
     for name, key, unit in ((CPU, "work_us", "us"), (HOST, "host_us", "us"), (TPS, "tps", "/s")):
@@ -87,17 +73,11 @@ def of(result: dict[str, Any]) -> str:
     lines.append(
         f"  run time of its programs  {found['run_us']:>20.3f}   {found['run_share_percent']:+.2f} % of the CPU time"
     )
-    lines.append(f"  the process that holds it {found['watcher_us']:>20.3f}")
     for name, program in sorted(found["programs"].items()):
         each = f"{program['run_ns']:.0f} ns a run" if program["run_ns"] is not None else "never run"
         lines.append(f"    {name:38}{program['runs']:>8.3f} runs a transaction, {each}")
-    if found["pages"]:
-        counts = ", ".join(f"{name} {value:.3f}" for name, value in found["pages"].items())
-        lines.append(f"  counted a transaction: {counts}")
-    lines.append(f"  lost: {found['lost'] or 'nothing'}; not in the page cache: {result['uncached_bytes']} bytes")
-    lines.append(
-        f"  highest load average {found['load_average']:.1f}; steal {found['steal_percent']:.2f} % of CPU time"
-    )
+    lines.append(f"  lost: {result['lost']} events; not in the page cache: {result['uncached_bytes']} bytes")
+    lines.append(f"  highest load average {result['load_average']:.1f}; steal {found['steal_percent']:.2f} %")
     lines.append(f"  bound {result['bound_percent']:g} %: {result['verdict']}: {result['why']}")
     return "\n".join(lines)
 

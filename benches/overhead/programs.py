@@ -1,0 +1,177 @@
+"""The agent's own programs in the kernel, attached and detached at will.
+
+Why: on a shared machine the CPU time of the very same work drifts by tens of percent within seconds. Only windows that
+lie close together can be compared, so the load goes on while the programs are switched on and off. The agent loads,
+configures and tests them (`watch`); they are taken over from it and it ends. BTF tracepoints only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plimsoll.environment import Fault
+from plimsoll.run.agent import Agent, AgentFailed
+
+_BPF = {"x86_64": 321, "aarch64": 280}
+_LOOKUP, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO, _OPEN_TRACEPOINT, _ENABLE_STATS = 1, 13, 14, 15, 17, 32
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _bpf(command: int, attributes: bytes) -> int:
+    buffer = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+    found = _libc.syscall(_BPF[platform.machine()], command, buffer, 128)
+    if found < 0:
+        raise OSError(ctypes.get_errno(), f"bpf command {command}: {os.strerror(ctypes.get_errno())}")
+    return int(found)
+
+
+def _info(descriptor: int, maps: ctypes.Array[Any] | None = None) -> bytes:
+    """The beginning of bpf_prog_info or bpf_map_info."""
+    about = ctypes.create_string_buffer(80)
+    if maps is not None:
+        struct.pack_into("=I", about, 52, len(maps))
+        struct.pack_into("=Q", about, 56, ctypes.addressof(maps))
+    _bpf(_INFO, struct.pack("=IIQ", descriptor, 80, ctypes.addressof(about)))
+    return about.raw
+
+
+def _name(raw: bytes) -> str:
+    return raw.split(b"\0")[0].decode()
+
+
+@dataclass
+class Program:
+    """One program, by a descriptor of ours."""
+
+    name: str
+    descriptor: int
+    link: int | None = None
+
+    def counts(self) -> tuple[int, int, int]:
+        """Runs, run time in ns, and runs left out because it was at work already."""
+        lines = Path(f"/proc/self/fdinfo/{self.descriptor}").read_text().splitlines()
+        found = dict(line.split(":", 1) for line in lines if ":" in line)
+        return int(found["run_cnt"]), int(found["run_time_ns"]), int(found.get("recursion_misses", 0))
+
+
+@dataclass
+class Programs:
+    """All programs of the probes, detached at first; `report` is what the agent said of the probes."""
+
+    programs: list[Program]
+    losses: list[tuple[int, int]]
+    report: dict[str, Any] = field(default_factory=dict)
+    accounted: bool = True
+    _accounting: int | None = None
+
+    def attach(self) -> None:
+        """On, with the kernel's accounting of run time, as the agent has it."""
+        self._accounting = _bpf(_ENABLE_STATS, struct.pack("=I", 0)) if self.programs and self.accounted else None
+        for program in self.programs:
+            program.link = _bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, program.descriptor))
+
+    def keep(self, names: list[str]) -> None:
+        """Only these from here on."""
+        known = {program.name for program in self.programs}
+        if unknown := set(names) - known:
+            raise Fault(
+                f"no program is called {', '.join(sorted(unknown))}", remedy=f"there are {', '.join(sorted(known))}"
+            )
+        for program in self.programs:
+            if program.name not in names:
+                os.close(program.descriptor)
+        self.programs = [program for program in self.programs if program.name in names]
+
+    def detach(self) -> None:
+        """Off."""
+        for program in self.programs:
+            if program.link is not None:
+                os.close(program.link)
+                program.link = None
+        if self._accounting is not None:
+            os.close(self._accounting)
+            self._accounting = None
+
+    def counts(self) -> dict[str, tuple[int, int, int]]:
+        """Of every program so far."""
+        return {program.name: program.counts() for program in self.programs}
+
+    def lost(self) -> int:
+        """Events lost so far, and runs left out."""
+        cpus = _possible_cpus()
+        total = sum(program.counts()[2] for program in self.programs)
+        for descriptor, bytes_each in self.losses:
+            key, value = ctypes.c_uint32(0), ctypes.create_string_buffer(cpus * bytes_each)
+            where = ctypes.addressof(key), ctypes.addressof(value)
+            _bpf(_LOOKUP, struct.pack("=I4xQQQ", descriptor, *where, 0))
+            total += sum(struct.unpack(f"={len(value) // 8}Q", value.raw))
+        return total
+
+    def close(self) -> None:
+        """Nothing of them stays."""
+        self.detach()
+        for descriptor in (*(program.descriptor for program in self.programs), *(each for each, _ in self.losses)):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _possible_cpus() -> int:
+    return int(Path("/sys/devices/system/cpu/possible").read_text().strip().rpartition("-")[2]) + 1
+
+
+def take_over(request: dict[str, Any]) -> Programs:
+    """Lets the agent load and test the probes, takes their programs, and ends the agent."""
+    running = Agent("watch", request)
+    lines = running.lines()
+    try:
+        probes = next((line["probes"] for line in lines if line["event"] == "watching"), None)
+        if probes is None:
+            running.finish()
+            raise Fault("the agent's watch ended without saying watching", remedy="build the agent anew")
+        for name, probe in probes.items():
+            if probe["status"] != "on":
+                remedy = probe["remedy"] or "see ./plimsoll doctor"
+                raise Fault(f"probe {name} was refused: {probe['reason']}", remedy=remedy)
+        taken = _of(running.pid, probes)
+        running.stop()
+        for _ in lines:
+            pass
+        running.finish()
+    except BaseException:
+        running.kill()
+        with contextlib.suppress(AgentFailed):
+            running.finish()
+        raise
+    return taken
+
+
+def _of(pid: int, report: dict[str, Any]) -> Programs:
+    programs: dict[int, Program] = {}
+    losses: dict[int, tuple[int, int]] = {}
+    for path in Path(f"/proc/{pid}/fdinfo").iterdir():
+        found = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
+        if found.get("link_type", "").strip() not in ("raw_tracepoint", "tracing"):
+            continue
+        number = int(found["prog_id"])
+        descriptor = _bpf(_PROGRAM_BY_ID, struct.pack("=I", number))
+        maps = (ctypes.c_uint32 * 32)()
+        about = _info(descriptor, maps)
+        programs[number] = Program(_name(about[64:80]), descriptor)
+        for each in maps[: struct.unpack_from("=I", about, 52)[0]]:
+            if each not in losses:
+                held = _bpf(_MAP_BY_ID, struct.pack("=I", each))
+                described = _info(held)
+                if _name(described[24:40]) == "losses":
+                    losses[each] = (held, struct.unpack_from("=I", described, 12)[0])
+                else:
+                    os.close(held)
+    if report and not programs:
+        raise Fault("the probes' programs are no BTF tracepoints", remedy="a kernel with BTF and without --programs")
+    return Programs(list(programs.values()), list(losses.values()), report)
