@@ -105,8 +105,14 @@ pub struct PageIdentity {
 /// What a probe's programs took during a segment, by the kernel's own accounting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// All of them, in nanoseconds.
+    /// All of them, in nanoseconds, over the whole segment: scaled up from the part that was accounted.
     pub run_ns: u64,
+    /// For how much of the segment the kernel accounted, in nanoseconds.
+    #[serde(default)]
+    pub accounted_ns: u64,
+    /// The segment, in nanoseconds.
+    #[serde(default)]
+    pub segment_ns: u64,
     /// One by one.
     pub programs: Vec<ProgramCost>,
 }

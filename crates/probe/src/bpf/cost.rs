@@ -1,10 +1,14 @@
-//! What programs in the kernel take: the kernel's own run-time accounting, switched on for as long as somebody asks.
+//! What programs in the kernel take: the kernel's own run-time accounting.
+//!
+//! The fact that constrains it: accounting takes two readings of the clock a run, which for programs this short is a good part
+//! of what they take. So it is on for one sampling interval in five, and what it finds stands for the whole segment.
 
 use crate::Refusal;
 use plimsoll_record::{Cost, ProgramCost};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// What one program has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,11 +18,18 @@ struct Reading {
     missed: u64,
 }
 
+/// Intervals from one accounted interval to the next; the first of a segment is accounted.
+const EVERY: u32 = 5;
+
 /// Reads run time and missed runs of programs.
 pub(crate) struct CostMeter {
     programs: Vec<(String, OwnedFd, Reading)>,
-    /// The accounting is on while this is open. None where the kernel refuses: then run times are not known.
-    accounting: Option<OwnedFd>,
+    /// The accounting is on while this is open.
+    accounting: Option<(OwnedFd, Instant)>,
+    /// How long it was on before.
+    accounted: Duration,
+    began: Instant,
+    interval: u32,
 }
 
 /// Asks the kernel to account for run time; ends with the descriptor, so nothing is left switched on.
@@ -39,32 +50,54 @@ fn reading(descriptor: &OwnedFd) -> Reading {
 
 impl CostMeter {
     pub(crate) fn start(programs: impl Iterator<Item = (String, io::Result<OwnedFd>)>) -> Result<Self, Refusal> {
-        let accounting = enable();
         let opened = programs.map(|(name, descriptor)| {
             let descriptor = descriptor.map_err(|error| Refusal::from(format!("{name}: {error}")))?;
             let now = reading(&descriptor);
             Ok((name, descriptor, now))
         });
-        Ok(Self { programs: opened.collect::<Result<_, Refusal>>()?, accounting })
+        let programs = opened.collect::<Result<_, Refusal>>()?;
+        Ok(Self { programs, accounting: None, accounted: Duration::ZERO, began: Instant::now(), interval: 0 })
     }
 
-    /// What has been counted so far is left out from here on.
-    pub(crate) fn restart(&mut self) {
-        self.programs.iter_mut().for_each(|(_, descriptor, began)| *began = reading(descriptor));
+    /// To be called at each sample; the first begins the segment.
+    pub(crate) fn sampled(&mut self) {
+        if self.interval == 0 {
+            self.programs.iter_mut().for_each(|(_, descriptor, began)| *began = reading(descriptor));
+            self.began = Instant::now();
+        }
+        if let Some((_, since)) = self.accounting.take() {
+            self.accounted += since.elapsed();
+        }
+        if self.interval % EVERY == 0 {
+            self.accounting = enable().map(|descriptor| (descriptor, Instant::now()));
+        }
+        self.interval += 1;
     }
 
-    /// Since the last restart.
+    /// Of the segment so far, from the part that was accounted. None where the kernel refuses to account.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        self.accounting.as_ref()?;
+        let accounted = self.accounted + self.accounting.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed());
+        if accounted.is_zero() {
+            return None;
+        }
+        let segment = self.began.elapsed();
+        let whole = segment.as_secs_f64() / accounted.as_secs_f64();
         let since = |(name, descriptor, began): &(String, OwnedFd, Reading)| {
             let now = reading(descriptor);
-            ProgramCost { name: name.clone(), runs: now.runs - began.runs, run_ns: now.run_ns - began.run_ns }
+            let scaled = |part: u64| (part as f64 * whole).round() as u64;
+            let (runs, run_ns) = (scaled(now.runs - began.runs), scaled(now.run_ns - began.run_ns));
+            ProgramCost { name: name.clone(), runs, run_ns }
         };
         let programs: Vec<ProgramCost> = self.programs.iter().map(since).collect();
-        Some(Cost { run_ns: programs.iter().map(|program| program.run_ns).sum(), programs })
+        Some(Cost {
+            run_ns: programs.iter().map(|program| program.run_ns).sum(),
+            accounted_ns: accounted.as_nanos() as u64,
+            segment_ns: segment.as_nanos() as u64,
+            programs,
+        })
     }
 
-    /// Runs that the kernel left out since the last restart, because the program was already at work on that CPU.
+    /// Runs that the kernel left out since the segment began, because the program was already at work on that CPU.
     pub(crate) fn missed(&self) -> u64 {
         self.programs.iter().map(|(_, descriptor, began)| reading(descriptor).missed - began.missed).sum()
     }

@@ -43,9 +43,9 @@ impl Counter {
         let counts = self.counts();
         let device = std::iter::once(0);
         row(&device.chain(counts.iter().copied()).collect::<Vec<i64>>());
+        self.cost.sampled();
         if self.first.is_none() {
             self.first = Some(counts);
-            self.cost.restart();
         }
     }
 

@@ -302,10 +302,10 @@ impl Probe for PageCache {
             self.row.extend(known.iter().map(|at| counts[*at]));
             row(&self.row);
         }
+        self.cost.sampled();
         if self.first.is_none() {
             self.first = Some(counts);
             self.lost_before = self.lost();
-            self.cost.restart();
         }
     }
 
