@@ -84,7 +84,7 @@ def measure(name: str, site: Site, options: argparse.Namespace) -> dict[str, Any
     out = site.folder / "watch"
     out.mkdir(exist_ok=True)
     programs = take_over(request(names, site, out))
-    programs.accounted = not options.no_accounting
+    programs.account_every = options.account_every
     try:
         if options.only:
             programs.keep(options.only)
@@ -203,7 +203,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--workload", action="append", choices=WORKLOADS, help="may be repeated; all if left out")
     parser.add_argument("--probe", default="page_cache", choices=[*PROBES, "all", "none"], help="none: A/A")
     parser.add_argument("--only", action="append", metavar="PROGRAM", help="attach only this program; may be repeated")
-    parser.add_argument("--no-accounting", action="store_true", help="without the kernel's accounting of run time")
+    parser.add_argument(
+        "--account-every", type=int, default=5, help="windows: as the agent accounts for run time; 0 never"
+    )
     parser.add_argument("--bound", type=float, metavar="PERCENT", help="2 for wpi_orders, 4 for select-only")
     parser.add_argument("--window-ms", type=int, default=250, help="length of a window")
     parser.add_argument("--pairs-max", type=int, default=800, help="looks at 100, 200, 400, 800 pairs and at the last")

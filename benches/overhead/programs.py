@@ -68,12 +68,15 @@ class Programs:
     programs: list[Program]
     losses: list[tuple[int, int]]
     report: dict[str, Any] = field(default_factory=dict)
-    accounted: bool = True
+    account_every: int = 5
+    _turn: int = 0
     _accounting: int | None = None
 
     def attach(self) -> None:
-        """On, with the kernel's accounting of run time, as the agent has it."""
-        self._accounting = _bpf(_ENABLE_STATS, struct.pack("=I", 0)) if self.programs and self.accounted else None
+        """On, every so often with the kernel's accounting of run time, as the agent has it."""
+        self._turn += 1
+        accounted = self.account_every and self._turn % self.account_every == 0
+        self._accounting = _bpf(_ENABLE_STATS, struct.pack("=I", 0)) if self.programs and accounted else None
         for program in self.programs:
             program.link = _bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, program.descriptor))
 

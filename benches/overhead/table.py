@@ -14,10 +14,11 @@ CPU, HOST, TPS = "CPU time a transaction", "the same, whole machine", "throughpu
 def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
     """The figures of one workload: means over pairs, ratios with the interval of one look."""
     without, arm_with = [pair.arm_without for pair in pairs], [pair.arm_with for pair in pairs]
-    transactions = sum(arm.transactions for arm in arm_with)
+    accounted = [arm for arm in arm_with if any(number for number, _ in arm.runs.values())] or arm_with
+    transactions = sum(arm.transactions for arm in accounted)
     programs: Counter[str] = Counter()
     runs: Counter[str] = Counter()
-    for arm in arm_with:
+    for arm in accounted:
         for name, (number, run_ns) in arm.runs.items():
             runs[name] += number
             programs[name] += run_ns
@@ -25,7 +26,7 @@ def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
     host_ns = sum(arm.cpu.host_ns for arm in (*without, *arm_with))
     return {
         "pairs": len(pairs),
-        "transactions_an_arm": round(transactions / len(pairs)),
+        "transactions_an_arm": round(_mean([arm.transactions for arm in arm_with])),
         "work_us": {"without": _mean([a.work_us for a in without]), "with": _mean([a.work_us for a in arm_with])},
         "host_us": {"without": _mean([a.host_us for a in without]), "with": _mean([a.host_us for a in arm_with])},
         "tps": {"without": _mean([a.tps for a in without]), "with": _mean([a.tps for a in arm_with])},
@@ -35,7 +36,7 @@ def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
             TPS: _interval(rule, [pair.tps_ratio for pair in pairs]),
         },
         "run_us": run_us,
-        "run_share_percent": 100 * run_us * transactions * 1e3 / sum(arm.cpu.work_ns for arm in arm_with),
+        "run_share_percent": 100 * run_us * transactions * 1e3 / sum(arm.cpu.work_ns for arm in accounted),
         "programs": {
             name: {"runs": runs[name] / transactions, "run_ns": ns / runs[name] if runs[name] else None}
             for name, ns in programs.items()
