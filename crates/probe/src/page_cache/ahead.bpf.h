@@ -20,6 +20,21 @@ static __always_inline u32 ones(u64 word)
 	return (word * 0x0101010101010101ULL) >> 56;
 }
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WAITING_PLACES);
+	__type(key, u32);
+	__type(value, u32);
+} waiting SEC(".maps");
+
+/* How many pages wait in an entry of the map of pages brought ahead; entries that share the place only cost a look. */
+static __always_inline u32 *waiting_at(u32 file, u64 page)
+{
+	u32 place = (file * 40503 + (u32)(page / AHEAD_PAGES)) % WAITING_PLACES;
+
+	return bpf_map_lookup_elem(&waiting, &place);
+}
+
 /* A range of pages to mark as waiting for use, or as waiting no more. */
 struct marking {
 	u64 first, end;
@@ -34,10 +49,13 @@ static long mark_word(u32 turn, struct marking *marking)
 	u64 first = marking->first, from = first & 63, left = marking->end - first;
 	u64 to = from + left < 64 ? from + left : 64, mask = bits(from, to);
 	struct ahead_key key = {.file = marking->file, .place = first / AHEAD_PAGES};
-	struct ahead_pages *found = bpf_map_lookup_elem(&ahead, &key);
-	u32 word = (first / 64) % AHEAD_WORDS;
+	u32 *here = waiting_at(marking->file, first), word = (first / 64) % AHEAD_WORDS, changed = 0;
+	struct ahead_pages *found;
 
 	marking->first = first + to - from;
+	if (!here || (!marking->waits && !*here))
+		return 0;
+	found = bpf_map_lookup_elem(&ahead, &key);
 	if (!found && marking->waits) {
 		struct ahead_pages empty = {};
 
@@ -48,10 +66,14 @@ static long mark_word(u32 turn, struct marking *marking)
 	}
 	if (!found)
 		return 0;
-	if (marking->waits)
-		marking->changed += ones(mask & ~__sync_fetch_and_or(&found->waiting[word], mask));
-	else if (found->waiting[word] & mask)
-		marking->changed += ones(mask & __sync_fetch_and_and(&found->waiting[word], ~mask));
+	if (marking->waits) {
+		changed = ones(mask & ~__sync_fetch_and_or(&found->waiting[word], mask));
+		__sync_fetch_and_add(here, changed);
+	} else if (found->waiting[word] & mask) {
+		changed = ones(mask & __sync_fetch_and_and(&found->waiting[word], ~mask));
+		__sync_fetch_and_add(here, -changed);
+	}
+	marking->changed += changed;
 	return 0;
 }
 
@@ -78,32 +100,30 @@ static __noinline u32 mark(struct marking *marking)
 	return marking->changed;
 }
 
-static __noinline int ahead_add(struct file_entry *file, u64 first, u64 end)
+static __noinline int ahead_add(struct place *place, u64 first, u64 end)
 {
 	struct marking marking = {.first = first, .end = end, .waits = true};
-	u32 added;
 
-	if (!file)
+	if (!place)
 		return 0;
-	marking.file = file->number;
-	added = mark(&marking);
-	if (added)
-		__sync_fetch_and_add(&file->ahead, added);
+	marking.file = place->number;
+	mark(&marking);
 	return 0;
 }
 
 /* How many of the pages from `first` up to `end` waited for use; they do no more. */
-static __always_inline u32 used(struct file_entry *file, u64 first, u64 end)
+static __always_inline u32 used(struct place *place, u64 first, u64 end)
 {
-	struct marking marking = {.first = first, .end = end, .file = file->number};
-	u32 taken;
+	struct marking marking = {.first = first, .end = end, .file = place->number};
+	u32 *here;
 
-	if (!file->ahead)
-		return 0;
-	taken = mark(&marking);
-	if (taken)
-		__sync_fetch_and_add(&file->ahead, -taken);
-	return taken;
+	/* Most often all of it lies in one entry, in which nothing waits. */
+	if (first / AHEAD_PAGES == (end - 1) / AHEAD_PAGES) {
+		here = waiting_at(place->number, first);
+		if (here && !*here)
+			return 0;
+	}
+	return mark(&marking);
 }
 
 #endif

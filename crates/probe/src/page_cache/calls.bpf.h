@@ -33,10 +33,19 @@ struct faulting {
 	u64 index; /* of the page that faulted; all ones when fault-around alone is known */
 };
 
+/* A file that the task asked for lately. */
+struct recent {
+	u64 inode;
+	u32 device, generation;
+	u32 number, class;
+};
+
 struct call {
 	struct reading read;
 	struct faulting fault;
 	u64 waited_at; /* the id of the read in which the task waited for I/O, plus one */
+	u32 newest; /* of the files below */
+	struct recent recent[RECENT_FILES];
 };
 
 struct {
@@ -51,20 +60,23 @@ static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 	return (struct pt_regs *)bpf_task_pt_regs(task);
 }
 
-static __always_inline u32 system_call_of(struct task_struct *task)
+static __always_inline u32 call_in(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
-	return (u32)registers_of(task)->orig_ax;
+	return (u32)regs->orig_ax;
 #else
-	return (u32)registers_of(task)->syscallno;
+	return (u32)regs->syscallno;
 #endif
 }
 
-/* The arguments of the call the task is in, from 0; only those that are asked for. */
-static __always_inline u64 argument(struct task_struct *task, u32 number)
+static __always_inline u32 system_call_of(struct task_struct *task)
 {
-	struct pt_regs *regs = registers_of(task);
+	return call_in(registers_of(task));
+}
 
+/* The arguments of the call, from 0. */
+static __always_inline u64 argument(struct pt_regs *regs, u32 number)
+{
 #if defined(__TARGET_ARCH_x86)
 	return number == 0 ? regs->di : number == 1 ? regs->si : number == 2 ? regs->dx : regs->r10;
 #else
@@ -87,7 +99,7 @@ static __always_inline u32 context_of(struct task_struct *task)
 /* The open file of an argument of the call. */
 static __always_inline struct file *file_of(struct task_struct *task, u32 number)
 {
-	u32 descriptor = argument(task, number);
+	u32 descriptor = argument(registers_of(task), number);
 	struct file *file, **table;
 
 	if (descriptor >= BPF_CORE_READ(task, files, fdt, max_fds))
@@ -101,10 +113,10 @@ struct vector {
 };
 
 /* Bytes that the call asks for; 0 when that cannot be told. */
-static __always_inline u64 length_of(struct task_struct *task, u32 kind)
+static __always_inline u64 length_of(struct pt_regs *regs, u32 kind)
 {
-	u64 length = 0, vectors = argument(task, 2);
-	void *at = (void *)argument(task, 1);
+	u64 length = 0, vectors = argument(regs, 2);
+	void *at = (void *)argument(regs, 1);
 	struct vector vector;
 
 	if (!(kind & LENGTH_VECTORS))
@@ -124,21 +136,54 @@ static __always_inline u64 length_of(struct task_struct *task, u32 kind)
 /* The bytes of a read call from its arguments, while it is under way. */
 static __always_inline bool range_of(struct task_struct *task, s64 *from, u64 *length)
 {
-	u32 call = system_call_of(task), kind;
+	struct pt_regs *regs = registers_of(task);
+	u32 call = call_in(regs), kind;
 	struct file *file;
 
 	if (call >= SYSCALLS || !settings.reads[call])
 		return false;
 	kind = settings.reads[call];
-	*from = kind & POSITION_ARGUMENT ? (s64)argument(task, 3) : -1;
+	*from = kind & POSITION_ARGUMENT ? (s64)argument(regs, 3) : -1;
 	if (*from < 0) {
 		file = file_of(task, 0);
 		if (!file)
 			return false;
 		*from = BPF_CORE_READ(file, f_pos);
 	}
-	*length = length_of(task, kind);
+	*length = length_of(regs, kind);
 	return *length > 0 && *from >= 0;
+}
+
+/*
+ * A backend goes back and forth between few files: those it asked for lately are told without a look into the map of
+ * files. Whatever could make that answer wrong changes the generation.
+ */
+static __always_inline bool find_recent(struct call *call, struct place *place, u64 inode, u32 device, u32 generation)
+{
+	for (u32 i = 0; i < RECENT_FILES; i++) {
+		struct recent *recent = &call->recent[i];
+		u32 class = recent->class;
+
+		if (recent->inode != inode || recent->generation != generation || recent->device != device)
+			continue;
+		place->inode = inode;
+		place->number = recent->number;
+		place->class = class;
+		place->counted = bpf_map_lookup_elem(&counters, &class);
+		return place->counted != NULL;
+	}
+	return false;
+}
+
+static __always_inline void remember(struct call *call, struct place *place, u32 device, u32 generation)
+{
+	u32 at = ++call->newest % RECENT_FILES;
+
+	call->recent[at].inode = place->inode;
+	call->recent[at].device = device;
+	call->recent[at].generation = generation;
+	call->recent[at].number = place->number;
+	call->recent[at].class = place->class;
 }
 
 /* The range asked for grows to `end`: what is new of it is counted. */
@@ -150,6 +195,12 @@ static __always_inline void ask(struct reading *read, struct place *place, u64 f
 		read->counted = true;
 		read->first = first;
 		read->end = first;
+		/* What PostgreSQL reads nearly always. */
+		if (end - first == 1 << settings.block_shift && !(first & ((1 << settings.block_shift) - 1))) {
+			read->end = end;
+			count(place->counted, WHOLE_BLOCK_READS, 1);
+			return;
+		}
 		count(place->counted, READ_CALLS, 1);
 	}
 	from = first > read->end ? first : read->end;
@@ -192,7 +243,7 @@ static __always_inline struct reading *begin(struct task_struct *task, struct ca
 		end = end_of(place);
 	if (first < end) {
 		ask(read, place, first, end);
-		count(place->counted, AHEAD_USED_PAGES, used(place->file, first, end));
+		count(place->counted, AHEAD_USED_PAGES, used(place, first, end));
 	}
 	return read;
 }
@@ -226,13 +277,13 @@ static __always_inline void settle(struct reading *read, struct place *place, u6
 
 	if (from >= to) {
 		count(place->counted, READAHEAD_PAGES, end - first);
-		ahead_add(place->file, first, end);
+		ahead_add(place, first, end);
 		return;
 	}
 	if (end - first > to - from) {
 		count(place->counted, READAHEAD_PAGES, (end - first) - (to - from));
-		ahead_add(place->file, first, from);
-		ahead_add(place->file, to, end);
+		ahead_add(place, first, from);
+		ahead_add(place, to, end);
 	}
 	block = from >> settings.block_shift;
 	blocks = ((to - 1) >> settings.block_shift) - block + 1;
@@ -263,7 +314,7 @@ static __always_inline void keep(struct reading *read, struct place *place, u64 
 		if (!read->spilled_pages || end > read->spilled_end)
 			read->spilled_end = end;
 		read->spilled_pages += end - first;
-		ahead_add(place->file, first, end);
+		ahead_add(place, first, end);
 		return;
 	}
 	read->brought[last].first = first;
@@ -286,7 +337,7 @@ static __always_inline u64 claim(struct reading *read, struct place *place)
 			break;
 		piece = read->brought[i];
 		read->pages += piece.end - piece.first;
-		ahead_add(place->file, piece.first, piece.end);
+		ahead_add(place, piece.first, piece.end);
 		first = piece.first > read->first ? piece.first : read->first;
 		end = piece.end < read->end ? piece.end : read->end;
 		if (first >= end)
@@ -343,7 +394,7 @@ static __always_inline void asked(struct task_struct *task, struct place *place,
 			from = read->first;
 		}
 		if (from < read->end)
-			count(place->counted, AHEAD_USED_PAGES, used(place->file, from, read->end) - missed);
+			count(place->counted, AHEAD_USED_PAGES, used(place, from, read->end) - missed);
 		if (missed)
 			misses(read, place);
 	}
@@ -371,10 +422,10 @@ static __always_inline void added_by_fault(struct faulting *fault, struct place 
 	count(place->counted, FAULT_MISSED_PAGES, missed);
 	count(place->counted, READAHEAD_PAGES, end - index - missed);
 	if (missed) {
-		ahead_add(place->file, index, fault->index);
-		ahead_add(place->file, fault->index + 1, end);
+		ahead_add(place, index, fault->index);
+		ahead_add(place, fault->index + 1, end);
 	} else {
-		ahead_add(place->file, index, end);
+		ahead_add(place, index, end);
 	}
 }
 
@@ -431,7 +482,7 @@ static __always_inline void added(struct task_struct *task, struct place *place,
 		return;
 	case CONTEXT_PREFETCH:
 		count(place->counted, PREFETCH_PAGES, pages);
-		ahead_add(place->file, index, end);
+		ahead_add(place, index, end);
 		return;
 	}
 	count(place->counted, OTHER_PAGES, pages);
@@ -440,7 +491,7 @@ static __always_inline void added(struct task_struct *task, struct place *place,
 static __always_inline void deleted(struct task_struct *task, struct place *place, u64 index, u64 pages)
 {
 	count(place->counted, task->flags & PF_MEMALLOC ? EVICTED_PAGES : DROPPED_PAGES, pages);
-	count(place->counted, AHEAD_EVICTED_PAGES, used(place->file, index, index + pages));
+	count(place->counted, AHEAD_EVICTED_PAGES, used(place, index, index + pages));
 }
 
 /* A fault asks for one page; fault-around, which has no page of its own, comes first when it comes. */
@@ -455,7 +506,7 @@ static __always_inline void faulted(struct task_struct *task, struct place *plac
 		call->fault.inode = place->inode;
 		count(place->counted, FAULT_PAGES, 1);
 	}
-	count(place->counted, around ? AHEAD_MAPPED_PAGES : AHEAD_USED_PAGES, used(place->file, first, end));
+	count(place->counted, around ? AHEAD_MAPPED_PAGES : AHEAD_USED_PAGES, used(place, first, end));
 	call->fault.index = around ? ~0ULL : first;
 }
 

@@ -53,7 +53,7 @@ struct {
 /* A place in the page cache: whose, and what it is to the target. */
 struct place {
 	u64 inode;
-	struct file_entry *file;
+	u32 number; /* of the file */
 	u32 class;
 	u64 *counted;
 	s64 size; /* of the file in bytes; what is beyond its end is not asked for */
@@ -162,33 +162,43 @@ static __noinline struct file_entry *first_seen(struct inode *inode, struct file
 	return bpf_map_lookup_elem(&files, key);
 }
 
-/* Fills `place` for a file by its number. With the inode at hand a new file is classified, else it has to be known. */
-static __always_inline bool find(struct place *place, u64 number, u32 device, struct inode *inode, u32 generation)
+/*
+ * Looks a file up by its number; false when it is not the target's. With the inode at hand a new file is classified, else
+ * it has to be known.
+ */
+static __always_inline bool look_up(struct place *place, struct file_key *key, struct inode *inode, u32 generation,
+				    u32 device)
 {
-	struct file_key key = {.inode = number};
-	struct file_entry *file;
-	u32 *not_ours, class;
+	struct file_entry *file = bpf_map_lookup_elem(&files, key);
+	u32 *not_ours;
 
-	key.device = inode ? numbered_by(inode, device) : device;
-	file = bpf_map_lookup_elem(&files, &key);
 	/* Known from its folder before it was seen: the first inode of that number is taken for it. */
 	if (file && inode && file->generation == GENERATION_UNKNOWN)
 		file->generation = generation;
 	/* File systems use numbers again: the generation tells. */
 	if (inode && (!file || file->generation != generation)) {
-		not_ours = bpf_map_lookup_elem(&foreign, &key);
+		not_ours = bpf_map_lookup_elem(&foreign, key);
 		if (not_ours && *not_ours == generation)
 			return false;
-		file = first_seen(inode, &key, generation, device);
+		file = first_seen(inode, key, generation, device);
 	}
-	if (!file)
+	if (!file || file->class >= CLASSES)
 		return false;
-	class = file->class;
-	if (class >= CLASSES)
+	place->number = file->number;
+	place->class = file->class;
+	return true;
+}
+
+/* Fills `place` for a file by its number. */
+static __always_inline bool find(struct place *place, u64 number, u32 device, struct inode *inode, u32 generation)
+{
+	struct file_key key = {.inode = number, .device = inode ? numbered_by(inode, device) : device};
+	u32 class;
+
+	if (!look_up(place, &key, inode, generation, device))
 		return false;
 	place->inode = number;
-	place->file = file;
-	place->class = class;
+	class = place->class;
 	place->counted = bpf_map_lookup_elem(&counters, &class);
 	return place->counted != NULL;
 }

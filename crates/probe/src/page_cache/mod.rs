@@ -49,7 +49,7 @@ impl Class {
     }
 }
 
-/// `enum counter`.
+/// `enum counter`, but for the last, WHOLE_BLOCK_READS, which is none of the record's.
 const COUNTERS: [&str; 20] = [
     "read_calls",
     "read_pages",
@@ -245,7 +245,16 @@ impl PageCache {
     }
 
     fn counts(&self, class: u32) -> Vec<i64> {
-        summed(&self.counters, class, COUNTERS.len()).unwrap_or_else(|| vec![ABSENT_SAMPLE; COUNTERS.len()])
+        let Some(mut counts) = summed(&self.counters, class, COUNTERS.len() + 1) else {
+            return vec![ABSENT_SAMPLE; COUNTERS.len()];
+        };
+        // Reads of one whole block are counted as such, and stand for a call, a block and its pages.
+        let whole = counts.pop().unwrap_or(0);
+        let pages = i64::from(block_bytes() / page_bytes());
+        for (counter, each) in [("read_calls", 1), ("read_blocks", 1), ("read_pages", pages)] {
+            counts[place(counter)] += each * whole;
+        }
+        counts
     }
 
     fn is_absent(&self, counter: &str) -> bool {

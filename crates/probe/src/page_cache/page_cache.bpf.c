@@ -29,6 +29,28 @@ static __always_inline bool find_mapping(struct place *place, struct address_spa
 	return find(place, inode->i_ino, device, inode, inode->i_generation);
 }
 
+/* The same for a task that asks again and again; not on btrfs, where the super block does not tell subvolumes apart. */
+static __always_inline bool find_again(struct place *place, struct task_struct *task, struct address_space *mapping)
+{
+	struct inode *inode = mapping->host;
+	u32 device = inode->i_sb->s_dev;
+	struct call *call;
+
+	if (!watched(device))
+		return false;
+	if (inode->i_sb->s_magic == BTRFS_MAGIC)
+		return find_mapping(place, mapping);
+	place->size = inode->i_size;
+	call = bpf_task_storage_get(&calls, task, 0, 0);
+	if (call && find_recent(call, place, inode->i_ino, device, inode->i_generation))
+		return true;
+	if (!find(place, inode->i_ino, device, inode, inode->i_generation))
+		return false;
+	if (call)
+		remember(call, place, device, inode->i_generation);
+	return true;
+}
+
 static __always_inline u64 pages_of(struct folio *folio)
 {
 	/* The flags are the first word in every version, whatever their type. */
@@ -98,7 +120,7 @@ int BPF_PROG(on_get_pages, struct address_space *mapping, unsigned long first, u
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct place place = {};
 
-	if (find_mapping(&place, mapping))
+	if (find_again(&place, task, mapping))
 		asked(task, &place, task->ioac.syscr, first, last, true);
 	return 0;
 }
@@ -141,7 +163,7 @@ static __always_inline void read_ended(struct task_struct *task, s64 result)
 	device = BPF_CORE_READ(inode, i_sb, s_dev);
 	if (!watched(device) || BPF_CORE_READ(file, f_flags) & settings.direct_flag)
 		return;
-	from = settings.reads[call] & POSITION_ARGUMENT ? (s64)argument(task, 3) : -1;
+	from = settings.reads[call] & POSITION_ARGUMENT ? (s64)argument(registers_of(task), 3) : -1;
 	if (from < 0)
 		from = BPF_CORE_READ(file, f_pos) - result;
 	if (!find(&place, BPF_CORE_READ(inode, i_ino), device, inode, BPF_CORE_READ(inode, i_generation)))

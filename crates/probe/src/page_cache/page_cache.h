@@ -35,6 +35,7 @@ enum counter {
 	ADDED_PAGES,
 	EVICTED_PAGES,
 	DROPPED_PAGES,
+	WHOLE_BLOCK_READS, /* reads of one whole block: a call, a block and its pages at the price of one count */
 	COUNTERS,
 };
 
@@ -68,7 +69,10 @@ enum read_kind {
 #define DEVICES 8
 #define AHEAD_PAGES 512 /* pages in one entry of the map of pages brought ahead */
 #define AHEAD_WORDS (AHEAD_PAGES / 64)
+/* Where the program looks before it looks into that map: how many pages wait in an entry, or in another that shares the place. */
+#define WAITING_PLACES 65536
 #define PIECES 12
+#define RECENT_FILES 4
 #define VECTORS 16
 #define SIZE_UNKNOWN 0x7fffffffffffffffLL
 #define GENERATION_UNKNOWN 0xffffffffU
@@ -101,7 +105,7 @@ struct file_entry {
 	unsigned int generation;
 	unsigned int number; /* of the file, for the map of pages brought ahead */
 	unsigned int class;
-	unsigned int ahead; /* how many pages brought ahead wait for use; 0 saves the look */
+	unsigned int unused;
 };
 
 struct directory_key {
