@@ -80,7 +80,7 @@ def plan_trials(experiment: Experiment, treatments: list[Treatment], seed: int) 
     for block in range(1, experiment.design.blocks + 1):
         arms = [(treatment, False) for treatment in treatments]
         if experiment.design.duplicate:
-            arms.append((treatments[len(treatments) // 2], True))
+            arms.append((treatments[0], True))
         draw.shuffle(arms)
         for position, (treatment, duplicate) in enumerate(arms, start=1):
             trials.append(PlannedTrial(len(trials) + 1, block, position, treatment, duplicate))
