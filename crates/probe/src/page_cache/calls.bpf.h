@@ -9,19 +9,19 @@ struct piece {
 	u64 first, end;
 };
 
-/* A read under way. */
+/* A read under way. What every read touches comes first. */
 struct reading {
-	u64 id; /* the task's count of finished read calls */
+	u64 id; /* the task's count of finished read calls, plus one */
 	u64 inode;
 	u64 first, end; /* pages asked for; nothing beyond the file's end */
-	u64 last_asked; /* of the newest event, for calls that do not count themselves */
 	u64 last_block; /* the newest block counted as missed, plus one */
 	bool counted, known, missed, waited; /* known: the range is, from the call's arguments */
 	/* For a range not known yet: what the call brought meanwhile, counted as unsettled. */
 	u32 pieces;
+	u32 spilled_pages; /* what came after those: brought ahead already, and right so unless the range reaches that far */
+	u64 spilled_first, spilled_end;
+	u64 last_asked; /* of the newest event, for calls that do not count themselves */
 	struct piece brought[PIECES];
-	/* What came after those: brought ahead already, and right so unless the range reaches that far. */
-	u64 spilled_first, spilled_end, spilled_pages;
 	/* Sums of claim(), here because the verifier would follow every combination of them as variables. */
 	u64 pages, missed_pages, missed_blocks;
 };
@@ -41,11 +41,10 @@ struct recent {
 };
 
 struct call {
+	u64 waited_at; /* the id of the read in which the task waited for I/O, plus one */
 	struct reading read;
 	struct faulting fault;
-	u64 waited_at; /* the id of the read in which the task waited for I/O, plus one */
-	u32 newest; /* of the files below */
-	struct recent recent[RECENT_FILES];
+	struct recent recent[RECENT_FILES]; /* each in the place that its inode gives */
 };
 
 struct {
@@ -154,36 +153,69 @@ static __always_inline bool range_of(struct task_struct *task, s64 *from, u64 *l
 	return *length > 0 && *from >= 0;
 }
 
-/*
- * A backend goes back and forth between few files: those it asked for lately are told without a look into the map of
- * files. Whatever could make that answer wrong changes the generation.
- */
-static __always_inline bool find_recent(struct call *call, struct place *place, u64 inode, u32 device, u32 generation)
+static __always_inline struct recent *recent_of(struct call *call, u64 inode)
 {
-	for (u32 i = 0; i < RECENT_FILES; i++) {
-		struct recent *recent = &call->recent[i];
-		u32 class = recent->class;
-
-		if (recent->inode != inode || recent->generation != generation || recent->device != device)
-			continue;
-		place->inode = inode;
-		place->number = recent->number;
-		place->class = class;
-		place->counted = bpf_map_lookup_elem(&counters, &class);
-		return place->counted != NULL;
-	}
-	return false;
+	return &call->recent[inode % RECENT_FILES];
 }
 
-static __always_inline void remember(struct call *call, struct place *place, u32 device, u32 generation)
+/* The file of a read, for the next one. Whatever could make that answer wrong changes the generation. */
+static __always_inline void remember(struct task_struct *task, struct place *place, u32 device, u32 generation)
 {
-	u32 at = ++call->newest % RECENT_FILES;
+	struct call *call = bpf_task_storage_get(&calls, task, 0, 0);
+	struct recent *recent;
 
-	call->recent[at].inode = place->inode;
-	call->recent[at].device = device;
-	call->recent[at].generation = generation;
-	call->recent[at].number = place->number;
-	call->recent[at].class = place->class;
+	if (!call)
+		return;
+	recent = recent_of(call, place->inode);
+	recent->inode = place->inode;
+	recent->device = device;
+	recent->generation = generation;
+	recent->number = place->number;
+	recent->class = place->class;
+}
+
+/*
+ * What PostgreSQL reads nearly always: by position one whole block, inside the file, of a file it asked for lately, in
+ * which nothing that was brought ahead waits for use, and for which nothing came in. True if it was that, and is counted.
+ * Short and on its own, because between two reads the caches of the CPU have been used by others: what costs here is each
+ * further line of code and data.
+ */
+static __always_inline bool plain_read(struct task_struct *task, struct inode *inode)
+{
+	struct call *call = bpf_task_storage_get(&calls, task, 0, 0);
+	u64 id = task->ioac.syscr + 1, number = inode->i_ino, from, first, pages = 1 << settings.block_shift;
+	u64 block_bytes = pages << settings.page_shift, *counted;
+	struct pt_regs *regs = registers_of(task);
+	u32 *waits, class, system_call = call_in(regs);
+	struct recent *recent;
+	struct reading *read;
+
+	if (!call || system_call != settings.positioned_read)
+		return false;
+	from = argument(regs, 3);
+	if (argument(regs, 2) != block_bytes || from & (block_bytes - 1) || (s64)(from + block_bytes) > inode->i_size)
+		return false;
+	recent = recent_of(call, number);
+	if (recent->inode != number || recent->generation != inode->i_generation || recent->device != inode->i_sb->s_dev)
+		return false;
+	read = &call->read;
+	if ((read->id == id && read->inode == number) || call->waited_at == id)
+		return false;
+	first = from >> settings.page_shift;
+	waits = waiting_at(recent->number, first);
+	class = recent->class;
+	counted = bpf_map_lookup_elem(&counters, &class);
+	if (!waits || *waits || !counted)
+		return false;
+	count(counted, WHOLE_BLOCK_READS, 1);
+	read->id = id;
+	read->inode = number;
+	read->first = first;
+	read->end = first + pages;
+	read->last_block = 0;
+	read->counted = read->known = true;
+	read->missed = read->waited = false;
+	return true;
 }
 
 /* The range asked for grows to `end`: what is new of it is counted. */

@@ -29,28 +29,6 @@ static __always_inline bool find_mapping(struct place *place, struct address_spa
 	return find(place, inode->i_ino, device, inode, inode->i_generation);
 }
 
-/* The same for a task that asks again and again; not on btrfs, where the super block does not tell subvolumes apart. */
-static __always_inline bool find_again(struct place *place, struct task_struct *task, struct address_space *mapping)
-{
-	struct inode *inode = mapping->host;
-	u32 device = inode->i_sb->s_dev;
-	struct call *call;
-
-	if (!watched(device))
-		return false;
-	if (inode->i_sb->s_magic == BTRFS_MAGIC)
-		return find_mapping(place, mapping);
-	place->size = inode->i_size;
-	call = bpf_task_storage_get(&calls, task, 0, 0);
-	if (call && find_recent(call, place, inode->i_ino, device, inode->i_generation))
-		return true;
-	if (!find(place, inode->i_ino, device, inode, inode->i_generation))
-		return false;
-	if (call)
-		remember(call, place, device, inode->i_generation);
-	return true;
-}
-
 static __always_inline u64 pages_of(struct folio *folio)
 {
 	/* The flags are the first word in every version, whatever their type. */
@@ -114,15 +92,28 @@ int BPF_PROG(on_delete, struct folio *folio)
 	return 0;
 }
 
+static __noinline int got_pages(struct task_struct *task, struct address_space *mapping, u64 first, u64 last)
+{
+	struct inode *inode = mapping->host;
+	struct place place = {};
+
+	if (!find_mapping(&place, mapping))
+		return 0;
+	asked(task, &place, task->ioac.syscr, first, last, true);
+	/* The super block of btrfs does not tell subvolumes apart. */
+	if (inode->i_sb->s_magic != BTRFS_MAGIC)
+		remember(task, &place, inode->i_sb->s_dev, inode->i_generation);
+	return 0;
+}
+
 SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(on_get_pages, struct address_space *mapping, unsigned long first, unsigned long last)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct place place = {};
 
-	if (find_again(&place, task, mapping))
-		asked(task, &place, task->ioac.syscr, first, last, true);
-	return 0;
+	if (!watched(mapping->host->i_sb->s_dev) || plain_read(task, mapping->host))
+		return 0;
+	return got_pages(task, mapping, first, last);
 }
 
 SEC("tp_btf/mm_filemap_fault")

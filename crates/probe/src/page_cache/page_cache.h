@@ -72,7 +72,7 @@ enum read_kind {
 /* Where the program looks before it looks into that map: how many pages wait in an entry, or in another that shares the place. */
 #define WAITING_PLACES 65536
 #define PIECES 12
-#define RECENT_FILES 4
+#define RECENT_FILES 64
 #define VECTORS 16
 #define SIZE_UNKNOWN 0x7fffffffffffffffLL
 #define GENERATION_UNKNOWN 0xffffffffU
@@ -86,6 +86,7 @@ struct settings {
 	unsigned int direct_flag; /* O_DIRECT */
 	unsigned int faults_are_seen;
 	unsigned int by_subvolume; /* keys of btrfs files have their subvolume's number */
+	unsigned int positioned_read; /* the number of pread64, in which PostgreSQL reads */
 	/* Where the classic tracepoints have their fields, in bytes (their format files say). */
 	unsigned int op_inode_at, op_index_at, op_device_at, op_order_at; /* add, delete; no order: 0 */
 	unsigned int pages_inode_at, pages_device_at, pages_first_at, pages_last_at;

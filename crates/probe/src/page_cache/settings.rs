@@ -92,7 +92,7 @@ impl Settings {
         let mut words = self.devices.clone();
         words.resize(DEVICES, 0);
         words.extend([page_bytes().ilog2(), (block_bytes() / page_bytes()).ilog2(), libc::O_DIRECT as u32]);
-        words.extend([u32::from(self.faults_are_seen), u32::from(self.by_subvolume)]);
+        words.extend([u32::from(self.faults_are_seen), u32::from(self.by_subvolume), libc::SYS_pread64 as u32]);
         words.extend(self.fields.words());
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend(table(&CONTEXTS));
