@@ -16,7 +16,8 @@ PROBE_METRICS = [
         "plain",
         "higher",
         "1 - missed pages / pages asked for, by reads and page faults of the data files; missed: not in the page cache "
-        f"when asked for; what is brought ahead of being asked for is no miss; {_FAULTS}",
+        "when asked for, and again when it was evicted before the call had read it (the ratio ends at 0); what is "
+        f"brought ahead of being asked for is no miss; {_FAULTS}",
         ceiling=1.0,
     ),
     Metric(

@@ -56,7 +56,8 @@ def added(*values: float | None) -> float | None:
 
 def _less_than_one(missed: float | None, asked: float | None) -> float | None:
     share = per(missed, asked)
-    return None if share is None else 1 - share
+    # A page that was evicted before its call had read it is brought, and counted as missed, again.
+    return None if share is None else max(0.0, 1 - share)
 
 
 def _data_metrics(trial: Trial, done: float | None, sent: float | None) -> dict[str, float | None]:

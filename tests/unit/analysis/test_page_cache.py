@@ -220,3 +220,9 @@ def test_the_probes_say_what_they_lost_and_why_they_were_refused(tmp_path: Path)
         "the throttling of writers probe was refused: no BTF",
     ]
     assert "earlier version" in instruments.instruments([_trial(tmp_path / "old", None)])["page_cache"]["why_absent"]
+
+
+def test_a_page_evicted_before_it_was_read_is_missed_again_and_no_ratio_is_below_zero(tmp_path: Path) -> None:
+    data = dict.fromkeys(DATA, 0) | {"read_pages": 100, "read_missed_pages": 103}
+    found = probe_metrics(_trial(tmp_path, {"page_cache": _probe(totals={"data": data})}))
+    assert found["page_cache_hit_ratio"] == 0
