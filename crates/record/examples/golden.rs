@@ -1,11 +1,12 @@
 //! Writes a small record segment with known contents: `cargo run -p plimsoll-record --example golden -- DIR`.
 //!
-//! Every number follows from the loop below, so that a reader in another language can be checked against arithmetic.
+//! Every number follows from the loop below, so that a reader in another language can be checked against arithmetic. It is an
+//! open loop at 1,000 a second; transaction 7 fails, 11 is lost, 13 is too late to be begun, and every fifth is tried twice.
 
 use hdrhistogram::Histogram;
 use plimsoll_record::{
-    ABSENT_SAMPLE, ByKind, ErrorEntry, FORMAT, Health, Identity, LagNs, Outcome, SeriesWriter, Summary, Transaction,
-    TransactionWriter, Verification, write_latency,
+    ABSENT_SAMPLE, ByKind, ErrorEntry, FORMAT, Health, Identity, KIND_NOT_DRAWN, LagNs, NO_CONNECTION, Outcome, Rows,
+    SecondsWriter, SeriesWriter, Summary, Transaction, TransactionWriter, Verification, write_latency,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -19,8 +20,25 @@ fn transactions() -> Vec<Transaction> {
         let outcome = match index {
             7 => Outcome::Failed,
             11 => Outcome::Lost,
+            13 => Outcome::Skipped,
             _ => Outcome::Done,
         };
+        if outcome == Outcome::Skipped {
+            let now_ns = planned_ns + 2_000_000;
+            return Transaction {
+                index,
+                planned_ns,
+                start_ns: now_ns,
+                end_ns: now_ns,
+                connection: NO_CONNECTION,
+                backend_pid: 0,
+                kind: KIND_NOT_DRAWN,
+                outcome,
+                statements: 0,
+                error: 0,
+                retries: 0,
+            };
+        }
         Transaction {
             index,
             planned_ns,
@@ -32,6 +50,7 @@ fn transactions() -> Vec<Transaction> {
             outcome,
             statements: if index % 2 == 0 { 5 } else { 1 },
             error: u16::from(outcome == Outcome::Failed) + 2 * u16::from(outcome == Outcome::Lost),
+            retries: u8::from(index % 5 == 0),
         }
     };
     (0..20).map(row).collect()
@@ -45,6 +64,7 @@ fn summary(rows: &[Transaction]) -> Summary {
         skipped: 0,
         lost: count(kind, Outcome::Lost),
         statements: rows.iter().filter(|r| r.kind == kind).map(|r| u64::from(r.statements)).sum(),
+        retries: rows.iter().filter(|r| r.kind == kind).map(|r| u64::from(r.retries)).sum(),
     };
     let error = |sqlstate: &str, message: &str| ErrorEntry {
         sqlstate: sqlstate.to_owned(),
@@ -61,12 +81,14 @@ fn summary(rows: &[Transaction]) -> Summary {
         ended_ns: START_NS + 19_519_000,
         epoch_minus_monotonic_ns: 1_700_000_000_000_000_000,
         ended_by: "transactions".to_owned(),
-        identity: Identity { planned: 20, done: 18, failed: 1, skipped: 0, lost: 1 },
+        identity: Identity { planned: 20, done: 17, failed: 1, skipped: 1, lost: 1 },
         by_kind: BTreeMap::from([("new_order".to_owned(), by_kind(0)), ("payment".to_owned(), by_kind(1))]),
         errors: vec![error("40001", "could not serialize access"), error("08006", "the connection broke")],
         health: Health {
             cpu_user_ns: 1_000_000,
             cpu_system_ns: 2_000_000,
+            load_cpu_user_ns: Some(700_000),
+            load_cpu_system_ns: Some(1_500_000),
             threads: 1,
             lag_ns: LagNs { p50: 1_000, p99: 1_000, max: 1_000 },
             samples: 3,
@@ -74,10 +96,17 @@ fn summary(rows: &[Transaction]) -> Summary {
             ..Health::default()
         },
         verification: Verification { checked: 10, wrong: 0, examples: Vec::new() },
-        totals: BTreeMap::from([("new_order_done".to_owned(), 10), ("payment_done".to_owned(), 8)]),
+        totals: BTreeMap::from([("new_order_done".to_owned(), 10), ("payment_done".to_owned(), 7)]),
         backend_pids: vec![4_000, 4_001],
         server_commits_beside: Some(6),
         devices: vec!["vda".to_owned()],
+        rows: Some(Rows { recorded: 20, all_below_index: 20, sample_one_in: 1 }),
+        schedule: Some(serde_json::json!({"kind": "constant", "rate": 1_000.0, "seed": 1, "late_limit_ms": 1.5})),
+        planned_rate: Some(1_000.0),
+        mode: Some("prepared".to_owned()),
+        describe: Some(false),
+        retries: Some(rows.iter().map(|r| u64::from(r.retries)).sum()),
+        reconnects: Some(0),
         probes: BTreeMap::new(),
     }
 }
@@ -93,6 +122,18 @@ fn write(folder: &Path) -> io::Result<()> {
         latency[usize::from(row.kind)] += (row.end_ns - row.planned_ns) as u64;
     }
     write_latency(&folder.join("latency.npy"), &latency)?;
+    let mut latency_seconds = SecondsWriter::latency(&folder.join("latency_seconds.npy"))?;
+    for (kind, histogram) in (0..).zip(&latency) {
+        latency_seconds.second(0, kind, histogram)?;
+    }
+    latency_seconds.close()?;
+    let mut lag = Histogram::<u64>::new(2).expect("two digits are allowed");
+    for row in rows.iter().filter(|r| r.outcome != Outcome::Skipped) {
+        lag += (row.start_ns - row.planned_ns) as u64;
+    }
+    let mut lag_seconds = SecondsWriter::lag(&folder.join("lag_seconds.npy"))?;
+    lag_seconds.second(0, 0, &lag)?;
+    lag_seconds.close()?;
     let mut host = SeriesWriter::create(&folder.join("host.npy"), &["ctxt", "pswpin"])?;
     let mut device = SeriesWriter::create(&folder.join("device.npy"), &["device", "reads"])?;
     for second in 0..3 {

@@ -7,6 +7,7 @@ mod latency;
 mod npy;
 mod probe;
 mod reader;
+mod seconds;
 mod series;
 mod summary;
 mod transaction;
@@ -15,9 +16,10 @@ pub use latency::write_latency;
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProgramCost, SelfTest};
 pub use reader::{ReadError, Table};
+pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};
 pub use summary::{
-    ByKind, Check, ErrorEntry, FORMAT, Health, Identity, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification,
+    ByKind, Check, ErrorEntry, FORMAT, Health, Identity, LagNs, Rows, Summary, VERIFICATION_EXAMPLES_MAX, Verification,
     WrongAnswer,
 };
-pub use transaction::{Outcome, Transaction, TransactionWriter};
+pub use transaction::{KIND_NOT_DRAWN, NO_CONNECTION, Outcome, Transaction, TransactionWriter};

@@ -124,6 +124,19 @@ impl TableWriter {
         self.file.write_all(row)
     }
 
+    /// Appends whole rows, packed one behind the other.
+    ///
+    /// # Errors
+    /// When the file system refuses the bytes.
+    ///
+    /// # Panics
+    /// When `rows` is not a whole number of rows.
+    pub fn rows(&mut self, rows: &[u8]) -> io::Result<()> {
+        assert_eq!(rows.len() % self.row_bytes, 0, "rows of another table");
+        self.rows += (rows.len() / self.row_bytes) as u64;
+        self.file.write_all(rows)
+    }
+
     /// Hands what was written to the kernel, so that a kill of this process loses none of it.
     ///
     /// # Errors

@@ -51,21 +51,53 @@ pub struct Summary {
     pub server_commits_beside: Option<u64>,
     /// Names of the devices; `device` of `device.npy` is the place here.
     pub devices: Vec<String>,
+    /// Which transactions have a row in `transactions.npy`. Absent in records of earlier agents: all have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Rows>,
+    /// The schedule, every default written out. This and what follows: absent in records of earlier agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<serde_json::Value>,
+    /// Open loops: the rate a second that the schedule asks for, the mean from the start to the end of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_rate: Option<f64>,
+    /// How statements are sent: prepared, extended, simple.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Whether the server is asked to describe the result of each statement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub describe: Option<bool>,
+    /// How often transactions were tried again, all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u64>,
+    /// Connections that broke and were opened again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnects: Option<u64>,
     /// What the probes in the kernel say, by their names. Absent in records of earlier agents.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, ProbeReport>,
 }
 
+/// Which transactions have a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rows {
+    /// Rows written.
+    pub recorded: u64,
+    /// Every transaction with an index below this has a row.
+    pub all_below_index: u64,
+    /// Of the others one in so many, chosen by seed and index; 1 if there are no others.
+    pub sample_one_in: u64,
+}
+
 /// Every transaction that was taken is in exactly one of the other four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Taken from the plan; counted apart from the outcomes.
+    /// Taken from the plan, counted apart from the outcomes; in an open loop that ran to its end, all that were due before it.
     pub planned: u64,
     /// Ended well.
     pub done: u64,
     /// Did not happen.
     pub failed: u64,
-    /// Had nothing to do.
+    /// Had nothing to do, or was not begun because it was too late.
     pub skipped: u64,
     /// May or may not have happened.
     pub lost: u64,
@@ -91,6 +123,9 @@ pub struct ByKind {
     pub lost: u64,
     /// Statements sent, BEGIN and COMMIT not counted.
     pub statements: u64,
+    /// How often transactions were tried again. 0 in records of earlier agents, which never did.
+    #[serde(default)]
+    pub retries: u64,
 }
 
 /// One reason of failure.
@@ -111,6 +146,13 @@ pub struct Health {
     pub cpu_user_ns: i64,
     /// CPU time of the agent during the segment, system.
     pub cpu_system_ns: i64,
+    /// CPU time of the threads that carried the load, from their first transaction to their last, user. Absent in records
+    /// of earlier agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cpu_user_ns: Option<i64>,
+    /// The same, system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cpu_system_ns: Option<i64>,
     /// Threads that carried the load.
     pub threads: u32,
     /// start - planned.
@@ -121,6 +163,12 @@ pub struct Health {
     pub samples: u64,
     /// How much later than due the worst sample was taken.
     pub sample_late_ns_max: i64,
+    /// The CPU that each thread of the load stayed on; empty if the kernel placed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_cpus: Option<Vec<u32>>,
+    /// The most memory that the agent had resident, in bytes. Absent in records of earlier agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_max: Option<u64>,
     /// CPUs the agent was allowed to run on.
     pub cpus_allowed: Vec<u32>,
     /// Connections that broke during the segment.

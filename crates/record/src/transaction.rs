@@ -14,11 +14,17 @@ pub enum Outcome {
     Done = 0,
     /// It did not happen: the server refused it, an answer was wrong, or the connection broke before it could count.
     Failed = 1,
-    /// Its draw says that nothing is to be done.
+    /// Its draw says that nothing is to be done; or it was due in an open loop and not begun, being too late.
     Skipped = 2,
     /// No reply, so it may or may not have happened.
     Lost = 3,
 }
+
+/// The kind of a transaction that was skipped before its kind was drawn.
+pub const KIND_NOT_DRAWN: u8 = u8::MAX;
+
+/// The connection of a transaction that was skipped before it was given one.
+pub const NO_CONNECTION: u32 = u32::MAX;
 
 /// A row of `transactions.npy`; units are in the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,21 +37,23 @@ pub struct Transaction {
     pub start_ns: i64,
     /// When its last reply was complete.
     pub end_ns: i64,
-    /// The connection, from 0.
+    /// The connection, from 0, or [`NO_CONNECTION`].
     pub connection: u32,
     /// The server's process, 0 if unknown.
     pub backend_pid: u32,
-    /// Place in the summary's `kinds`.
+    /// Place in the summary's `kinds`, or [`KIND_NOT_DRAWN`].
     pub kind: u8,
     /// How it ended.
     pub outcome: Outcome,
-    /// Statements sent, BEGIN and COMMIT not counted.
+    /// Statements sent, BEGIN and COMMIT not counted, those of earlier tries too; 255 stands for as many or more.
     pub statements: u8,
     /// 0, or place in the summary's `errors`, from 1.
     pub error: u16,
+    /// How often it was tried again; 255 stands for as many or more.
+    pub retries: u8,
 }
 
-const ROW_BYTES: usize = 45;
+const ROW_BYTES: usize = 46;
 
 impl Transaction {
     fn fields() -> Vec<Field> {
@@ -61,6 +69,7 @@ impl Transaction {
             ("outcome", FieldType::U8),
             ("statements", FieldType::U8),
             ("error", FieldType::U16),
+            ("retries", FieldType::U8),
         ]
         .into_iter()
         .map(column)
@@ -77,13 +86,17 @@ impl Transaction {
         row[36..40].copy_from_slice(&self.backend_pid.to_le_bytes());
         row[40..43].copy_from_slice(&[self.kind, self.outcome as u8, self.statements]);
         row[43..45].copy_from_slice(&self.error.to_le_bytes());
+        row[45] = self.retries;
         row
     }
 }
 
 /// Writes `transactions.npy`.
 #[derive(Debug)]
-pub struct TransactionWriter(TableWriter);
+pub struct TransactionWriter {
+    table: TableWriter,
+    packed: Vec<u8>,
+}
 
 impl TransactionWriter {
     /// Creates the file.
@@ -91,7 +104,7 @@ impl TransactionWriter {
     /// # Errors
     /// When the file cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
-        TableWriter::create(path, Transaction::fields()).map(Self)
+        Ok(Self { table: TableWriter::create(path, Transaction::fields())?, packed: Vec::new() })
     }
 
     /// Appends `rows` and hands them to the kernel.
@@ -99,8 +112,10 @@ impl TransactionWriter {
     /// # Errors
     /// When the file system refuses the bytes.
     pub fn append(&mut self, rows: &[Transaction]) -> io::Result<()> {
-        rows.iter().try_for_each(|row| self.0.row(&row.packed()))?;
-        self.0.flush()
+        self.packed.clear();
+        rows.iter().for_each(|row| self.packed.extend_from_slice(&row.packed()));
+        self.table.rows(&self.packed)?;
+        self.table.flush()
     }
 
     /// Completes the header. Gives the number of rows.
@@ -108,6 +123,6 @@ impl TransactionWriter {
     /// # Errors
     /// When the file system refuses the bytes.
     pub fn close(self) -> io::Result<u64> {
-        self.0.close()
+        self.table.close()
     }
 }

@@ -1,6 +1,8 @@
 //! Tables come back as they were written, closed or cut short at any byte.
 
-use plimsoll_record::{Identity, Outcome, SeriesWriter, Summary, Table, Transaction, TransactionWriter, write_latency};
+use plimsoll_record::{
+    Identity, Outcome, SecondsWriter, SeriesWriter, Summary, Table, Transaction, TransactionWriter, write_latency,
+};
 
 fn row(index: u64) -> Transaction {
     Transaction {
@@ -14,6 +16,7 @@ fn row(index: u64) -> Transaction {
         outcome: Outcome::Lost,
         statements: 5,
         error: 513,
+        retries: 254,
     }
 }
 
@@ -32,6 +35,7 @@ fn transactions_come_back() {
     assert_eq!(one("end_ns"), i128::from(i64::MAX));
     assert_eq!(one("connection"), i128::from(u32::MAX));
     assert_eq!((one("backend_pid"), one("kind"), one("outcome"), one("statements"), one("error")), (77, 4, 3, 5, 513));
+    assert_eq!(one("retries"), 254);
     assert!(table.column("unheard_of").is_none());
 }
 
@@ -68,6 +72,32 @@ fn latency_keeps_every_count() {
     let (low, high) = (table.column("low_ns").unwrap(), table.column("high_ns").unwrap());
     assert!(low.iter().zip(&high).all(|(low, high)| *high == low + 1 || (low < high && (high - low) * 999 <= *high)));
     assert!(high.iter().zip(&low[1..]).all(|(high, next)| high <= next));
+}
+
+#[test]
+fn seconds_keep_every_count_by_second_and_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (latency, lag) = (folder.path().join("latency_seconds.npy"), folder.path().join("lag_seconds.npy"));
+    let mut histogram = hdrhistogram::Histogram::<u32>::new_with_bounds(1, 1 << 40, 2).unwrap();
+    (1..=1000u64).for_each(|v| histogram.record(v * v).unwrap());
+    let mut writer = SecondsWriter::latency(&latency).unwrap();
+    [(0, 1), (0, 2), (7, 1)].into_iter().for_each(|(second, kind)| writer.second(second, kind, &histogram).unwrap());
+    writer.close().unwrap();
+    let mut writer = SecondsWriter::lag(&lag).unwrap();
+    [0, 7].into_iter().for_each(|second| writer.second(second, 9, &histogram).unwrap());
+    writer.close().unwrap();
+    let table = Table::read(&latency).unwrap();
+    let column = |name: &str| table.column(name).unwrap();
+    let of = |second: i128, kind: i128| -> i128 {
+        let keys = column("second").into_iter().zip(column("kind"));
+        keys.zip(column("count")).filter(|(key, _)| *key == (second, kind)).map(|(_, count)| count).sum()
+    };
+    assert_eq!([of(0, 1), of(0, 2), of(7, 1), of(7, 2)], [1000, 1000, 1000, 0]);
+    let (low, high) = (column("low_ns"), column("high_ns"));
+    assert!(low.iter().zip(&high).all(|(low, high)| *high == low + 1 || (low < high && (high - low) * 99 <= *high)));
+    let table = Table::read(&lag).unwrap();
+    assert!(table.column("kind").is_none());
+    assert_eq!(table.column("count").unwrap().iter().sum::<i128>(), 2000);
 }
 
 #[test]
