@@ -1,16 +1,27 @@
-//! One segment: workers on threads, the writer beside them, and the identity at the end.
+//! One segment: workers on threads, the writer and the opener beside them, and the identity at the end.
 
 use crate::clock::monotonic_ns;
-use crate::recorder::Recorder;
-use crate::tally::{Counts, Errors, Tally};
-use crate::worker::{Shared, Worker};
-use hdrhistogram::Histogram;
-use plimsoll_record::{ByKind, ErrorEntry, Identity, TransactionWriter};
+use crate::cpus::{dealt_out, stay_on};
+use crate::opening::Reopener;
+use crate::outcomes::{Ended, Outcomes};
+use crate::recorder::{Keep, Lane, Recorder, Tables};
+use crate::settle::{Settled, settle};
+use crate::shared::Shared;
+use crate::tally::{Counts, Tally};
+use crate::worker::Worker;
+use crossbeam_channel::Receiver;
+use plimsoll_record::{Identity, Rows};
 use plimsoll_schedule::Schedule;
-use plimsoll_workload::{Session, SessionReport};
+use plimsoll_workload::{Opener, Session};
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+/// From the making of the threads to the start, so that all are there when the first transaction is due.
+const LEAD_NS: i64 = 5_000_000;
+/// How much later than asked the kernel may wake a thread that carries load.
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 /// What a segment is to do.
 #[derive(Clone, Debug)]
@@ -19,20 +30,37 @@ pub struct Config {
     pub first_index: u64,
     /// No more transactions than this.
     pub transactions: Option<u64>,
-    /// No new transaction later than this after the start, in nanoseconds.
+    /// Closed loop: no new transaction later than this after the start. Open loop: the plan holds what is due before this.
+    /// In nanoseconds.
     pub duration_ns: Option<i64>,
     /// When transactions are due.
     pub schedule: Schedule,
     /// How many kinds the workload has.
     pub kinds: usize,
-    /// How long transactions under way may go on after the end, in nanoseconds; then they are abandoned.
+    /// How long transactions under way may go on after the end, and an open loop's backlog be worked off, in nanoseconds;
+    /// then they are abandoned, and the rest of the backlog is skipped.
     pub patience_ns: i64,
+    /// Whether connections that break are opened again.
+    pub reconnect: bool,
+    /// So many transactions, the first, have a row each.
+    pub rows_max: u64,
+    /// Of those beyond `rows_max` one in so many has a row, chosen by the schedule's seed and the index.
+    pub sample_one_in: u64,
+    /// Whether each thread stays on one CPU, where the CPUs can be dealt out evenly.
+    pub pin_threads: bool,
+}
+
+impl Config {
+    /// The first index that is not to be taken.
+    pub(crate) fn limit(&self) -> u64 {
+        self.transactions.map_or(u64::MAX, |count| self.first_index.saturating_add(count))
+    }
 }
 
 /// How others watch and stop a segment.
 #[derive(Debug)]
 pub struct Control {
-    told_to_stop: AtomicBool,
+    stop_ns: AtomicI64,
     record_failed: Arc<AtomicBool>,
     counts: Vec<Counts>,
 }
@@ -41,15 +69,30 @@ impl Control {
     /// For a segment of `threads` threads; connections are dealt out to them in turn.
     pub fn new(threads: usize) -> Self {
         Self {
-            told_to_stop: AtomicBool::new(false),
+            stop_ns: AtomicI64::new(i64::MAX),
             record_failed: Arc::default(),
             counts: (0..threads.max(1)).map(|_| Counts::default()).collect(),
         }
     }
 
-    /// No further transaction is to start; those under way finish.
+    /// No further transaction is to start; those under way finish. An open loop's plan ends now.
     pub fn stop(&self) {
-        self.told_to_stop.store(true, Ordering::Relaxed);
+        self.stop_ns.fetch_min(monotonic_ns(), Ordering::Relaxed);
+    }
+
+    /// When the segment was stopped; the largest time if it was not.
+    pub(crate) fn stop_ns(&self) -> i64 {
+        self.stop_ns.load(Ordering::Relaxed)
+    }
+
+    /// Whether the segment was stopped, and why.
+    #[inline]
+    pub(crate) fn stopped(&self) -> Option<Ended> {
+        if self.record_failed.load(Ordering::Relaxed) {
+            self.stop();
+            return Some(Ended::RecordFailed);
+        }
+        (self.stop_ns() != i64::MAX).then_some(Ended::Told)
     }
 
     /// The counts of all workers so far.
@@ -64,129 +107,167 @@ impl Control {
     }
 }
 
-/// Why a segment ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Its time was over.
-    Seconds,
-    /// Its number of transactions was reached.
-    Transactions,
-    /// [`Control::stop`].
-    Told,
-    /// Every connection was gone.
-    ConnectionsLost,
-    /// The record could not be written.
-    RecordFailed,
-}
-
-/// What a segment amounts to.
-#[derive(Debug)]
-pub struct Outcomes {
-    /// When the first transactions were due.
-    pub started_ns: i64,
-    /// When the last one had ended.
-    pub ended_ns: i64,
-    /// Index of the first transaction after the segment.
-    pub next_index: u64,
-    /// Why it ended.
-    pub ended: Ended,
-    /// Every transaction accounted for, or the caller must say so.
-    pub identity: Identity,
-    /// By kind, in the workload's order.
-    pub by_kind: Vec<ByKind>,
-    /// Planned-to-end latency of done transactions by kind.
-    pub latency_ns: Vec<Histogram<u64>>,
-    /// start - planned.
-    pub lag_ns: Histogram<u64>,
-    /// Failures and losses by reason.
-    pub errors: Vec<ErrorEntry>,
-    /// Rows not written because the writer was behind.
-    pub records_dropped: u64,
-    /// Connections that broke.
-    pub connections_lost: u32,
-    /// What the sessions say.
-    pub reports: Vec<SessionReport>,
-}
-
 /// The segment could not be run or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// Threads or descriptors.
     #[error("the engine cannot wait for its connections: {0}")]
     System(#[from] io::Error),
-    /// The table of transactions.
-    #[error("transactions.npy cannot be written: {0}")]
+    /// The tables.
+    #[error("transactions.npy, latency_seconds.npy or lag_seconds.npy cannot be written: {0}")]
     Record(io::Error),
     /// A worker panicked.
     #[error("a worker panicked (a fault of Plimsoll)")]
     Panicked,
 }
 
-/// Performs transactions on `sessions` until the segment's end, recording each in `table`.
+/// Performs transactions on `sessions` until the segment's end, recording them in `tables`. `opener` opens connections that
+/// broke, if that is asked for; one that is not answered within two seconds after the end is left behind, with its thread.
 ///
 /// # Errors
-/// When the system refuses threads or descriptors, or the table cannot be written.
-pub fn run<S: Session>(
-    sessions: Vec<S>,
+/// When the system refuses threads or descriptors, or a table cannot be written.
+pub fn run<O>(
+    sessions: Vec<O::Session>,
+    opener: &Arc<O>,
     config: &Config,
     control: &Control,
-    table: TransactionWriter,
-) -> Result<Outcomes, EngineError> {
-    let recorder = Recorder::start(table, Arc::clone(&control.record_failed))?;
+    tables: Tables,
+) -> Result<Outcomes, EngineError>
+where
+    O: Opener<Session: 'static> + Send + 'static,
+{
     let threads = control.counts.len();
-    let mut dealt: Vec<Vec<(u32, S)>> = (0..threads).map(|_| Vec::new()).collect();
+    // One lane more, for what is settled at the end.
+    let recorder = Recorder::start(tables, config, threads + 1, Arc::clone(&control.record_failed))?;
+    let initial_pids: Vec<u32> = sessions.iter().map(Session::backend_pid).collect();
+    let cpus = if config.pin_threads { dealt_out(threads) } else { Vec::new() };
+    let shared = Shared::new(config, control, cpus, monotonic_ns() + LEAD_NS);
+    let mut rest = recorder.lane(shared.started_ns);
+    let joined = carry(sessions, opener, &shared, &recorder);
+    let outcome = joined.map(|(workers, opening)| {
+        let (mut total, mut ended) = (Tally::new(config.kinds), Ended::ConnectionsLost);
+        for (tally, worker_ended) in workers {
+            total.merge(tally);
+            ended = ended.max(worker_ended);
+        }
+        let plan = config.schedule.open(config.first_index);
+        let settled = plan.map(|plan| settle(&shared, &plan, ended, total.taken_below, &control.counts[0], &mut rest));
+        (total, ended, settled, opening)
+    });
+    let dropped = rest.finish();
+    let ended_ns = monotonic_ns();
+    let recorded = recorder.close();
+    let (mut total, ended, settled, opening) = outcome?;
+    let late_pids = opening.map_or_else(Vec::new, |(reopener, ended)| reopener.close_late(&ended));
+    total.reconnects += late_pids.len() as u64;
+    total.backend_pids.extend(late_pids);
+    total.records_dropped += dropped;
+    total.backend_pids.splice(0..0, initial_pids);
+    let rows = recorded.map_err(EngineError::Record)?;
+    Ok(outcomes(shared, control, total, settled, ended, (ended_ns, rows)))
+}
+
+/// An opener that was told to end, and where it will be heard that it has.
+type Opening<S> = Option<(Arc<Reopener<S>>, Receiver<()>)>;
+type Joined<S> = Result<(Vec<(Tally, Ended)>, Opening<S>), EngineError>;
+
+/// The workers, from their making to their end, and the opener beside them.
+fn carry<O>(sessions: Vec<O::Session>, opener: &Arc<O>, shared: &Shared<'_>, recorder: &Recorder) -> Joined<O::Session>
+where
+    O: Opener<Session: 'static> + Send + 'static,
+{
+    let threads = shared.control.counts.len();
+    let (reopener, asks) = Reopener::new(threads, sessions.len())?;
+    let opening = shared.config.reconnect.then(|| reopener.start(opener)).transpose()?;
+    let asks = opening.is_some().then_some(asks);
+    let mut dealt: Vec<Vec<(u32, O::Session)>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, session) in sessions.into_iter().enumerate() {
         dealt[number % threads].push((number as u32, session));
     }
-    let started_ns = monotonic_ns();
-    let shared = Shared {
-        config,
-        next_index: AtomicU64::new(config.first_index),
-        told_to_stop: &control.told_to_stop,
-        record_failed: &control.record_failed,
-        errors: Errors::default(),
-        started_ns,
-    };
-    let tallies = std::thread::scope(|scope| {
-        let start = |(hand, counts)| {
-            let (shared, lane) = (&shared, recorder.lane());
-            std::thread::Builder::new()
-                .name("load".to_owned())
-                .spawn_scoped(scope, move || Worker::new(shared, counts, lane, hand)?.run())
+    let joined = std::thread::scope(|scope| {
+        let start = |(number, (hand, counts))| {
+            let reopening = asks.clone().map(|asks| reopener.end_of(number, asks));
+            let lane = recorder.lane(shared.started_ns);
+            let cpu = shared.cpus.get(number).copied();
+            let carry = move || one_thread(shared, cpu, counts, lane, hand, reopening);
+            std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, carry)
         };
-        let workers: Vec<_> = dealt.into_iter().zip(&control.counts).map(start).collect();
+        let workers: Vec<_> = dealt.into_iter().zip(&shared.control.counts).enumerate().map(start).collect();
         let joined = workers.into_iter().map(|worker| worker?.join().map_err(|_| EngineError::Panicked)?);
-        joined.collect::<Result<Vec<_>, EngineError>>()
+        joined.collect::<Vec<Result<_, EngineError>>>()
     });
-    let ended_ns = monotonic_ns();
-    let recorded = recorder.close();
-    let (mut total, mut ended) = (Tally::new(config.kinds), Ended::ConnectionsLost);
-    for (tally, worker_ended) in tallies? {
-        total.merge(tally);
-        // A worker without connections ends at once; what ended the others is the reason.
-        ended = if ended == Ended::ConnectionsLost { worker_ended } else { ended };
+    drop(asks);
+    reopener.end();
+    Ok((joined.into_iter().collect::<Result<_, _>>()?, opening.map(|ended| (reopener, ended))))
+}
+
+fn one_thread<S: Session>(
+    shared: &Shared<'_>,
+    cpu: Option<usize>,
+    counts: &Counts,
+    lane: Lane,
+    hand: Vec<(u32, S)>,
+    reopening: Option<crate::opening::Reopening<'_, S>>,
+) -> Result<(Tally, Ended), EngineError> {
+    let mut fault = StopsAtFault { control: shared.control, armed: true };
+    cpu.map_or(Ok(()), stay_on)?;
+    rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS)).map_err(io::Error::from)?;
+    let result = Worker::new(shared, counts, lane, hand, reopening)?.run()?;
+    fault.armed = false;
+    Ok(result)
+}
+
+/// A worker that ends by an error or a panic takes the segment with it: nothing that the others did from then on could be
+/// used, and without an end of its own the segment would go on for ever.
+struct StopsAtFault<'a> {
+    control: &'a Control,
+    armed: bool,
+}
+
+impl Drop for StopsAtFault<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.control.stop();
+        }
     }
-    recorded.map_err(EngineError::Record)?;
-    let Shared { next_index, errors, .. } = shared;
-    Ok(Outcomes {
-        started_ns,
+}
+
+fn outcomes(
+    shared: Shared<'_>,
+    control: &Control,
+    total: Tally,
+    settled: Option<Settled>,
+    ended: Ended,
+    (ended_ns, recorded): (i64, u64),
+) -> Outcomes {
+    let config = shared.config;
+    let taken = config.limit().min(shared.next_index.0.into_inner());
+    let next_index = settled.map_or(taken, |settled| settled.next_index);
+    let mut identity = control.identity();
+    if let Some(settled) = settled {
+        // From the plan alone, so that an index that was forgotten is found out.
+        identity.planned = settled.planned.unwrap_or(next_index - config.first_index);
+    }
+    let all_below_index = Keep::new(config).all_below_index.min(next_index);
+    let sample_one_in = if all_below_index == next_index { 1 } else { config.sample_one_in.max(1) };
+    Outcomes {
+        started_ns: shared.started_ns,
         ended_ns,
-        next_index: config.limit().min(next_index.into_inner()),
+        next_index,
         ended,
-        identity: control.identity(),
+        identity,
+        planned_rate: settled.map(|settled| settled.planned_rate),
         by_kind: total.by_kind,
         latency_ns: total.latency_ns,
         lag_ns: total.lag_ns,
-        errors: errors.into_entries(),
+        errors: shared.errors.into_entries(),
+        rows: Rows { recorded, all_below_index, sample_one_in },
         records_dropped: total.records_dropped,
         connections_lost: total.connections_lost,
+        reconnects: total.reconnects,
+        load_cpu_ns: total.load_cpu_ns,
+        cpus: shared.cpus,
+        backend_pids: total.backend_pids,
         reports: total.reports,
-    })
-}
-
-impl Config {
-    /// The first index that is not to be taken.
-    pub(crate) fn limit(&self) -> u64 {
-        self.transactions.map_or(u64::MAX, |count| self.first_index.saturating_add(count))
     }
 }

@@ -1,16 +1,31 @@
 //! The engine: a schedule and sessions in, recorded operations out. Names no database.
 //!
 //! The fact that constrains it: it shares CPUs with the server it measures. In the steady state a worker does not lock, does
-//! not allocate, and makes three system calls a round trip (send, wait, receive). One thread carries any number of
-//! connections; threads share only the counter of indexes and the channel to the writer.
+//! not allocate, and makes at most three system calls a round trip (send, wait, receive). One thread carries any number of
+//! connections; threads share only the counter of indexes and the channels to the writer.
+//!
+//! - [`run`]: one segment, from its start to its identity.
+//! - [`open_all`]: the connections of a load, side by side.
+//! - [`mock`]: sessions without a server.
 
+mod ahead;
 mod clock;
+mod connections;
+mod cpus;
 mod engine;
 pub mod mock;
+mod opening;
+mod outcomes;
 mod recorder;
+mod seconds;
+mod settle;
+mod shared;
 mod tally;
 mod worker;
 
 pub use clock::{epoch_minus_monotonic_ns, monotonic_ns};
-pub use engine::{Config, Control, Ended, EngineError, Outcomes, run};
+pub use engine::{Config, Control, EngineError, run};
+pub use opening::{open_all, raise_descriptor_limit};
+pub use outcomes::{CpuNs, Ended, Outcomes};
+pub use recorder::Tables;
 pub use tally::Counts;

@@ -1,16 +1,25 @@
-//! A session without a server: a socket pair that answers itself, and a script of how transactions end.
+//! Sessions without a server: each has a timer that answers, and a script says how transactions end.
 
 use plimsoll_record::{Outcome, Verification};
-use plimsoll_workload::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use plimsoll_workload::{Begun, Ending, Failure, Opener, Progress, Ready, Session, SessionReport};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{timerfd_create, timerfd_settime};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How a scripted transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scripted {
-    /// Ends well.
+    /// Ends well at once.
     Done,
+    /// Ends well after so many nanoseconds.
+    DoneAfter(i64),
+    /// Ends well after a rest of so many nanoseconds.
+    DoneAfterRest(i64),
+    /// Ends well after so many retries.
+    DoneAfterRetries(u8),
+    /// Ends well; so many nanoseconds later the server closes the connection.
+    DoneThenClosed(i64),
     /// The server refuses it with this SQLSTATE.
     Failed(&'static str),
     /// Nothing is to be done.
@@ -21,67 +30,153 @@ pub enum Scripted {
     Silent,
 }
 
-/// A session whose transactions end as `script` says for their index. All are of kind 0 with one statement.
+/// Opens sessions whose transactions end as the script says for their index. All are of kind 0 with one statement.
 #[derive(Debug)]
-pub struct MockSession {
-    near: UnixStream,
-    far: UnixStream,
-    script: fn(u64) -> Scripted,
-    under_way: Option<Scripted>,
-    sent: bool,
-    begun: i64,
+pub struct MockOpener<F> {
+    script: F,
+    opened: AtomicU32,
+    accepted: u32,
+    silent: bool,
 }
 
-impl MockSession {
-    /// # Errors
-    /// When the system gives no socket pair.
-    pub fn new(script: fn(u64) -> Scripted) -> std::io::Result<Self> {
-        let (near, far) = UnixStream::pair()?;
-        near.set_nonblocking(true)?;
-        Ok(Self { near, far, script, under_way: None, sent: false, begun: 0 })
+impl<F: Fn(u64) -> Scripted + Copy + Send + Sync> MockOpener<F> {
+    /// Opens as many as are asked for.
+    pub fn new(script: F) -> Self {
+        Self::accepting(u32::MAX, script)
+    }
+
+    /// Refuses after the first `accepted`.
+    pub fn accepting(accepted: u32, script: F) -> Self {
+        Self { script, opened: AtomicU32::new(0), accepted, silent: false }
+    }
+
+    /// Answers nothing any more after the first `accepted`: whoever asks waits for ever.
+    pub fn silent_after(accepted: u32, script: F) -> Self {
+        Self { silent: true, ..Self::accepting(accepted, script) }
+    }
+
+    /// How often it was asked to open.
+    pub fn opened(&self) -> u32 {
+        self.opened.load(Ordering::Relaxed)
     }
 }
 
-impl AsFd for MockSession {
+impl<F: Fn(u64) -> Scripted + Copy + Send + Sync> Opener for MockOpener<F> {
+    type Session = MockSession<F>;
+
+    fn open(&self, number: u32) -> Result<MockSession<F>, Failure> {
+        let before = self.opened.fetch_add(1, Ordering::Relaxed);
+        if self.silent && before >= self.accepted {
+            loop {
+                std::thread::park();
+            }
+        }
+        if before >= self.accepted {
+            return Err(Failure { sqlstate: "53300".to_owned(), message: "too many connections".to_owned() });
+        }
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
+            .map_err(|error| Failure { sqlstate: Failure::BROKEN.to_owned(), message: error.to_string() })?;
+        let backend_pid = 1 + before;
+        Ok(MockSession { timer, script: self.script, under_way: None, step: Step::Idle, backend_pid, number, begun: 0 })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Idle,
+    Begun,
+    Rested,
+    Sent,
+    Closing,
+}
+
+/// A session of a [`MockOpener`].
+#[derive(Debug)]
+pub struct MockSession<F> {
+    timer: OwnedFd,
+    script: F,
+    under_way: Option<Scripted>,
+    step: Step,
+    backend_pid: u32,
+    number: u32,
+    begun: i64,
+}
+
+impl<F> MockSession<F> {
+    /// The number under which it was opened.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn answer_after(&self, ns: i64) {
+        let (tv_sec, tv_nsec) = (ns / 1_000_000_000, ns.max(1) % 1_000_000_000);
+        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let once = Itimerspec { it_interval, it_value: Timespec { tv_sec, tv_nsec } };
+        // A timer of our own, a valid time: it cannot be refused.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
+    }
+
+    fn ended(&mut self) -> Progress {
+        let Some(scripted) = self.under_way.take() else { return Progress::Waiting { to_write: false } };
+        self.step = Step::Idle;
+        if let Scripted::DoneThenClosed(ns) = scripted {
+            self.step = Step::Closing;
+            self.answer_after(ns);
+        }
+        Progress::Ended(match scripted {
+            Scripted::Failed(sqlstate) => ending(Outcome::Failed, Some(sqlstate)),
+            Scripted::Lost => ending(Outcome::Lost, Some(Failure::BROKEN)),
+            Scripted::DoneAfterRetries(retries) => Ending { retries, ..ending(Outcome::Done, None) },
+            _ => ending(Outcome::Done, None),
+        })
+    }
+}
+
+impl<F> AsFd for MockSession<F> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.near.as_fd()
+        self.timer.as_fd()
     }
 }
 
 fn ending(outcome: Outcome, failure: Option<&str>) -> Ending {
     let failure = failure.map(|sqlstate| Failure { sqlstate: sqlstate.to_owned(), message: "as scripted".to_owned() });
-    Ending { outcome, statements: 1, failure, alive: outcome != Outcome::Lost }
+    Ending { outcome, statements: 1, retries: 0, failure, alive: outcome != Outcome::Lost }
 }
 
-impl Session for MockSession {
+impl<F: Fn(u64) -> Scripted + Send> Session for MockSession<F> {
     fn backend_pid(&self) -> u32 {
-        1
+        self.backend_pid
     }
 
     fn begin(&mut self, index: u64) -> Begun {
         let scripted = (self.script)(index);
         self.begun += 1;
-        self.under_way = (scripted != Scripted::Skipped).then_some(scripted);
-        self.sent = false;
-        Begun { kind: 0, skipped: scripted == Scripted::Skipped }
+        let skipped = scripted == Scripted::Skipped;
+        if !skipped {
+            (self.under_way, self.step) = (Some(scripted), Step::Begun);
+        }
+        Begun { kind: 0, skipped }
     }
 
     fn advance(&mut self, ready: Ready) -> Progress {
-        if self.under_way.is_some() && !self.sent {
-            self.sent = true;
-            if self.under_way != Some(Scripted::Silent) && self.far.write_all(b"x").is_err() {
-                return Progress::Closed;
+        if let (Step::Begun | Step::Rested, Some(scripted)) = (self.step, self.under_way) {
+            match scripted {
+                Scripted::DoneAfterRest(ns) if self.step == Step::Begun => {
+                    self.step = Step::Rested;
+                    return Progress::Resting { ns };
+                }
+                Scripted::DoneAfter(ns) => self.answer_after(ns),
+                Scripted::Silent => {}
+                _ => self.answer_after(1),
             }
-        }
-        if ready == Ready::Nothing || !matches!(self.near.read(&mut [0; 8]), Ok(1..)) {
+            self.step = Step::Sent;
             return Progress::Waiting { to_write: false };
         }
-        match self.under_way.take() {
-            Some(Scripted::Done) => Progress::Ended(ending(Outcome::Done, None)),
-            Some(Scripted::Failed(sqlstate)) => Progress::Ended(ending(Outcome::Failed, Some(sqlstate))),
-            Some(Scripted::Lost) => Progress::Ended(ending(Outcome::Lost, Some(Failure::BROKEN))),
-            Some(Scripted::Skipped | Scripted::Silent) | None => Progress::Waiting { to_write: false },
+        if ready == Ready::Nothing || rustix::io::read(&self.timer, &mut [0; 8]).is_err() {
+            return Progress::Waiting { to_write: false };
         }
+        if self.step == Step::Closing { Progress::Closed } else { self.ended() }
     }
 
     fn abandon(&mut self) -> Ending {

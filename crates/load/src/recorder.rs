@@ -1,105 +1,246 @@
-//! Rows on their way to `transactions.npy`: batches circulate between the workers and one writer.
+//! What is recorded on its way to the files: batches of rows and sets of histograms circulate between the workers and one
+//! writer.
 //!
 //! The fact that constrains it: a slow disk must not slow the load. The number of batches is fixed; if all are waiting for
 //! the disk a row is dropped and counted.
 
+use crate::engine::Config;
+use crate::seconds::{Merger, SETS_A_WORKER, Second, SecondSet};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use plimsoll_record::{Transaction, TransactionWriter};
+use plimsoll_record::{KIND_NOT_DRAWN, SecondsWriter, Transaction, TransactionWriter};
+use plimsoll_schedule::{Stream, draw};
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 const ROWS_A_BATCH: usize = 2048;
 const BATCHES: usize = 64;
 
+/// The files that a load writes while it runs.
+#[derive(Debug)]
+pub struct Tables {
+    /// One row a transaction.
+    pub transactions: TransactionWriter,
+    /// Latency by second and kind.
+    pub latency_seconds: SecondsWriter,
+    /// Lag by second.
+    pub lag_seconds: SecondsWriter,
+}
+
+impl Tables {
+    /// Creates the files in `folder`.
+    ///
+    /// # Errors
+    /// When one cannot be created; the text names it.
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        let named = |name: &'static str| move |error| io::Error::other(format!("{name}: {error}"));
+        let (latency, lag) = ("latency_seconds.npy", "lag_seconds.npy");
+        Ok(Self {
+            transactions: TransactionWriter::create(&folder.join("transactions.npy"))
+                .map_err(named("transactions.npy"))?,
+            latency_seconds: SecondsWriter::latency(&folder.join(latency)).map_err(named(latency))?,
+            lag_seconds: SecondsWriter::lag(&folder.join(lag)).map_err(named(lag))?,
+        })
+    }
+}
+
+/// Which transactions get a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    pub(crate) all_below_index: u64,
+    sample_one_in: u64,
+    seed: u64,
+}
+
+impl Keep {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            all_below_index: config.first_index.saturating_add(config.rows_max),
+            sample_one_in: config.sample_one_in.max(1),
+            seed: config.schedule.seed(),
+        }
+    }
+
+    #[inline]
+    fn keeps(&self, index: u64) -> bool {
+        index < self.all_below_index || draw(self.seed, Stream::Sample, index) % self.sample_one_in == 0
+    }
+}
+
+/// What the writer gets.
+#[derive(Debug)]
+enum Full {
+    Rows(Vec<Transaction>),
+    Second(Box<SecondSet>),
+}
+
 /// A worker's end.
 #[derive(Debug)]
 pub(crate) struct Lane {
+    keep: Keep,
     batch: Vec<Transaction>,
-    full: Sender<Vec<Transaction>>,
+    second: Second,
+    full: Sender<Full>,
     empty: Receiver<Vec<Transaction>>,
+    empty_sets: Receiver<Box<SecondSet>>,
     dropped: u64,
 }
 
 impl Lane {
+    /// Records a transaction that has ended; the newest ending so far.
+    #[inline]
     pub(crate) fn push(&mut self, row: Transaction) {
-        if self.batch.len() == self.batch.capacity() {
-            self.flush();
+        if row.kind != KIND_NOT_DRAWN {
+            if self.second.is_past(row.end_ns) {
+                self.roll(row.end_ns);
+            }
+            self.second.set.add(&row);
         }
-        if self.batch.len() < self.batch.capacity() { self.batch.push(row) } else { self.dropped += 1 }
+        if self.keep.keeps(row.index) {
+            if self.batch.len() == self.batch.capacity() {
+                self.send_batch();
+            }
+            if self.batch.len() < self.batch.capacity() { self.batch.push(row) } else { self.dropped += 1 }
+        }
+    }
+
+    /// Records a row that was never begun, waiting for the writer if need be: for after the load.
+    pub(crate) fn push_waiting(&mut self, row: Transaction) {
+        if self.keep.keeps(row.index) {
+            if self.batch.len() == self.batch.capacity() {
+                // It fails only when the writer is gone, whose error is reported by it.
+                if let Ok(empty) = self.empty.recv() {
+                    let full = std::mem::replace(&mut self.batch, empty);
+                    let _ = self.full.send(Full::Rows(full));
+                }
+            }
+            if self.batch.len() < self.batch.capacity() { self.batch.push(row) } else { self.dropped += 1 }
+        }
     }
 
     /// Sends what has gathered, if an empty batch is there to go on with.
-    pub(crate) fn flush(&mut self) {
-        if self.batch.is_empty() {
-            return;
+    pub(crate) fn flush(&mut self, now_ns: i64) {
+        if !self.batch.is_empty() {
+            self.send_batch();
         }
+        if self.second.is_past(now_ns) {
+            self.roll(now_ns);
+        }
+    }
+
+    fn send_batch(&mut self) {
         if let Ok(empty) = self.empty.try_recv() {
             let full = std::mem::replace(&mut self.batch, empty);
             // There is room for every batch; it fails only when the writer is gone, whose error is reported by it.
-            let _ = self.full.try_send(full);
+            let _ = self.full.try_send(Full::Rows(full));
         }
+    }
+
+    #[cold]
+    fn roll(&mut self, now_ns: i64) {
+        if !self.second.set.is_empty() {
+            if let Ok(empty) = self.empty_sets.try_recv() {
+                let full = std::mem::replace(&mut self.second.set, empty);
+                let _ = self.full.try_send(Full::Second(full));
+            }
+        }
+        self.second.begin(now_ns);
     }
 
     /// Sends the rest, waiting for the writer if need be, and gives the number of rows dropped.
     pub(crate) fn finish(self) -> u64 {
-        let _ = self.full.send(self.batch);
+        let _ = self.full.send(Full::Rows(self.batch));
+        if !self.second.set.is_empty() {
+            let _ = self.full.send(Full::Second(self.second.set));
+        }
         self.dropped
     }
 }
 
-/// The writer and the batches.
+/// The writer, and what circulates.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    full: Sender<Vec<Transaction>>,
+    keep: Keep,
+    kinds: usize,
+    full: Sender<Full>,
     empty: Receiver<Vec<Transaction>>,
+    empty_sets: Receiver<Box<SecondSet>>,
     writer: JoinHandle<io::Result<u64>>,
 }
 
 impl Recorder {
-    /// Starts the writer; `failed` is set if it cannot write.
-    pub(crate) fn start(table: TransactionWriter, failed: std::sync::Arc<AtomicBool>) -> io::Result<Self> {
-        let (full, to_write) = bounded(2 * BATCHES);
-        let (written, empty) = bounded(2 * BATCHES);
-        for _ in 0..BATCHES {
-            let _ = written.try_send(Vec::with_capacity(ROWS_A_BATCH));
+    /// Starts the writer; `failed` is set if it cannot write. At most `lanes` lanes may be asked for.
+    pub(crate) fn start(tables: Tables, config: &Config, lanes: usize, failed: Arc<AtomicBool>) -> io::Result<Self> {
+        let sets = lanes * SETS_A_WORKER;
+        // Every batch and set, those with the lanes too, fits into every channel: nothing ever waits for room.
+        let (full, to_write) = bounded(2 * BATCHES + 2 * lanes + sets);
+        let (written, empty) = bounded(2 * BATCHES + lanes);
+        let (emptied, empty_sets) = bounded(sets + lanes);
+        (0..BATCHES).for_each(|_| drop(written.try_send(Vec::with_capacity(ROWS_A_BATCH))));
+        (0..sets - lanes).for_each(|_| drop(emptied.try_send(SecondSet::new(config.kinds))));
+        let writer = Writer { to_write, written, emptied, failed };
+        let writer =
+            std::thread::Builder::new().name("record".to_owned()).spawn(move || writer.write_all_of(tables))?;
+        Ok(Self { keep: Keep::new(config), kinds: config.kinds, full, empty, empty_sets, writer })
+    }
+
+    /// A worker's end; seconds are counted from `started_ns`.
+    pub(crate) fn lane(&self, started_ns: i64) -> Lane {
+        Lane {
+            keep: self.keep,
+            batch: Vec::with_capacity(ROWS_A_BATCH),
+            second: Second::new(SecondSet::new(self.kinds), started_ns),
+            full: self.full.clone(),
+            empty: self.empty.clone(),
+            empty_sets: self.empty_sets.clone(),
+            dropped: 0,
         }
-        let writer = std::thread::Builder::new()
-            .name("record".to_owned())
-            .spawn(move || write(table, &to_write, &written, &failed))?;
-        Ok(Self { full, empty, writer })
     }
 
-    pub(crate) fn lane(&self) -> Lane {
-        let (full, empty) = (self.full.clone(), self.empty.clone());
-        Lane { batch: Vec::with_capacity(ROWS_A_BATCH), full, empty, dropped: 0 }
-    }
-
-    /// Closes the table once every lane is finished. Gives the number of rows.
+    /// Closes the tables once every lane is finished. Gives the number of rows.
     pub(crate) fn close(self) -> io::Result<u64> {
         drop(self.full);
         self.writer.join().unwrap_or_else(|_| Err(io::Error::other("the writer panicked")))
     }
 }
 
-fn write(
-    mut table: TransactionWriter,
-    full: &Receiver<Vec<Transaction>>,
-    empty: &Sender<Vec<Transaction>>,
-    failed: &AtomicBool,
-) -> io::Result<u64> {
-    for mut batch in full {
-        table.append(&batch).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
-        batch.clear();
-        let _ = empty.try_send(batch);
+struct Writer {
+    to_write: Receiver<Full>,
+    written: Sender<Vec<Transaction>>,
+    emptied: Sender<Box<SecondSet>>,
+    failed: Arc<AtomicBool>,
+}
+
+impl Writer {
+    fn write_all_of(self, tables: Tables) -> io::Result<u64> {
+        self.write(tables).inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
-    table.close()
+
+    fn write(&self, tables: Tables) -> io::Result<u64> {
+        let Tables { mut transactions, latency_seconds, lag_seconds } = tables;
+        let mut seconds = Merger::new(latency_seconds, lag_seconds);
+        for full in &self.to_write {
+            match full {
+                Full::Rows(mut batch) => {
+                    transactions.append(&batch)?;
+                    batch.clear();
+                    let _ = self.written.try_send(batch);
+                }
+                Full::Second(set) => seconds.take(set, |empty| drop(self.emptied.try_send(empty)))?,
+            }
+        }
+        seconds.close()?;
+        transactions.close()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_record::Outcome;
+    use plimsoll_record::{Outcome, Table};
+    use plimsoll_schedule::Schedule;
 
     const ROW: Transaction = Transaction {
         index: 0,
@@ -112,27 +253,70 @@ mod tests {
         outcome: Outcome::Done,
         statements: 0,
         error: 0,
+        retries: 0,
     };
 
-    #[test]
-    fn a_writer_that_is_behind_drops_rows_and_counts_them() {
-        let (full, to_write) = bounded(2 * BATCHES);
-        let (_written, empty) = bounded(1);
-        let mut lane = Lane { batch: Vec::with_capacity(4), full, empty, dropped: 0 };
-        (0..10).for_each(|_| lane.push(ROW));
-        assert_eq!(lane.finish(), 6);
-        assert_eq!(to_write.recv().unwrap().len(), 4);
+    fn config() -> Config {
+        Config {
+            first_index: 0,
+            transactions: None,
+            duration_ns: None,
+            schedule: Schedule::default(),
+            kinds: 1,
+            patience_ns: 0,
+            reconnect: false,
+            rows_max: u64::MAX,
+            sample_one_in: 1,
+            pin_threads: false,
+        }
     }
 
     #[test]
-    fn every_row_is_written() {
+    fn a_writer_that_is_behind_drops_rows_and_counts_them_and_no_second() {
+        let (full, to_write) = bounded(2 * BATCHES);
+        let (_written, empty) = bounded(1);
+        let (_emptied, empty_sets) = bounded(1);
+        let (keep, batch, second) = (Keep::new(&config()), Vec::with_capacity(4), Second::new(SecondSet::new(1), 0));
+        let mut lane = Lane { keep, batch, second, full, empty, empty_sets, dropped: 0 };
+        (0..10).for_each(|second| lane.push(Transaction { end_ns: second * 1_000_000_000, ..ROW }));
+        assert_eq!(lane.finish(), 6);
+        let Ok(Full::Rows(rows)) = to_write.recv() else { panic!("rows come first") };
+        assert_eq!(rows.len(), 4);
+        let Ok(Full::Second(set)) = to_write.recv() else { panic!("then the second") };
+        assert_eq!(set.counts(), (9, 10), "ten seconds counted as the last");
+    }
+
+    #[test]
+    fn every_row_and_every_second_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let table = TransactionWriter::create(&folder.path().join("transactions.npy")).unwrap();
-        let recorder = Recorder::start(table, std::sync::Arc::default()).unwrap();
-        let (mut one, mut two) = (recorder.lane(), recorder.lane());
-        (0..5000).for_each(|_| one.push(ROW));
-        two.push(ROW);
+        let tables = Tables::create(folder.path()).unwrap();
+        let recorder = Recorder::start(tables, &config(), 2, Arc::default()).unwrap();
+        let (mut one, mut two) = (recorder.lane(0), recorder.lane(0));
+        // Two workers, and the second one a second behind the first.
+        for second in 0..20i64 {
+            while recorder.empty_sets.len() < 2 {
+                std::thread::yield_now();
+            }
+            (0..250).for_each(|_| one.push(Transaction { end_ns: (second + 1) * 1_000_000_000, ..ROW }));
+            two.push(Transaction { end_ns: second * 1_000_000_000, ..ROW });
+        }
         assert_eq!(one.finish() + two.finish(), 0);
-        assert_eq!(recorder.close().unwrap(), 5001);
+        assert_eq!(recorder.close().unwrap(), 5_020);
+        let table = Table::read(&folder.path().join("latency_seconds.npy")).unwrap();
+        let (seconds, counts) = (table.column("second").unwrap(), table.column("count").unwrap());
+        let of = |wanted: i128| -> i128 {
+            seconds.iter().zip(&counts).filter(|(second, _)| **second == wanted).map(|(_, count)| count).sum()
+        };
+        assert!((1..20).all(|second| of(second) == 251), "{seconds:?} {counts:?}");
+        assert_eq!((of(0), of(20)), (1, 250));
+        assert!(seconds.is_sorted(), "a second is written when the others have had time to bring theirs");
+    }
+
+    #[test]
+    fn samples_are_drawn_by_seed_and_index() {
+        let keep = Keep::new(&Config { first_index: 100, rows_max: 50, sample_one_in: 10, ..config() });
+        assert!((100..150).all(|index| keep.keeps(index)));
+        let kept = (150..100_150).filter(|&index| keep.keeps(index)).count();
+        assert!((9_600..10_400).contains(&kept), "{kept}");
     }
 }

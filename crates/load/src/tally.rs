@@ -1,5 +1,6 @@
 //! What a worker counts for itself, merged when the segment ends.
 
+use crate::outcomes::CpuNs;
 use hdrhistogram::Histogram;
 use plimsoll_record::{ByKind, ErrorEntry, Identity, Outcome, Transaction};
 use plimsoll_workload::{Failure, SessionReport};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Times above this (an hour) are counted as this; the exact time is in the transaction's row.
-const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
+pub(crate) const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// `error` of a row has 16 bits; later reasons are counted with the last.
 const ERRORS_MAX: usize = u16::MAX as usize;
@@ -73,8 +74,14 @@ pub(crate) struct Tally {
     pub(crate) by_kind: Vec<ByKind>,
     pub(crate) latency_ns: Vec<Histogram<u64>>,
     pub(crate) lag_ns: Histogram<u64>,
+    /// Every index that was begun or skipped is below this; 0 if there was none.
+    pub(crate) taken_below: u64,
     pub(crate) records_dropped: u64,
     pub(crate) connections_lost: u32,
+    pub(crate) reconnects: u64,
+    pub(crate) load_cpu_ns: CpuNs,
+    /// The server's processes of connections that were opened again.
+    pub(crate) backend_pids: Vec<u32>,
     pub(crate) reports: Vec<SessionReport>,
 }
 
@@ -84,25 +91,39 @@ impl Tally {
             by_kind: vec![ByKind::default(); kinds],
             latency_ns: (0..kinds).map(|_| histogram()).collect(),
             lag_ns: histogram(),
+            taken_below: 0,
             records_dropped: 0,
             connections_lost: 0,
+            reconnects: 0,
+            load_cpu_ns: CpuNs::default(),
+            backend_pids: Vec::new(),
             reports: Vec::new(),
         }
     }
 
+    /// Remembers an index that was begun or skipped.
+    #[inline]
+    pub(crate) fn took(&mut self, index: u64) {
+        self.taken_below = self.taken_below.max(index + 1);
+    }
+
+    /// Counts a transaction that was begun.
+    #[inline]
     pub(crate) fn add(&mut self, row: &Transaction) {
+        self.took(row.index);
         let kind = &mut self.by_kind[usize::from(row.kind)];
         kind.statements += u64::from(row.statements);
+        kind.retries += u64::from(row.retries);
         match row.outcome {
             Outcome::Done => {
                 kind.done += 1;
-                self.latency_ns[usize::from(row.kind)].saturating_record((row.end_ns - row.planned_ns).max(1) as u64);
+                self.latency_ns[usize::from(row.kind)].saturating_record(latency_ns(row));
             }
             Outcome::Failed => kind.failed += 1,
             Outcome::Skipped => kind.skipped += 1,
             Outcome::Lost => kind.lost += 1,
         }
-        self.lag_ns.saturating_record((row.start_ns - row.planned_ns).max(0) as u64);
+        self.lag_ns.saturating_record(lag_ns(row));
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
@@ -112,13 +133,30 @@ impl Tally {
             mine.skipped += theirs.skipped;
             mine.lost += theirs.lost;
             mine.statements += theirs.statements;
+            mine.retries += theirs.retries;
         }
         for (mine, theirs) in self.latency_ns.iter_mut().zip(&other.latency_ns) {
             mine.add(theirs).expect("all histograms have the same bounds");
         }
         self.lag_ns.add(&other.lag_ns).expect("all histograms have the same bounds");
+        self.taken_below = self.taken_below.max(other.taken_below);
         self.records_dropped += other.records_dropped;
         self.connections_lost += other.connections_lost;
+        self.reconnects += other.reconnects;
+        self.load_cpu_ns += other.load_cpu_ns;
+        self.backend_pids.extend(other.backend_pids);
         self.reports.extend(other.reports);
     }
+}
+
+/// From the planned start to the end.
+#[inline]
+pub(crate) fn latency_ns(row: &Transaction) -> u64 {
+    (row.end_ns - row.planned_ns).max(1) as u64
+}
+
+/// From the planned start to the start.
+#[inline]
+pub(crate) fn lag_ns(row: &Transaction) -> u64 {
+    (row.start_ns - row.planned_ns).max(0) as u64
 }

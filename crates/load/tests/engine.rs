@@ -2,63 +2,52 @@
 
 #![allow(clippy::unwrap_used)]
 
-use plimsoll_load::mock::{MockSession, Scripted};
-use plimsoll_load::{Config, Control, Ended, Outcomes, run};
-use plimsoll_record::{Table, TransactionWriter};
-use plimsoll_schedule::Schedule;
+mod support;
 
-const MS: i64 = 1_000_000;
+use plimsoll_load::mock::{MockOpener, Scripted};
+use plimsoll_load::{Config, Control, Ended, EngineError, Tables, open_all, run};
+use plimsoll_record::TransactionWriter;
+use plimsoll_schedule::{Schedule, Wait};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use support::{MS, config, controlled, segment};
 
-fn config() -> Config {
-    Config {
-        first_index: 100,
-        transactions: Some(5_000),
-        duration_ns: None,
-        schedule: Schedule::default(),
-        kinds: 1,
-        patience_ns: 50 * MS,
-    }
-}
-
-fn segment(clients: usize, threads: usize, config: &Config, script: fn(u64) -> Scripted) -> (Outcomes, Table) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("transactions.npy");
-    let sessions = (0..clients).map(|_| MockSession::new(script).unwrap()).collect();
-    let control = Control::new(threads);
-    let outcomes = run(sessions, config, &control, TransactionWriter::create(&path).unwrap()).unwrap();
-    assert!(outcomes.identity.holds(), "{:?}", outcomes.identity);
-    let table = Table::read(&path).unwrap();
-    assert_eq!(table.len() as u64 + outcomes.records_dropped, outcomes.identity.planned);
-    (outcomes, table)
+fn closed(think_ms: Wait, keying_ms: Wait) -> Schedule {
+    Schedule::Closed { think_ms, keying_ms, seed: 1 }
 }
 
 #[test]
 fn every_index_is_taken_once_on_any_number_of_threads() {
     for (threads, clients) in [(1, 1), (1, 8), (2, 8), (3, 2)] {
-        let (outcomes, table) = segment(clients, threads, &config(), |_| Scripted::Done);
+        let segment = segment(clients, threads, &config(), |_| Scripted::Done);
+        let outcomes = &segment.outcomes;
         assert_eq!(outcomes.ended, Ended::Transactions);
         assert_eq!((outcomes.identity.done, outcomes.next_index), (5_000, 5_100));
-        let mut indexes = table.column("index").unwrap();
+        let mut indexes = segment.column("index");
         indexes.sort_unstable();
         assert!(indexes.into_iter().eq(100..5_100));
         assert_eq!(outcomes.latency_ns[0].len(), 5_000);
+        assert!(outcomes.load_cpu_ns.user + outcomes.load_cpu_ns.system > 0);
+        assert_eq!(outcomes.backend_pids.len(), clients as usize);
     }
 }
 
 #[test]
-fn times_are_in_order_and_a_closed_loop_plans_from_the_end_before() {
-    let (_, table) = segment(1, 1, &config(), |_| Scripted::Done);
-    let [planned, start, end] = ["planned_ns", "start_ns", "end_ns"].map(|name| table.column(name).unwrap());
-    assert!((0..table.len()).all(|i| planned[i] <= start[i] && start[i] <= end[i]));
-    assert!((1..table.len()).all(|i| planned[i] == end[i - 1]));
+fn a_closed_loop_plans_from_the_end_before() {
+    let segment = segment(1, 1, &config(), |_| Scripted::Done);
+    let (planned, end) = (segment.column("planned_ns"), segment.column("end_ns"));
+    assert!((1..planned.len()).all(|i| planned[i] == end[i - 1]));
 }
 
 #[test]
-fn think_time_lies_between_transactions() {
-    let config = Config { transactions: Some(10), schedule: Schedule::Closed { think_ms: 2.0 }, ..config() };
-    let (_, table) = segment(1, 1, &config, |_| Scripted::Done);
-    let [planned, end] = ["planned_ns", "end_ns"].map(|name| table.column(name).unwrap());
-    assert!((1..table.len()).all(|i| planned[i] == end[i - 1] + i128::from(2 * MS)));
+fn keying_and_thinking_lie_between_transactions() {
+    let think_ms = Wait::Exponential { exponential: 1.0, max: Some(3.0) };
+    let schedule = closed(think_ms, Wait::Uniform { uniform: [0.5, 1.0] });
+    let config = Config { transactions: Some(40), schedule: schedule.clone(), ..config() };
+    let segment = segment(1, 1, &config, |_| Scripted::Done);
+    let (planned, end) = (segment.column("planned_ns"), segment.column("end_ns"));
+    assert!((1..40).all(|i| planned[i] == end[i - 1] + schedule.wait_ns(100 + i as u64 - 1)));
+    assert_eq!(planned[0], segment.outcomes.started_ns + schedule.wait_ns(u64::MAX));
 }
 
 #[test]
@@ -67,72 +56,208 @@ fn failures_go_on_and_are_counted_by_reason() {
         0 => Scripted::Failed("40001"),
         1 => Scripted::Failed("23505"),
         2 => Scripted::Skipped,
+        3 => Scripted::DoneAfterRetries(2),
         _ => Scripted::Done,
     };
-    let (outcomes, table) = segment(4, 2, &config(), script);
-    let identity = outcomes.identity;
+    let segment = segment(4, 2, &config(), script);
+    let identity = segment.outcomes.identity;
     assert_eq!((identity.done, identity.failed, identity.skipped, identity.lost), (3_500, 1_000, 500, 0));
-    let mut errors: Vec<_> = outcomes.errors.iter().map(|e| (e.sqlstate.as_str(), e.count)).collect();
-    errors.sort_unstable();
-    assert_eq!(errors, [("23505", 500), ("40001", 500)]);
-    let (index, error) = (table.column("index").unwrap(), table.column("error").unwrap());
-    for (index, error) in index.iter().zip(error) {
-        let reason = (error > 0).then(|| outcomes.errors[error as usize - 1].sqlstate.as_str());
+    assert_eq!(segment.outcomes.by_kind[0].retries, 1_000);
+    assert_eq!(segment.column("retries").iter().sum::<i64>(), 1_000);
+    let errors = &segment.outcomes.errors;
+    let mut reasons: Vec<_> = errors.iter().map(|e| (e.sqlstate.as_str(), e.count)).collect();
+    reasons.sort_unstable();
+    assert_eq!(reasons, [("23505", 500), ("40001", 500)]);
+    for (index, error) in segment.column("index").into_iter().zip(segment.column("error")) {
+        let reason = (error > 0).then(|| errors[error as usize - 1].sqlstate.as_str());
         assert_eq!(reason, [Some("40001"), Some("23505")].get((index % 10) as usize).copied().flatten());
     }
 }
 
 #[test]
 fn a_lost_connection_ends_its_part_only() {
-    let (outcomes, table) =
-        segment(3, 1, &config(), |index| if index == 500 { Scripted::Lost } else { Scripted::Done });
+    let script = |index| if index == 500 { Scripted::Lost } else { Scripted::Done };
+    let segment = segment(3, 1, &config(), script);
+    let outcomes = &segment.outcomes;
     assert_eq!((outcomes.identity.lost, outcomes.identity.done, outcomes.connections_lost), (1, 4_999, 1));
     assert_eq!(outcomes.ended, Ended::Transactions);
-    assert_eq!(table.column("outcome").unwrap().iter().filter(|&&outcome| outcome == 3).count(), 1);
+    assert_eq!(segment.column("outcome").iter().filter(|&&outcome| outcome == 3).count(), 1);
     assert_eq!(outcomes.reports.len(), 3, "the totals of a lost connection count too");
 }
 
 #[test]
 fn when_all_connections_are_gone_the_segment_ends() {
-    let (outcomes, _) = segment(3, 2, &config(), |index| if index >= 200 { Scripted::Lost } else { Scripted::Done });
+    let script = |index| if index >= 200 { Scripted::Lost } else { Scripted::Done };
+    let outcomes = segment(3, 2, &config(), script).outcomes;
     assert_eq!((outcomes.ended, outcomes.identity.lost), (Ended::ConnectionsLost, 3));
     assert_eq!(outcomes.next_index, 203);
 }
 
 #[test]
+fn connections_that_break_are_opened_again_if_asked() {
+    let script = |index| match index {
+        1_000 => Scripted::DoneThenClosed(MS),
+        index if index % 500 == 0 => Scripted::Lost,
+        _ => Scripted::Done,
+    };
+    for schedule in [Schedule::default(), Schedule::Constant { rate: 20_000.0, seed: 1, late_limit_ms: None }] {
+        let config = Config { reconnect: true, schedule, ..config() };
+        let opener = Arc::new(MockOpener::new(script));
+        let outcomes = controlled(&opener, 2, &Control::new(2), &config).outcomes;
+        assert_eq!((outcomes.identity.lost, outcomes.identity.done), (9, 4_991));
+        assert_eq!(outcomes.ended, Ended::Transactions);
+        assert!((9..=10).contains(&outcomes.connections_lost), "{outcomes:?}");
+        assert!(outcomes.reconnects >= 8, "the last may be too late: {outcomes:?}");
+        assert!(u64::from(opener.opened()) >= 2 + outcomes.reconnects);
+        assert_eq!(outcomes.backend_pids.len() as u64, 2 + outcomes.reconnects);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_to_be_reached_again_is_waited_for() {
+    let script = |index| if index >= 200 { Scripted::Lost } else { Scripted::Done };
+    let config = Config { reconnect: true, duration_ns: Some(150 * MS), transactions: None, ..config() };
+    let opener = Arc::new(MockOpener::accepting(2, script));
+    let outcomes = controlled(&opener, 2, &Control::new(1), &config).outcomes;
+    assert_eq!((outcomes.ended, outcomes.identity.lost, outcomes.reconnects), (Ended::Seconds, 2, 0));
+    assert!(opener.opened() > 2, "it was tried");
+}
+
+#[test]
+fn a_server_that_answers_nothing_any_more_does_not_keep_the_load() {
+    let script = |index| if index >= 200 { Scripted::Lost } else { Scripted::Done };
+    let config = Config { reconnect: true, duration_ns: Some(50 * MS), transactions: None, ..config() };
+    let opener = Arc::new(MockOpener::silent_after(2, script));
+    // That this returns at all is what is tested.
+    let outcomes = controlled(&opener, 2, &Control::new(1), &config).outcomes;
+    assert_eq!((outcomes.ended, outcomes.identity.lost, opener.opened()), (Ended::Seconds, 2, 3));
+}
+
+#[test]
+fn connections_are_opened_side_by_side_and_all_or_none() {
+    let sessions = open_all(&MockOpener::new(|_| Scripted::Done), 100).unwrap();
+    assert!(sessions.iter().map(|session| session.number()).eq(0..100));
+    let refused = open_all(&MockOpener::accepting(50, |_| Scripted::Done), 100).err().unwrap();
+    assert_eq!(refused.sqlstate, "53300");
+}
+
+#[test]
 fn time_ends_a_segment() {
     let config = Config { transactions: None, duration_ns: Some(60 * MS), ..config() };
-    let (outcomes, table) = segment(2, 1, &config, |_| Scripted::Done);
-    assert_eq!(outcomes.ended, Ended::Seconds);
-    let last = table.column("start_ns").unwrap().into_iter().max().unwrap();
-    assert!(last - i128::from(outcomes.started_ns) < i128::from(61 * MS));
+    let segment = segment(2, 1, &config, |_| Scripted::Done);
+    assert_eq!(segment.outcomes.ended, Ended::Seconds);
+    let last = segment.column("start_ns").into_iter().max().unwrap();
+    assert!(last - segment.outcomes.started_ns < 61 * MS);
 }
 
 #[test]
 fn a_skipping_plan_ends_too() {
     let config = Config { transactions: None, duration_ns: Some(20 * MS), ..config() };
-    let (outcomes, _) = segment(1, 1, &config, |_| Scripted::Skipped);
+    let outcomes = segment(1, 1, &config, |_| Scripted::Skipped).outcomes;
     assert_eq!((outcomes.ended, outcomes.identity.done), (Ended::Seconds, 0));
 }
 
 #[test]
+fn sessions_rest_of_their_own_will() {
+    let config = Config { transactions: Some(20), ..config() };
+    let segment = segment(4, 2, &config, |_| Scripted::DoneAfterRest(5 * MS));
+    assert_eq!(segment.outcomes.identity.done, 20);
+    let lasted = segment.column("end_ns").into_iter().zip(segment.column("start_ns")).map(|(end, start)| end - start);
+    assert!(lasted.clone().all(|ns| ns >= 5 * MS), "{lasted:?}");
+}
+
+#[test]
 fn a_stop_lets_transactions_finish_and_silence_is_abandoned() {
-    let folder = tempfile::tempdir().unwrap();
-    let table = TransactionWriter::create(&folder.path().join("transactions.npy")).unwrap();
     let script = |index| if index == 103 { Scripted::Silent } else { Scripted::Done };
-    let sessions = (0..2).map(|_| MockSession::new(script).unwrap()).collect();
     let control = Control::new(1);
     let config = Config { transactions: None, ..config() };
-    let outcomes = std::thread::scope(|scope| {
+    let segment = std::thread::scope(|scope| {
         scope.spawn(|| {
             while control.identity().done < 1_000 {
                 std::thread::yield_now();
             }
             control.stop();
         });
-        run(sessions, &config, &control, table).unwrap()
+        controlled(&Arc::new(MockOpener::new(script)), 2, &control, &config)
     });
+    let outcomes = segment.outcomes;
     assert_eq!(outcomes.ended, Ended::Told);
-    assert!(outcomes.identity.holds());
     assert_eq!((outcomes.identity.lost, outcomes.errors[0].sqlstate.as_str()), (1, "XXABN"));
+}
+
+#[test]
+fn a_silent_connection_of_one_thread_ends_with_the_others() {
+    // The number of transactions is reached by the other thread; this one hears of it.
+    let script = |index| if index < 102 { Scripted::Silent } else { Scripted::Done };
+    let outcomes = segment(3, 3, &config(), script).outcomes;
+    assert_eq!((outcomes.ended, outcomes.identity.lost, outcomes.identity.done), (Ended::Transactions, 2, 4_998));
+}
+
+#[test]
+fn beyond_rows_max_a_sample_is_kept_and_the_rest_is_counted() {
+    let config = Config { rows_max: 1_000, sample_one_in: 10, ..config() };
+    let segment = segment(4, 2, &config, |_| Scripted::Done);
+    let rows = segment.outcomes.rows;
+    assert_eq!((rows.all_below_index, rows.sample_one_in), (1_100, 10));
+    assert!((1_300..1_500).contains(&rows.recorded), "a tenth of 4,000: {rows:?}");
+    assert_eq!(segment.outcomes.latency_ns[0].len(), 5_000);
+    let again = support::segment(2, 1, &config, |_| Scripted::Done);
+    let sorted = |mut indexes: Vec<i64>| {
+        indexes.sort_unstable();
+        indexes
+    };
+    assert_eq!(sorted(segment.column("index")), sorted(again.column("index")), "seed and index decide");
+    let whole = support::segment(4, 2, &Config { rows_max: 5_000, ..config }, |_| Scripted::Done).outcomes.rows;
+    assert_eq!((whole.recorded, whole.all_below_index, whole.sample_one_in), (5_000, 5_100, 1));
+}
+
+#[test]
+fn a_worker_that_panics_ends_the_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let opener = Arc::new(MockOpener::new(|index| if index == 200 { panic!("as scripted") } else { Scripted::Done }));
+    let config = Config { transactions: None, duration_ns: None, ..config() };
+    let (sessions, control) = (open_all(opener.as_ref(), 2).unwrap(), Control::new(2));
+    // Without an end of its own: that this returns at all is what is tested.
+    let error = run(sessions, &opener, &config, &control, Tables::create(folder.path()).unwrap()).unwrap_err();
+    assert!(matches!(error, EngineError::Panicked), "{error}");
+}
+
+#[test]
+fn threads_stay_on_the_cpus_that_the_record_names() {
+    static SEEN: Mutex<BTreeSet<Vec<usize>>> = Mutex::new(BTreeSet::new());
+    let allowed = || {
+        let set = rustix::thread::sched_getaffinity(None).unwrap();
+        (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect::<Vec<_>>()
+    };
+    let script = move |_| {
+        SEEN.lock().unwrap().insert(allowed());
+        Scripted::Done
+    };
+    let (before, threads) = (allowed(), allowed().len());
+    let pinned = Config { pin_threads: true, ..config() };
+    // Two threads a CPU.
+    let outcomes = segment(4 * threads as u32, 2 * threads, &pinned, script).outcomes;
+    let twice: Vec<usize> = before.iter().chain(&before).copied().collect();
+    assert_eq!(outcomes.cpus, twice);
+    let alone: BTreeSet<Vec<usize>> = before.iter().map(|&cpu| vec![cpu]).collect();
+    assert_eq!(std::mem::take(&mut *SEEN.lock().unwrap()), alone);
+    assert_eq!(allowed(), before, "of the threads that carry load only");
+    assert!(segment(2, 1, &config(), script).outcomes.cpus.is_empty());
+    assert_eq!(std::mem::take(&mut *SEEN.lock().unwrap()), BTreeSet::from([before]), "not asked for");
+}
+
+#[test]
+fn a_record_that_cannot_be_written_ends_the_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    // It takes the header and, once nobody reads it, nothing more.
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let transactions = TransactionWriter::create(&pipe).unwrap();
+    drop(reader);
+    let tables = Tables { transactions, ..Tables::create(folder.path()).unwrap() };
+    let opener = Arc::new(MockOpener::new(|_| Scripted::Done));
+    let config = Config { transactions: None, ..config() };
+    let error = run(open_all(opener.as_ref(), 2).unwrap(), &opener, &config, &Control::new(1), tables).unwrap_err();
+    assert!(error.to_string().contains("cannot be written"), "{error}");
 }

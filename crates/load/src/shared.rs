@@ -1,0 +1,140 @@
+//! What the workers of a segment share: the counter of indexes, how the segment ends, and reasons of failure.
+
+use crate::clock::monotonic_ns;
+use crate::engine::{Config, Control};
+use crate::outcomes::Ended;
+use crate::tally::Errors;
+use plimsoll_schedule::Open;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// An index that was taken from the plan of an open loop and not yet begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Claim {
+    pub(crate) index: u64,
+    pub(crate) due_ns: i64,
+}
+
+/// The counter alone in its cache lines: every start writes it.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct NextIndex(pub(crate) AtomicU64);
+
+/// Claims that lost their connection before they were begun, for whoever has one.
+#[derive(Debug, Default)]
+pub(crate) struct Returned {
+    count: AtomicUsize,
+    claims: Mutex<Vec<Claim>>,
+}
+
+impl Returned {
+    pub(crate) fn give(&self, claim: Claim) {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.push(claim);
+        self.count.store(claims.len(), Ordering::Release);
+    }
+
+    /// The one due first. Locks only if there is one.
+    pub(crate) fn take(&self) -> Option<Claim> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (0..claims.len()).min_by_key(|&place| claims[place])?;
+        let claim = claims.swap_remove(place);
+        self.count.store(claims.len(), Ordering::Release);
+        Some(claim)
+    }
+
+    /// Leaves `claim` here and gives the one due first, if that is due earlier; else `claim` itself.
+    pub(crate) fn exchange(&self, claim: Claim) -> Claim {
+        if self.is_empty() {
+            return claim;
+        }
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        match claims.iter_mut().min().filter(|first| **first < claim) {
+            Some(first) => std::mem::replace(first, claim),
+            None => claim,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) control: &'a Control,
+    pub(crate) next_index: NextIndex,
+    pub(crate) returned: Returned,
+    pub(crate) errors: Errors,
+    /// Of each worker; empty if the kernel places them.
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) started_ns: i64,
+    /// When the segment's time is over; the largest time if it has no bound.
+    pub(crate) end_ns: i64,
+    /// When the last index was taken, or is due if it was taken ahead of its time; the largest time before that.
+    last_ns: AtomicI64,
+}
+
+impl<'a> Shared<'a> {
+    pub(crate) fn new(config: &'a Config, control: &'a Control, cpus: Vec<usize>, started_ns: i64) -> Self {
+        Self {
+            config,
+            control,
+            next_index: NextIndex(AtomicU64::new(config.first_index)),
+            returned: Returned::default(),
+            errors: Errors::default(),
+            cpus,
+            started_ns,
+            end_ns: config.duration_ns.map_or(i64::MAX, |duration| started_ns.saturating_add(duration)),
+            last_ns: AtomicI64::new(i64::MAX),
+        }
+    }
+
+    fn take_index(&self) -> Option<u64> {
+        let index = self.next_index.0.fetch_add(1, Ordering::Relaxed);
+        (index < self.config.limit()).then_some(index)
+    }
+
+    #[cold]
+    fn no_more(&self, last_ns: i64) -> Ended {
+        self.last_ns.fetch_min(last_ns, Ordering::Relaxed);
+        Ended::Transactions
+    }
+
+    /// The next index of a closed loop, or the reason why there is none.
+    #[inline]
+    pub(crate) fn next_index(&self) -> Result<u64, Ended> {
+        self.take_index().ok_or_else(|| self.no_more(monotonic_ns()))
+    }
+
+    /// The next operation of an open loop, ahead of its time; or the reason why there is none.
+    #[inline]
+    pub(crate) fn claim(&self, plan: &mut Open) -> Result<Claim, Ended> {
+        if let Some(claim) = self.returned.take() {
+            return Ok(claim);
+        }
+        let Some(index) = self.take_index() else {
+            // The last one may be with another worker that waits for its time: patience begins then, not before.
+            let last = self.config.limit() - 1;
+            let due_ns = if last < self.config.first_index { 0 } else { plan.due_ns(last) };
+            return Err(self.no_more(self.started_ns.saturating_add(due_ns).max(monotonic_ns())));
+        };
+        let due_ns = self.started_ns.saturating_add(plan.due_ns(index));
+        if due_ns < self.end_ns { Ok(Claim { index, due_ns }) } else { Err(Ended::Seconds) }
+    }
+
+    /// Whether the segment was stopped from outside or for want of a record.
+    #[inline]
+    pub(crate) fn stopped(&self) -> Option<Ended> {
+        self.control.stopped()
+    }
+
+    /// From when on patience is counted; the largest time if the segment has not begun to end.
+    pub(crate) fn ending_since_ns(&self) -> i64 {
+        self.end_ns.min(self.control.stop_ns()).min(self.last_ns.load(Ordering::Relaxed))
+    }
+}

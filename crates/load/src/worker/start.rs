@@ -1,0 +1,130 @@
+//! Starting: in a closed loop when a connection is free, in an open loop when the plan says so.
+
+use super::Worker;
+use crate::clock::monotonic_ns;
+use crate::connections::{UnderWay, Wake};
+use crate::engine::EngineError;
+use crate::shared::Claim;
+use plimsoll_record::{KIND_NOT_DRAWN, NO_CONNECTION, Outcome, Transaction};
+use plimsoll_workload::{Ending, Ready, Session};
+
+/// Transactions that may be skipped before replies are looked at again.
+const SKIPS_A_TURN: u32 = 1_000;
+
+impl<S: Session> Worker<'_, S> {
+    /// Starts what is due in an open loop on the connections that are free.
+    pub(super) fn start_due(&mut self) -> Result<(), EngineError> {
+        self.hurried = false;
+        while let Some(place) = self.start_claim() {
+            self.drive(place, Ready::Nothing)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next index of a closed loop for a connection. False if the connection is to wait, or the segment is over.
+    pub(super) fn start_next(&mut self, place: usize, planned_ns: i64) -> bool {
+        let mut due_ns = planned_ns;
+        loop {
+            self.notice_the_end();
+            if self.ended.is_some() {
+                return false;
+            }
+            let index = match self.shared.next_index() {
+                Ok(index) => index,
+                Err(reason) => {
+                    self.ended = Some(reason);
+                    return false;
+                }
+            };
+            if self.begin(place, Claim { index, due_ns }) {
+                return true;
+            }
+            let wait_ns = self.shared.config.schedule.wait_ns(index);
+            due_ns = self.now_ns.saturating_add(wait_ns);
+            if wait_ns > 0 {
+                self.connections.wake_at(place, Wake::Start(due_ns));
+                return false;
+            }
+        }
+    }
+
+    /// Begins what is due in an open loop on the connection that has been free longest, and gives that.
+    pub(super) fn start_claim(&mut self) -> Option<usize> {
+        for _ in 0..SKIPS_A_TURN {
+            let &place = self.connections.free.front()?;
+            if self.shared.stopped().is_some() {
+                return None;
+            }
+            let claim = self.ahead.as_mut()?.due(self.shared, self.now_ns)?;
+            if self.now_ns - claim.due_ns > self.late_limit_ns {
+                self.now_ns = monotonic_ns();
+                self.counts.took_one();
+                self.skip(claim);
+            } else if self.begin(place, claim) {
+                self.connections.free.pop_front();
+                return Some(place);
+            }
+        }
+        self.hurried = true;
+        None
+    }
+
+    /// Prepares a transaction. False if there is nothing to be done, which has then been recorded.
+    #[inline]
+    pub(super) fn begin(&mut self, place: usize, claim: Claim) -> bool {
+        let slot = &mut self.connections.slots[place];
+        let Some(session) = slot.session.as_mut() else { return false };
+        self.counts.took_one();
+        let begun = session.begin(claim.index);
+        self.now_ns = monotonic_ns();
+        let under_way =
+            UnderWay { index: claim.index, planned_ns: claim.due_ns, start_ns: self.now_ns, kind: begun.kind };
+        if begun.skipped {
+            let ending = Ending { outcome: Outcome::Skipped, statements: 0, retries: 0, failure: None, alive: true };
+            self.record(place, under_way, &ending);
+            return false;
+        }
+        slot.under_way = Some(under_way);
+        self.busy += 1;
+        true
+    }
+
+    /// After transaction `index` of a connection: the connection that is to be driven next, having begun another.
+    #[inline]
+    pub(super) fn next(&mut self, place: usize, index: u64) -> Option<usize> {
+        if self.ahead.is_some() {
+            self.connections.free.push_back(place);
+            return self.start_claim();
+        }
+        let wait_ns = self.shared.config.schedule.wait_ns(index);
+        if wait_ns > 0 {
+            self.connections.wake_at(place, Wake::Start(self.now_ns.saturating_add(wait_ns)));
+            return None;
+        }
+        self.start_next(place, self.now_ns).then_some(place)
+    }
+
+    /// Counts and records an operation that is too late to be begun.
+    pub(super) fn skip(&mut self, claim: Claim) {
+        self.counts.ended_one(Outcome::Skipped);
+        self.tally.took(claim.index);
+        self.lane.push(unbegun(claim, self.now_ns));
+    }
+}
+
+/// The row of an operation that was due and never begun.
+pub(crate) fn unbegun(claim: Claim, now_ns: i64) -> Transaction {
+    Transaction {
+        index: claim.index,
+        planned_ns: claim.due_ns,
+        start_ns: now_ns,
+        end_ns: now_ns,
+        connection: NO_CONNECTION,
+        backend_pid: 0,
+        kind: KIND_NOT_DRAWN,
+        outcome: Outcome::Skipped,
+        statements: 0,
+        error: 0,
+        retries: 0,
+    }
+}
