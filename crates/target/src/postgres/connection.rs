@@ -1,16 +1,20 @@
 //! One non-blocking session: queue messages, send, receive, decode. Whoever drives it owns the waiting.
 //!
-//! Statements are prepared once, before the measured path, and then run by Bind, Execute and Sync with binary parameters and
-//! binary results. No Describe is sent: the caller knows the columns it asked for.
+//! Statements are encoded before the measured path ([`Statements`]); queueing one copies its bytes around the values.
 
 use super::handshake::{self, blocking_message};
 use super::socket::Socket;
+use super::spare;
+use super::statement::{Mode, Statements};
+use super::values::Parameters;
 use super::wire::{Frame, Inbox, ServerError};
 use super::{Address, Error};
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::frontend;
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 /// What became of the queued bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,29 +41,57 @@ pub enum Received {
 pub struct Connection {
     socket: Socket,
     inbox: Inbox,
+    /// Without memory of its own while nothing is queued.
     out: BytesMut,
     sent: usize,
     backend_pid: u32,
-    names: Vec<String>,
+    statements: Arc<Statements>,
+    /// Statements that need no Parse; one whose Parse is queued counts as such until the server has refused it.
+    prepared: Vec<bool>,
+    /// Statements whose Parse is not yet answered.
+    parsing: VecDeque<usize>,
+    /// Where the length of an unfinished Query stands, in simple mode.
+    query_length_at: Option<usize>,
+    words: BytesMut,
+    word_ends: Vec<usize>,
 }
 
 impl Connection {
-    /// Opens a session and prepares `statements` (SQL with `$1`...), blocking; from then on nothing blocks.
+    /// Opens a session and prepares `statements` where that is their way, blocking; from then on nothing blocks.
     ///
     /// # Errors
     /// When the server cannot be reached, refuses, or refuses a statement.
-    pub fn open(address: &Address, statements: &[&str]) -> Result<Self, Error> {
+    pub fn open(address: &Address, statements: &Arc<Statements>) -> Result<Self, Error> {
         let handshake::Welcome { socket, inbox, backend_pid } = handshake::open(address)?;
-        let names = (0..statements.len()).map(|place| format!("s{place}")).collect();
-        let mut connection = Self { socket, inbox, out: BytesMut::with_capacity(4096), sent: 0, backend_pid, names };
-        connection.prepare(statements)?;
+        let mut connection = Self {
+            socket,
+            inbox,
+            out: BytesMut::new(),
+            sent: 0,
+            backend_pid,
+            statements: Arc::clone(statements),
+            prepared: vec![true; statements.each.len()],
+            parsing: VecDeque::new(),
+            query_length_at: None,
+            words: BytesMut::new(),
+            word_ends: Vec::new(),
+        };
+        if statements.mode == Mode::Prepared {
+            connection.prepare()?;
+        }
         connection.socket.set_nonblocking(true)?;
         Ok(connection)
     }
 
-    fn prepare(&mut self, statements: &[&str]) -> Result<(), Error> {
-        for (name, sql) in self.names.iter().zip(statements) {
-            frontend::parse(name, sql, [], &mut self.out)?;
+    fn prepare(&mut self) -> Result<(), Error> {
+        for (encoded, prepared) in self.statements.each.iter().zip(&mut self.prepared) {
+            *prepared = !encoded.at_first_use;
+            if *prepared {
+                self.out.put_slice(&encoded.parse);
+            }
+        }
+        if self.out.is_empty() {
+            return Ok(());
         }
         frontend::sync(&mut self.out);
         self.socket.write_all(&self.out)?;
@@ -79,24 +111,71 @@ impl Connection {
         self.backend_pid
     }
 
-    /// Queues prepared statement number `statement`; `parameters` appends each value to [`Parameters`].
-    pub fn queue_statement(&mut self, statement: usize, count: u16, parameters: impl FnOnce(&mut Parameters<'_>)) {
-        let out = &mut self.out;
-        message(out, b'B', |out| {
-            out.put_u8(0);
-            out.put_slice(self.names[statement].as_bytes());
-            out.put_u8(0);
-            out.put_slice(&[0, 1, 0, 1]);
-            out.put_u16(count);
-            parameters(&mut Parameters(out));
-            out.put_slice(&[0, 1, 0, 1]);
-        });
-        message(out, b'E', |out| out.put_slice(&[0, 0, 0, 0, 0]));
+    #[inline]
+    fn make_room(&mut self) {
+        if self.out.capacity() == 0 {
+            self.out = spare::take_queued();
+        }
+    }
+
+    /// Queues statement number `statement`; `parameters` appends the value of each parameter, in the order of their numbers.
+    #[inline]
+    pub fn queue_statement(&mut self, statement: usize, parameters: impl FnOnce(&mut Parameters<'_>)) {
+        self.make_room();
+        if self.statements.mode == Mode::Simple {
+            return self.queue_text(statement, parameters);
+        }
+        if !self.prepared[statement] {
+            self.queue_parse(statement);
+        }
+        let encoded = &self.statements.each[statement];
+        let length_at = self.out.len() + encoded.length_at;
+        self.out.put_slice(&encoded.head);
+        parameters(&mut Parameters::in_form(encoded.form, &mut self.out));
+        let length = (self.out.len() - length_at + encoded.bind_tail) as u32;
+        self.out.put_slice(&encoded.tail);
+        self.out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    #[cold]
+    fn queue_parse(&mut self, statement: usize) {
+        self.out.put_slice(&self.statements.each[statement].parse);
+        self.prepared[statement] = true;
+        self.parsing.push_back(statement);
+    }
+
+    fn queue_text(&mut self, statement: usize, parameters: impl FnOnce(&mut Parameters<'_>)) {
+        self.words.clear();
+        self.word_ends.clear();
+        parameters(&mut Parameters::in_sql(&mut self.words, &mut self.word_ends));
+        if self.query_length_at.is_some() {
+            self.out.put_u8(b';');
+        } else {
+            self.query_length_at = Some(self.out.len() + 1);
+            self.out.put_slice(b"Q\0\0\0\0");
+        }
+        let encoded = &self.statements.each[statement];
+        for (place, part) in encoded.parts.iter().enumerate() {
+            self.out.put_slice(part);
+            if let Some(&value) = encoded.order.get(place) {
+                let from = value.checked_sub(1).map_or(0, |before| self.word_ends[before]);
+                self.out.put_slice(&self.words[from..self.word_ends[value]]);
+            }
+        }
     }
 
     /// Queues the end of a round trip: the server answers what was queued and then says that it is ready.
+    #[inline]
     pub fn queue_sync(&mut self) {
-        frontend::sync(&mut self.out);
+        self.make_room();
+        match self.query_length_at.take() {
+            None => self.out.put_slice(b"S\0\0\0\x04"),
+            Some(length_at) => {
+                self.out.put_u8(0);
+                let length = (self.out.len() - length_at) as u32;
+                self.out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+            }
+        }
     }
 
     /// Queues SQL without parameters as a round trip of its own.
@@ -104,6 +183,7 @@ impl Connection {
     /// # Panics
     /// When `sql` holds a zero byte.
     pub fn queue_simple(&mut self, sql: &str) {
+        self.make_room();
         frontend::query(sql, &mut self.out).expect("SQL without a zero byte");
     }
 
@@ -122,6 +202,7 @@ impl Connection {
     /// # Errors
     /// When the connection is broken.
     pub fn send(&mut self) -> io::Result<Sent> {
+        self.inbox.rest();
         while self.has_unsent() {
             match self.socket.write(&self.out[self.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -131,7 +212,7 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        self.out.clear();
+        spare::give_queued(std::mem::take(&mut self.out));
         self.sent = 0;
         Ok(Sent::All)
     }
@@ -162,7 +243,11 @@ impl Connection {
     /// # Errors
     /// When the bytes are not the protocol.
     pub fn frame(&mut self) -> Result<Option<Frame<'_>>, String> {
-        self.inbox.frame()
+        let frame = self.inbox.frame()?;
+        if !self.parsing.is_empty() {
+            note_parsed(&mut self.parsing, &mut self.prepared, frame.map(|frame| frame.tag));
+        }
+        Ok(frame)
     }
 
     /// Says goodbye if the kernel takes it at once, and closes.
@@ -180,107 +265,14 @@ impl AsFd for Connection {
     }
 }
 
-/// Writes a message with its length filled in afterwards.
-fn message(out: &mut BytesMut, tag: u8, body: impl FnOnce(&mut BytesMut)) {
-    out.put_u8(tag);
-    sized(out, true, body);
-}
-
-/// Writes a 32-bit length and what `body` writes; `inclusive` counts the length's own four bytes.
-fn sized(out: &mut BytesMut, inclusive: bool, body: impl FnOnce(&mut BytesMut)) {
-    let place = out.len();
-    out.put_u32(0);
-    body(out);
-    let length = out.len() - place - if inclusive { 0 } else { 4 };
-    out[place..place + 4].copy_from_slice(&(length as u32).to_be_bytes());
-}
-
-/// Binary values, each with its length: the form of a Bind's parameters, of a result row and of a COPY BINARY row.
-#[derive(Debug)]
-pub struct Parameters<'a>(pub(super) &'a mut BytesMut);
-
-impl<'a> Parameters<'a> {
-    /// Appends values to `out`.
-    pub fn to(out: &'a mut BytesMut) -> Self {
-        Self(out)
-    }
-
-    /// A bigint.
-    #[inline]
-    pub fn bigint(&mut self, value: i64) {
-        self.0.put_u32(8);
-        self.0.put_i64(value);
-    }
-
-    /// An integer.
-    #[inline]
-    pub fn integer(&mut self, value: i32) {
-        self.0.put_u32(4);
-        self.0.put_i32(value);
-    }
-
-    /// A date: days since 2000-01-01.
-    #[inline]
-    pub fn date(&mut self, days: i32) {
-        self.integer(days);
-    }
-
-    /// A timestamp: microseconds since 2000-01-01 00:00.
-    #[inline]
-    pub fn timestamp(&mut self, microseconds: i64) {
-        self.bigint(microseconds);
-    }
-
-    /// A text.
-    #[inline]
-    pub fn text(&mut self, value: &[u8]) {
-        self.0.put_u32(value.len() as u32);
-        self.0.put_slice(value);
-    }
-
-    /// A bigint[] of one dimension.
-    pub fn bigint_array(&mut self, values: &[i64]) {
-        self.array(20, values.len(), |inner| values.iter().for_each(|&value| inner.bigint(value)));
-    }
-
-    /// An integer[] of one dimension.
-    pub fn integer_array(&mut self, values: &[i32]) {
-        self.array(23, values.len(), |inner| values.iter().for_each(|&value| inner.integer(value)));
-    }
-
-    /// `element` is the type's object identifier, fixed in the server's catalogue.
-    fn array(&mut self, element: u32, length: usize, values: impl FnOnce(&mut Parameters<'_>)) {
-        sized(self.0, false, |out| {
-            // One dimension, no NULL, the element's type, how many, the first has subscript 1.
-            [1, 0, element, length as u32, 1].iter().for_each(|&word| out.put_u32(word));
-            values(&mut Parameters(out));
-        });
-    }
-}
-
-/// Appends a row of COPY BINARY (and so the body of the DataRow that would return it).
-#[inline]
-pub fn put_row(out: &mut BytesMut, columns: u16, values: impl FnOnce(&mut Parameters<'_>)) {
-    out.put_u16(columns);
-    values(&mut Parameters(out));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::postgres::wire::row_values;
-
-    #[test]
-    fn rows_have_the_form_that_the_server_sends() {
-        let mut out = BytesMut::new();
-        put_row(&mut out, 3, |row| {
-            row.bigint(7);
-            row.text(b"ab");
-            row.integer_array(&[5, 6]);
-        });
-        let values = row_values(&out).unwrap();
-        assert_eq!(values[0], Some(&[0, 0, 0, 0, 0, 0, 0, 7][..]));
-        assert_eq!(values[1], Some(&b"ab"[..]));
-        assert_eq!(values[2].unwrap().len(), 20 + 2 * 8);
+/// Follows which Parses the server took: the unanswered ones of a round trip it did not.
+#[cold]
+fn note_parsed(parsing: &mut VecDeque<usize>, prepared: &mut [bool], tag: Option<u8>) {
+    match tag {
+        Some(b'1') => {
+            parsing.pop_front();
+        }
+        Some(b'Z') => parsing.drain(..).for_each(|statement| prepared[statement] = false),
+        _ => {}
     }
 }

@@ -1,20 +1,26 @@
 //! PostgreSQL 13 and later over its own protocol, version 3.
 //!
-//! [`wire`] decodes replies and does no I/O; [`Connection`] moves bytes without blocking; [`Client`] blocks, for
-//! administration; [`bulk`] loads tables over several clients at once.
+//! [`wire`] decodes replies and does no I/O; [`Statements`] are encoded once and [`Connection`] moves bytes without blocking;
+//! [`Client`] blocks, for administration; [`bulk`] loads tables over several clients at once.
 
 pub mod bulk;
+mod calendar;
 mod client;
 mod connection;
 mod error;
 mod handshake;
 mod socket;
+mod spare;
+mod statement;
+mod values;
 pub mod wire;
 
 pub use client::{Client, CopyIn, Row};
-pub use connection::{Connection, Parameters, Received, Sent, put_row};
+pub use connection::{Connection, Received, Sent};
 pub use error::Error;
 pub use socket::Address;
+pub use statement::{Mode, Protocol, Query, Statements};
+pub use values::{Form, Parameters, put_row, put_row_in};
 
 /// Escapes a name for SQL.
 pub fn quoted(identifier: &str) -> String {

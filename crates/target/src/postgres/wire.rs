@@ -2,6 +2,7 @@
 //!
 //! Every message is a tag byte, a length (big-endian, counting itself but not the tag) and a body.
 
+use super::spare;
 use std::fmt;
 
 /// No message of an honest server in our use is larger; a longer length means that we lost the thread.
@@ -10,8 +11,9 @@ const HEADER_BYTES: usize = 5;
 const SPACE_BYTES_MIN: usize = 4096;
 
 /// Received bytes that are not yet decoded. Grows to the largest message and stays there.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Inbox {
+    /// Empty while nothing is received or left.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -26,17 +28,14 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-impl Default for Inbox {
-    fn default() -> Self {
-        Self { buffer: vec![0; 2 * SPACE_BYTES_MIN], start: 0, end: 0 }
-    }
-}
-
 impl Inbox {
     /// Where the next received bytes go; call [`Inbox::filled`] with how many came.
     pub fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
+            if self.buffer.is_empty() {
+                self.buffer = spare::take_received(2 * SPACE_BYTES_MIN);
+            }
         }
         if self.buffer.len() - self.end < SPACE_BYTES_MIN {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -52,6 +51,14 @@ impl Inbox {
     /// `bytes` were put into the space.
     pub fn filled(&mut self, bytes: usize) {
         self.end += bytes;
+    }
+
+    /// Lets go of the buffer, for others on this thread, if everything in it is decoded.
+    #[inline]
+    pub fn rest(&mut self) {
+        if self.start == self.end && !self.buffer.is_empty() {
+            spare::give_received(std::mem::take(&mut self.buffer));
+        }
     }
 
     /// The next whole message, or `None` until more bytes come.
@@ -133,6 +140,20 @@ pub fn row_values(body: &[u8]) -> Option<Vec<Option<&[u8]>>> {
     rest.is_empty().then_some(values)
 }
 
+/// Names of the columns in the body of a RowDescription. `None` if it is malformed.
+pub fn column_names(body: &[u8]) -> Option<Vec<&[u8]>> {
+    /// After its name, a column has its table, its place there, type, length, modifier and format.
+    const REST_BYTES: usize = 18;
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut names = Vec::with_capacity(usize::from(u16::from_be_bytes(*count)));
+    for _ in 0..u16::from_be_bytes(*count) {
+        let end = rest.iter().position(|&byte| byte == 0)?;
+        names.push(&rest[..end]);
+        rest = rest.get(end + 1 + REST_BYTES..)?;
+    }
+    rest.is_empty().then_some(names)
+}
+
 /// The command tag of a CommandComplete, without its closing zero.
 pub fn command_tag(body: &[u8]) -> &[u8] {
     body.strip_suffix(b"\0").unwrap_or(body)
@@ -166,6 +187,14 @@ mod tests {
             assert_eq!(row_values(&seen[1].1).unwrap(), [Some(&[0, 0, 0, 7][..]), None]);
             assert_eq!(command_tag(&seen[2].1), b"SELECT 1");
         }
+    }
+
+    #[test]
+    fn column_names_decode() {
+        let column = |name: &str| [name.as_bytes(), &[0; 19]].concat();
+        let body = [&[0, 2][..], &column("a"), &column("b c")].concat();
+        assert_eq!(column_names(&body).unwrap(), [&b"a"[..], b"b c"]);
+        assert_eq!(column_names(&body[..body.len() - 1]), None);
     }
 
     #[test]
