@@ -1,86 +1,49 @@
 //! A workload's transactions on one PostgreSQL connection, as a state machine.
 //!
 //! A transaction is a series of round trips: the workload queues the statements of the next one, the replies of the whole
-//! round trip are read and verified, and so on. BEGIN travels with the first statement; COMMIT is a round trip of its own, so
-//! that a wrong answer is seen before anything is committed and the transaction can still be rolled back.
+//! round trip are read and verified, and so on. A COMMIT that is a round trip of its own comes after every answer was seen, so
+//! that after a wrong one the transaction can still be rolled back.
 //!
-//! An error of the server ends the transaction as failed, after ROLLBACK if a block is open. A broken connection, or a fatal
-//! error, ends it as lost if any byte of a round trip that commits had been handed to the kernel, else as failed.
+//! An error of the server ends the transaction as failed, after ROLLBACK if a block is open; or, if it is a serialization
+//! failure or a deadlock and tries are left, the transaction starts again. A broken connection, or a fatal error, ends it as
+//! lost if any byte of a round trip that commits had been handed to the kernel in this try, else as failed.
+
+mod answer;
+mod opener;
+
+pub use opener::ConversationOpener;
 
 use crate::session::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
-use bytes::BytesMut;
+use crate::workload::{Next, RoundTrip, Workload};
+use answer::Answer;
 use plimsoll_record::{Outcome, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer};
-use plimsoll_target::postgres::wire::{ServerError, command_tag, row_values};
-use plimsoll_target::postgres::{Address, Connection, Error, Received, Sent};
+use plimsoll_target::postgres::wire::ServerError;
+use plimsoll_target::postgres::{Address, Connection, Error, Form, Mode, Received, Sent, Statements};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// What a round trip must answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
-    /// Exactly one row: that of `key` in `table`, every column in order, as the data set's generator gives it.
-    Row {
-        /// The table's number.
-        table: u8,
-        /// The row's key.
-        key: i64,
-    },
-    /// A command tag, such as `INSERT 0 1`.
-    Tag(&'static [u8]),
-}
-
-/// A round trip that was queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundTrip {
-    /// Statements in it, BEGIN and COMMIT not counted.
-    pub statements: u8,
-    /// What it must answer.
-    pub expect: Expect,
-    /// True if the server may have changed something for good once it has read it.
-    pub commits: bool,
-}
-
-/// Transactions on PostgreSQL; pure, shared by all connections.
-pub trait Workload: Send + Sync {
-    /// All of what one transaction does.
-    type Plan: Copy + Send;
-
-    /// What transaction `index` does.
-    fn plan(&self, index: u64) -> Self::Plan;
-
-    /// Place in the data set's kinds, and whether there is nothing to do.
-    fn begun(&self, plan: &Self::Plan) -> Begun;
-
-    /// Queues round trip `number` (from 0) without its Sync, or gives `None` if the transaction is complete.
-    fn round_trip(&self, plan: &Self::Plan, number: u8, connection: &mut Connection) -> Option<RoundTrip>;
-
-    /// Appends the row that [`Expect::Row`] names, in the form of a DataRow.
-    fn expected_row(&self, table: u8, key: i64, out: &mut BytesMut);
-
-    /// Names the columns of `table`, for messages.
-    fn columns(&self, table: u8) -> (&'static str, Vec<&'static str>);
-
-    /// Names of the totals.
-    fn total_names(&self) -> &'static [&'static str];
-
-    /// Adds a transaction that ended done or lost to `totals`, in the order of the names.
-    fn tally(&self, plan: &Self::Plan, outcome: Outcome, totals: &mut [i64]);
-}
+/// SQLSTATEs after which the same transaction may do better: serialization_failure, deadlock_detected.
+const WORTH_ANOTHER_TRY: [&str; 2] = ["40001", "40P01"];
+/// The standard's active_sql_transaction.
+const BLOCK_LEFT_OPEN: &str = "25001";
+/// The server's feature_not_supported.
+const NOT_SUPPORTED: &str = "0A000";
+const BLOCK_CLOSED: u8 = b'I';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// No transaction is under way.
     Idle,
+    /// A transaction was begun; its first step is to be taken.
+    Begun,
+    /// A round trip is queued or awaited.
     Running,
+    /// Nothing is awaited until the rest is over.
+    Resting,
+    /// ROLLBACK is queued or awaited, after which the transaction has failed.
     RollingBack,
-}
-
-/// What has been seen of the round trip under way.
-#[derive(Debug, Default)]
-struct Seen {
-    rows: u32,
-    tag_matches: bool,
-    wrong: Option<String>,
-    refused: Option<ServerError>,
+    /// ROLLBACK is queued or awaited, after which the transaction is tried again.
+    Retrying,
 }
 
 /// One connection performing a [`Workload`].
@@ -88,78 +51,143 @@ struct Seen {
 pub struct Conversation<W: Workload> {
     connection: Connection,
     workload: Arc<W>,
+    client: W::Client,
+    /// Form of the rows that are compared.
+    form: Form,
+    retries_max: u32,
     state: State,
     index: u64,
-    plan: Option<W::Plan>,
-    next_round_trip: u8,
     statements: u8,
-    expect: Expect,
+    retries: u32,
+    /// What the last ReadyForQuery said of a transaction block.
+    block: u8,
     commit_queued: bool,
     commit_handed: bool,
-    seen: Seen,
+    answer: Answer,
     failure: Option<Failure>,
-    expected: BytesMut,
     verification: Verification,
     totals: Vec<i64>,
 }
 
-const BLOCK_CLOSED: u8 = b'I';
-
 impl<W: Workload> Conversation<W> {
-    /// Opens a connection and prepares `statements`; blocks until it is ready.
+    /// Opens connection `number` and prepares its statements; blocks until it is ready.
     ///
     /// # Errors
     /// When the server cannot be reached or refuses.
-    pub fn open(address: &Address, workload: Arc<W>, statements: &[&str]) -> Result<Self, Error> {
-        let totals = vec![0; workload.total_names().len()];
+    pub fn open(
+        address: &Address,
+        workload: Arc<W>,
+        statements: &Arc<Statements>,
+        retries_max: u32,
+        number: u32,
+    ) -> Result<Self, Error> {
+        let connection = Connection::open(address, statements)?;
         Ok(Self {
-            connection: Connection::open(address, statements)?,
+            form: if statements.mode() == Mode::Simple { Form::Text } else { Form::Binary },
+            connection,
+            client: workload.client(number),
+            totals: vec![0; workload.total_names().len()],
             workload,
+            retries_max,
             state: State::Idle,
             index: 0,
-            plan: None,
-            next_round_trip: 0,
             statements: 0,
-            expect: Expect::Tag(b""),
+            retries: 0,
+            block: BLOCK_CLOSED,
             commit_queued: false,
             commit_handed: false,
-            seen: Seen::default(),
+            answer: Answer::default(),
             failure: None,
-            expected: BytesMut::with_capacity(1024),
             verification: Verification::default(),
-            totals,
         })
     }
 
-    /// Queues the next round trip; false if there is none.
-    fn queue_next(&mut self) -> bool {
-        let Some(plan) = self.plan else { return false };
-        let Some(trip) = self.workload.round_trip(&plan, self.next_round_trip, &mut self.connection) else {
-            return false;
-        };
+    /// Takes the workload's next step. `None` when a round trip was queued.
+    #[inline]
+    fn step(&mut self) -> Option<Progress> {
+        match self.workload.next(&mut self.client, &mut self.connection) {
+            Next::RoundTrip(trip) => {
+                self.await_answer(trip);
+                None
+            }
+            Next::Complete if self.block == BLOCK_CLOSED => Some(self.ended(Outcome::Done, None, true)),
+            Next::Complete => {
+                let message = "the transaction ended within a transaction block".to_owned();
+                self.give_up(Failure { sqlstate: BLOCK_LEFT_OPEN.to_owned(), message })
+            }
+            Next::Rest { ns } => {
+                self.state = State::Resting;
+                Some(Progress::Resting { ns })
+            }
+            Next::Failed(failure) => self.give_up(failure),
+        }
+    }
+
+    #[inline]
+    fn await_answer(&mut self, trip: RoundTrip) {
         self.connection.queue_sync();
-        self.next_round_trip += 1;
-        self.statements += trip.statements;
-        self.expect = trip.expect;
+        self.statements = self.statements.saturating_add(trip.statements);
         self.commit_queued = trip.commits;
-        self.seen = Seen::default();
-        true
+        self.answer.expect(trip.expect);
+        self.state = State::Running;
     }
 
     fn ended(&mut self, outcome: Outcome, failure: Option<Failure>, alive: bool) -> Progress {
         self.state = State::Idle;
-        if let Some(plan) = self.plan.take() {
-            self.workload.tally(&plan, outcome, &mut self.totals);
+        self.workload.tally(&self.client, outcome, &mut self.totals);
+        let retries = u8::try_from(self.retries).unwrap_or(u8::MAX);
+        Progress::Ended(Ending { outcome, statements: self.statements, retries, failure, alive })
+    }
+
+    /// The transaction has failed, for `failure`.
+    #[cold]
+    fn give_up(&mut self, failure: Failure) -> Option<Progress> {
+        if self.block == BLOCK_CLOSED {
+            return Some(self.ended(Outcome::Failed, Some(failure), true));
         }
-        Progress::Ended(Ending { outcome, statements: self.statements, failure, alive })
+        self.failure = Some(failure);
+        self.roll_back(State::RollingBack);
+        None
+    }
+
+    /// The server refused the round trip, or answered it wrongly.
+    #[cold]
+    fn refused(&mut self, failure: Failure) -> Option<Progress> {
+        let worth_it = WORTH_ANOTHER_TRY.contains(&failure.sqlstate.as_str());
+        if !worth_it || self.retries >= self.retries_max {
+            return self.give_up(failure);
+        }
+        if self.block == BLOCK_CLOSED {
+            return self.try_again();
+        }
+        self.failure = Some(failure);
+        self.roll_back(State::Retrying);
+        None
+    }
+
+    fn roll_back(&mut self, state: State) {
+        self.state = state;
+        self.commit_queued = false;
+        self.connection.queue_simple("ROLLBACK");
+    }
+
+    #[cold]
+    fn try_again(&mut self) -> Option<Progress> {
+        self.retries += 1;
+        self.failure = None;
+        self.commit_handed = false;
+        self.workload.again(&mut self.client);
+        self.step()
     }
 
     /// The connection is of no more use.
+    #[cold]
     fn broken(&mut self, sqlstate: &str, message: String) -> Progress {
         let outcome = match self.state {
             State::Idle => return Progress::Closed,
-            State::Running if self.commit_handed => Outcome::Lost,
-            State::Running | State::RollingBack => Outcome::Failed,
+            State::RollingBack | State::Retrying => Outcome::Failed,
+            _ if self.commit_handed => Outcome::Lost,
+            _ => Outcome::Failed,
         };
         let failure = Failure { sqlstate: sqlstate.to_owned(), message };
         let failure = self.failure.take().unwrap_or(failure);
@@ -174,7 +202,7 @@ impl<W: Workload> Conversation<W> {
         sent.map_err(|error| error.to_string())
     }
 
-    /// Decodes what was received. `Some` when the transaction ended; `None` when more is to be sent or received.
+    /// Decodes what was received. `Some` when there is something to tell; `None` when more is to be sent or received.
     fn decode(&mut self) -> Option<Progress> {
         loop {
             let frame = match self.connection.frame() {
@@ -183,101 +211,64 @@ impl<W: Workload> Conversation<W> {
                 Err(message) => return Some(self.broken(Failure::BROKEN, message)),
             };
             match frame.tag {
-                b'D' => {
-                    self.seen.rows += 1;
-                    if let Expect::Row { table, key } = self.expect {
-                        self.expected.clear();
-                        self.workload.expected_row(table, key, &mut self.expected);
-                        if frame.body != &self.expected[..] {
-                            let columns = self.workload.columns(table);
-                            self.seen.wrong = Some(difference(columns, key, frame.body, &self.expected));
-                        }
+                b'D' => self.answer.row(frame.body, self.workload.as_ref(), &mut self.client, self.form),
+                b'C' => self.answer.completed(frame.body),
+                b'Z' => {
+                    self.block = frame.body.first().copied().unwrap_or(BLOCK_CLOSED);
+                    if let Some(progress) = self.round_trip_answered() {
+                        return Some(progress);
                     }
                 }
-                b'C' => {
-                    let wanted = match self.expect {
-                        Expect::Row { .. } => b"SELECT 1",
-                        Expect::Tag(tag) => tag,
-                    };
-                    self.seen.tag_matches |= command_tag(frame.body) == wanted;
-                }
+                b'T' => self.workload.described(&mut self.client, frame.body),
+                b'I' => self.answer.completed(b""),
                 b'E' => {
                     let error = ServerError::parse(frame.body);
                     if error.fatal {
                         return Some(self.broken(&error.sqlstate, error.message));
                     }
-                    self.seen.refused.get_or_insert(error);
+                    self.answer.refused(error);
                 }
-                b'Z' => {
-                    let status = frame.body.first().copied().unwrap_or(BLOCK_CLOSED);
-                    if let Some(progress) = self.round_trip_answered(status) {
-                        return Some(progress);
-                    }
+                // The server would wait for rows that no transaction has.
+                b'G' | b'W' => {
+                    return Some(self.broken(NOT_SUPPORTED, "COPY from the client is not supported".to_owned()));
                 }
                 _ => {}
             }
         }
     }
 
-    fn round_trip_answered(&mut self, status: u8) -> Option<Progress> {
+    fn round_trip_answered(&mut self) -> Option<Progress> {
         match self.state {
-            State::Idle => None,
+            State::Running => match self.judge() {
+                None => self.step(),
+                Some(failure) => self.refused(failure),
+            },
             State::RollingBack => {
                 let failure = self.failure.take();
                 Some(self.ended(Outcome::Failed, failure, true))
             }
-            State::Running => match self.judge() {
-                None if self.queue_next() => None,
-                None => Some(self.ended(Outcome::Done, None, true)),
-                Some(failure) if status == BLOCK_CLOSED => Some(self.ended(Outcome::Failed, Some(failure), true)),
-                Some(failure) => {
-                    self.failure = Some(failure);
-                    self.state = State::RollingBack;
-                    self.commit_queued = false;
-                    self.connection.queue_simple("ROLLBACK");
-                    None
-                }
-            },
+            State::Retrying => self.try_again(),
+            State::Idle | State::Begun | State::Resting => None,
         }
     }
 
     /// What is wrong with the round trip that was answered.
+    #[inline]
     fn judge(&mut self) -> Option<Failure> {
-        let seen = std::mem::take(&mut self.seen);
-        if let Some(error) = seen.refused {
+        if let Some(error) = self.answer.take_refusal() {
             return Some(Failure { sqlstate: error.sqlstate, message: error.message });
         }
-        let wrong = seen.wrong.or_else(|| self.missing(seen.rows, seen.tag_matches));
-        self.verification.checked += u64::from(matches!(self.expect, Expect::Row { .. }));
-        let message = wrong?;
+        self.verification.checked += u64::from(self.answer.is_compared());
+        self.answer.wrong(self.workload.as_ref()).map(|message| self.wrong_answer(message))
+    }
+
+    #[cold]
+    fn wrong_answer(&mut self, message: String) -> Failure {
         self.verification.wrong += 1;
         if self.verification.examples.len() < VERIFICATION_EXAMPLES_MAX {
             self.verification.examples.push(WrongAnswer { index: self.index, message: message.clone() });
         }
-        Some(Failure { sqlstate: Failure::WRONG_ANSWER.to_owned(), message })
-    }
-
-    fn missing(&self, rows: u32, tag_matches: bool) -> Option<String> {
-        match self.expect {
-            Expect::Row { table, key } if rows != 1 => {
-                Some(format!("{} {key}: {rows} rows instead of one", self.workload.columns(table).0))
-            }
-            Expect::Row { .. } => None,
-            Expect::Tag(_) if tag_matches => None,
-            Expect::Tag(tag) => Some(format!("the server did not answer {}", tag.escape_ascii())),
-        }
-    }
-}
-
-/// Names the first column in which two rows differ.
-fn difference((table, columns): (&str, Vec<&str>), key: i64, found: &[u8], expected: &[u8]) -> String {
-    let (Some(found), Some(expected)) = (row_values(found), row_values(expected)) else {
-        return format!("{table} {key}: a malformed row");
-    };
-    let place = (0..expected.len().max(found.len())).find(|&place| found.get(place) != expected.get(place));
-    match place.and_then(|place| columns.get(place)) {
-        Some(column) => format!("{table} {key}: {column} differs"),
-        None => format!("{table} {key}: {} columns instead of {}", found.len(), expected.len()),
+        Failure { sqlstate: Failure::WRONG_ANSWER.to_owned(), message }
     }
 }
 
@@ -293,19 +284,23 @@ impl<W: Workload> Session for Conversation<W> {
     }
 
     fn begin(&mut self, index: u64) -> Begun {
-        let plan = self.workload.plan(index);
-        let begun = self.workload.begun(&plan);
-        if begun.skipped {
-            return begun;
+        let begun = self.workload.begin(&mut self.client, index);
+        if !begun.skipped {
+            (self.index, self.state) = (index, State::Begun);
+            (self.statements, self.retries, self.failure) = (0, 0, None);
+            (self.commit_queued, self.commit_handed) = (false, false);
         }
-        (self.index, self.plan, self.state) = (index, Some(plan), State::Running);
-        (self.next_round_trip, self.statements, self.failure) = (0, 0, None);
-        (self.commit_queued, self.commit_handed) = (false, false);
-        self.queue_next();
         begun
     }
 
+    /// While the transaction rests, `Ready::Nothing` says that the rest is over; what is received meanwhile is taken, and
+    /// `Waiting` then says that the rest goes on.
     fn advance(&mut self, ready: Ready) -> Progress {
+        if self.state == State::Begun || (self.state == State::Resting && ready == Ready::Nothing) {
+            if let Some(progress) = self.step() {
+                return progress;
+            }
+        }
         let mut readable = ready != Ready::Nothing;
         loop {
             if self.connection.has_unsent() {
@@ -335,8 +330,8 @@ impl<W: Workload> Session for Conversation<W> {
     fn abandon(&mut self) -> Ending {
         match self.broken(Failure::ABANDONED, "no reply after the segment was to end".to_owned()) {
             Progress::Ended(ending) => ending,
-            Progress::Waiting { .. } | Progress::Closed => {
-                Ending { outcome: Outcome::Failed, statements: 0, failure: None, alive: false }
+            Progress::Waiting { .. } | Progress::Resting { .. } | Progress::Closed => {
+                Ending { outcome: Outcome::Failed, statements: 0, retries: 0, failure: None, alive: false }
             }
         }
     }

@@ -7,22 +7,24 @@
 //! - [`Session`]: a conversation that performs transaction i, as the engine sees it; names no database.
 //! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a [`Session`].
 //! - [`DataSet`]: the tables, their rows, and the consistency check after a trial.
+//! - [`bank`]: pgbench's tables and transactions.
+//! - [`script`]: users' pgbench script files, run unchanged.
 //! - [`wpi_orders`]: the order-entry workload of the WPI and EMC study of 2002.
 
+pub mod bank;
+mod checks;
 mod conversation;
 mod data_set;
+mod keys;
+mod pages;
+pub mod script;
 mod session;
+mod workload;
 pub mod wpi_orders;
 
-pub use conversation::{Conversation, Expect, RoundTrip, Workload};
-pub use data_set::{DataSet, DataSetError, ForeignKey, Loaded, Stamp, populate, require_stamp};
-pub use session::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
-
-/// A statement of a workload, for people and for `describe`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Statement {
-    /// What it is called in reports.
-    pub name: &'static str,
-    /// Its text, with `$1`... for parameters.
-    pub sql: &'static str,
-}
+pub use bank::Bank;
+pub use conversation::{Conversation, ConversationOpener};
+pub use data_set::{DataSet, DataSetError, Event, Listener, Loaded, Making, Stamp, drop_data, populate};
+pub use keys::Keys;
+pub use session::{Begun, Ending, Failure, Opener, Progress, Ready, Session, SessionReport};
+pub use workload::{Expect, Next, RoundTrip, Statement, Workload};

@@ -37,8 +37,10 @@ impl Failure {
 pub struct Ending {
     /// Done, failed or lost; never skipped.
     pub outcome: Outcome,
-    /// Statements sent, BEGIN and COMMIT not counted.
+    /// Statements sent, BEGIN and COMMIT not counted; those of earlier tries too. 255 stands for as many or more.
     pub statements: u8,
+    /// How often it was tried again. 255 stands for as many or more.
+    pub retries: u8,
     /// Why, unless done.
     pub failure: Option<Failure>,
     /// False if the session can perform no more.
@@ -63,6 +65,11 @@ pub enum Progress {
     Waiting {
         /// Wake it when the descriptor becomes writable, not only readable.
         to_write: bool,
+    },
+    /// It rests of its own will; it is to be driven again after so many nanoseconds, or when something is received.
+    Resting {
+        /// How long, in nanoseconds.
+        ns: i64,
     },
     /// The transaction has ended.
     Ended(Ending),
@@ -95,4 +102,16 @@ pub trait Session: AsFd + Send {
 
     /// Ends the conversation.
     fn close(self) -> SessionReport;
+}
+
+/// Opens the conversations of a load. Opening blocks; it is never called from a thread that carries load.
+pub trait Opener: Sync {
+    /// What is opened.
+    type Session: Session;
+
+    /// Opens the conversation of connection `number`, counted from 0.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    fn open(&self, number: u32) -> Result<Self::Session, Failure>;
 }

@@ -9,6 +9,7 @@
 //!   table are those when loading had ended. `item`, `stock`, `orders` are small and counted whole.
 
 use super::{TableId, WpiOrders};
+use crate::checks::{between, exact, total};
 use crate::data_set::Stamp;
 use plimsoll_record::{Check, Summary};
 use plimsoll_target::postgres::{Client, Error};
@@ -19,19 +20,6 @@ const REPLAYED_MAX: u64 = 1_000_000;
 /// An account read by key costs about a page read in random order; reading all costs one in sequence.
 const PAGES_A_KEY: i64 = 8;
 const PAGE_BYTES: i64 = 8192;
-
-fn exact(name: String, expected: i64, found: i64) -> Check {
-    Check { name, expected: expected.to_string(), found: found.to_string(), ok: expected == found }
-}
-
-fn between(name: String, low: i64, high: i64, found: i64) -> Check {
-    let expected = if low == high { low.to_string() } else { format!("{low} to {high}") };
-    Check { name, expected, found: found.to_string(), ok: (low..=high).contains(&found) }
-}
-
-fn total(segments: &[Summary], name: &str) -> i64 {
-    segments.iter().filter_map(|segment| segment.totals.get(name)).sum()
-}
 
 pub(super) fn check(
     data: &WpiOrders,

@@ -4,8 +4,8 @@
 //! changed, so nothing would use them, and the study's tables had primary and foreign keys only.
 
 use super::size;
-use crate::data_set::ForeignKey;
-use plimsoll_target::postgres::bulk::Table;
+use crate::data_set::Making;
+use plimsoll_target::postgres::bulk::{Filling, Table};
 
 /// A table; its number is its place in [`TableId::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,7 +131,7 @@ impl TableId {
 }
 
 /// How `table` is made and how large it becomes.
-pub(super) fn table(table: TableId, units: u64) -> Table {
+fn table(table: TableId, units: u64) -> Table {
     let columns: Vec<String> = table.columns().iter().map(|(name, kind)| format!("{name} {kind} NOT NULL")).collect();
     let fillfactor = match table {
         TableId::History => format!(" WITH (fillfactor = {HISTORY_FILLFACTOR})"),
@@ -141,24 +141,33 @@ pub(super) fn table(table: TableId, units: u64) -> Table {
     Table {
         name: name.to_owned(),
         create: format!("CREATE TABLE {name} ({}){fillfactor}", columns.join(", ")),
-        keys: format!("ALTER TABLE {name} ADD PRIMARY KEY ({})", table.columns()[0].0),
+        columns: String::new(),
+        pieces: Vec::new(),
+        settle: String::new(),
         rows: size::rows(table, units),
         estimated_bytes: size::table_bytes(table, units),
+        filling: Filling::WithCreation,
     }
 }
 
-pub(super) fn foreign_keys() -> Vec<ForeignKey> {
-    let of = |table: TableId| {
-        table.references().iter().map(move |(column, referenced)| {
-            let (name, other) = (table.name(), referenced.name());
-            let constraint = format!("{name}_{column}_fkey");
-            ForeignKey {
-                add: format!(
-                    "ALTER TABLE {name} ADD CONSTRAINT {constraint} FOREIGN KEY ({column}) REFERENCES {other} NOT VALID"
-                ),
-                validate: format!("ALTER TABLE {name} VALIDATE CONSTRAINT {constraint}"),
-            }
-        })
+/// How the nine tables are made. Foreign keys are added without their check first, so that the checks can run side by side.
+pub(super) fn making(units: u64) -> Making {
+    let key = |table: TableId| format!("ALTER TABLE {} ADD PRIMARY KEY ({})", table.name(), table.columns()[0].0);
+    let mut making = Making {
+        tables: TableId::ALL.map(|id| table(id, units)).to_vec(),
+        vacuumed: TableId::ALL.map(|table| table.name().to_owned()).to_vec(),
+        keys: TableId::ALL.map(key).to_vec(),
+        ..Making::default()
     };
-    TableId::ALL.into_iter().flat_map(of).collect()
+    for (table, (column, other)) in
+        TableId::ALL.into_iter().flat_map(|table| table.references().iter().map(move |key| (table, key)))
+    {
+        let (name, other) = (table.name(), other.name());
+        let constraint = format!("{name}_{column}_fkey");
+        making.foreign_keys.push(format!(
+            "ALTER TABLE {name} ADD CONSTRAINT {constraint} FOREIGN KEY ({column}) REFERENCES {other} NOT VALID"
+        ));
+        making.validations.push(format!("ALTER TABLE {name} VALIDATE CONSTRAINT {constraint}"));
+    }
+    making
 }

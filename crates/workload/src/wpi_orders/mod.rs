@@ -16,16 +16,18 @@ mod transactions;
 
 pub use ddl::TableId;
 
-use crate::data_set::{DataSet, ForeignKey, Stamp};
-use crate::{Begun, RoundTrip, Statement, Workload};
+use crate::data_set::{DataSet, DataSetError, Making, Stamp, stamp_of_schema};
+use crate::workload::{Next, Statement, Workload};
+use crate::{Begun, Keys};
 use bytes::BytesMut;
-use plimsoll_keys::{Choice, KeyChooser};
 use plimsoll_record::{Check, Outcome, Summary};
-use plimsoll_target::postgres::bulk::{RowSource, Table};
-use plimsoll_target::postgres::{Client, Connection, Error};
+use plimsoll_target::postgres::bulk::RowSource;
+use plimsoll_target::postgres::{Client as Administrator, Connection, Form};
 use rows::Rows;
 use serde::Deserialize;
-pub use transactions::Plan;
+use serde_json::json;
+use std::collections::BTreeMap;
+pub use transactions::Client;
 use transactions::{Draw, KINDS};
 
 /// The workload's name.
@@ -40,17 +42,6 @@ pub enum DrawKind {
     Mix,
     /// The original's draw: one bucket more than the weights, and it does nothing.
     Study,
-}
-
-/// Which keys are touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Keys {
-    /// All alike.
-    #[default]
-    Uniform,
-    /// By Zipf's law with this exponent.
-    Zipf(f64),
 }
 
 /// How rows are found.
@@ -138,15 +129,8 @@ impl WpiOrders {
         if weights.iter().all(|&weight| weight == 0) {
             return Err("workload.mix: every weight is 0".to_owned());
         }
-        let choice = match parameters.keys {
-            Keys::Uniform => Choice::Uniform,
-            Keys::Zipf(theta) => Choice::Zipf { theta },
-        };
         let rows = Rows::new(parameters.seed, units);
-        let chooser = |table: TableId| {
-            KeyChooser::new(choice, parameters.seed, table as u64, rows.count(table))
-                .ok_or_else(|| "workload.keys.zipf: the exponent must be a number above 0".to_owned())
-        };
+        let chooser = |table: TableId| parameters.keys.chooser(parameters.seed, table as u64, rows.count(table));
         let draw = Draw {
             seed: parameters.seed,
             weights,
@@ -165,17 +149,12 @@ impl WpiOrders {
             draw,
         })
     }
-
-    /// The size that the page arithmetic gives: the nine tables with their indexes, in bytes.
-    pub fn estimated_bytes(&self) -> u64 {
-        size::estimated_bytes(self.units)
-    }
 }
 
 impl RowSource for WpiOrders {
     fn write_rows(&self, table: usize, from: u64, to: u64, out: &mut BytesMut) {
         let table = TableId::ALL[table];
-        (from..to).for_each(|place| self.rows.write(table, place as i64 + 1, out));
+        (from..to).for_each(|place| self.rows.write(table, place as i64 + 1, Form::Binary, out));
     }
 }
 
@@ -184,32 +163,66 @@ impl DataSet for WpiOrders {
         NAME
     }
 
-    fn seed(&self) -> u64 {
-        self.seed
+    fn rows(&self) -> BTreeMap<String, u64> {
+        TableId::ALL.into_iter().map(|table| (table.name().to_owned(), self.rows.count(table))).collect()
     }
 
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
+    fn estimated_bytes(&self) -> u64 {
+        size::estimated_bytes(self.units)
     }
 
-    fn kinds(&self) -> Vec<&'static str> {
+    fn making(&self, _parallel: usize, _minimal: bool) -> Making {
+        ddl::making(self.units)
+    }
+
+    fn stamped_table(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::new(NAME, &[("seed", json!(self.seed)), ("size_bytes", json!(self.size_bytes))])
+    }
+
+    fn recognise(&self, client: &mut Administrator, schema: &str) -> Result<(), DataSetError> {
+        self.stamp_found(client, schema).map(drop)
+    }
+
+    fn check(
+        &self,
+        client: &mut Administrator,
+        schema: &str,
+        segments: &[Summary],
+    ) -> Result<Vec<Check>, DataSetError> {
+        let stamp = self.stamp_found(client, schema)?;
+        Ok(check::check(self, client, &stamp, segments)?)
+    }
+}
+
+impl WpiOrders {
+    fn stamp_found(&self, client: &mut Administrator, schema: &str) -> Result<Stamp, DataSetError> {
+        match stamp_of_schema(client, schema)? {
+            (false, _) => {
+                let message = format!("target.schema: {schema} does not exist; populate it first");
+                Err(DataSetError::Schema(message))
+            }
+            (true, found) => self.stamp().require(found, schema),
+        }
+    }
+}
+
+impl Workload for WpiOrders {
+    type Client = Client;
+
+    fn kinds(&self) -> Vec<String> {
         let kinds = if self.draw_kind == DrawKind::Study { &KINDS[..] } else { &KINDS[..KINDS.len() - 1] };
-        kinds.to_vec()
+        kinds.iter().map(|kind| (*kind).to_owned()).collect()
     }
 
-    fn tables(&self) -> Vec<Table> {
-        TableId::ALL.map(|table| ddl::table(table, self.units)).to_vec()
+    fn statements(&self) -> Vec<Statement> {
+        transactions::STATEMENTS.to_vec()
     }
 
-    fn foreign_keys(&self) -> Vec<ForeignKey> {
-        ddl::foreign_keys()
-    }
-
-    fn statements(&self) -> &'static [Statement] {
-        &transactions::STATEMENTS
-    }
-
-    fn session_settings(&self) -> &'static [(&'static str, &'static str)] {
+    fn session_settings(&self) -> &[(&'static str, &'static str)] {
         match self.access {
             Access::Index => &[],
             Access::Scan => {
@@ -218,28 +231,27 @@ impl DataSet for WpiOrders {
         }
     }
 
-    fn check(&self, client: &mut Client, stamp: &Stamp, segments: &[Summary]) -> Result<Vec<Check>, Error> {
-        check::check(self, client, stamp, segments)
-    }
-}
-
-impl Workload for WpiOrders {
-    type Plan = Plan;
-
-    fn plan(&self, index: u64) -> Plan {
-        self.draw.plan(index)
+    fn client(&self, _number: u32) -> Client {
+        Client::IDLE
     }
 
-    fn begun(&self, plan: &Plan) -> Begun {
-        Begun { kind: plan.kind(), skipped: plan.is_nothing() }
+    fn begin(&self, client: &mut Client, index: u64) -> Begun {
+        *client = Client { plan: self.draw.plan(index), next_round_trip: 0 };
+        client.plan.begun()
     }
 
-    fn round_trip(&self, plan: &Plan, number: u8, connection: &mut Connection) -> Option<RoundTrip> {
-        transactions::round_trip(&self.rows, plan, number, connection)
+    fn again(&self, client: &mut Client) {
+        client.next_round_trip = 0;
     }
 
-    fn expected_row(&self, table: u8, key: i64, out: &mut BytesMut) {
-        self.rows.write(TableId::ALL[usize::from(table)], key, out);
+    fn next(&self, client: &mut Client, connection: &mut Connection) -> Next {
+        let number = client.next_round_trip;
+        client.next_round_trip += 1;
+        transactions::round_trip(&self.rows, &client.plan, number, connection).map_or(Next::Complete, Next::RoundTrip)
+    }
+
+    fn expected_row(&self, table: u8, key: i64, form: Form, out: &mut BytesMut) {
+        self.rows.write(TableId::ALL[usize::from(table)], key, form, out);
     }
 
     fn columns(&self, table: u8) -> (&'static str, Vec<&'static str>) {
@@ -251,7 +263,7 @@ impl Workload for WpiOrders {
         &transactions::TOTALS
     }
 
-    fn tally(&self, plan: &Plan, outcome: Outcome, totals: &mut [i64]) {
-        transactions::tally(plan, outcome, totals);
+    fn tally(&self, client: &Client, outcome: Outcome, totals: &mut [i64]) {
+        transactions::tally(&client.plan, outcome, totals);
     }
 }

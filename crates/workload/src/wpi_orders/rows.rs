@@ -4,7 +4,7 @@ use super::ddl::TableId;
 use super::size;
 use bytes::BytesMut;
 use plimsoll_keys::{Words, word_text};
-use plimsoll_target::postgres::{Parameters, put_row};
+use plimsoll_target::postgres::{Form, Parameters, put_row_in};
 
 const NAME_BYTES: usize = 20;
 const ADDRESS_BYTES: usize = 40;
@@ -138,12 +138,12 @@ impl Rows {
         self.words(TableId::History, account).between(0, 0, 50_000_000)
     }
 
-    /// Appends the loaded row `key` (from 1) of `table`.
-    pub(super) fn write(&self, table: TableId, key: i64, out: &mut BytesMut) {
+    /// Appends the loaded row `key` (from 1) of `table`, its values in `form`.
+    pub(super) fn write(&self, table: TableId, key: i64, form: Form, out: &mut BytesMut) {
         let words = self.words(table, key);
         let cents = |field: u64, high: i64| words.between(field, 100, high);
         let day = |field: u64| words.between(field, FIRST_DAY, LAST_DAY - 30);
-        put_row(out, table.columns().len() as u16, |row| {
+        put_row_in(form, out, table.columns().len() as u16, |row| {
             row.bigint(key);
             match table {
                 TableId::Customer => {
@@ -211,7 +211,7 @@ mod tests {
         for table in TableId::ALL {
             let written = |seed: u64, key: i64| {
                 let mut out = BytesMut::new();
-                Rows::new(seed, 1000).write(table, key, &mut out);
+                Rows::new(seed, 1000).write(table, key, Form::Binary, &mut out);
                 out
             };
             assert_eq!(written(1, 5), written(1, 5));
@@ -228,10 +228,10 @@ mod tests {
     fn a_delivery_goes_to_its_customers_address() {
         let rows = Rows::new(3, 100);
         let (mut delivery, mut customer) = (BytesMut::new(), BytesMut::new());
-        rows.write(TableId::Delivery, 17, &mut delivery);
+        rows.write(TableId::Delivery, 17, Form::Binary, &mut delivery);
         let delivery = row_values(&delivery).unwrap();
         let account = i64::from_be_bytes(delivery[1].unwrap().try_into().unwrap());
-        rows.write(TableId::Customer, account, &mut customer);
+        rows.write(TableId::Customer, account, Form::Binary, &mut customer);
         let customer = row_values(&customer).unwrap();
         assert_eq!((delivery[7], delivery[8]), (customer[2], customer[1]));
     }

@@ -6,21 +6,7 @@
 
 use super::ddl::{HISTORY_FILLFACTOR, TableId};
 use super::rows::widths;
-
-const PAGE_BYTES: u64 = 8192;
-const PAGE_HEADER_BYTES: u64 = 24;
-const LINE_POINTER_BYTES: u64 = 4;
-/// A row's header, aligned, without NULLs.
-const ROW_HEADER_BYTES: u64 = 24;
-const ALIGNMENT_BYTES: u64 = 8;
-/// Rows of a freshly built B-tree leaf: a bigint's entry takes 16 bytes and a line pointer, the page is filled to 90 %.
-const LEAF_ENTRIES: u64 = 366;
-/// Children of a freshly built inner page, filled to 70 %.
-const INNER_ENTRIES: u64 = 285;
-/// Heap pages that one page of the free space map covers.
-const FSM_COVERS_PAGES: u64 = 4069;
-/// Heap pages that one page of the visibility map covers.
-const VM_COVERS_PAGES: u64 = 32_672;
+use crate::pages::{PAGE_BYTES, heap_pages, key_pages, map_pages};
 
 /// The smallest size that is accepted; below it, fixed pages decide and not rows.
 pub(super) const SIZE_BYTES_MIN: u64 = 8 << 20;
@@ -36,30 +22,13 @@ pub(super) fn rows(table: TableId, units: u64) -> u64 {
     }
 }
 
-fn heap_pages(table: TableId, rows: u64) -> u64 {
-    let width = (ROW_HEADER_BYTES + widths(table)).next_multiple_of(ALIGNMENT_BYTES) + LINE_POINTER_BYTES;
-    let reserved = if table == TableId::History { PAGE_BYTES * (100 - HISTORY_FILLFACTOR) / 100 } else { 0 };
-    rows.div_ceil((PAGE_BYTES - PAGE_HEADER_BYTES - reserved) / width)
-}
-
-fn index_pages(rows: u64) -> u64 {
-    let mut level = rows.div_ceil(LEAF_ENTRIES).max(1);
-    // The meta page, the leaves, and inner levels up to a single root.
-    let mut pages = 1 + level;
-    while level > 1 {
-        level = level.div_ceil(INNER_ENTRIES);
-        pages += level;
-    }
-    pages
-}
-
 /// Bytes of `table` with its maps, its primary key and the empty index of its TOAST table.
 pub(super) fn table_bytes(table: TableId, units: u64) -> u64 {
     let rows = rows(table, units);
-    let heap = heap_pages(table, rows);
-    let maps = 2 + heap.div_ceil(FSM_COVERS_PAGES) + heap.div_ceil(VM_COVERS_PAGES);
+    let fillfactor = if table == TableId::History { HISTORY_FILLFACTOR } else { 100 };
+    let heap = heap_pages(rows, widths(table), fillfactor);
     let toast = u64::from(table.columns().iter().any(|(_, kind)| *kind == "text" || kind.ends_with("[]")));
-    PAGE_BYTES * (heap + maps + toast + index_pages(rows))
+    PAGE_BYTES * (heap + map_pages(heap) + toast + key_pages(rows))
 }
 
 /// Bytes of all tables.

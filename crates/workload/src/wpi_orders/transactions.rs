@@ -3,7 +3,7 @@
 use super::Rows;
 use super::ddl::TableId;
 use super::rows::{DeliveryTimes, PENDING_ITEMS, day_of};
-use crate::{Expect, RoundTrip, Statement};
+use crate::{Begun, Expect, RoundTrip, Statement};
 use plimsoll_keys::{KeyChooser, Words};
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::Connection;
@@ -37,45 +37,39 @@ const STOCK: usize = 10;
 
 /// Statements in the order in which they are prepared. Reads name every column in the table's order, so that an answer can be
 /// compared with the generator's row.
-pub(super) static STATEMENTS: [Statement; 11] = [
-    Statement { name: "begin", sql: "BEGIN" },
-    Statement { name: "commit", sql: "COMMIT" },
-    Statement {
-        name: "read_customer",
-        sql: "SELECT account_number, name, address, telephone, credit_information FROM customer WHERE account_number = $1",
-    },
-    Statement {
-        name: "read_customer_account",
-        sql: "SELECT account_number, balance FROM customer_account WHERE account_number = $1",
-    },
-    Statement {
-        name: "insert_pending_order",
-        sql: "INSERT INTO pending_order (order_number, account_number, total_spent, current_items, order_date) VALUES ($1, $2, $3, $4, $5)",
-    },
-    Statement {
-        name: "update_history",
-        sql: "UPDATE history SET total_spent = total_spent + $2::bigint, last_order_date = greatest(last_order_date, $3::date) WHERE account_number = $1",
-    },
-    Statement {
-        name: "read_item",
-        sql: "SELECT item_number, name, description, cost FROM item WHERE item_number = $1",
-    },
-    Statement {
-        name: "insert_payment",
-        sql: "INSERT INTO payment (payment_number, account_number, amount, paid_date) VALUES ($1, $2, $3, $4)",
-    },
-    Statement {
-        name: "read_orders",
-        sql: "SELECT order_number, account_number, order_date, ship_date, items, quantities FROM orders WHERE order_number = $1",
-    },
-    Statement {
-        name: "insert_delivery",
-        sql: "INSERT INTO delivery (shipping_number, account_number, item_number, estimated_arrival, estimated_departure, actual_arrival, actual_departure, address, name) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    },
-    Statement {
-        name: "read_stock",
-        sql: "SELECT item_number, quantity, manufacturer_cost FROM stock WHERE item_number = $1",
-    },
+pub(super) const STATEMENTS: [Statement; 11] = [
+    Statement::fixed("begin", "BEGIN"),
+    Statement::fixed("commit", "COMMIT"),
+    Statement::fixed(
+        "read_customer",
+        "SELECT account_number, name, address, telephone, credit_information FROM customer WHERE account_number = $1",
+    ),
+    Statement::fixed(
+        "read_customer_account",
+        "SELECT account_number, balance FROM customer_account WHERE account_number = $1",
+    ),
+    Statement::fixed(
+        "insert_pending_order",
+        "INSERT INTO pending_order (order_number, account_number, total_spent, current_items, order_date) VALUES ($1, $2, $3, $4, $5)",
+    ),
+    Statement::fixed(
+        "update_history",
+        "UPDATE history SET total_spent = total_spent + $2::bigint, last_order_date = greatest(last_order_date, $3::date) WHERE account_number = $1",
+    ),
+    Statement::fixed("read_item", "SELECT item_number, name, description, cost FROM item WHERE item_number = $1"),
+    Statement::fixed(
+        "insert_payment",
+        "INSERT INTO payment (payment_number, account_number, amount, paid_date) VALUES ($1, $2, $3, $4)",
+    ),
+    Statement::fixed(
+        "read_orders",
+        "SELECT order_number, account_number, order_date, ship_date, items, quantities FROM orders WHERE order_number = $1",
+    ),
+    Statement::fixed(
+        "insert_delivery",
+        "INSERT INTO delivery (shipping_number, account_number, item_number, estimated_arrival, estimated_departure, actual_arrival, actual_departure, address, name) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    ),
+    Statement::fixed("read_stock", "SELECT item_number, quantity, manufacturer_cost FROM stock WHERE item_number = $1"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,13 +84,13 @@ enum Action {
 
 /// All of what one transaction does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub(super) struct Plan {
     index: u64,
     action: Action,
 }
 
 impl Plan {
-    pub(super) fn kind(&self) -> u8 {
+    fn kind(&self) -> u8 {
         match self.action {
             Action::NewOrder { .. } => 0,
             Action::Payment { .. } => 1,
@@ -107,8 +101,8 @@ impl Plan {
         }
     }
 
-    pub(super) fn is_nothing(&self) -> bool {
-        self.action == Action::Nothing
+    pub(super) fn begun(&self) -> Begun {
+        Begun { kind: self.kind(), skipped: self.action == Action::Nothing }
     }
 
     /// The account whose history a new order updates.
@@ -118,6 +112,18 @@ impl Plan {
             _ => None,
         }
     }
+}
+
+/// The transaction that a connection performs, and how far it has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Client {
+    pub(super) plan: Plan,
+    pub(super) next_round_trip: u8,
+}
+
+impl Client {
+    /// Before its first transaction.
+    pub(super) const IDLE: Self = Self { plan: Plan { index: 0, action: Action::Nothing }, next_round_trip: 0 };
 }
 
 /// Transactions have words of their own, apart from those of every table.
@@ -185,7 +191,7 @@ pub(super) fn round_trip(rows: &Rows, plan: &Plan, number: u8, to: &mut Connecti
     }
     Some(match plan.action {
         Action::Payment { account, cents } => {
-            to.queue_statement(PAYMENT, 4, |values| {
+            to.queue_statement(PAYMENT, |values| {
                 values.bigint(new_key(rows.count(TableId::Payment), plan.index));
                 values.bigint(account);
                 values.bigint(cents);
@@ -194,7 +200,7 @@ pub(super) fn round_trip(rows: &Rows, plan: &Plan, number: u8, to: &mut Connecti
             inserted(true)
         }
         Action::Delivery { account, item, times } => {
-            to.queue_statement(DELIVERY, 9, |values| {
+            to.queue_statement(DELIVERY, |values| {
                 values.bigint(new_key(rows.count(TableId::Delivery), plan.index));
                 values.bigint(account);
                 values.bigint(item);
@@ -218,12 +224,12 @@ fn new_order(
 ) -> Option<RoundTrip> {
     Some(match number {
         0 => {
-            to.queue_statement(BEGIN, 0, |_| {});
+            to.queue_statement(BEGIN, |_| {});
             read(to, CUSTOMER, TableId::Customer, account)
         }
         1 => read(to, CUSTOMER_ACCOUNT, TableId::CustomerAccount, account),
         2 => {
-            to.queue_statement(PENDING_ORDER, 5, |values| {
+            to.queue_statement(PENDING_ORDER, |values| {
                 values.bigint(new_key(rows.count(TableId::PendingOrder), index));
                 values.bigint(account);
                 values.bigint(cents);
@@ -233,7 +239,7 @@ fn new_order(
             inserted(false)
         }
         3 => {
-            to.queue_statement(HISTORY, 3, |values| {
+            to.queue_statement(HISTORY, |values| {
                 values.bigint(account);
                 values.bigint(cents);
                 values.date(day_of(index));
@@ -242,7 +248,7 @@ fn new_order(
         }
         4 => read(to, ITEM, TableId::Item, items[0]),
         5 => {
-            to.queue_statement(COMMIT, 0, |_| {});
+            to.queue_statement(COMMIT, |_| {});
             RoundTrip { statements: 0, expect: Expect::Tag(b"COMMIT"), commits: true }
         }
         _ => return None,
@@ -250,7 +256,7 @@ fn new_order(
 }
 
 fn read(to: &mut Connection, statement: usize, table: TableId, key: i64) -> RoundTrip {
-    to.queue_statement(statement, 1, |values| values.bigint(key));
+    to.queue_statement(statement, |values| values.bigint(key));
     RoundTrip { statements: 1, expect: Expect::Row { table: table as u8, key }, commits: false }
 }
 

@@ -1,0 +1,58 @@
+//! Opens conversations, all with the same workload and the same messages.
+
+use super::Conversation;
+use crate::session::{Failure, Opener};
+use crate::workload::Workload;
+use plimsoll_target::postgres::{Address, Error, Mode, Protocol, Statements};
+use std::sync::Arc;
+
+/// The standard's sqlclient_unable_to_establish_sqlconnection.
+const UNREACHABLE: &str = "08001";
+/// The standard's protocol_violation.
+const NOT_UNDERSTOOD: &str = "08P01";
+
+/// Opens connections that perform a [`Workload`].
+#[derive(Debug)]
+pub struct ConversationOpener<W> {
+    address: Address,
+    workload: Arc<W>,
+    statements: Arc<Statements>,
+    retries_max: u32,
+}
+
+impl<W: Workload> ConversationOpener<W> {
+    /// Connections to `address`, with the workload's own settings, that run its statements by `protocol` and try a transaction
+    /// up to `retries_max` times more after a serialization failure or a deadlock.
+    ///
+    /// # Errors
+    /// When a statement cannot be sent at all.
+    pub fn new(address: &Address, workload: Arc<W>, protocol: Protocol, retries_max: u32) -> Result<Self, Error> {
+        let statements = Arc::new(Statements::new(&workload.queries(), protocol)?);
+        let mut address = address.with_settings(workload.session_settings().iter().copied());
+        if protocol.mode == Mode::Simple {
+            // Rows come as text and are compared with the generator's.
+            address = address.with_settings([("DateStyle", "ISO")]);
+        }
+        Ok(Self { address, workload, statements, retries_max })
+    }
+}
+
+impl<W: Workload> Opener for ConversationOpener<W> {
+    type Session = Conversation<W>;
+
+    fn open(&self, number: u32) -> Result<Self::Session, Failure> {
+        Conversation::open(&self.address, Arc::clone(&self.workload), &self.statements, self.retries_max, number)
+            .map_err(failure)
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    let message = error.to_string();
+    let sqlstate = match error {
+        Error::Connect { .. } => UNREACHABLE.to_owned(),
+        Error::Broken(_) => Failure::BROKEN.to_owned(),
+        Error::Server(error) => error.sqlstate,
+        Error::Protocol(_) => NOT_UNDERSTOOD.to_owned(),
+    };
+    Failure { sqlstate, message }
+}

@@ -1,0 +1,208 @@
+//! Makes a workload's tables, and removes them.
+
+use super::stamp::{Stamp, comment_on, stamp_of_schema, stamp_of_table};
+use super::{DataSet, DataSetError, Making};
+use plimsoll_target::postgres::bulk;
+use plimsoll_target::postgres::{Address, Client, Error, literal, quoted};
+use std::collections::BTreeMap;
+
+/// Memory for each index build and key check: what the server is set to, but at least 128 MiB, which is small enough for a
+/// server in a small memory group with two loaders.
+const MEMORY_KIB_MIN: i64 = 128 << 10;
+const MEMORY_KIB: &str = "SELECT setting FROM pg_settings WHERE name = 'maintenance_work_mem'";
+
+/// What loading says while it is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A phase begins: tables, rows, vacuum, primary_keys, foreign_keys, in this order; the last one ends with the loading.
+    Phase(&'static str),
+    /// Rows were sent.
+    Rows {
+        /// To this table.
+        table: &'a str,
+        /// So many since the last time.
+        rows: u64,
+    },
+}
+
+/// Hears of events, from any of the connections.
+pub type Listener<'a> = dyn Fn(Event<'_>) + Sync + 'a;
+
+/// What loading amounts to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Rows by table.
+    pub tables: BTreeMap<String, u64>,
+    /// Sum of pg_total_relation_size.
+    pub bytes: u64,
+}
+
+/// Loads `data` into `schema` over `parallel` connections, making the schema if there is none. `address` must not set a search
+/// path.
+///
+/// # Errors
+/// When the schema exists (or, for data that may stand beside other tables, one of its own in it) or the server refuses. What
+/// was begun is removed again.
+pub fn populate(
+    data: &dyn DataSet,
+    address: &Address,
+    schema: &str,
+    parallel: usize,
+    listener: &Listener<'_>,
+) -> Result<Loaded, DataSetError> {
+    let mut client = Client::open(address)?;
+    let (exists, _) = stamp_of_schema(&mut client, schema)?;
+    if exists && data.stamped_table().is_none() {
+        return Err(DataSetError::Schema(format!("target.schema: {schema} exists already; drop it first")));
+    }
+    if let Some(table) = tables_in(data, &mut client, schema)?.into_iter().next() {
+        return Err(DataSetError::Schema(format!("target.schema: {schema} holds {table} already; drop it first")));
+    }
+    let memory_kib = client.integers(MEMORY_KIB)?[0].max(MEMORY_KIB_MIN).to_string();
+    let inside = address
+        .with_settings([("search_path", quoted(schema).as_str()), ("maintenance_work_mem", memory_kib.as_str())]);
+    let loaded =
+        begin(data, &mut client, schema, exists).and_then(|()| fill(data, &inside, schema, parallel, listener));
+    if loaded.is_err() {
+        // Best effort: the failure that is reported is the first one.
+        let _ = if exists { drop_tables(data, &mut client, schema) } else { drop_schema(&mut client, schema) };
+    }
+    Ok(loaded?)
+}
+
+/// Makes the schema if there is none. One that may later hold other tables too says from now on that it is ours to drop; one
+/// that is the data's own says so when it is complete.
+fn begin(data: &dyn DataSet, client: &mut Client, schema: &str, exists: bool) -> Result<(), Error> {
+    if exists {
+        return Ok(());
+    }
+    let name = quoted(schema);
+    client.run(&format!("CREATE SCHEMA {name}"))?;
+    match data.stamped_table() {
+        None => Ok(()),
+        Some(_) => client.run(&comment_on(&format!("SCHEMA {name}"), &data.stamp())?),
+    }
+}
+
+fn fill(
+    data: &dyn DataSet,
+    address: &Address,
+    schema: &str,
+    parallel: usize,
+    listener: &Listener<'_>,
+) -> Result<Loaded, Error> {
+    let mut client = Client::open(address)?;
+    let minimal = client.rows("SHOW wal_level")? == [[Some("minimal".to_owned())]];
+    let Making { before, tables, joined, vacuumed, keys, foreign_keys, validations } = data.making(parallel, minimal);
+    listener(Event::Phase("tables"));
+    in_order(&mut client, &before)?;
+    if let Some(table) = data.stamped_table() {
+        client.run(&comment_on(&format!("TABLE {}", quoted(table)), &data.stamp())?)?;
+    }
+    listener(Event::Phase("rows"));
+    let rows = |table: usize, rows: u64| listener(Event::Rows { table: &tables[table].name, rows });
+    bulk::load(address, parallel, minimal, &tables, data, &rows)?;
+    in_order(&mut client, &joined)?;
+    listener(Event::Phase("vacuum"));
+    let vacuums: Vec<String> =
+        vacuumed.iter().map(|table| format!("VACUUM (FREEZE, ANALYZE) {}", quoted(table))).collect();
+    bulk::run_all(address, parallel, &vacuums)?;
+    listener(Event::Phase("primary_keys"));
+    bulk::run_all(address, parallel, &keys)?;
+    if !foreign_keys.is_empty() {
+        listener(Event::Phase("foreign_keys"));
+        in_order(&mut client, &foreign_keys)?;
+        bulk::run_all(address, parallel, &validations)?;
+    }
+    finish(data, &mut client, schema)
+}
+
+fn in_order(client: &mut Client, statements: &[String]) -> Result<(), Error> {
+    statements.iter().try_for_each(|sql| client.run(sql))
+}
+
+/// Measures what was loaded, and stamps the schema if it is the data's own.
+fn finish(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<Loaded, Error> {
+    let mut loaded = Loaded { tables: data.rows(), bytes: 0 };
+    let mut heap_bytes = BTreeMap::new();
+    for table in loaded.tables.keys() {
+        let name = literal(&quoted(table));
+        // With its partitions, if it has any.
+        let sizes = client.integers(&format!(
+            "SELECT sum(pg_relation_size(oid))::bigint, sum(pg_total_relation_size(oid))::bigint FROM pg_class \
+             WHERE oid = {name}::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = {name}::regclass)"
+        ))?;
+        heap_bytes.insert(table.clone(), sizes[0]);
+        loaded.bytes += sizes[1] as u64;
+    }
+    if data.stamped_table().is_none() {
+        let stamp = Stamp { heap_bytes, ..data.stamp() };
+        client.run(&comment_on(&format!("SCHEMA {}", quoted(schema)), &stamp)?)?;
+    }
+    Ok(loaded)
+}
+
+/// Which of the data's tables stand in `schema`.
+fn tables_in(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<Vec<String>, Error> {
+    let sql = format!(
+        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace({}) AND relname IN ({}) ORDER BY relname",
+        literal(&quoted(schema)),
+        names(data)
+    );
+    Ok(client.rows(&sql)?.into_iter().flatten().flatten().collect())
+}
+
+fn names(data: &dyn DataSet) -> String {
+    data.rows().keys().map(|table| literal(table)).collect::<Vec<_>>().join(", ")
+}
+
+fn drop_tables(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<(), Error> {
+    let tables: Vec<String> = data.rows().keys().map(|table| format!("{}.{}", quoted(schema), quoted(table))).collect();
+    client.run(&format!("DROP TABLE IF EXISTS {}", tables.join(", ")))
+}
+
+fn drop_schema(client: &mut Client, schema: &str) -> Result<(), Error> {
+    client.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", quoted(schema)))
+}
+
+/// True if `schema` holds tables, views or sequences that are not the data's.
+fn holds_others(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<bool, Error> {
+    let (schema, names) = (literal(&quoted(schema)), names(data));
+    // Partitions go with their table.
+    let sql = format!(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace({schema}) \
+         AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT relispartition AND relname NOT IN ({names})"
+    );
+    Ok(client.integers(&sql)? != [0])
+}
+
+/// Removes `data` from `schema`, if it is ours, and the schema with it if that is ours too. True if there was something to
+/// remove.
+///
+/// What is ours bears a stamp; or it was begun and not completed, in a schema that holds none but our tables.
+///
+/// # Errors
+/// When the server refuses, or what is there is not ours.
+pub fn drop_data(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<bool, DataSetError> {
+    let (exists, stamp) = stamp_of_schema(client, schema)?;
+    let refused = |what: &str| Err(DataSetError::Schema(format!("target.schema: {schema} {what}; not dropped")));
+    let Some(table) = data.stamped_table() else {
+        if exists && stamp.is_none() && holds_others(data, client, schema)? {
+            return refused("holds tables that are not ours");
+        }
+        drop_schema(client, schema)?;
+        return Ok(exists);
+    };
+    let schema_is_ours = stamp.is_some_and(|stamp| stamp.workload == data.name());
+    let (_, stamp) = stamp_of_table(client, schema, table)?;
+    let some = !tables_in(data, client, schema)?.is_empty();
+    if some && stamp.is_none() && !schema_is_ours {
+        return refused(&format!("holds {table} that plimsoll-agent did not make"));
+    }
+    if schema_is_ours && !holds_others(data, client, schema)? {
+        drop_schema(client, schema)?;
+    } else {
+        drop_tables(data, client, schema)?;
+    }
+    Ok(some || schema_is_ours)
+}

@@ -1,0 +1,10 @@
+//! Workloads against a private PostgreSQL and its pgbench.
+
+#![allow(clippy::unwrap_used)]
+
+mod bank;
+mod loader;
+mod script;
+mod server;
+mod support;
+mod wpi_orders;

@@ -1,0 +1,24 @@
+-- The tables that the scripts here work on. Small, so that a test makes them in a moment.
+DROP TABLE IF EXISTS branch, teller, account, history, hit, chain, step, pair, hashed, ordered, readings, document, job, done, tick, draws;
+CREATE TABLE branch (bid int PRIMARY KEY, balance bigint NOT NULL);
+CREATE TABLE teller (tid int PRIMARY KEY, bid int NOT NULL, balance bigint NOT NULL);
+CREATE TABLE account (aid int PRIMARY KEY, bid int NOT NULL, balance bigint NOT NULL);
+CREATE TABLE history (tid int, bid int, aid int, delta int, client int);
+CREATE TABLE hit (key bigint PRIMARY KEY, hits int NOT NULL);
+CREATE TABLE chain (id int PRIMARY KEY, next int NOT NULL, visits int NOT NULL);
+CREATE TABLE step (client int, first int, last int, note text);
+CREATE TABLE pair (client int, low bigint, high bigint);
+CREATE TABLE hashed (client int, key bigint, fnv bigint, murmur bigint, bucket int);
+CREATE TABLE ordered (client int, size text, price double precision, bits bigint, kind text, flag boolean);
+CREATE TABLE readings (client int, run int, place int, value bigint);
+CREATE TABLE document (id int PRIMARY KEY, body jsonb NOT NULL);
+CREATE TABLE job (id int PRIMARY KEY, weight int NOT NULL);
+CREATE TABLE done (id int PRIMARY KEY, weight int NOT NULL, client int NOT NULL);
+CREATE TABLE tick (client int, think bigint);
+CREATE TABLE draws (id serial, client int, row text);
+INSERT INTO branch SELECT b, 0 FROM generate_series(1, 2) b;
+INSERT INTO teller SELECT t, (t + 9) / 10, 0 FROM generate_series(1, 20) t;
+INSERT INTO account SELECT a, (a + 999) / 1000, 0 FROM generate_series(1, 2000) a;
+INSERT INTO chain SELECT i, i * 17 % 101, 0 FROM generate_series(0, 100) i;
+INSERT INTO document SELECT i, jsonb_build_object('name', 'document ' || i, 'count', 0, 'tags', '[]'::jsonb) FROM generate_series(1, 50) i;
+INSERT INTO job SELECT i, i * 37 % 11 FROM generate_series(1, 1000) i;
