@@ -5,9 +5,10 @@ use crate::output;
 use crate::request::{self, Check, Describe, Drop, Populate};
 use crate::stop;
 use plimsoll_record::Summary;
-use plimsoll_target::postgres::{Client, literal, quoted};
-use plimsoll_workload::{DataSet, Stamp, require_stamp};
-use serde_json::{Value, json};
+use plimsoll_target::postgres::{Client, Mode};
+use plimsoll_workload::Event;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,15 +17,17 @@ use std::time::{Duration, Instant};
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) fn describe(request: &Describe) -> Result<(), Failure> {
-    let data = request::workload(&request.workload)?;
-    let tables: serde_json::Map<String, Value> =
-        data.tables().into_iter().map(|table| (table.name, table.rows.into())).collect();
+    let chosen = request::workload(&request.workload, request.mode)?;
+    let (tables, bytes, ddl) = chosen.data().map_or_else(
+        || (BTreeMap::new(), 0, Vec::new()),
+        |data| (data.rows(), data.estimated_bytes(), data.making(1, false).ddl()),
+    );
     output::line(&json!({
-        "kinds": data.kinds(),
+        "kinds": chosen.kinds(),
         "tables": tables,
-        "estimated_bytes": data.estimated_bytes(),
-        "ddl": data.ddl(),
-        "statements": data.statements(),
+        "estimated_bytes": bytes,
+        "ddl": ddl,
+        "statements": chosen.statements(),
     }));
     Ok(())
 }
@@ -33,23 +36,30 @@ pub(crate) fn populate(request: &Populate) -> Result<(), Failure> {
     if !(1..=64).contains(&request.parallel) {
         return Err(Failure::Request(format!("parallel: {} is not between 1 and 64", request.parallel)));
     }
-    let data = request::workload(&request.workload)?;
+    let chosen = request::workload(&request.workload, Mode::default())?;
+    let data = chosen.own_data()?;
     let address = request.target.address()?;
-    stop::exit_on_signal("the schema is incomplete, drop it")?;
-    let tables = data.tables();
-    let total: u64 = tables.iter().map(|table| table.rows).sum();
+    stop::exit_on_signal("the data is incomplete, drop it")?;
+    let total: u64 = data.rows().values().sum();
     let started = Instant::now();
     let progress = Mutex::new((0u64, started));
-    let report = |table: usize, rows: u64| {
+    let listener = |event: Event<'_>| {
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.0 += rows;
-        if progress.0 == total || progress.1.elapsed() >= PROGRESS_EVERY {
-            progress.1 = Instant::now();
-            output::event("progress", json!({"done": progress.0, "total": total, "table": tables[table].name}));
+        match event {
+            Event::Phase(phase) => {
+                output::event("phase", json!({"phase": phase, "seconds": started.elapsed().as_secs_f64()}));
+            }
+            Event::Rows { table, rows } => {
+                progress.0 += rows;
+                if progress.0 == total || progress.1.elapsed() >= PROGRESS_EVERY {
+                    progress.1 = Instant::now();
+                    output::event("progress", json!({"done": progress.0, "total": total, "table": table}));
+                }
+            }
         }
     };
-    let loaded =
-        plimsoll_workload::populate(&data, &address, &request.target.schema, request.parallel as usize, &report)?;
+    let schema = &request.target.schema;
+    let loaded = plimsoll_workload::populate(data, &address, schema, request.parallel as usize, &listener)?;
     let seconds = started.elapsed().as_secs_f64();
     output::event("populated", json!({"tables": loaded.tables, "bytes": loaded.bytes, "seconds": seconds}));
     Ok(())
@@ -62,40 +72,22 @@ fn read_summary(path: &PathBuf) -> Result<Summary, Failure> {
 }
 
 pub(crate) fn check(request: &Check) -> Result<(), Failure> {
-    let data = request::workload(&request.workload)?;
+    let chosen = request::workload(&request.workload, Mode::default())?;
+    let data = chosen.own_data()?;
     let segments = request.segments.iter().map(read_summary).collect::<Result<Vec<_>, _>>()?;
     stop::exit_on_signal("nothing was changed")?;
     let mut client = Client::open(&request.target.address_in_schema()?)?;
-    let stamp = require_stamp(&data, &mut client, &request.target.schema)?;
-    let checks = data.check(&mut client, &stamp, &segments)?;
+    let checks = data.check(&mut client, &request.target.schema, &segments)?;
     output::event("checked", json!({"checks": checks}));
     Ok(())
 }
 
-/// Removes the schema if it is ours: it bears our stamp, or (begun and not completed) holds none but our tables.
-pub(crate) fn drop_schema(request: &Drop) -> Result<(), Failure> {
-    let data = request::workload(&request.workload)?;
-    let schema = &request.target.schema;
-    stop::exit_on_signal("the schema may still be there")?;
+/// Removes the data if it is ours.
+pub(crate) fn drop_data(request: &Drop) -> Result<(), Failure> {
+    let chosen = request::workload(&request.workload, Mode::default())?;
+    stop::exit_on_signal("the data may still be there")?;
     let mut client = Client::open(&request.target.address()?)?;
-    let name = literal(schema);
-    let comment = client
-        .rows(&format!("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = {name}"))?;
-    let existed = !comment.is_empty();
-    let stamped = comment.into_iter().flatten().flatten().any(|text| serde_json::from_str::<Stamp>(&text).is_ok());
-    if existed && !stamped {
-        let ours: Vec<String> = data.tables().iter().map(|table| literal(&table.name)).collect();
-        let foreign = client.integers(&format!(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = {name}::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND relname NOT IN ({})",
-            ours.join(", ")
-        ))?;
-        if foreign != [0] {
-            return Err(Failure::Target(format!(
-                "target.schema: {schema} holds tables that are not ours; not dropped"
-            )));
-        }
-    }
-    client.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", quoted(schema)))?;
+    let existed = plimsoll_workload::drop_data(chosen.own_data()?, &mut client, &request.target.schema)?;
     output::event("dropped", json!({"existed": existed}));
     Ok(())
 }

@@ -59,6 +59,13 @@ impl From<ProbeError> for Failure {
     }
 }
 
+impl From<plimsoll_workload::Failure> for Failure {
+    /// A connection that could not be opened.
+    fn from(failure: plimsoll_workload::Failure) -> Self {
+        Self::Target(failure.message)
+    }
+}
+
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match error {

@@ -10,7 +10,9 @@ mod probes;
 mod request;
 mod sampler;
 mod stop;
+mod summary;
 mod watch;
+mod workload;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -63,6 +65,6 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Load => load::load(&request::parse(&line)?),
         Verb::Watch => watch::watch(&request::parse(&line)?),
         Verb::Check => data::check(&request::parse(&line)?),
-        Verb::Drop => data::drop_schema(&request::parse(&line)?),
+        Verb::Drop => data::drop_data(&request::parse(&line)?),
     }
 }

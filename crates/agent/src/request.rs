@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::probes::ProbesRequest;
+use crate::workload::Chosen;
 use plimsoll_schedule::Schedule;
-use plimsoll_target::postgres::{Address, quoted};
-use plimsoll_workload::wpi_orders::{self, WpiOrders};
+use plimsoll_target::postgres::{Address, Mode, Protocol, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -12,7 +12,15 @@ use std::path::{Path, PathBuf};
 
 const CLIENTS_MAX: u32 = 100_000;
 const THREADS_MAX: u32 = 1_024;
+const RETRIES_MAX: u32 = 1_000_000;
+/// Leaves room for every index of a segment, and for as many again.
+const FIRST_INDEX_MAX: u64 = 1 << 62;
+/// Rows of transactions.npy, unless the request says otherwise: close to a gigabyte.
+const ROWS_MAX: u64 = 20_000_000;
+const SAMPLE_ONE_IN: u64 = 100;
 const INTERVAL_MS_MIN: u64 = 10;
+/// A day.
+const INTERVAL_MS_MAX: u64 = 86_400_000;
 
 /// Where the data is.
 #[derive(Clone, Debug, Deserialize)]
@@ -76,6 +84,8 @@ pub(crate) struct Describe {
     #[serde(default, rename = "target")]
     _target: Option<Value>,
     pub(crate) workload: Value,
+    #[serde(default)]
+    pub(crate) mode: Mode,
 }
 
 /// `populate`.
@@ -148,6 +158,20 @@ pub(crate) struct Load {
     #[serde(default)]
     pub(crate) schedule: Schedule,
     #[serde(default)]
+    pub(crate) mode: Mode,
+    #[serde(default)]
+    pub(crate) describe: bool,
+    #[serde(default)]
+    pub(crate) retries_max: u32,
+    #[serde(default)]
+    pub(crate) reconnect: bool,
+    #[serde(default = "rows_max")]
+    pub(crate) rows_max: u64,
+    #[serde(default = "sample_one_in")]
+    pub(crate) sample_one_in: u64,
+    #[serde(default = "yes")]
+    pub(crate) pin_threads: bool,
+    #[serde(default)]
     pub(crate) stop: StopAt,
     pub(crate) out: PathBuf,
     #[serde(default)]
@@ -160,7 +184,24 @@ fn one() -> u32 {
     1
 }
 
+fn rows_max() -> u64 {
+    ROWS_MAX
+}
+
+fn sample_one_in() -> u64 {
+    SAMPLE_ONE_IN
+}
+
+fn yes() -> bool {
+    true
+}
+
 impl Load {
+    /// How statements are sent.
+    pub(crate) fn protocol(&self) -> Protocol {
+        Protocol { mode: self.mode, describe: self.describe }
+    }
+
     /// Checks what the types cannot.
     pub(crate) fn validate(&self) -> Result<(), Failure> {
         let refuse = |text: String| Err(Failure::Request(text));
@@ -170,14 +211,21 @@ impl Load {
         if !(1..=THREADS_MAX.min(self.clients)).contains(&self.threads) {
             return refuse(format!("threads: {} is not between 1 and the number of clients", self.threads));
         }
+        if self.first_index > FIRST_INDEX_MAX {
+            return refuse(format!("first_index: {} is above {FIRST_INDEX_MAX}", self.first_index));
+        }
         if self.stop.seconds.is_some_and(|seconds| !(seconds > 0.0 && seconds < 1e9)) {
             return refuse("stop.seconds: must be above 0".to_owned());
         }
         if self.stop.transactions == Some(0) {
             return refuse("stop.transactions: must be above 0".to_owned());
         }
-        if self.sample.interval_ms < INTERVAL_MS_MIN {
-            return refuse(format!("sample.interval_ms: must be at least {INTERVAL_MS_MIN}"));
+        interval("sample.interval_ms", self.sample.interval_ms)?;
+        if self.retries_max > RETRIES_MAX {
+            return refuse(format!("retries_max: {} is above {RETRIES_MAX}", self.retries_max));
+        }
+        if self.sample_one_in == 0 {
+            return refuse("sample_one_in: must be above 0".to_owned());
         }
         folder("out", &self.out)?;
         self.schedule.validate().map_err(|impossible| Failure::Request(impossible.0))
@@ -197,10 +245,15 @@ pub(crate) struct Watch {
 impl Watch {
     /// Checks what the types cannot.
     pub(crate) fn validate(&self) -> Result<(), Failure> {
-        if self.interval_ms < INTERVAL_MS_MIN {
-            return Err(Failure::Request(format!("interval_ms: must be at least {INTERVAL_MS_MIN}")));
-        }
+        interval("interval_ms", self.interval_ms)?;
         folder("out", &self.out)
+    }
+}
+
+fn interval(field: &str, ms: u64) -> Result<(), Failure> {
+    match (INTERVAL_MS_MIN..=INTERVAL_MS_MAX).contains(&ms) {
+        true => Ok(()),
+        false => Err(Failure::Request(format!("{field}: {ms} is not between {INTERVAL_MS_MIN} and {INTERVAL_MS_MAX}"))),
     }
 }
 
@@ -234,16 +287,9 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &str) -> Result<T, Failure> {
     serde_path_to_error::deserialize(&mut json).map_err(|error| Failure::Request(format!("the request: {error}")))
 }
 
-/// The workload of a request.
-pub(crate) fn workload(value: &Value) -> Result<WpiOrders, Failure> {
-    let name = value.get("name").and_then(Value::as_str).unwrap_or_default();
-    if name != wpi_orders::NAME {
-        let known = wpi_orders::NAME;
-        return Err(Failure::Request(format!("workload.name: \"{name}\" is not known; known: {known}")));
-    }
-    let parameters =
-        serde_path_to_error::deserialize(value).map_err(|error| Failure::Request(format!("workload.{error}")))?;
-    WpiOrders::new(&parameters).map_err(Failure::Request)
+/// The workload of a request; `mode` is how its statements will be sent.
+pub(crate) fn workload(value: &Value, mode: Mode) -> Result<Chosen, Failure> {
+    Chosen::from_request(value, mode)
 }
 
 #[cfg(test)]
@@ -262,6 +308,9 @@ mod tests {
     fn defaults_are_those_of_the_contract() {
         let request = load("").unwrap();
         assert_eq!((request.threads, request.first_index, request.sample.interval_ms), (1, 0, 1000));
+        assert_eq!((request.mode, request.describe, request.retries_max), (Mode::Prepared, false, 0));
+        assert!(request.pin_threads);
+        assert_eq!((request.reconnect, request.rows_max, request.sample_one_in), (false, 20_000_000, 100));
         assert_eq!((request.target.schema.as_str(), request.target.admin_dbname.as_str()), ("plimsoll", "postgres"));
     }
 
@@ -275,9 +324,22 @@ mod tests {
             (r#", "stop": {"transactions": 0}"#, "stop.transactions"),
             (r#", "stop": {"minutes": 1}"#, "minutes"),
             (r#", "sample": {"interval_ms": 1}"#, "sample.interval_ms"),
+            (r#", "sample": {"interval_ms": 18446744073709551615}"#, "sample.interval_ms"),
             (r#", "sample": {"group": {"version": 2}}"#, "sample.group"),
             (r#", "schedule": {"kind": "closed", "think_ms": -1}"#, "schedule.think_ms"),
-            (r#", "schedule": {"kind": "poisson"}"#, "poisson"),
+            (r#", "schedule": {"kind": "sawtooth"}"#, "sawtooth"),
+            (r#", "schedule": {"kind": "poisson"}"#, "rate"),
+            (r#", "schedule": {"kind": "poisson", "rate": 0}"#, "schedule.rate"),
+            (r#", "schedule": {"kind": "constant", "rate": 1, "late_limit": 2}"#, "late_limit"),
+            (r#", "mode": "quick""#, "mode"),
+            (r#", "describe": 1"#, "describe"),
+            (r#", "retries_max": -1"#, "retries_max"),
+            (r#", "retries_max": 10000000"#, "retries_max"),
+            (r#", "first_index": 18446744073709551615"#, "first_index"),
+            (r#", "pin_threads": 2"#, "pin_threads"),
+            (r#", "reconnect": "yes""#, "reconnect"),
+            (r#", "rows_max": -1"#, "rows_max"),
+            (r#", "sample_one_in": 0"#, "sample_one_in"),
         ] {
             let error = load(more).unwrap_err().to_string();
             assert!(error.contains(field), "{more}: {error}");
@@ -287,7 +349,14 @@ mod tests {
     #[test]
     fn wrong_workloads_name_the_field() {
         for (text, field) in [
-            (r#"{"name": "bank"}"#, "workload.name"),
+            (r#"{"name": "dbt2"}"#, "workload.name"),
+            (r#"{"name": "bank"}"#, "scale"),
+            (r#"{"name": "bank", "scale": 0, "seed": 1}"#, "workload.scale"),
+            (r#"{"name": "script", "scripts": [], "seed": 1, "client_count": 1}"#, "workload.scripts"),
+            (
+                r#"{"name": "script", "scripts": [{"name": "a", "text": "\\foo"}], "seed": 1, "client_count": 1}"#,
+                "script a, line 1",
+            ),
             (r#"{"name": "wpi_orders", "seed": 1}"#, "size_bytes"),
             (r#"{"name": "wpi_orders", "seed": -1, "size_bytes": 67108864}"#, "workload.seed"),
             (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 1}"#, "workload.size_bytes"),
@@ -297,7 +366,7 @@ mod tests {
             (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 67108864, "mix": {}}"#, "workload.mix"),
             (r#"{"name": "wpi_orders", "seed": 1, "size_bytes": 67108864, "mix": {"stok": 1}}"#, "stok"),
         ] {
-            let error = workload(&serde_json::from_str(text).unwrap()).unwrap_err().to_string();
+            let error = workload(&serde_json::from_str(text).unwrap(), Mode::Prepared).err().unwrap().to_string();
             assert!(error.contains(field), "{text}: {error}");
         }
     }

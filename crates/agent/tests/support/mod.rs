@@ -1,15 +1,19 @@
 //! A private PostgreSQL for a test: its own user, its own folder, a Unix socket only, gone afterwards. System clusters are
 //! never touched. And the agent as a process.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PORT: u16 = 54_329;
 /// An agent that has not ended by then is killed, so that the test fails instead of hanging.
-const HANGS_AFTER: std::time::Duration = std::time::Duration::from_secs(90);
+const HANGS_AFTER: Duration = Duration::from_secs(90);
 
 fn newest_server() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
@@ -70,7 +74,8 @@ impl Server {
         self.folder.path().join("data").display().to_string()
     }
 
-    fn command(&self, program: &str) -> Command {
+    /// A program of the server's package, run by the server's user in the server's folder.
+    pub(crate) fn command(&self, program: &str) -> Command {
         let program = self.bin.join(program);
         let mut command = match self.user {
             Some(user) => {
@@ -113,6 +118,33 @@ impl Server {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
+    /// The server's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The address as libpq's environment.
+    pub(crate) fn environment(&self) -> [(&'static str, String); 4] {
+        let host = self.folder.path().display().to_string();
+        let (user, database) = ("tester".to_owned(), "postgres".to_owned());
+        [("PGHOST", host), ("PGPORT", PORT.to_string()), ("PGUSER", user), ("PGDATABASE", database)]
+    }
+
+    /// Lets every process of the server stand still for `duration`, its first one included. Gives how long it was from
+    /// before the first stopped until the last went on.
+    pub(crate) fn stand_still(&self, duration: Duration) -> Duration {
+        let file = std::fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).unwrap();
+        let first = Pid::from_raw(file.lines().next().unwrap().parse().unwrap()).unwrap();
+        let begun = Instant::now();
+        // Those that it has forked are known once it forks no more.
+        let mut stopped = Stopped(Vec::new());
+        stopped.stop(first);
+        children(first).into_iter().for_each(|child| stopped.stop(child));
+        std::thread::sleep(duration);
+        drop(stopped);
+        begun.elapsed()
+    }
+
     /// Asks for passwords by `method` from now on, of everyone but `tester`.
     pub(crate) fn ask_passwords(&self, method: &str) {
         let hba = Path::new(&self.data()).join("pg_hba.conf");
@@ -133,6 +165,37 @@ impl Server {
         merge(&mut request, more);
         request
     }
+}
+
+/// Processes that were stopped; they go on when it is dropped, after a failed test too.
+struct Stopped(Vec<Pid>);
+
+impl Stopped {
+    fn stop(&mut self, pid: Pid) {
+        // A process may have ended since it was looked for.
+        if kill_process(pid, Signal::STOP).is_ok() {
+            self.0.push(pid);
+        }
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for pid in self.0.drain(..) {
+            let _ = kill_process(pid, Signal::CONT);
+        }
+    }
+}
+
+fn children(parent: Pid) -> Vec<Pid> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let parent_of = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may hold anything; after it the state and the parent.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<i32>().ok()
+    };
+    numbers.filter(|pid| parent_of(pid) == Some(parent.as_raw_nonzero().get())).filter_map(Pid::from_raw).collect()
 }
 
 impl Drop for Server {
@@ -214,10 +277,10 @@ impl Agent {
     pub(crate) fn end(self) -> Said {
         let Self { child, input, output, mut lines } = self;
         let (ended, watched) = std::sync::mpsc::channel::<()>();
-        let pid = rustix::process::Pid::from_child(&child);
+        let pid = Pid::from_child(&child);
         std::thread::spawn(move || {
             if watched.recv_timeout(HANGS_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                let _ = kill_process(pid, Signal::KILL);
             }
         });
         lines.extend(output.lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()));

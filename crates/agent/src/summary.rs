@@ -1,0 +1,131 @@
+//! `summary.json` from what the engine, the sampler and the request say.
+
+use crate::request::Load;
+use crate::sampler::Sampled;
+use crate::stop::Cause;
+use nix::sys::resource::{UsageWho, getrusage};
+use plimsoll_load::{CpuNs, Ended, Outcomes, epoch_minus_monotonic_ns};
+use plimsoll_record::{FORMAT, Health, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification};
+use plimsoll_target::postgres::Mode;
+use plimsoll_workload::SessionReport;
+use std::collections::BTreeMap;
+
+/// What the outcomes do not say.
+pub(crate) struct Facts {
+    /// The workload's.
+    pub(crate) name: &'static str,
+    /// Names of the workload's kinds.
+    pub(crate) kinds: Vec<String>,
+    /// Whether a done transaction is one commit.
+    pub(crate) counts_commits: bool,
+    /// Of the process.
+    pub(crate) cpu: CpuNs,
+    /// The series.
+    pub(crate) sampled: Sampled,
+    /// Who told it to stop.
+    pub(crate) cause: Option<Cause>,
+}
+
+pub(crate) fn summary(request: &Load, outcomes: &Outcomes, facts: Facts) -> Summary {
+    let Facts { name, kinds, counts_commits, cpu, sampled, cause } = facts;
+    let (verification, totals) = merged(&outcomes.reports);
+    Summary {
+        format: FORMAT,
+        workload: name.to_owned(),
+        by_kind: kinds.iter().cloned().zip(outcomes.by_kind.iter().copied()).collect(),
+        kinds,
+        first_index: request.first_index,
+        next_index: outcomes.next_index,
+        started_ns: outcomes.started_ns,
+        ended_ns: outcomes.ended_ns,
+        epoch_minus_monotonic_ns: epoch_minus_monotonic_ns(),
+        ended_by: ended_by(outcomes.ended, cause).to_owned(),
+        identity: outcomes.identity,
+        errors: outcomes.errors.clone(),
+        health: health(request, outcomes, &sampled, cpu),
+        verification,
+        totals,
+        server_commits_beside: counts_commits.then(|| commits_beside(request.mode, outcomes.backend_pids.len() as u64)),
+        backend_pids: outcomes.backend_pids.clone(),
+        devices: request.sample.devices.clone(),
+        rows: Some(outcomes.rows),
+        schedule: serde_json::to_value(&request.schedule).ok(),
+        planned_rate: outcomes.planned_rate,
+        mode: Some(mode_name(request.mode).to_owned()),
+        describe: Some(request.describe),
+        retries: Some(outcomes.by_kind.iter().map(|kind| kind.retries).sum()),
+        reconnects: Some(outcomes.reconnects),
+        probes: sampled.probes,
+    }
+}
+
+/// What sessions commit beside the load: PostgreSQL opens a transaction of its own as a backend starts; preparing the
+/// statements is one more, since it is one request; and the session that looks at the data before the load asks in one.
+fn commits_beside(mode: Mode, sessions: u64) -> u64 {
+    let each = if mode == Mode::Prepared { 2 } else { 1 };
+    each * sessions + 2
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Prepared => "prepared",
+        Mode::Extended => "extended",
+        Mode::Simple => "simple",
+    }
+}
+
+fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
+    match (ended, cause) {
+        (Ended::Seconds, _) => "seconds",
+        (Ended::Transactions, _) => "transactions",
+        (Ended::ConnectionsLost, _) => "connections_lost",
+        (Ended::RecordFailed, _) => "record_failed",
+        (Ended::Told, Some(Cause::Signal)) => "signal",
+        (Ended::Told, Some(Cause::InputClosed)) => "input_closed",
+        (Ended::Told, Some(Cause::Told) | None) => "told",
+    }
+}
+
+fn cpus_allowed() -> Vec<u32> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
+}
+
+/// The kernel counts it in KiB.
+fn memory_bytes_max() -> Option<u64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    u64::try_from(usage.max_rss()).ok().map(|kib| kib * 1024)
+}
+
+fn health(request: &Load, outcomes: &Outcomes, sampled: &Sampled, cpu: CpuNs) -> Health {
+    let lag = |quantile: f64| outcomes.lag_ns.value_at_quantile(quantile);
+    Health {
+        cpu_user_ns: cpu.user,
+        cpu_system_ns: cpu.system,
+        load_cpu_user_ns: Some(outcomes.load_cpu_ns.user),
+        load_cpu_system_ns: Some(outcomes.load_cpu_ns.system),
+        threads: request.threads,
+        thread_cpus: Some(outcomes.cpus.iter().map(|&cpu| cpu as u32).collect()),
+        lag_ns: LagNs { p50: lag(0.5), p99: lag(0.99), max: outcomes.lag_ns.max() },
+        records_dropped: outcomes.records_dropped,
+        memory_bytes_max: memory_bytes_max(),
+        samples: sampled.samples,
+        sample_late_ns_max: sampled.late_ns_max,
+        cpus_allowed: cpus_allowed(),
+        connections_lost: outcomes.connections_lost,
+    }
+}
+
+fn merged(reports: &[SessionReport]) -> (Verification, BTreeMap<String, i64>) {
+    let (mut verification, mut totals) = (Verification::default(), BTreeMap::new());
+    for report in reports {
+        verification.checked += report.verification.checked;
+        verification.wrong += report.verification.wrong;
+        verification.examples.extend(report.verification.examples.iter().cloned());
+        for (name, value) in &report.totals {
+            *totals.entry((*name).to_owned()).or_insert(0) += value;
+        }
+    }
+    verification.examples.truncate(VERIFICATION_EXAMPLES_MAX);
+    (verification, totals)
+}

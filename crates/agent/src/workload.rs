@@ -1,0 +1,109 @@
+//! The workloads that a request can name; a new one is added here and nowhere else.
+
+use crate::failure::Failure;
+use plimsoll_target::postgres::{Client, Mode};
+use plimsoll_workload::bank::{self, Bank};
+use plimsoll_workload::script::{self, Scripts};
+use plimsoll_workload::wpi_orders::{self, WpiOrders};
+use plimsoll_workload::{DataSet, Statement, Workload};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+const KNOWN: [&str; 3] = [bank::NAME, script::NAME, wpi_orders::NAME];
+
+/// A workload that a request names.
+pub(crate) enum Chosen {
+    /// pgbench's tables and transactions.
+    Bank(Bank),
+    /// pgbench script files.
+    Script(Scripts),
+    /// The order-entry workload of the WPI and EMC study.
+    WpiOrders(WpiOrders),
+}
+
+/// Does something with a workload whose type is known only when the request is.
+pub(crate) trait Use {
+    /// What comes of it.
+    type Outcome;
+
+    /// Does it with `workload`.
+    fn of<W: Workload + 'static>(self, workload: W) -> Self::Outcome;
+}
+
+impl Chosen {
+    /// Reads `value`; `mode` is how statements will be sent.
+    pub(crate) fn from_request(value: &Value, mode: Mode) -> Result<Self, Failure> {
+        match value.get("name").and_then(Value::as_str).unwrap_or_default() {
+            bank::NAME => Bank::new(&parameters(value)?).map(Self::Bank),
+            script::NAME => Scripts::new(&parameters(value)?, mode).map(Self::Script),
+            wpi_orders::NAME => WpiOrders::new(&parameters(value)?).map(Self::WpiOrders),
+            name => Err(format!("workload.name: \"{name}\" is not known; known: {}", KNOWN.join(", "))),
+        }
+        .map_err(Failure::Request)
+    }
+
+    /// Hands the workload to `what`.
+    pub(crate) fn into_use<U: Use>(self, what: U) -> U::Outcome {
+        match self {
+            Self::Bank(bank) => what.of(bank),
+            Self::Script(scripts) => what.of(scripts),
+            Self::WpiOrders(orders) => what.of(orders),
+        }
+    }
+
+    /// The workload's name.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Bank(_) => bank::NAME,
+            Self::Script(_) => script::NAME,
+            Self::WpiOrders(_) => wpi_orders::NAME,
+        }
+    }
+
+    /// The tables that are its own; `None` if it works on whatever is there.
+    pub(crate) fn data(&self) -> Option<&dyn DataSet> {
+        match self {
+            Self::Bank(bank) => Some(bank),
+            Self::Script(_) => None,
+            Self::WpiOrders(orders) => Some(orders),
+        }
+    }
+
+    /// The same, for verbs that need them.
+    pub(crate) fn own_data(&self) -> Result<&dyn DataSet, Failure> {
+        let none = || Failure::Request(format!("workload.name: {} has no tables of its own", self.name()));
+        self.data().ok_or_else(none)
+    }
+
+    /// Names of the kinds of transaction.
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        match self {
+            Self::Bank(bank) => bank.kinds(),
+            Self::Script(scripts) => scripts.kinds(),
+            Self::WpiOrders(orders) => orders.kinds(),
+        }
+    }
+
+    /// The statements that are sent.
+    pub(crate) fn statements(&self) -> Vec<Statement> {
+        match self {
+            Self::Bank(bank) => bank.statements(),
+            Self::Script(scripts) => scripts.statements(),
+            Self::WpiOrders(orders) => orders.statements(),
+        }
+    }
+
+    /// Makes sure that `schema` holds the workload's data. What is asked is one transaction, so that the server's count of
+    /// commits can be foretold.
+    pub(crate) fn recognise(&self, client: &mut Client, schema: &str) -> Result<(), Failure> {
+        let Some(data) = self.data() else { return Ok(()) };
+        client.run("BEGIN")?;
+        data.recognise(client, schema)?;
+        Ok(client.run("COMMIT")?)
+    }
+}
+
+/// The workload's own part of a request; the error names the field.
+fn parameters<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
+    serde_path_to_error::deserialize(value).map_err(|error| Failure::Request(format!("workload.{error}")))
+}
