@@ -58,6 +58,8 @@ def show_level(level: Any) -> str:
         return level.label
     if isinstance(level, bool):
         return "on" if level else "off"
+    if isinstance(level, list):
+        return " + ".join(one["path"] if isinstance(one, dict) and "path" in one else show_level(one) for one in level)
     if isinstance(level, dict):
         return ", ".join(f"{key} {value}" for key, value in level.items())
     return str(level)

@@ -8,53 +8,30 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from plimsoll.experiment import size
+from plimsoll.experiment.schedule import Closed, Schedule
+from plimsoll.experiment.strict import Cpus, Scalar, Size, Strict, Version
+from plimsoll.experiment.workload import Bank, Load, Script, ScriptFile, Workload, WpiOrders, Zipf
+
+__all__ = ["Bank", "Experiment", "Load", "Script", "ScriptFile", "WpiOrders", "Zipf"]
 
 AS_FOUND: Final = "as found"
-
-
-def _check_size(value: int | str) -> int | str:
-    try:
-        size.parse(value, memory=1)
-    except ValueError as error:
-        raise ValueError(f"{error}; allowed: {size.ALLOWED}") from None
-    return value
-
-
-def _check_cpus(value: str) -> str:
-    if value != "all" and not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", value):
-        raise ValueError(f'{value!r} is not a list of CPUs; allowed: "all", or numbers and ranges such as "0-3,6"')
-    return value
-
-
-Size = Annotated[int | str, AfterValidator(_check_size)]
-Cpus = Annotated[str, AfterValidator(_check_cpus)]
-Version = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 # What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
 FACTOR_PATH = re.compile(
-    r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.version|target\.settings\.[a-z_][a-z0-9_.]*"
-    r"|workload\.(?!name$)[a-z_]+|probes\.[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
+    r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.version|target\.transport"
+    r"|target\.settings\.[a-z_][a-z0-9_.]*|workload\.(?!(?:name|setup|setup_text)$)[a-z_]+|workload\.variables\.[A-Za-z_][A-Za-z0-9_]*"
+    r"|schedule\.[a-z_]+|probes\.[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
 )
-Scalar = bool | int | float | str
-Transaction = Literal["new_order", "payment", "check_order", "delivery", "stock"]
-
-
-class Strict(BaseModel):
-    """A table of the file: unknown keys are an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+Judged = Literal[
+    "throughput_per_second",
+    "latency_ns_p50",
+    "latency_ns_p90",
+    "latency_ns_p95",
+    "latency_ns_p99",
+    "latency_ns_p999",
+    "latency_ns_p9999",
+]
 
 
 class Environment(Strict):
@@ -91,6 +68,9 @@ class Target(Strict):
     dsn: str | None = Field(
         None, description="connection string of an existing server: it is used as it is, never configured or restarted"
     )
+    transport: Literal["socket", "tcp"] = Field(
+        "socket", description="how a private server is reached: its Unix socket, or TCP over loopback"
+    )
     settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of a private server")
 
     @field_validator("settings")
@@ -105,40 +85,6 @@ class Target(Strict):
             if isinstance(setting, str) and ("\n" in setting or "\0" in setting):
                 raise ValueError(f"{name} holds a line break; allowed: one line")
         return value
-
-
-class Zipf(Strict):
-    """Zipf-distributed keys: the share of rank r is proportional to r ** -zipf."""
-
-    zipf: float = Field(gt=0, le=5)
-
-
-class WpiOrders(Strict):
-    """Study S1's order-entry load: nine tables, five transactions."""
-
-    name: Literal["wpi_orders"]
-    size: Size = Field(description="the nine tables with their indexes")
-    clients: int = Field(1, ge=1, le=10_000)
-    seed: int = Field(2002, ge=0, lt=2**63)
-    keys: Literal["uniform"] | Zipf = "uniform"
-    access: Literal["index", "scan"] = "index"
-    draw: Literal["mix", "study"] = Field(
-        "mix", description='"study": the original\'s 24 buckets, one of which does nothing'
-    )
-    mix: (
-        dict[Literal["new_order", "payment", "check_order", "delivery", "stock"], Annotated[int, Field(ge=0, le=1000)]]
-        | None
-    ) = None
-
-    @model_validator(mode="after")
-    def _some_weight(self) -> WpiOrders:
-        if self.mix is not None and not any(self.mix.values()):
-            raise ValueError("every weight of mix is 0; allowed: at least one weight above 0")
-        if self.mix is not None and self.draw == "study":
-            raise ValueError(
-                'mix cannot be set with draw = "study", which is the original\'s own draw; allowed: one of the two'
-            )
-        return self
 
 
 class Probes(Strict):
@@ -170,16 +116,33 @@ class Warmup(Strict):
 
 
 class Measure(Strict):
-    """What is measured: some seconds, or some transactions (the study's mode: 100)."""
+    """What is measured (some seconds, or some transactions), and how much of it is kept row by row."""
 
     seconds: float | None = Field(None, gt=0, le=86_400)
-    transactions: int | None = Field(None, ge=1)
+    transactions: int | None = Field(None, ge=1, description="of all clients together")
+    transactions_per_client: int | None = Field(
+        None, ge=1, description="times the clients; whichever connection is free takes the next one"
+    )
+    rows_max: int = Field(
+        20_000_000,
+        ge=0,
+        le=2**32,
+        description="transactions recorded one by one in a segment; beyond them a sample, and histograms of all",
+    )
+    sample_one_in: int = Field(100, ge=1, le=1_000_000, description="of the transactions beyond rows_max")
 
     @model_validator(mode="after")
     def _one(self) -> Measure:
-        if (self.seconds is None) == (self.transactions is None):
-            raise ValueError("give one of seconds and transactions")
+        given = (self.seconds, self.transactions, self.transactions_per_client)
+        if sum(one is not None for one in given) != 1:
+            raise ValueError("give one of seconds and transactions (or transactions_per_client)")
         return self
+
+    def transactions_of(self, clients: int) -> int | None:
+        """How many transactions are asked for, all clients together; None where seconds are."""
+        if self.transactions_per_client is not None:
+            return self.transactions_per_client * clients
+        return self.transactions
 
 
 class Design(Strict):
@@ -194,13 +157,16 @@ class Design(Strict):
     relevant_ratio: float = Field(
         1.05, gt=1, le=2, description="a ratio closer to 1 than this is no relevant difference"
     )
+    judged: Judged | None = Field(
+        None, description="what levels are compared by; by default latency p99 in an open loop, else throughput"
+    )
 
 
 def _check_path(value: str) -> str:
     if not FACTOR_PATH.fullmatch(value):
         raise ValueError(
             f"{value!r} cannot be varied; allowed: environment.*, environment.sysctl.vm.*, target.version, "
-            "target.settings.*, workload.* but its name, probes.*, warmup.*, measure.*"
+            "target.transport, target.settings.*, workload.* but its name, schedule.*, probes.*, warmup.*, measure.*"
         )
     return value
 
@@ -306,13 +272,24 @@ class Experiment(Strict):
     source: str = Field("", description="the study or the reason the question comes from")
     environment: Environment = Environment()
     target: Target = Target()
-    workload: WpiOrders
+    workload: Workload
+    schedule: Schedule = Closed()
     probes: Probes = Probes()
     warmup: Warmup = Warmup()
     measure: Measure
     design: Design = Design()
     factors: list[AnyFactor] = Field(default_factory=list, max_length=8)
     quick: dict[str, Any] = Field(default_factory=dict, description="what --quick sets, path by path")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether transactions are due by a plan of their own, and not when a connection is free."""
+        return not isinstance(self.schedule, Closed)
+
+    @property
+    def judged(self) -> str:
+        """The metric that levels are compared by."""
+        return self.design.judged or ("latency_ns_p99" if self.is_open else "throughput_per_second")
 
     @model_validator(mode="after")
     def _each_factor_once(self) -> Experiment:

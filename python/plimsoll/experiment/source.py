@@ -8,18 +8,21 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from plimsoll.experiment import size
 from plimsoll.experiment.design import Treatment, combinations, show_level
 from plimsoll.experiment.errors import ExperimentError, Problem
+from plimsoll.experiment.faults import problems
+from plimsoll.experiment.files import read_files
 from plimsoll.experiment.lines import Lines, line_of
 from plimsoll.experiment.model import Experiment, NamedLevel
 from plimsoll.record.redaction import redact
 
 TRIALS_MAX = 10_000
+MEASURES = {"measure.seconds", "measure.transactions", "measure.transactions_per_client"}  # one of them
 EXPERIMENTS = Path(__file__).resolve().parents[3] / "experiments"
 
 
@@ -127,9 +130,9 @@ def _override(raw: dict[str, Any], key: str, value: Any, where: str, lines: Line
             name = factor["name"]
             allowed = f"a choice of its levels by label, such as --set '{name}=[\"{named[0].get('label')}\"]'"
             raise ExperimentError([Problem(where, key, f"is set by the levels of the factor {name}", allowed)])
-    alternative = {"measure.seconds": "transactions", "measure.transactions": "seconds"}.get(key)
-    if alternative and isinstance(raw.get("measure"), dict):
-        raw["measure"].pop(alternative, None)
+    if key in MEASURES and isinstance(raw.get("measure"), dict):
+        for other in MEASURES - {key}:
+            raw["measure"].pop(other.partition(".")[2], None)
     _set_path(raw, key, value, where)
 
 
@@ -164,7 +167,7 @@ def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> li
         allowed = f"at most {TRIALS_MAX} trials: fewer levels, or one factor at a time"
         raise ExperimentError([Problem(lines.where(["factors"]), "factors", what, allowed)])
     treatments = []
-    problems: list[Problem] = []
+    faults: list[Problem] = []
     for number, levels in enumerate(combinations(experiment), start=1):
         settings = copy.deepcopy(raw)
         for factor in experiment.factors:
@@ -174,16 +177,16 @@ def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> li
             model = Experiment.model_validate(settings)
         except ValidationError as error:
             shown = ", ".join(f"{key} = {show_level(level)}" for key, level in levels.items())
-            for problem in _problems(error, lines):
+            for problem in problems(error, lines):
                 where = next((lines.given[key] for key in levels if key in lines.given), None)
                 where = where or _place_of_level(problem.key, levels, experiment, lines)
                 found = Problem(where, problem.key, f"{problem.message} (with {shown})", problem.allowed)
-                if not any(known.key == found.key for known in problems):
-                    problems.append(found)
+                if not any(known.key == found.key for known in faults):
+                    faults.append(found)
             continue
         treatments.append(Treatment(f"t{number}", levels, model))
-    if problems:
-        raise ExperimentError(problems)
+    if faults:
+        raise ExperimentError(faults)
     return treatments
 
 
@@ -199,65 +202,14 @@ def _place_of_level(key: str, levels: dict[str, Any], experiment: Experiment, li
 
 
 def _validate(raw: dict[str, Any], lines: Lines) -> Experiment:
+    unread = read_files(raw, lines)
     try:
-        return Experiment.model_validate(raw)
+        experiment = Experiment.model_validate(raw)
     except ValidationError as error:
-        raise ExperimentError(_problems(error, lines)) from None
-
-
-def _problems(error: ValidationError, lines: Lines) -> list[Problem]:
-    found: dict[str, Problem] = {}
-    for item in error.errors():
-        parts = [part for part in item["loc"] if not (isinstance(part, str) and _is_union_arm(part))]
-        key = ".".join(str(part) for part in parts) or "file"
-        message, allowed = _in_words(item, parts)
-        known = found.get(key)
-        if known is not None:
-            # One key, several types allowed: the faults of the arms of a union are one fault.
-            both = " or ".join(dict.fromkeys(part for part in (known.allowed, allowed) if part))
-            found[key] = Problem(known.where, key, known.message, both or None)
-            continue
-        found[key] = Problem(lines.where([str(part) for part in parts]), key, message, allowed)
-    return list(found.values())
-
-
-def _is_union_arm(part: str) -> bool:
-    return "[" in part or part in {"int", "str", "bool", "float", "Zipf", "constrained-int"}
-
-
-def _in_words(item: Any, parts: list[Any]) -> tuple[str, str | None]:
-    kind, context = item["type"], item.get("ctx", {})
-    value = item.get("input")
-    if kind == "extra_forbidden":
-        return "there is no such key", ", ".join(_keys_beside(parts)) or None
-    if kind == "missing":
-        return "is missing", None
-    if kind == "literal_error":
-        return f"{value!r} is not allowed", context["expected"]
-    if kind == "value_error":
-        message, _, allowed = str(context["error"]).partition("; allowed: ")
-        return message, allowed or None
-    message = item["msg"][0].lower() + item["msg"][1:]
-    return f"{value!r}: {message}" if not isinstance(value, dict | list) else message, message.replace(
-        "input should be ", ""
-    )
-
-
-def _keys_beside(parts: list[Any]) -> list[str]:
-    """The keys that the table of `parts` allows."""
-    models: list[Any] = [Experiment]
-    for part in parts[:-1]:
-        if not isinstance(part, int):
-            fields = [model.model_fields[part] for model in models if part in model.model_fields]
-            models = [model for field in fields for model in _models(field.annotation)]
-    return sorted({name for model in models for name in model.model_fields})
-
-
-def _models(annotation: Any) -> list[Any]:
-    """The tables that a type is made of."""
-    if hasattr(annotation, "model_fields"):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models(part)]
+        raise ExperimentError(unread + problems(error, lines)) from None
+    if unread:
+        raise ExperimentError(unread)
+    return experiment
 
 
 def memory_of(experiment: Experiment, host_memory: int) -> int:

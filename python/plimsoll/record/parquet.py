@@ -74,7 +74,7 @@ def _write_table(run: Run, name: str, target: Path) -> Path | None:
 
 
 def compact(run_dir: str | Path) -> list[Path]:
-    """Write trials.parquet, transactions.parquet and series_*.parquet; returns those written."""
+    """Write trials, transactions, latency_seconds, lag_seconds and series_* as .parquet; returns those written."""
     import polars as pl
 
     run = open_run(run_dir)
@@ -83,7 +83,8 @@ def compact(run_dir: str | Path) -> list[Path]:
         trials = run.path / "trials.parquet"
         pl.DataFrame([_trial_row(trial) for trial in run.trials], infer_schema_length=None).write_parquet(trials)
         written.append(trials)
-    for name, file in [("transactions", "transactions"), *((series, f"series_{series}") for series in SERIES)]:
+    plain = ("transactions", "latency_seconds", "lag_seconds")
+    for name, file in [*((name, name) for name in plain), *((series, f"series_{series}") for series in SERIES)]:
         table = _write_table(run, name, run.path / f"{file}.parquet")
         if table is not None:
             written.append(table)

@@ -58,6 +58,16 @@ class Segment:
     def latency(self) -> "np.ndarray | None":
         return read_table(self.path / "latency.npy")
 
+    @cached_property
+    def latency_seconds(self) -> "np.ndarray | None":
+        """Latency of done transactions by the second they ended in, and by kind; of all of them, rows kept or not."""
+        return read_table(self.path / "latency_seconds.npy")
+
+    @cached_property
+    def lag_seconds(self) -> "np.ndarray | None":
+        """Lag of started transactions by second."""
+        return read_table(self.path / "lag_seconds.npy")
+
     def series(self, name: str) -> "np.ndarray | None":
         """One of SERIES; None when it was not taken or holds no row."""
         table = read_table(self.path / f"{name}.npy")

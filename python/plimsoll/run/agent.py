@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,9 @@ class Agent:
         def place() -> None:
             # A Ctrl-C at the terminal reaches the front only; the front then tells the agent to stop.
             os.setpgid(0, 0)
+            # A descriptor a connection: as many as we may have, not as many as shells are given.
+            _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
             if cpus:
                 os.sched_setaffinity(0, cpus)
 

@@ -11,42 +11,33 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.environment.discover import PostgresInstall
 from plimsoll.experiment import Experiment, Plan
-from plimsoll.experiment.model import Zipf
+from plimsoll.experiment.model import Script
 from plimsoll.run import agent, planning
 from plimsoll.run.observer import Observer
+from plimsoll.run.requests import data_request, setup_text, workload_request
 from plimsoll.run.signals import Interrupts
 from plimsoll.run.surroundings import launch_outside, own
-from plimsoll.target import PostgresServer, ServerFailed
+from plimsoll.target import Connection, PostgresServer, ServerFailed, bank
 from plimsoll.target.dataset import BUILD_SETTINGS, Dataset, describe_new, find, keep, key_of
 
 LOADERS = 2
 
 
-def workload_request(settings: Experiment) -> dict[str, Any]:
-    """The agent's `workload` object (schema/agent.md)."""
-    workload = settings.workload
-    request: dict[str, Any] = {
-        "name": workload.name,
-        "size_bytes": planning.data_bytes(settings),
-        "seed": workload.seed,
-        "keys": {"zipf": workload.keys.zipf} if isinstance(workload.keys, Zipf) else workload.keys,
-        "access": workload.access,
-        "draw": workload.draw,
-    }
-    return request if workload.mix is None else {**request, "mix": workload.mix}
-
-
 def key_for(settings: Experiment) -> str | None:
     """The key of a treatment's data set; None where its server is not installed or the agent refuses the workload."""
     install = planning.choose_server(settings)
-    workload = workload_request(settings)
-    description = _described(json.dumps(workload))
-    if install is None or isinstance(description, str):
+    if install is None or refusal(settings) is not None:
         return None
-    return key_of(workload, description, install.version)
+    data = data_request(settings)
+    description = _described(json.dumps({"workload": data})) if data else None
+    if isinstance(description, str):
+        return None
+    return key_of(data, description, setup_text(settings), install.version)
 
 
 def missing_bytes(plan: Plan, state: StateDir) -> list[int]:
@@ -62,16 +53,21 @@ def refusals(plan: Plan) -> list[str]:
 
 
 def refusal(settings: Experiment) -> str | None:
-    """Why the agent refuses a workload (a size it cannot make); None when it takes it."""
-    description = _described(json.dumps(workload_request(settings)))
-    return description if isinstance(description, str) else None
+    """Why the agent refuses a workload (a size it cannot make, a script's command); None when it takes it."""
+    done = {"workload": workload_request(settings), "mode": settings.workload.mode}
+    data = data_request(settings)
+    for request in (done, {"workload": data} if data else None):
+        description = _described(json.dumps(request)) if request else None
+        if isinstance(description, str):
+            return description
+    return None
 
 
 @functools.cache
-def _described(workload: str) -> dict[str, Any] | str:
-    """The agent's description of a workload (a JSON object), or its refusal; asked once."""
+def _described(request: str) -> dict[str, Any] | str:
+    """The agent's description of a workload (a request as JSON), or its refusal; asked once."""
     try:
-        return agent.call("describe", {"workload": json.loads(workload)})
+        return agent.call("describe", json.loads(request))
     except agent.AgentFailed as error:
         if error.code != agent.EXIT_BAD_REQUEST:
             raise
@@ -91,8 +87,19 @@ def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Inter
 
 
 def _needed(plan: Plan) -> dict[str, Experiment]:
-    """One treatment's settings for each data set the plan needs, by key: size, seed and server version decide it."""
+    """One treatment's settings for each data set the plan needs, by key: target/dataset.py says what decides it."""
     return {key: one.settings for one in plan.treatments if (key := key_for(one.settings))}
+
+
+def fill(connection: Connection, settings: Experiment, observer: Observer) -> dict[str, Any]:
+    """Makes the tables in the connection's schema; the agent's result, empty where there is nothing for it to do."""
+    result: dict[str, Any] = {}
+    if data := data_request(settings):
+        request = {"target": connection.as_request(), "workload": data, "parallel": LOADERS}
+        result = agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
+    if isinstance(settings.workload, Script):
+        bank.run_sql(connection, setup_text(settings) or "")
+    return result
 
 
 def build(
@@ -110,7 +117,7 @@ def build(
     name = f"build-{key.rsplit('-', 1)[1]}"  # short: the socket's path may have 107 bytes
     folder = state.work / name
     state.check_traversable(user)
-    workload = workload_request(settings)
+    data = data_request(settings)
     with interrupts.must_finish():
         journal = Journal.create(state, name)
     try:
@@ -122,18 +129,18 @@ def build(
             cluster.configure(BUILD_SETTINGS, None)
             cluster.start()
             cluster.create_database()
-            request = {"target": cluster.connection.as_request(), "workload": workload, "parallel": LOADERS}
-            result = agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
+            result = fill(cluster.connection, settings, observer)
             cluster.checkpoint()
             cluster.stop()
-        except (ServerFailed, agent.AgentFailed) as error:
+        except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
             what = f"data set {key} could not be built: {error}; the server's log ends: {cluster.log_tail(1500)}"
             raise Fault(
                 what, remedy=f"free disk and memory, see ./plimsoll doctor; nothing of it was kept in {folder}"
             ) from None
         cluster.log.unlink(missing_ok=True)
         page_cache.evict(folder)
-        described = describe_new(key, workload, install.version, result, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        described = describe_new(key, data, planning.data_bytes(settings), install.version, result, seconds)
         return keep(state.datasets, folder, described)
     finally:
         with interrupts.must_finish():

@@ -23,9 +23,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "kind": experiment.design.kind,
         "blocks": experiment.design.blocks,
         "relevant_ratio": experiment.design.relevant_ratio,
+        "judged": experiment.judged,
         "factors": [
             {
                 "path": factor.key,
+                "paths": factor.paths,
                 "label": factor.label or factor.key.rsplit(".", 1)[-1],
                 "unit": level_unit(factor),
                 "compare": factor.compare,
@@ -60,14 +62,20 @@ def resolved(experiment: Experiment) -> dict[str, Any]:
     memory = memory_of(experiment, host)
     document = experiment.model_dump(
         mode="json",
-        include={"environment", "target", "workload", "probes", "warmup", "measure"},
+        include={"environment", "target", "workload", "schedule", "probes", "warmup", "measure"},
         exclude={"target": {"dsn"}},
     )
     environment = document["environment"]
     for key in ("memory", "swap", "read_ahead"):
         if environment[key] not in (AS_FOUND, "unlimited"):
             environment[key] = size.parse(environment[key], memory)
-    document["workload"]["size"] = data_bytes(experiment)
+    workload = document["workload"]
+    if "size" in workload:
+        workload["size"] = data_bytes(experiment)
+    # experiment.json has the texts of files; here, once a trial, they would only fill the disk.
+    workload.pop("setup_text", None)
+    for file in workload.get("files", []):
+        file.pop("text", None)
     for table, key in ((environment, "sysctl"), (document["target"], "settings")):
         table[key] = {
             name: size.parse(value, memory) if size.is_size(value) else value for name, value in table[key].items()

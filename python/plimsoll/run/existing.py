@@ -1,7 +1,8 @@
 """Trials on a server that somebody else runs (target.dsn): nothing of it is configured, restarted or limited.
 
 Data are loaded once into a schema of the run's own, which is dropped at the end, and grow from trial to trial; what can
-be seen is what the server's own views and the client tell.
+be seen is what the server's own views and the client tell. Tables that `pgbench -i` made are used as they are when
+their scale fits, and so is whatever a user's scripts find when they bring no data: nothing of either is dropped.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from plimsoll.environment.registry import Args, puts_back
 from plimsoll.experiment import Experiment
 from plimsoll.record import writer
 from plimsoll.run import agent, double_caching
-from plimsoll.run.datasets import LOADERS, workload_request
-from plimsoll.run.trial import Load, Place, Report, TrialFailed, measure, warm_up
-from plimsoll.target import Connection
+from plimsoll.run.datasets import fill
+from plimsoll.run.requests import bank_scale, data_request, setup_text, workload_request
+from plimsoll.run.trial import Load, Place, Report, TrialFailed, measure, warm_up, workload_caveats
+from plimsoll.target import Connection, bank
 from plimsoll.target.connection import stored_password
 
 if TYPE_CHECKING:
@@ -81,6 +83,23 @@ def _password_for_put_back(password: str | None) -> Iterator[None]:
             os.environ.pop("PGPASSWORD", None)
 
 
+def schema_in_use(connection: Connection, settings: Experiment) -> str | None:
+    """The schema that is used as it is; None where the run makes its own. Raises ValueError when it cannot be used."""
+    scale = bank_scale(settings)
+    if scale is not None and (found := bank.find(connection)) is not None:
+        if (reason := bank.unfit(found, scale)) is not None:
+            raise ValueError(reason)
+        if setup_text(settings) is not None:
+            raise ValueError(
+                f"schema {found.schema} has the tables of pgbench already, and workload.setup is run only on data "
+                "that the run makes; leave workload.setup out, or name a database without them"
+            )
+        return found.schema
+    if data_request(settings) is None and setup_text(settings) is None:
+        return bank.current_schema(connection)
+    return None
+
+
 class ExistingServer:
     """The server of one run; a context that loads the data and drops them."""
 
@@ -89,24 +108,23 @@ class ExistingServer:
         self._connection = Connection.from_dsn(runner.source.experiment.target.dsn or "")
         self._summaries: list[Path] = []
         self._next_index = 0
+        self._is_ours = True
 
     def __enter__(self) -> ExistingServer:
         self._journal = Journal.create(self._runner.state, self._runner.out.name)
-        self._connection = replace(self._connection, schema=schema_name(self._runner.out.name))
         try:
-            stored = {key: value for key, value in vars(self._connection).items() if key != "password"}
-            self._journal.record("schema", connection=stored)
-            observer = self._runner.observer
-            request = {
-                "target": self._connection.as_request(),
-                "workload": workload_request(self._settings),
-                "parallel": LOADERS,
-            }
-            agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
+            used = schema_in_use(self._connection, self._settings)
+            self._is_ours = used is None
+            self._connection = replace(self._connection, schema=used or schema_name(self._runner.out.name))
+            if used is None:
+                stored = {key: value for key, value in vars(self._connection).items() if key != "password"}
+                self._journal.record("schema", connection=stored)
+                fill(self._connection, self._settings, self._runner.observer)
         except BaseException as error:
             self._put_back()
-            if isinstance(error, agent.AgentFailed):
-                raise Fault(f"target.dsn: {error}", remedy="see the server's log; nothing was kept") from None
+            if isinstance(error, agent.AgentFailed | psycopg.Error | ValueError):
+                remedy = "see the server's log; nothing was kept"
+                raise Fault(f"target.dsn: {str(error).strip()}", remedy=remedy) from None
             raise
         return self
 
@@ -136,6 +154,8 @@ class ExistingServer:
             lambda: self._runner.interrupts.stopping,
             next_index=self._next_index,
             summaries=self._summaries,
+            block=report.trial.block,
+            is_checked=self._is_ours,
         )
         report.found |= {
             "residency": None,
@@ -144,6 +164,12 @@ class ExistingServer:
             "cpus": {"target": None, "load": cpu_lists.show(cpus or cpu_lists.usable())},
         }
         report.caveat("existing server: its memory, swap, caches, CPUs and settings were left as they are")
+        if not self._is_ours:
+            report.caveat(
+                f"the tables in schema {self._connection.schema} were there before: not checked after the load"
+            )
+        for text in workload_caveats(settings):
+            report.caveat(text)
         try:
             report.found["server"] = self._connection.describe()
             warm_up(load, report)

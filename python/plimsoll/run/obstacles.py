@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
-from plimsoll.experiment.model import AS_FOUND, Environment
+from plimsoll.experiment.model import AS_FOUND, Environment, Target
+from plimsoll.run.existing import schema_in_use
 from plimsoll.run.planning import (
     SERVER_USER,
     Needs,
@@ -28,16 +30,21 @@ from plimsoll.run.planning import (
     memory_bytes,
     swap_bytes,
 )
+from plimsoll.run.trial import workload_caveats
 from plimsoll.target import Connection
 
 SOCKET_PATH_MAX = 107
-SOCKET = "12345678-0001/.s.PGSQL.5432"
+SOCKET = "12345678-0001/.s.PGSQL.65535"
+DATA_KEYS = ("size", "seed", "scale", "partitions", "partition_method", "unlogged", "fillfactor", "data")
+CONNECTIONS_BESIDE = 6  # three that only superusers get, and the observer's
+DESCRIPTORS_BESIDE = 200
+REMARKS_MAX = 3
 SWAP_MIN_BYTES = 10 * os.sysconf("SC_PAGE_SIZE")
 
 
 def obstacles(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
     """Reasons against the plan, each once."""
-    found = list(_cpus(plan))
+    found = [*_cpus(plan), *_descriptors(plan)]
     if plan.experiment.target.dsn:
         found += _existing_server(plan)
     else:
@@ -49,12 +56,13 @@ def obstacles(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
 
 def remarks(plan: Plan) -> list[str]:
     """What the reader of the plan should know, though it stops nothing."""
-    if plan.experiment.target.dsn:
-        return [
-            "target.dsn: a schema is made in the database you name and dropped afterwards; memory, swap, CPUs, caches "
-            "and settings of the server stay as they are and cannot be varied"
-        ]
     found = []
+    for treatment in plan.treatments:
+        found += [f"{treatment.label}: {text}" for text in workload_caveats(treatment.settings)]
+    if len(found) > REMARKS_MAX:
+        found = [*found[:REMARKS_MAX], f"and {len(found) - REMARKS_MAX} more treatments likewise"]
+    if plan.experiment.target.dsn:
+        return [_dsn_remark(plan.experiment.target.dsn, plan.treatments[0].settings), *found]
     for treatment in plan.treatments:
         one = treatment.settings
         buffers = one.target.settings.get("shared_buffers")
@@ -63,6 +71,23 @@ def remarks(plan: Plan) -> list[str]:
         if size.parse(str(buffers), memory_bytes(one)) >= memory_bytes(one) + (swap_bytes(one) or 0):
             found.append(f"{treatment.label}: larger than memory and swap together; an out-of-memory kill is likely")
     return found
+
+
+def _dsn_remark(dsn: str, settings: Experiment) -> str:
+    text = (
+        "target.dsn: a schema is made in the database you name and dropped afterwards; memory, swap, CPUs, caches "
+        "and settings of the server stay as they are and cannot be varied"
+    )
+    try:
+        used = schema_in_use(Connection.from_dsn(dsn), settings)
+    except (ValueError, psycopg.Error):
+        return text  # one of the obstacles
+    if used is None:
+        return text
+    return (
+        f"target.dsn: the tables in schema {used} are used as they are, and keep what the load does to them; memory, "
+        "swap, CPUs, caches and settings of the server stay as they are and cannot be varied"
+    )
 
 
 def _existing_server(plan: Plan) -> Iterator[str]:
@@ -76,6 +101,8 @@ def _existing_server(plan: Plan) -> Iterator[str]:
     default = Environment()
     given += [f"environment.{name}" for name, value in experiment.environment if value != getattr(default, name)]
     given += [f"target.settings.{name}" for name in experiment.target.settings]
+    if experiment.target.transport != Target().transport:
+        given.append("target.transport")
     for path in dict.fromkeys(given):
         if path.startswith(("environment.", "target.")) and path != "environment.load_cpus":
             yield (
@@ -83,14 +110,26 @@ def _existing_server(plan: Plan) -> Iterator[str]:
                 "restarted; vary workload.* or leave target.dsn out"
             )
     for factor in experiment.factors:
-        fixed = [path for path in factor.paths if path in ("workload.size", "workload.seed")]
+        fixed = [path for path in factor.paths if path in {f"workload.{key}" for key in DATA_KEYS}]
         if fixed and len(factor.levels) > 1:
             yield f"{fixed[0]} cannot be varied on an existing server: its data are loaded once"
     try:
-        with connection.open(connection.dbname):
-            pass
+        room = connection.room()
     except psycopg.Error as error:
         yield f"target.dsn: the server cannot be reached: {str(error).strip().splitlines()[0]}"
+        return
+    most = max(treatment.settings.workload.clients for treatment in plan.treatments)
+    if most > room:
+        yield (
+            f"workload.clients = {most}: the server has room for {room} more connections (max_connections, less those "
+            "in use and reserved); fewer clients, or a larger max_connections there"
+        )
+    try:
+        schema_in_use(connection, plan.treatments[0].settings)
+    except ValueError as error:
+        yield f"target.dsn: {error}"
+    except psycopg.Error as error:
+        yield f"target.dsn: its tables cannot be looked at: {str(error).strip().splitlines()[0]}"
 
 
 def _private(one: Experiment, state: StateDir) -> Iterator[str]:
@@ -103,6 +142,13 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
             "install its server package, or choose another version"
         )
     wanted = one.environment
+    allowed = one.target.settings.get("max_connections")
+    needed = one.workload.clients + CONNECTIONS_BESIDE
+    if isinstance(allowed, int | str) and str(allowed).isdigit() and int(allowed) < needed:
+        yield (
+            f"target.settings.max_connections = {allowed} is too few for {one.workload.clients} clients; leave it out, "
+            f"or set at least {needed}"
+        )
     swap = swap_bytes(one)
     if wanted.memory != "unlimited":
         yield from _refusal("environment.memory", GroupKnob("plan").available())
@@ -142,6 +188,17 @@ def _room(needs: Needs, state: StateDir) -> Iterator[str]:
     path = Path(state.work) / SOCKET
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         yield f"{path}: too long for a socket's path ({SOCKET_PATH_MAX} bytes); PLIMSOLL_STATE names a shorter folder"
+
+
+def _descriptors(plan: Plan) -> Iterator[str]:
+    """The agent needs a file descriptor a connection."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    clients = max(treatment.settings.workload.clients for treatment in plan.treatments)
+    if most != resource.RLIM_INFINITY and clients + DESCRIPTORS_BESIDE > most:
+        yield (
+            f"workload.clients = {clients}: a process may open {most} files here and needs "
+            f"{clients + DESCRIPTORS_BESIDE}; raise the hard limit of open files (ulimit -Hn)"
+        )
 
 
 def _cpus(plan: Plan) -> Iterator[str]:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from plimsoll.environment.discover import PostgresInstall, servers
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
-from plimsoll.experiment.model import AS_FOUND
+from plimsoll.experiment.model import AS_FOUND, Bank, WpiOrders
+from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.experiment.source import memory_of
+from plimsoll.target import bank
 
 # Rates seen on a two-core machine with a fast virtual disk; used for estimates only.
 BUILD_BYTES_PER_S = 100 * 2**20
@@ -59,8 +61,23 @@ def memory_bytes(experiment: Experiment) -> int:
 
 
 def data_bytes(experiment: Experiment) -> int:
-    """The size of the data set, relative sizes resolved."""
-    return size.parse(experiment.workload.size, memory_bytes(experiment))
+    """The size of the data set, relative sizes resolved; what a setup file adds is not known."""
+    workload = experiment.workload
+    if isinstance(workload, WpiOrders):
+        return size.parse(workload.size, memory_bytes(experiment))
+    if isinstance(workload, Bank):
+        return bank.estimated_bytes(workload.scale, workload.fillfactor)
+    return bank.estimated_bytes(workload.scale) if workload.scale else 0
+
+
+def measured_seconds(experiment: Experiment) -> float:
+    """How long the measured segment takes: as asked, or by the rate, or by what a transaction takes about."""
+    if experiment.measure.seconds is not None:
+        return experiment.measure.seconds
+    transactions = experiment.measure.transactions_of(experiment.workload.clients) or 0
+    if isinstance(experiment.schedule, Constant | Poisson):
+        return transactions / experiment.schedule.rate
+    return TRANSACTION_S * transactions / min(experiment.workload.clients, CLIENTS_AT_ONCE)
 
 
 def server_user() -> str:
@@ -97,8 +114,7 @@ def needs_of(plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int]) -
         settings = trial.treatment.settings
         warmup = settings.warmup
         needs.seconds += 0 if warmup.until == "none" else (warmup.seconds_min + warmup.seconds_max) / 2
-        at_once = min(settings.workload.clients, CLIENTS_AT_ONCE)
-        needs.seconds += settings.measure.seconds or TRANSACTION_S * (settings.measure.transactions or 0) / at_once
+        needs.seconds += measured_seconds(settings)
         needs.seconds += TRIAL_OVERHEAD_S + (data_bytes(settings) / CLONE_BYTES_PER_S if private else 0)
     needs.build_seconds = sum(missing_bytes) / BUILD_BYTES_PER_S
     needs.seconds += needs.build_seconds
@@ -108,7 +124,7 @@ def needs_of(plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int]) -
         needs.memory_bytes = max(limits, default=0) + LOAD_MEMORY_BYTES
         largest = max(data_bytes(one) for one in experiments)
         # The kept data sets, one clone, what a trial writes (WAL and growth), and the swap file.
-        most = max(one.measure.transactions or 0 for one in experiments)
+        most = max(one.measure.transactions_of(one.workload.clients) or 0 for one in experiments)
         writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * most
         growing = int(sum(missing_bytes) * 1.2) + int(largest * 1.2) + writes
         needs.disk_bytes = growing + max(swap_bytes(one) or 0 for one in experiments)

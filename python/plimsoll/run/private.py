@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,10 @@ from plimsoll.environment.clone import clone_tree
 from plimsoll.environment.fault import Fault
 from plimsoll.record import writer
 from plimsoll.run import agent, double_caching, planning
-from plimsoll.run.datasets import key_for, workload_request
+from plimsoll.run.datasets import key_for
+from plimsoll.run.requests import workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
-from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up
+from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up, workload_caveats
 from plimsoll.target import PostgresServer, ServerFailed
 from plimsoll.target.dataset import Dataset
 
@@ -29,12 +31,39 @@ if TYPE_CHECKING:
     from plimsoll.run.runner import Runner
 
 
-SPARE_CONNECTIONS = 20
+SPARE_CONNECTIONS = 20  # for the observer, and for backends that end late when connections are opened anew
 WARM_SHARE = 0.9
+
+
+@dataclass
+class Private:
+    """A private server at work: what talks to it, and where it lives."""
+
+    load: Load
+    server: PostgresServer
+    place: PrivatePlace
+    caches: double_caching.Watch
 
 
 def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
     """One trial. Raises TrialFailed when it has no result, Stopped when the run is to end; puts everything back."""
+    with opened(runner, report, built) as private:
+        load = private.load
+        warm_up(load, report)
+        with private.caches.around(report), residency_watched(report, private.server.data):
+            measure(load, report)
+        with report.phase("check", load.observer):
+            report.found["checks"] = load.check()
+        with report.phase("stop", load.observer):
+            private.server.abandon()
+
+
+@contextmanager
+def opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterator[Private]:
+    """A server on its clone, started and empty of load; stopped and put back at the end, its log kept.
+
+    What goes wrong inside is told as what it means: TrialFailed, or a Fault that ends the run.
+    """
     settings = report.trial.treatment.settings
     # A fault of the surroundings is not this trial's: it ends the run, since the next trial would meet it too.
     with arranged(runner, settings, runner.trial_name(report.trial), report) as place:
@@ -43,14 +72,22 @@ def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> No
         folder = writer.trial_folder(runner.out, report.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
         user = planning.server_user()
-        server = PostgresServer(Path(install.bin_dir), place.folder / "data", place.folder, user, place.launch)
-        workload = workload_request(settings)
-        stopping = runner.interrupts.is_stopping
-        load = Load(server.connection, workload, settings, place, folder, runner.observer, stopping)
+        tcp = settings.target.transport == "tcp"
+        server = PostgresServer(Path(install.bin_dir), place.folder / "data", place.folder, user, place.launch, tcp)
+        load = Load(
+            server.load_connection,
+            workload_request(settings),
+            settings,
+            place,
+            folder,
+            runner.observer,
+            runner.interrupts.is_stopping,
+            block=report.trial.block,
+        )
         try:
-            _phases(report, load, place, server, built[str(key_for(settings))])
+            yield Private(load, server, place, _start(report, load, place, server, built[str(key_for(settings))]))
         except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
-            raise _explained(error, place, server.log_tail(2000)) from error
+            raise explained(error, place, server.log_tail(2000)) from error
         finally:
             report.log_tail = server.log_tail()
             writer.write_text(folder / "server.log", report.log_tail + "\n")
@@ -58,7 +95,7 @@ def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> No
             server.abandon()
 
 
-def _explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception:
+def explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception:
     """What a failure means: the end of this trial, of the run, or a fault of Plimsoll."""
     if isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_IDENTITY:
         return error
@@ -74,13 +111,18 @@ def _explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exceptio
     return TrialFailed(f"{cause}{error}")
 
 
-def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresServer, dataset: Dataset) -> None:
+def _start(
+    report: Report, load: Load, place: PrivatePlace, server: PostgresServer, dataset: Dataset
+) -> double_caching.Watch:
+    """Clones the data and starts the server on them, its caches in the state that was asked for."""
     settings, observer = load.settings, load.observer
     with report.phase("clone", observer):
         uid, gid = place.owner
         clone_tree(dataset.data, server.data, uid=uid, gid=gid)
         before = page_cache.residency(server.data)
     report.found["residency"] = {"before_trial": _bytes(before)}
+    for text in workload_caveats(settings):
+        report.caveat(text)
     if settings.environment.page_cache == "warm":
         with report.phase("warm", observer):
             place.read_inside(server.data)
@@ -91,23 +133,17 @@ def _phases(report: Report, load: Load, place: PrivatePlace, server: PostgresSer
     if before.resident_bytes:
         report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
     with report.phase("start", observer):
-        enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}
+        enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}  # obstacles.py knows
         server.configure(enough | settings.target.settings, planning.memory_bytes(settings))
         server.start()
         report.found["server"] = load.connection.describe()
-        caches = double_caching.Watch(load.connection, server.data)
+        caches = double_caching.Watch(server.connection, server.data)
         caches.prepare(wanted=settings.probes.double_caching)
         server.checkpoint()
     if settings.warmup.prewarm:
         with report.phase("prewarm", observer):
             server.prewarm(load.connection.schema)
-    warm_up(load, report)
-    with caches.around(report), residency_watched(report, server.data):
-        measure(load, report)
-    with report.phase("check", observer):
-        report.found["checks"] = load.check()
-    with report.phase("stop", observer):
-        server.abandon()
+    return caches
 
 
 def _verify_warm(report: Report, data: Path, place: PrivatePlace) -> None:

@@ -14,10 +14,13 @@ from typing import Any
 
 from plimsoll.analysis import stationary
 from plimsoll.environment import Group
+from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment, PlannedTrial
+from plimsoll.experiment.model import Bank, Script
 from plimsoll.record import writer
 from plimsoll.run import agent
 from plimsoll.run.observer import Observer
+from plimsoll.run.requests import load_request, schedule_request
 from plimsoll.run.signals import Stopped
 from plimsoll.target import Connection
 
@@ -77,6 +80,8 @@ class Load:
     is_stopping: Callable[[], bool]
     next_index: int = 0
     summaries: list[Path] = field(default_factory=list)
+    block: int = 1  # of the design: each has arrivals of its own
+    is_checked: bool = True  # whether it is known what the data were before the load
 
     def segment(
         self, name: str, stop: dict[str, Any], on_sample: Callable[[dict[str, Any]], bool] | None = None
@@ -85,12 +90,13 @@ class Load:
         out = self.folder / name
         out.mkdir(parents=True, exist_ok=True)
         group = self.place.group.for_agent() if self.place.group is not None else None
+        cpus = len(self.place.load_cpus or cpu_lists.usable())
         request = {
             "target": self.connection.as_request(),
             "workload": self.workload,
-            "clients": self.settings.workload.clients,
+            **load_request(self.settings, cpus),
             "first_index": self.next_index,
-            "schedule": {"kind": "closed"},
+            "schedule": schedule_request(self.settings, self.block, warmup=name == "warmup"),
             "stop": stop,
             "out": str(out),
             "sample": {"interval_ms": 1000, "devices": self.place.devices, "group": group},
@@ -112,6 +118,8 @@ class Load:
 
     def check(self) -> list[dict[str, Any]]:
         """Asks the agent whether the data agree with what it did since they were loaded."""
+        if not self.is_checked or isinstance(self.settings.workload, Script):
+            return []  # nobody but the user knows what a script leaves behind
         request = {
             "target": self.connection.as_request(),
             "workload": self.workload,
@@ -149,7 +157,11 @@ def warm_up(load: Load, report: Report) -> None:
 def measure(load: Load, report: Report) -> dict[str, Any]:
     """The measured segment between two exact readings of every counter."""
     wanted = load.settings.measure
-    stop = {"seconds": wanted.seconds} if wanted.seconds is not None else {"transactions": wanted.transactions}
+    stop = {
+        "seconds": wanted.seconds,
+        "transactions": wanted.transactions_of(load.settings.workload.clients),
+    }
+    stop = {key: value for key, value in stop.items() if value is not None}
     counters: dict[str, Any] = {}
     for name, found in (("before", counters), ("after", counters)):
         if name == "after":
@@ -163,6 +175,17 @@ def measure(load: Load, report: Report) -> dict[str, Any]:
             report.found.setdefault("group_counters", {})[name] = load.place.group.stats()
     report.found["counters"] = counters
     return summary
+
+
+def workload_caveats(settings: Experiment) -> list[str]:
+    """What the reader of the plan and of the result has to know about a workload."""
+    workload = settings.workload
+    if not isinstance(workload, Bank) or workload.scale >= workload.clients:
+        return []
+    weight = (workload.mix or {}).get("tpcb_like") if workload.mix else workload.transaction == "tpcb_like"
+    if not weight:
+        return []
+    return ["fewer branches (scale) than clients: transactions wait for each other's branch rows"]
 
 
 def device_counters(names: list[str]) -> dict[str, list[int]]:

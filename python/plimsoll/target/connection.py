@@ -114,13 +114,25 @@ class Connection:
         ) as connection:
             yield connection
 
+    def room(self) -> int:
+        """How many more connections an ordinary user gets. Asked of the database under test: another may be closed."""
+        with self.open(self.dbname) as connection:
+            row = connection.execute(
+                "select current_setting('max_connections')::int "
+                "- current_setting('superuser_reserved_connections')::int "
+                "- coalesce(current_setting('reserved_connections', true)::int, 0) "
+                "- (select count(*) from pg_stat_activity where backend_type = 'client backend') + 1"
+            ).fetchone()
+        return int(row[0]) if row else 0
+
     def wait_without_clients(self, seconds: float = 5) -> bool:
         """Waits until no client uses the database under test: a backend flushes its statistics as it ends."""
         until = time.monotonic() + seconds
         with self.open() as connection:
             while True:
                 row = connection.execute(
-                    "select count(*) from pg_stat_activity where datname = %s and backend_type = 'client backend'",
+                    "select count(*) from pg_stat_activity "
+                    "where datname = %s and backend_type = 'client backend' and pid <> pg_backend_pid()",
                     [self.dbname],
                 ).fetchone()
                 if row and row[0] == 0:

@@ -1,4 +1,4 @@
-"""Data sets: built once for each (workload, size, seed, server version), kept, and cloned for each trial.
+"""Data sets: built once for each (workload, size or scale, seed, set-up file, server version), kept, cloned a trial.
 
 A kept data set is a stopped cluster. It is renamed into place when it is whole and synced, so a folder under datasets/
 is either complete or not there.
@@ -34,7 +34,7 @@ BUILD_SETTINGS: dict[str, bool | int | float | str] = {
 
 @dataclass(frozen=True)
 class Dataset:
-    """One kept data set. `bytes` is what the nine tables with their indexes take."""
+    """One kept data set. `bytes` is what the workload's tables with their indexes take."""
 
     key: str
     path: Path
@@ -53,18 +53,34 @@ class Dataset:
         return self.path / "data"
 
 
-def key_of(workload: dict[str, Any], description: dict[str, Any], server_version: str) -> str:
-    """The fingerprint of a data set: what it is made from, and the tables it is made into."""
-    parts = {
-        "format": FORMAT,
-        "workload": {name: workload[name] for name in ("name", "size_bytes", "seed")},
-        "tables": description["tables"],
-        "ddl": description["ddl"],
-        "data_version": description.get("data_version"),
-        "server": server_version,
-    }
+# What decides the rows of each workload's tables; the rest of a request decides what is done with them.
+_DATA = {
+    "wpi_orders": ("name", "size_bytes", "seed"),
+    "bank": ("name", "scale", "partitions", "partition_method", "unlogged", "fillfactor"),
+}
+
+
+def key_of(
+    data: dict[str, Any] | None, description: dict[str, Any] | None, setup: str | None, server_version: str
+) -> str:
+    """The fingerprint of a data set: what it is made from, and the tables it is made into.
+
+    `data` and `description`: the workload that fills it, as the agent knows it, if one does; `setup`: SQL run after it.
+    """
+    parts: dict[str, Any] = {"format": FORMAT, "server": server_version}
+    name = "script"
+    if data is not None and description is not None:
+        name = f"{data['name']}-" + (f"{data['size_bytes'] >> 20}MiB" if "size_bytes" in data else f"{data['scale']}")
+        parts |= {
+            "workload": {key: data[key] for key in _DATA[data["name"]] if key in data},
+            "tables": description["tables"],
+            "ddl": description["ddl"],
+            "data_version": description.get("data_version"),
+        }
+    if setup is not None:
+        parts["setup"] = setup
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
-    return f"{workload['name']}-{workload['size_bytes'] >> 20}MiB-pg{server_version}-{digest}"
+    return f"{name}-pg{server_version}-{digest}"
 
 
 def kept(folder: Path) -> list[Dataset]:
@@ -96,18 +112,23 @@ def keep(folder: Path, built: Path, dataset: Dataset) -> Dataset:
 
 
 def describe_new(
-    key: str, workload: dict[str, Any], server: str, result: dict[str, Any], build_seconds: float
+    key: str,
+    data: dict[str, Any] | None,
+    size_bytes: int,
+    server: str,
+    result: dict[str, Any],
+    build_seconds: float,
 ) -> Dataset:
-    """The description of a data set just built."""
+    """The description of a data set just built; `result`: the agent's, empty where only SQL filled it."""
     return Dataset(
         key=key,
         path=Path(),
-        workload=workload["name"],
-        size_bytes=workload["size_bytes"],
-        seed=workload["seed"],
+        workload=data["name"] if data else "script",
+        size_bytes=size_bytes,
+        seed=int((data or {}).get("seed", 0)),
         server=server,
-        bytes=int(result["bytes"]),
-        rows=dict(result["tables"]),
+        bytes=int(result.get("bytes", 0)),
+        rows=dict(result.get("tables", {})),
         build_seconds=build_seconds,
         built_epoch_ns=time.time_ns(),
     )

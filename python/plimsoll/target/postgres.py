@@ -1,17 +1,22 @@
-"""A private PostgreSQL server: its own cluster, its own user, a Unix socket only, inside the group under test.
+"""A private PostgreSQL server: its own cluster, its own user, inside the group under test; a Unix socket, and where the
+experiment says so a port of loopback behind a password.
 
 It is never the machine's own cluster, and it never runs as root: a dedicated user owns everything it touches.
 """
 
 from __future__ import annotations
 
+import secrets
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 from plimsoll.experiment import size
 from plimsoll.target.connection import Connection
@@ -19,6 +24,7 @@ from plimsoll.target.connection import Connection
 Launch = Callable[..., "subprocess.Popen[bytes]"]
 LOG_TAIL_BYTES = 64 * 1024
 DATABASE = "plimsoll"
+LOOPBACK = "127.0.0.1"
 PREWARM_SHARE = 0.97  # of the buffers; the rest is for catalogues and new pages
 
 
@@ -29,11 +35,21 @@ class ServerFailed(Exception):
 class PostgresServer:
     """One cluster in `data`, run by `user`. `launch(argv, user=...)` starts a process in the group."""
 
-    def __init__(self, bin_dir: Path, data: Path, run_dir: Path, user: str, launch: Launch) -> None:
+    def __init__(self, bin_dir: Path, data: Path, run_dir: Path, user: str, launch: Launch, tcp: bool = False) -> None:
         self.bin_dir, self.data, self.run_dir, self.user, self._launch = bin_dir, data, run_dir, user, launch
         self.log = run_dir / "server.log"
-        self.connection = Connection(host=str(run_dir), port=5432, user=user, dbname=DATABASE)
+        port = _free_port() if tcp else 5432
+        self.connection = Connection(host=str(run_dir), port=port, user=user, dbname=DATABASE)
+        self.load_connection = self.connection
+        if tcp:
+            # Anybody on the machine reaches a port of loopback, so it asks for a password, made for this trial.
+            self.load_connection = replace(self.connection, host=LOOPBACK, password=secrets.token_urlsafe(24))
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_on_tcp(self) -> bool:
+        """Whether the load comes over TCP."""
+        return self.load_connection is not self.connection
 
     def initdb(self) -> None:
         """Makes the cluster, with checksums. Trust authentication is safe: the socket's folder is closed to others."""
@@ -48,10 +64,10 @@ class PostgresServer:
     def configure(self, settings: dict[str, bool | int | float | str], memory: int | None) -> None:
         """Writes the settings; sizes with units or relative to `memory` (bytes) become what the server reads."""
         lines = [
-            "listen_addresses = ''",
+            f"listen_addresses = '{LOOPBACK if self.is_on_tcp else ''}'",
             f"unix_socket_directories = {_quote(str(self.run_dir))}",
             "unix_socket_permissions = 0700",
-            "port = 5432",
+            f"port = {self.connection.port}",
             "logging_collector = off",
             "log_checkpoints = on",
             "log_line_prefix = '%m [%p] '",
@@ -65,6 +81,9 @@ class PostgresServer:
             with main.open("a") as file:
                 file.write(include)
         path.chmod(0o644)
+        if self.is_on_tcp:
+            rules = f"local all all trust\nhost all all {LOOPBACK}/32 scram-sha-256\n"
+            (self.data / "pg_hba.conf").write_text(rules)
 
     def start(self, seconds: float = 60) -> None:
         """Starts the server and waits until it answers. Raises ServerFailed with the end of its log."""
@@ -77,12 +96,21 @@ class PostgresServer:
             if self._process.poll() is not None:
                 raise ServerFailed(f"the server ended while starting ({self._exit_text()}): {self.log_tail(2000)}")
             try:
-                with self.connection.open(timeout=5):
+                with self.connection.open(timeout=5) as opened:
+                    self._set_password(opened)
                     return
             except psycopg.OperationalError as error:
                 if time.monotonic() > until:
                     raise ServerFailed(f"the server did not answer in {seconds:.0f} s: {error}") from None
                 time.sleep(0.05)
+
+    def _set_password(self, opened: psycopg.Connection) -> None:
+        if (password := self.load_connection.password) is None:
+            return
+        # Hashed on our side: a server that logs its statements logs no password.
+        known = opened.pgconn.encrypt_password(password.encode(), self.user.encode(), b"scram-sha-256").decode()
+        text = sql.SQL("alter role {} password {}").format(sql.Identifier(self.user), sql.Literal(known))
+        opened.execute(text)
 
     def is_running(self) -> bool:
         """Whether the postmaster lives."""
@@ -120,6 +148,8 @@ class PostgresServer:
         """The database under test, with the extensions that warm and look at the caches where the server has them."""
         with self.connection.open() as connection:
             connection.execute(f'create database "{DATABASE}"')
+            # So that psql, pgbench and users' scripts find the tables by their bare names.
+            connection.execute(f'alter database "{DATABASE}" set search_path to {self.connection.schema}, public')
         with self.connection.open(DATABASE) as connection:
             for extension in ("pg_prewarm", "pg_buffercache"):
                 known = connection.execute("select 1 from pg_available_extensions where name = %s", [extension])
@@ -169,6 +199,13 @@ class PostgresServer:
     def _exit_text(self) -> str:
         code = self._process.returncode if self._process else None
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _free_port() -> int:
+    """A port of loopback that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
 
 
 def _as_setting(value: bool | int | float | str, memory: int | None) -> str:

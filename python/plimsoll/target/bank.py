@@ -1,0 +1,97 @@
+"""pgbench's tables: how large they get, and whether a database that somebody else made has them.
+
+The sizes are arithmetic over PostgreSQL's pages, so that a plan can state them before anything is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from plimsoll.target.connection import Connection
+
+ACCOUNTS_PER_BRANCH = 100_000
+TELLERS_PER_BRANCH = 10
+_PAGE_BYTES = 8192
+_HEAP_ROOM = _PAGE_BYTES - 24  # less the page's header
+# A header of 24, three columns of 4, 84 characters with one byte of length: aligned to 128, and a line pointer.
+_ACCOUNT_BYTES = 128 + 4
+_INDEX_ROOM = int((_PAGE_BYTES - 24 - 16) * 0.9)  # a leaf is filled to nine tenths
+_INDEX_ENTRY_BYTES = 16 + 4
+_INDEX_FANOUT = 300  # entries of an inner page, about
+
+
+@dataclass(frozen=True)
+class Found:
+    """pgbench's tables in a database that was there before us."""
+
+    schema: str
+    scale: int
+    accounts: int
+
+
+def estimated_bytes(scale: int, fillfactor: int = 100) -> int:
+    """Accounts with their primary key, which all but nothing else adds to: some 15 MiB for each unit of the scale."""
+    rows = scale * ACCOUNTS_PER_BRANCH
+    kept_free = _PAGE_BYTES * (100 - fillfactor) // 100
+    heap = -(-rows // max(1, (_HEAP_ROOM - kept_free) // _ACCOUNT_BYTES))
+    leaves = -(-rows // (_INDEX_ROOM // _INDEX_ENTRY_BYTES))
+    return (heap + leaves + -(-leaves // _INDEX_FANOUT) + 1 + scale) * _PAGE_BYTES
+
+
+def find(connection: Connection) -> Found | None:
+    """The tables that `pgbench -i` made, where this user's search path finds them; None when there are none."""
+    with connection.open(connection.dbname) as opened:
+        row = opened.execute(
+            "select nspname from pg_class join pg_namespace n on n.oid = relnamespace "
+            "where relname = 'pgbench_branches' and relkind in ('r', 'p') and pg_table_is_visible(pg_class.oid)"
+        ).fetchone()
+        if row is None:
+            return None
+        schema = str(row[0])
+
+        def number(question: sql.SQL, table: str) -> int:
+            found = opened.execute(question.format(sql.Identifier(schema, table))).fetchone()
+            return int(found[0] or 0) if found else 0
+
+        return Found(
+            schema,
+            scale=number(sql.SQL("select count(*) from {}"), "pgbench_branches"),
+            accounts=number(sql.SQL("select max(aid) from {}"), "pgbench_accounts"),
+        )
+
+
+def unfit(found: Found, scale: int) -> str | None:
+    """Why tables that were found cannot be used as they are; None when they can."""
+    if found.scale != scale:
+        return (
+            f"the tables of pgbench in schema {found.schema} have scale {found.scale}, and workload.scale is {scale}; "
+            f"set workload.scale={found.scale}, or name a database without them"
+        )
+    if found.accounts != scale * ACCOUNTS_PER_BRANCH:
+        return (
+            f"pgbench_accounts in schema {found.schema} ends at {found.accounts:,}, not at "
+            f"{scale * ACCOUNTS_PER_BRANCH:,} as pgbench -i at scale {scale} makes it; make it anew with pgbench -i"
+        )
+    return None
+
+
+def current_schema(connection: Connection) -> str:
+    """The schema in which this user's unqualified names are found first."""
+    with connection.open(connection.dbname) as opened:
+        row = opened.execute("select coalesce(current_schema(), 'public')").fetchone()
+    return str(row[0]) if row else "public"
+
+
+def run_sql(connection: Connection, text: str) -> None:
+    """Runs a file of SQL statements in the connection's schema, which is made where there is none.
+
+    One simple query, so one transaction unless the file begins and commits its own; psql's own commands are not known.
+    """
+    with connection.open(connection.dbname, timeout=60) as opened:
+        name = sql.Identifier(connection.schema)
+        opened.execute(sql.SQL("create schema if not exists {}").format(name))
+        opened.execute(sql.SQL("set search_path to {}, public").format(name))
+        if text.strip():
+            opened.execute(text.encode())

@@ -1,0 +1,144 @@
+"""What the agent is asked for, against requests written by hand from schema/agent.md."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.experiment import Experiment
+from plimsoll.experiment.source import load
+from plimsoll.run.documents import plan_document, resolved
+from plimsoll.run.planning import data_bytes, measured_seconds
+from plimsoll.run.requests import data_request, load_request, schedule_request, setup_text, workload_request
+from plimsoll.run.trial import workload_caveats
+
+BANK = {"name": "bank", "scale": 3}
+POISSON = {"kind": "poisson", "rate": 200.0}
+
+
+def made(workload: dict[str, Any], **tables: Any) -> Experiment:
+    document = {"name": "x", "title": "x", "workload": workload, "measure": {"seconds": 10}, **tables}
+    return Experiment.model_validate(document)
+
+
+def test_bank() -> None:
+    request = workload_request(made(BANK))
+    assert request == {
+        "name": "bank", "scale": 3, "seed": 2001, "partitions": 0, "partition_method": "range", "unlogged": False,
+        "fillfactor": 100, "keys": "uniform", "transaction": "tpcb_like",
+    }  # fmt: skip
+    mixed = workload_request(made({**BANK, "mix": {"select_only": 9, "simple_update": 1}, "keys": {"zipf": 1.2}}))
+    assert "transaction" not in mixed
+    assert mixed["mix"] == {"select_only": 9, "simple_update": 1}
+    assert mixed["keys"] == {"zipf": 1.2}
+
+
+def test_what_is_done_with_the_data_does_not_change_them() -> None:
+    one = data_request(made({**BANK, "transaction": "select_only", "keys": {"zipf": 2}}))
+    assert one == data_request(made({**BANK, "mix": {"tpcb_like": 1}}))
+    assert one != data_request(made({**BANK, "fillfactor": 90}))
+
+
+def test_scripts_with_their_data() -> None:
+    settings = made(
+        {
+            "name": "script", "files": [{"path": "a.sql", "text": "select :scale;", "weight": 3}], "clients": 7,
+            "data": "bank", "scale": 5, "variables": {"k": 2}, "setup": "s.sql", "setup_text": "create table t ();",
+        }
+    )  # fmt: skip
+    assert workload_request(settings) == {
+        "name": "script", "scripts": [{"name": "a.sql", "text": "select :scale;", "weight": 3}],
+        "variables": {"scale": 5, "k": 2}, "seed": 2001, "client_count": 7,
+    }  # fmt: skip
+    assert data_request(settings) == data_request(made({**BANK, "scale": 5}))
+    assert setup_text(settings) == "create table t ();"
+    assert "text" not in str(resolved(settings)["workload"])
+
+
+def test_scripts_without_data() -> None:
+    settings = made({"name": "script", "files": [{"path": "a.sql", "text": "select 1;"}]})
+    assert data_request(settings) is None
+    assert setup_text(settings) is None
+    assert workload_request(settings)["variables"] == {}
+    assert data_bytes(settings) == 0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "measured", "warmup"),
+    [
+        (
+            {"kind": "closed", "think_ms": {"exponential": 5}},
+            {"kind": "closed", "think_ms": {"exponential": 5.0}, "keying_ms": 0.0, "seed": 1},
+            {"kind": "closed", "think_ms": {"exponential": 5.0}, "keying_ms": 0.0, "seed": 1},
+        ),
+        (
+            {**POISSON, "late_limit_ms": 50},
+            {**POISSON, "late_limit_ms": 50.0, "seed": 3},
+            {**POISSON, "late_limit_ms": 50.0, "seed": 3},
+        ),
+        (
+            {"kind": "steps", "steps": [{"rate": 10, "seconds": 5}, {"rate": 20, "seconds": 5}], "seed": 9},
+            {
+                "kind": "steps", "arrivals": "poisson", "seed": 11,
+                "steps": [{"rate": 10.0, "seconds": 5.0}, {"rate": 20.0, "seconds": 5.0}],
+            },
+            {"kind": "poisson", "rate": 10.0, "seed": 11},
+        ),
+        (
+            {"kind": "ramp", "from": 10, "to": 90, "seconds": 8, "arrivals": "constant"},
+            {"kind": "ramp", "arrivals": "constant", "from": 10.0, "to": 90.0, "seconds": 8.0, "seed": 3},
+            {"kind": "constant", "rate": 10.0, "seed": 3},
+        ),
+    ],
+)  # fmt: skip
+def test_schedules_of_the_third_block(schedule: Any, measured: Any, warmup: Any) -> None:
+    settings = made(BANK, schedule=schedule)
+    assert schedule_request(settings, 3) == measured
+    assert schedule_request(settings, 3, warmup=True) == warmup
+
+
+def test_threads_are_the_load_cpus_and_at_most_the_clients() -> None:
+    assert load_request(made({**BANK, "clients": 9}), cpus=4)["threads"] == 4
+    assert load_request(made({**BANK, "clients": 3}), cpus=4)["threads"] == 3
+    assert load_request(made({**BANK, "clients": 9, "threads": 2}), cpus=4)["threads"] == 2
+    assert load_request(made({**BANK, "clients": 2, "threads": 8}), cpus=4)["threads"] == 2
+
+
+def test_transactions_per_client_are_the_product() -> None:
+    settings = made({**BANK, "clients": 30}, measure={"transactions_per_client": 50})
+    assert settings.measure.transactions_of(settings.workload.clients) == 1500
+    open_loop = made(BANK, measure={"transactions": 1000}, schedule=POISSON)
+    assert measured_seconds(open_loop) == 5
+
+
+def test_a_bank_is_some_fifteen_mib_a_unit() -> None:
+    # 61 accounts a page: 1,640 pages of accounts, 274 leaves of their key, an inner page and a root, a branch.
+    assert data_bytes(made({**BANK, "scale": 1})) == (1640 + 274 + 1 + 1 + 1) * 8192
+    assert data_bytes(made({**BANK, "scale": 100})) / 100 / 2**20 == pytest.approx(14.97, rel=0.01)
+    assert data_bytes(made({**BANK, "fillfactor": 50})) > 1.6 * data_bytes(made(BANK))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"clients": 4}, True),
+        ({"clients": 3}, False),
+        ({"clients": 4, "transaction": "select_only"}, False),
+        ({"clients": 4, "mix": {"select_only": 1, "tpcb_like": 1}}, True),
+        ({"clients": 4, "mix": {"select_only": 1, "tpcb_like": 0}}, False),
+    ],
+)
+def test_fewer_branches_than_clients_is_said(more: dict[str, Any], said: bool) -> None:
+    assert bool(workload_caveats(made({**BANK, **more}))) is said
+
+
+def test_the_plan_names_what_is_judged(tmp_path: Path) -> None:
+    from plimsoll.experiment import plan_trials
+
+    source = load("pgbench-clients", quick=True)
+    document = plan_document(plan_trials(source.experiment, source.treatments, 1))
+    assert document["judged"] == "throughput_per_second"
+    assert document["factors"][0]["paths"] == ["workload.scale"]
+    assert made(BANK, schedule=POISSON).judged == "latency_ns_p99"
+    assert made(BANK, schedule=POISSON, design={"judged": "latency_ns_p999"}).judged == "latency_ns_p999"
+    del tmp_path
