@@ -11,7 +11,7 @@ import numpy as np
 
 from plimsoll.analysis import stationary
 from plimsoll.analysis.generator import generator
-from plimsoll.analysis.readings import counter, done_count
+from plimsoll.analysis.readings import counter, done_count, fact, is_whole, unanswered, weights
 from plimsoll.record import Segment, Trial
 
 Sample = dict[str, float | None]
@@ -24,6 +24,7 @@ COMMIT_RULE = (
 _STEAL_NOTED = 0.05
 _COMMITS_A_CONNECTION_MAX = 16
 _TAIL_SECONDS = 10
+_JOINED_SAMPLES_MIN = 12  # more than the ten seconds that the test needs
 
 
 @dataclass
@@ -44,13 +45,16 @@ def samples(segment: Segment) -> list[Sample]:
     if server is None or table is None or not len(table):
         return []
     times = server["t_ns"].astype(np.int64)
-    ends = np.sort(table["end_ns"][table["outcome"] == 0])
+    done = table["outcome"] == 0
+    ends = table["end_ns"][done]
+    order = np.argsort(ends, kind="stable")
+    ends, upto = ends[order], np.concatenate([[0.0], np.cumsum(weights(segment)[done][order])])
     sectors = _sectors(segment, times)
     hit, read = segment.column("server", "blks_hit"), segment.column("server", "blks_read")
     return [
         {
             "t_ns": int(time),
-            "done": int(np.searchsorted(ends, time, side="right")),
+            "done": int(upto[np.searchsorted(ends, time, side="right")]),
             "blks_hit": None if hit is None or np.isnan(hit[row]) else float(hit[row]),
             "blks_read": None if read is None or np.isnan(read[row]) else float(read[row]),
             "read_sectors": None if sectors is None else float(sectors[row]),
@@ -86,8 +90,8 @@ def check_commits(trial: Trial) -> dict[str, Any]:
     """COMMIT_RULE for one trial; `ok` is None while the other trials have a say, or where nothing was counted."""
     grown, done = counter(trial, "xact_commit"), done_count(trial.measure)
     summary = trial.measure.summary or {}
-    if grown is None or done is None:
-        return {"ok": None, "rule": COMMIT_RULE}
+    if grown is None or done is None or summary.get("workload") == "script":
+        return {"ok": None, "rule": COMMIT_RULE}  # how often a user's script commits is the user's business
     lost = int((summary.get("identity") or {}).get("lost") or 0)
     beside = summary.get("server_commits_beside")
     connections = len(summary.get("backend_pids") or [])
@@ -155,7 +159,8 @@ def _judge_stationarity(trial: Trial, found: Admission) -> None:
     warmup = trial.data.get("stationary") or {}
     series = samples(trial.measure)[1:]  # the first interval holds the connections' own catalogue reads
     measured = stationary.judge(series, seconds_min=4.0, whole=True)
-    tail = samples(trial.warmup)[-max(len(series), _TAIL_SECONDS) :]
+    # A segment of a few transactions adds nothing: then the warm-up's end has to be long enough by itself.
+    tail = samples(trial.warmup)[-max(len(series), _TAIL_SECONDS, _JOINED_SAMPLES_MIN - len(series)) :]
     after = stationary.judge(_joined(tail, series), whole=True)
     found.stationary = {
         "warmup_reached": warmup.get("reached"),
@@ -196,7 +201,20 @@ def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> No
     identity = (trial.measure.summary or {}).get("identity") or {}
     for outcome in ("failed", "skipped", "lost"):
         if identity.get(outcome):
-            found.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}")
+            why = _by_sqlstate(trial) if outcome == "failed" else ""
+            found.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}{why}")
+    if unanswered(trial.measure):
+        found.caveats.append(
+            "transactions that were due and got no timely answer count as slower than any: a percentile among them has "
+            "no value"
+        )
+    if fact(trial.measure, "retries"):
+        found.caveats.append("transactions were tried again after serialization failures or deadlocks")
+    if fact(trial.measure, "reconnects"):
+        found.caveats.append("connections broke and were opened anew")
+    if not is_whole(trial.measure):
+        found.caveats.append("rows of a sample of the transactions only: percentiles are from the histograms of all")
+    found.caveats += found.generator.get("notes") or []
     checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))
     if checkpoints:
         found.caveats.append(f"{checkpoints:.0f} checkpoint(s) began inside the measured segment")
@@ -207,6 +225,16 @@ def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> No
     if kills:
         found.caveats.append(f"{kills} process(es) of the group were killed for lack of memory")
     found.caveats += [str(caveat) for caveat in trial.data.get("caveats") or []]
+
+
+def _by_sqlstate(trial: Trial) -> str:
+    """How often which error ended a transaction, the most frequent first."""
+    counts: dict[str, int] = {}
+    for error in (trial.measure.summary or {}).get("errors") or []:
+        state = str(error.get("sqlstate"))
+        counts[state] = counts.get(state, 0) + int(error.get("count") or 0)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return f" (SQLSTATE {', '.join(f'{state}: {count}' for state, count in ordered)})" if ordered else ""
 
 
 def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
@@ -220,7 +248,7 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
         found.reasons.append(
             f"the server committed {found.commits['commits']}, fewer than the {found.commits['done']} transactions done"
         )
-    found.generator = generator(trial)
+    found.generator = generator(trial, values.get("cpu_busy_share"))
     if found.generator["limit"]:
         found.reasons.append("the load generator was the limit: " + "; ".join(found.generator["limit"]))
     _judge_stationarity(trial, found)

@@ -4,18 +4,18 @@ Counters of the server are differences of readings made with no client connected
 so that ratios from them are exact and not sampled.
 """
 
-import numpy as np
-
+from plimsoll.analysis.latency import latency_by_kind
 from plimsoll.analysis.metrics import PERCENTILES
 from plimsoll.analysis.page_cache import probe_metrics
 from plimsoll.analysis.readings import (
-    DONE,
     SECTOR_BYTES,
     counter,
     cpu_list,
     device_counter,
     done_count,
+    fact,
     grown,
+    is_open_loop,
     largest,
     per,
     seconds_measured,
@@ -25,33 +25,6 @@ from plimsoll.analysis.writeback import writeback_metrics
 from plimsoll.record import Segment, Trial
 
 _CPU = ("cpu_user", "cpu_nice", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_irq", "cpu_softirq", "cpu_steal")
-
-
-def percentile(ordered: np.ndarray, share: float) -> float | None:
-    """Nearest rank of sorted values; None unless at least ten lie beyond it."""
-    count = len(ordered)
-    rank = int(np.ceil(share * count - 1e-9))
-    return float(ordered[rank - 1]) if rank >= 1 and count - rank >= 10 else None
-
-
-def latency_by_kind(segment: Segment) -> dict[str, dict[str, float | None]]:
-    """Percentiles of planned-to-end latency of done transactions, by kind and for all together ("all")."""
-    table = segment.transactions
-    if table is None or not len(table):
-        return {}
-    done = table[table["outcome"] == DONE]
-    latency = (done["end_ns"] - done["planned_ns"]).astype(float)
-    kinds = (segment.summary or {}).get("kinds") or []
-    found = {"all": latency}
-    for index in np.unique(done["kind"]):
-        name = str(kinds[index]) if index < len(kinds) else f"kind {index}"
-        found[name] = latency[done["kind"] == index]
-    result = {}
-    for name, values in found.items():
-        ordered = np.sort(values)
-        result[name] = {"count": float(len(ordered)), "max": float(ordered[-1]) if len(ordered) else None}
-        result[name] |= {key: percentile(ordered, share) for key, share in PERCENTILES.items()}
-    return result
 
 
 def _cpu(segment: Segment) -> dict[str, float | None]:
@@ -73,11 +46,29 @@ def _generator(segment: Segment, seconds: float | None, done: float | None) -> d
     cpu = None if user is None or system is None else float(user + system)
     cores = len(cpu_list(health.get("cpus_allowed")) or []) or None
     lag = health.get("lag_ns") or {}
+    load_user, load_system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
+    threads = None if load_user is None or load_system is None else load_user + load_system
     return {
         "generator_cpu_ns_per_transaction": per(cpu, done),
+        "load_threads_cpu_ns_per_transaction": per(threads, done),
         "generator_core_share": None if not seconds or not cores else per(cpu, seconds * 1e9 * cores),
         "lag_ns_p50": None if lag.get("p50") is None else float(lag["p50"]),
         "lag_ns_p99": None if lag.get("p99") is None else float(lag["p99"]),
+    }
+
+
+def _outcomes(segment: Segment) -> dict[str, float | None]:
+    """What became of the transactions that were planned, and how the rate compares with the plan."""
+    identity = (segment.summary or {}).get("identity") or {}
+    planned, done = identity.get("planned"), identity.get("done")
+    failed = None if identity.get("failed") is None else float(identity["failed"])
+    is_open = is_open_loop(segment)
+    return {
+        "failed_share": per(failed, planned),
+        "skipped_share": per(None if identity.get("skipped") is None else float(identity["skipped"]), planned),
+        "retries_per_transaction": per(fact(segment, "retries"), done),
+        "planned_rate_per_second": fact(segment, "planned_rate") if is_open else None,
+        "achieved_share": per(None if done is None else float(done), planned) if is_open else None,
     }
 
 
@@ -107,5 +98,5 @@ def estimates(trial: Trial) -> dict[str, float | None]:
     }
     overall = latency_by_kind(segment).get("all") or {}
     values |= {f"latency_ns_{name}": overall.get(name) for name in PERCENTILES}
-    values |= _cpu(segment) | _generator(segment, seconds, count)
+    values |= _cpu(segment) | _generator(segment, seconds, count) | _outcomes(segment)
     return values | probe_metrics(trial) | writeback_metrics(trial)

@@ -131,4 +131,56 @@ def done_count(segment: Segment) -> int | None:
 def statements(segment: Segment) -> float | None:
     """Statements sent, BEGIN and COMMIT not counted."""
     table = segment.transactions
-    return None if table is None or not len(table) else float(table["statements"].astype(np.int64).sum())
+    if table is not None and len(table) and is_whole(segment):
+        return float(table["statements"].astype(np.int64).sum())
+    kinds = (segment.summary or {}).get("by_kind") or {}
+    counts = [kind["statements"] for kind in kinds.values() if kind.get("statements") is not None]
+    return float(sum(counts)) if counts else None
+
+
+def is_whole(segment: Segment) -> bool:
+    """Whether transactions.npy has every transaction; beyond a bound it has a sample of them."""
+    rows = (segment.summary or {}).get("rows") or {}
+    return int(rows.get("sample_one_in") or 1) == 1
+
+
+def weights(segment: Segment) -> np.ndarray:
+    """How many transactions each row of transactions.npy stands for."""
+    table = segment.transactions
+    assert table is not None
+    if is_whole(segment):
+        return np.ones(len(table))
+    rows = (segment.summary or {})["rows"]
+    first = int((segment.summary or {}).get("first_index") or 0)
+    below = int(rows.get("all_below_index") or first)
+    return np.where(table["index"] < below, 1.0, float(rows["sample_one_in"]))
+
+
+def fact(segment: Segment, key: str) -> float | None:
+    """A number that the agent gives once a segment, in its summary or among its health."""
+    summary = segment.summary or {}
+    value = summary.get(key, (summary.get("health") or {}).get(key))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def is_open_loop(segment: Segment) -> bool:
+    """Whether transactions were due by a plan of their own."""
+    schedule = (segment.summary or {}).get("schedule") or {}
+    return schedule.get("kind", "closed") != "closed"
+
+
+def nothing_to_do(segment: Segment) -> int:
+    """Transactions skipped because their draw says nothing: those have a kind, and what was too late has none."""
+    kinds = ((segment.summary or {}).get("by_kind") or {}).values()
+    return sum(int(kind.get("skipped") or 0) for kind in kinds)
+
+
+def unanswered(segment: Segment) -> int:
+    """Open loops: transactions that were due and got no timely answer (too late, failed or lost); closed loops: 0.
+
+    They are slower than every latency: without them an arm that skips its slowest would have the better percentiles.
+    """
+    identity = (segment.summary or {}).get("identity") or {}
+    if not is_open_loop(segment) or identity.get("planned") is None:
+        return 0
+    return max(0, int(identity["planned"]) - int(identity.get("done") or 0) - nothing_to_do(segment))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from plimsoll.analysis.compare import DELTA, word
 from plimsoll.analysis.intervals import BLOCKS_MIN, CONFIDENCE, grade
-from plimsoll.analysis.metrics import JUDGED
+from plimsoll.analysis.metrics import JUDGED, METRICS
 from plimsoll.analysis.verdict import analyse, chosen
 from plimsoll.record import Run
 
@@ -56,12 +56,12 @@ def unpaired(first: Sequence[float], second: Sequence[float]) -> Json:
     return {**result, "low": math.exp(centre - half), "high": math.exp(centre + half), "grade": grade(blocks)}
 
 
-def _by_label(verdict: Json) -> dict[str, list[float]]:
+def _by_label(verdict: Json, metric: str) -> dict[str, list[float]]:
     used = chosen(verdict["trials"])
     found: dict[str, list[float]] = {}
     for (_, treatment), entry in sorted(used.items()):
         label = verdict["treatments"].get(treatment, {}).get("label", treatment)
-        value = entry["metrics"][JUDGED]
+        value = entry["metrics"][metric]
         if value:
             found.setdefault(label, []).append(value)
     return found
@@ -72,8 +72,11 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
     if differences and not accept:
         raise NotComparable(differences)
     one, two = analyse(run_a), analyse(run_b)
-    first, second = _by_label(one), _by_label(two)
-    spreads = [verdict["a_a"]["ratio_spread"] for verdict in (one, two) if verdict["a_a"]["ratio_spread"]]
+    metric = one["metric"] if one["metric"] == two["metric"] else JUDGED
+    sign = -1.0 if METRICS[metric].better == "lower" else 1.0
+    first, second = _by_label(one, metric), _by_label(two, metric)
+    evidence = [verdict["a_a"] for verdict in (one, two) if verdict["metric"] == metric]
+    spreads = [found["ratio_spread"] for found in evidence if found["ratio_spread"]]
     spread = max(spreads, default=None)
     delta = max(one["relevant_ratio"], two["relevant_ratio"], 1 + DELTA) - 1
     rows = []
@@ -82,7 +85,7 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
             continue
         found = unpaired(first[label], second[label])
         half = math.log(found["high"] / found["ratio"]) if found["high"] else math.nan
-        said = word(math.log(found["ratio"]), half, delta, math.log(spread) if spread else 0.0)
+        said = word(sign * math.log(found["ratio"]), half, delta, math.log(spread) if spread else 0.0)
         rows.append({"treatment": label, **found, "verdict": said})
     caveats = [NOT_INTERLEAVED]
     if spread is None:
@@ -95,7 +98,8 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         "format": 1,
         "first": {"run": one["run"], "experiment": one["experiment"], "path": str(run_a.path)},
         "second": {"run": two["run"], "experiment": two["experiment"], "path": str(run_b.path)},
-        "metric": JUDGED,
+        "metric": metric,
+        "metric_label": METRICS[metric].label,
         "relevant_ratio": 1 + delta,
         "ratio_spread": spread,
         "treatments": rows,

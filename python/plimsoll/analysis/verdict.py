@@ -8,13 +8,26 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from plimsoll.analysis import a_a, double_caching, generator, instruments, reconcile, stationary, words
+from plimsoll.analysis import (
+    a_a,
+    clients,
+    double_caching,
+    generator,
+    histograms,
+    instruments,
+    placement,
+    reconcile,
+    stationary,
+    throughput,
+    words,
+)
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
 from plimsoll.analysis.compare import ALPHA, DELTA
-from plimsoll.analysis.estimates import estimates, latency_by_kind
+from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.intervals import CONFIDENCE, Estimate, grade, over_blocks
+from plimsoll.analysis.latency import latency_by_kind, source
 from plimsoll.analysis.levels import Group, compare_levels, groups
-from plimsoll.analysis.metrics import JUDGED, METRICS, PERCENTILES
+from plimsoll.analysis.metrics import METRICS, PERCENTILES, judged_of
 from plimsoll.record import Run, Trial
 
 FORMAT = 1
@@ -40,6 +53,9 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
         "caveats": admission.caveats + instruments.caveats(trial),
         "metrics": values,
         "latency_ns": latency_by_kind(trial.measure),
+        "latency_source": source(trial.measure),
+        "throughput": throughput.as_json(trial.measure),
+        "placement": placement.placement(trial),
         "identity": summary.get("identity"),
         "errors": summary.get("errors") or [],
         "commits": admission.commits,
@@ -49,14 +65,15 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
     }
 
 
-def _trials(run: Run) -> list[Json]:
+def _trials(run: Run) -> tuple[list[Json], Json]:
+    """The trials, judged, and how they were placed on the CPUs."""
     swap_counted = bool(reconcile.swap_of(run)["counted"])
     entries = [_trial_entry(trial, swap_counted) for trial in run.trials]
     settle_commits([entry["commits"] for entry in entries])
     for entry in entries:
         if entry["commits"].get("ok") is False:
             entry["caveats"].append(commit_words(entry["commits"]))
-    return entries
+    return entries, placement.settle(entries, run.plan)
 
 
 def chosen(entries: list[Json]) -> dict[tuple[int, str], Json]:
@@ -100,6 +117,7 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
                 }
                 for kind in kinds
             },
+            "latency_merged_ns": histograms.over_trials([trials[entry["number"]].measure for entry in mine]),
             "reconciliation": reconcile.over_trials([one for entry in mine if (one := entry["reconciliation"])]),
             "double_caching": double_caching.over_trials([trials[entry["number"]] for entry in mine], shown),
         }
@@ -131,6 +149,10 @@ def _generator(entries: list[Json]) -> Json:
     def largest(key: str) -> float | None:
         return max((entry["generator"].get(key) or 0.0 for entry in admitted), default=None)
 
+    def worst(key: str) -> float | None:
+        known = [entry["generator"][key] for entry in admitted if entry["generator"].get(key) is not None]
+        return max(known, default=None)
+
     admitted = [entry for entry in entries if entry["admitted"]]
     shares = [entry["generator"]["core_share"] for entry in admitted if entry["generator"].get("core_share")]
     shared = any(entry["generator"].get("shares_cores") for entry in admitted)
@@ -142,6 +164,8 @@ def _generator(entries: list[Json]) -> Json:
         "core_share_max": largest("core_share"),
         "busy_share_max": largest("busy_share"),
         "lag_share_max": largest("lag_share"),
+        "own_lag_share_max": worst("own_lag_share"),
+        "connections_busy_share_max": worst("connections_busy_share"),
         "explains_ratio_max": largest("explains_ratio") or None,
         "explains_between_trials_ratio": between if shared else None,
     }
@@ -183,14 +207,16 @@ def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Js
 
 def analyse(run: Run) -> Json:
     """The verdict of a run; a pure function of its record."""
-    entries = _trials(run)
-    evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, JUDGED), JUDGED), run.data.get("a_a"), JUDGED)
+    entries, placed = _trials(run)
+    judged = judged_of(run.plan, run.experiment)
+    evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, judged), judged), run.data.get("a_a"), judged)
     relevant = float(
         run.plan.get("relevant_ratio") or (run.experiment.get("design") or {}).get("relevant_ratio") or 1 + DELTA
     )
     found: list[Group] = groups(run.plan, run.experiment)
     spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
-    comparisons = [compare_levels(group, chosen(entries), METRICS[JUDGED], relevant - 1, spread_log) for group in found]
+    used = chosen(entries)
+    comparisons = [compare_levels(group, used, METRICS[judged], relevant - 1, spread_log) for group in found]
     treatments = _treatments(run, entries)
     labels = words.treatment_labels({"treatments": treatments, "comparisons": comparisons})
     swap_note = reconcile.swap_of(run)["note"]
@@ -200,7 +226,7 @@ def analyse(run: Run) -> Json:
         "experiment": run.data.get("experiment"),
         "title": run.data.get("title") or run.data.get("experiment"),
         "quick": bool(run.data.get("quick")),
-        "metric": JUDGED,
+        "metric": judged,
         "relevant_ratio": relevant,
         "alpha": ALPHA,
         "confidence": CONFIDENCE,
@@ -209,7 +235,9 @@ def analyse(run: Run) -> Json:
         "treatments": treatments,
         "trials": entries,
         "a_a": evidence,
-        "generator": _generator(entries),
+        "generator": _generator(entries) | {"placement": placed},
+        "clients": clients.clients(run.plan, run.experiment, used, relevant - 1),
+        "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [
             {

@@ -7,10 +7,13 @@ ratio would be read as a finding.
 import textwrap
 from typing import Any
 
+from plimsoll.analysis import clients
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
+from plimsoll.analysis.metrics import PERCENTILE_NAMES
 
 Json = dict[str, Any]
 LINES_MAX = 20
+HEADLINES_MAX = 6
 _WIDTH = 118
 
 
@@ -21,8 +24,20 @@ def ratio(value: Json) -> str:
     return f"{value['ratio']:.2f} x [{value['low']:.2f}, {value['high']:.2f}]"
 
 
-def _slower(value: Json) -> str:
-    return f"{value['ratio']:.2f} x slower [{value['low']:.2f}, {value['high']:.2f}]"
+def is_latency(metric: object) -> bool:
+    """Whether levels are compared by a latency, so that worse means longer and not slower."""
+    return str(metric).startswith("latency_ns_")
+
+
+def metric_words(metric: object) -> str:
+    """ "throughput", or "latency p99.9"."""
+    label = str(metric).removeprefix("latency_ns_")
+    return f"latency {PERCENTILE_NAMES.get(label, label)}" if is_latency(metric) else "throughput"
+
+
+def _slower(value: Json, metric: object) -> str:
+    word = "longer" if is_latency(metric) else "slower"
+    return f"{value['ratio']:.2f} x {word} [{value['low']:.2f}, {value['high']:.2f}]"
 
 
 def _span(comparison: Json, chosen: list[str]) -> str:
@@ -55,12 +70,16 @@ def headline(comparison: Json) -> str:
     name, levels = comparison["label"], comparison["levels"]
     measured = [level for level in levels if level["estimate"] is not None]
     where = at_words(comparison)
+    judged = comparison.get("metric")
+    where = f"{where}, by {metric_words(judged)}".lstrip(", ") if is_latency(judged) else where
     tail = f" ({where})" if where else ""
     if not measured:
-        return f"{name}: no verdict, because no trial could enter{tail}"
+        lacks = " with a value (too many transactions were not answered in time, or too few done)"
+        return f"{name}: no verdict, because no trial could enter{lacks if is_latency(judged) else ''}{tail}"
     if comparison["grade"] == "none":
         best = comparison["reference"]
-        return f"{name}: no verdict from fewer than three common blocks; highest estimate at {best}{tail}"
+        most = "lowest" if is_latency(judged) else "highest"
+        return f"{name}: no verdict from fewer than three common blocks; {most} estimate at {best}{tail}"
     inside = comparison["best_set"]
     measured = [level for level in measured if level["verdict"] != "too few blocks"]
     few = [level["level"] for level in levels if level["verdict"] in ("too few blocks", "no data")]
@@ -74,7 +93,7 @@ def headline(comparison: Json) -> str:
             return f"{name} {_span(comparison, inside)}: no difference larger than {comparison['delta']:.0%}{tail}"
         return f"{name} {_span(comparison, inside)}: indistinguishable; cannot tell any of them apart{tail}"
     best = f"{name} {_span(comparison, inside)}: {'indistinguishable best' if len(inside) > 1 else 'best'}"
-    others = ", ".join(f"{level['level']} is {_slower(level['times_slower'])}" for level in losers[:3])
+    others = ", ".join(f"{level['level']} is {_slower(level['times_slower'], judged)}" for level in losers[:3])
     more = f", and {len(losers) - 3} more" if len(losers) > 3 else ""
     return f"{best}{'; ' + others + more if others else ''}{tail}"
 
@@ -100,7 +119,7 @@ def a_a_words(verdict: Json) -> str:
 def headlines(verdict: Json) -> list[str]:
     """One sentence a comparison; for a run that compares nothing, the A/A finding."""
     if verdict["comparisons"]:
-        return [headline(comparison) for comparison in verdict["comparisons"]]
+        return clients.lines(verdict) + [headline(comparison) for comparison in verdict["comparisons"]]
     return [a_a_words(verdict) if verdict["a_a"]["within_run"] else "nothing to compare: the run has one treatment"]
 
 
@@ -142,13 +161,19 @@ def _twice(verdict: Json) -> list[str]:
     return [line] if line else []
 
 
+def _judged_row(verdict: Json) -> tuple[tuple[str, str, float, str], ...]:
+    """What is judged, where it is not the throughput that the evidence begins with."""
+    metric = verdict["metric"]
+    return ((metric, f"{metric_words(metric)}, ms", 1e-6, ",.2f"),) if is_latency(metric) else ()
+
+
 def evidence_lines(verdict: Json, rows: int = 4) -> list[str]:
     """What stands behind the first comparison: its levels in the measures that explain it."""
     lines: list[str] = []
     for comparison in verdict["comparisons"][:1] if rows > 1 else []:
         where = at_words(comparison)
         lines.append(f"Evidence{' ' + where if where else ''} (means over blocks; intervals in the report):")
-        found = (_evidence_row(verdict, comparison, *row) for row in _EVIDENCE[:rows])
+        found = (_evidence_row(verdict, comparison, *row) for row in _judged_row(verdict) + _EVIDENCE[:rows])
         lines += [row for row in found if row]
     return lines
 
@@ -203,6 +228,8 @@ def _middle(verdict: Json, rows: int, exclusions: int) -> list[str]:
 def terminal_lines(verdict: Json, report_path: object, own_server_command: str | None = None) -> list[str]:
     """About twenty lines: verdict, evidence, what was left out, where to read on."""
     heads = headlines(verdict)
+    if len(heads) > HEADLINES_MAX:
+        heads = [*heads[: HEADLINES_MAX - 1], f"and {len(heads) - HEADLINES_MAX + 1} more, in the report"]
     end = [f"Report: {report_path}"]
     if own_server_command:
         end += ["For your own server:", f"  {own_server_command}"]
@@ -226,7 +253,8 @@ def terminal_lines(verdict: Json, report_path: object, own_server_command: str |
 
 def comparison_lines(compared: Json) -> list[str]:
     """Two runs against each other, for the terminal."""
-    lines = [f"{compared['second']['run']} against {compared['first']['run']} (throughput ratio, second over first):"]
+    label = compared.get("metric_label", "throughput")
+    lines = [f"{compared['second']['run']} against {compared['first']['run']} ({label} ratio, second over first):"]
     lines += [f"  {row['treatment']}: {ratio(row)}: {row['verdict']}" for row in compared["treatments"]]
     if not compared["treatments"]:
         lines.append("  no treatment stands in both runs")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from plimsoll.analysis.words import is_latency, metric_words
 from plimsoll.record import Run
 from plimsoll.report.caches import cache_figures
 from plimsoll.report.double_caching import double_caching_figure
@@ -13,19 +14,33 @@ from plimsoll.report.series import memory_figure, warmup_figure
 from plimsoll.report.studies import study_of
 
 Json = dict[str, Any]
+_MAIN = (
+    "Filled marks: geometric mean over blocks with its 95 % t interval; open circles: the single blocks. Bars of one "
+    "level hold what moved from block to block; the verdict compares within blocks and is sharper. The band is the A/A "
+    'spread around the best estimate: differences inside it are "cannot tell".'
+)
 
 
 def main_figure(verdict: Json) -> Figure:
-    """Throughput, with everything the verdict rests on."""
+    """What is judged, with everything the verdict rests on."""
+    if is_latency(verdict["metric"]):
+        label = metric_words(verdict["metric"])
+        return levels_figure(
+            verdict,
+            verdict["metric"],
+            "latency-judged",
+            f"{label[0].upper()}{label[1:]} by level",
+            "From the planned start. " + _MAIN,
+            {"title": "ms", "format": "~g", "tip": ",.3f", "log": True},
+            scale=1e-6,
+            marked=True,
+        )
     return levels_figure(
         verdict,
         "throughput_per_second",
         "throughput",
         "Throughput by level",
-        "Filled marks: geometric mean over blocks with its 95 % t interval; open circles: the single blocks. Bars of "
-        "one level hold what moved from block to block; the verdict compares within blocks and is sharper. The band "
-        "is the A/A spread "
-        'around the best estimate: differences inside it are "cannot tell".',
+        _MAIN,
         {"title": "transactions/s", "format": ",~r", "tip": ",.1f"},
         marked=True,
     )

@@ -9,9 +9,13 @@ from plimsoll.analysis.words import at_words
 from plimsoll.report.figure import Figure, level_axis, panel_width, spec_of
 
 Json = dict[str, Any]
-_NAMES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9"}
-_COLOURS = {"p50": "#0072B2", "p90": "#009E73", "p95": "#CC79A7", "p99": "#E69F00", "p99.9": "#D55E00"}
-_SHAPES = {"p50": "circle", "p90": "triangle-up", "p95": "triangle-down", "p99": "square", "p99.9": "diamond"}
+_NAMES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9", "p9999": "p99.99"}
+_COLOURS = {"p50": "#0072B2", "p90": "#009E73", "p95": "#CC79A7", "p99": "#E69F00", "p99.9": "#D55E00"} | {
+    "p99.99": "#56B4E9"
+}
+_SHAPES = {"p50": "circle", "p90": "triangle-up", "p95": "triangle-down", "p99": "square", "p99.9": "diamond"} | {
+    "p99.99": "cross"
+}
 
 
 def latency_figure(verdict: Json) -> Figure:

@@ -10,7 +10,8 @@ from typing import Any
 from plimsoll.analysis import words
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
-from plimsoll.report import double_caching, figures, instruments, reconcile, tables, theme
+from plimsoll.report import double_caching, figures, instruments, load, reconcile, tables, theme
+from plimsoll.report.clients import clients_figures
 from plimsoll.report.figure import Figure, write_files
 from plimsoll.report.machine import machine_rows
 from plimsoll.report.studies import study_of
@@ -18,12 +19,13 @@ from plimsoll.report.writeback import writeback_figures, writeback_tables
 
 Json = dict[str, Any]
 _HERE = Path(__file__).parent
+_TABLES_SHOWN = 4
 
 
 def _verdict(run: Run) -> Json:
     """The stored verdict; made first where there is none, or an older one."""
     found = read_json(run.path / "verdict.json")
-    if found is None or "instruments" not in found:  # none yet, or of a version that knew no probes
+    if found is None or "clients" not in found:  # none yet, or of a version that knew less
         from plimsoll.analysis import analyse
 
         found = analyse(run)
@@ -49,6 +51,7 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
 def _context(run: Run, verdict: Json) -> Json:
     shown: list[tuple[str, list[Figure]]] = [
         ("main", [figures.main_figure(verdict)]),
+        ("clients", clients_figures(verdict, study_of(run.experiment) or {})),
         ("study", figures.study_figures(run, verdict)),
         ("device", figures.device_figures(verdict)),
         ("twice", figures.twice_figures(verdict)),
@@ -56,17 +59,26 @@ def _context(run: Run, verdict: Json) -> Json:
         ("writeback", writeback_figures(run, verdict, study_of(run.experiment) or {})),
     ]
     command = run.data.get("command")
+    heads = words.headlines(verdict)
+    # As many as a reader takes in; the rest is folded, and never a single one.
+    shown_heads = words.HEADLINES_MAX - 1 if len(heads) > words.HEADLINES_MAX else len(heads)
     return {
         "title": verdict["title"],
         "synthetic": run.data.get("synthetic"),
         "quick": verdict["quick"],
         "status": run.data.get("status"),
         "facts": _facts(run, verdict),
-        "headlines": words.headlines(verdict),
+        "headlines": heads[:shown_heads],
+        "more_headlines": heads[shown_heads:],
+        "tables_shown": _TABLES_SHOWN,
         "a_a": words.a_a_words(verdict),
         "generator": words.generator_words(verdict),
         "cache_lines": words.cache_lines(verdict),
         "level_tables": tables.level_tables(verdict),
+        "judged": words.metric_words(verdict["metric"]),
+        "open_rows": load.open_rows(verdict),
+        "merged_rows": load.merged_rows(verdict),
+        "percentile_names": load.percentile_names(),
         "figures": dict(shown),
         "reconciled": reconcile.reconciliation_rows(verdict),
         "reconciliation": verdict["reconciliation"],

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.analysis.words import at_words, treatment_labels
+from plimsoll.analysis.words import at_words, is_latency, treatment_labels
 from plimsoll.record import Run
 
 Json = dict[str, Any]
@@ -38,6 +38,7 @@ def _short(value: float | None) -> str:
 def level_tables(verdict: Json) -> list[Json]:
     """One table a comparison: the levels with what decides between them."""
     tables = []
+    by_latency = is_latency(verdict["metric"])
     for comparison in verdict["comparisons"]:
         rows = []
         for level in comparison["levels"]:
@@ -50,6 +51,7 @@ def level_tables(verdict: Json) -> list[Json]:
                     "level": level["level"],
                     "best": level["in_best_set"],
                     "verdict": _word(level),
+                    "judged": interval(metrics.get(verdict["metric"]), ",.2f", 1e-6) if by_latency else "",
                     "throughput": interval(throughput, form),
                     "slower": NONE if not slower else _times(slower),
                     "against": level["against"] or "",
@@ -60,7 +62,8 @@ def level_tables(verdict: Json) -> list[Json]:
                     "why": level["why"] or "",
                 }
             )
-        tables.append({"label": comparison["label"], "at": at_words(comparison), "rows": rows})
+        label = {"label": comparison["label"], "at": at_words(comparison), "by_latency": by_latency}
+        tables.append({**label, "rows": rows})
     return tables
 
 
@@ -95,6 +98,7 @@ def trial_rows(verdict: Json) -> list[Json]:
                 if trial["status"] == "finished"
                 else trial["status"],
                 "throughput": number(throughput, _short(throughput)),
+                "within": _within(trial["throughput"]),
                 "p50": number(metrics.get("latency_ns_p50"), ",.2f", 1e-6),
                 "p99": number(metrics.get("latency_ns_p99"), ",.2f", 1e-6),
                 "hit": number(metrics.get("database_hit_ratio"), ".1f", 100),
@@ -111,6 +115,13 @@ def trial_rows(verdict: Json) -> list[Json]:
             }
         )
     return rows
+
+
+def _within(found: Json | None) -> str:
+    """Half the interval of the mean of the trial's seconds, as a share of it."""
+    if not found or found["high"] is None or not found["mean"]:
+        return NONE
+    return f"{100 * (found['high'] - found['mean']) / found['mean']:.1f}"
 
 
 def _commits(found: Json) -> str:
@@ -144,7 +155,12 @@ def generator_rows(verdict: Json) -> list[tuple[str, str]]:
         ("share of the CPU time its threads could have", _percent(found["busy_share_max"])),
         ("mean lag as a share of the mean latency", _percent(found["lag_share_max"])),
         ("shares cores with the server", shared),
+        ("CPUs the same in every arm", _placed(found.get("placement") or {})),
     ]
+    if found.get("own_lag_share_max") is not None:
+        rows.insert(3, ("lag while a connection was free, as a share", _percent(found["own_lag_share_max"])))
+    if found.get("connections_busy_share_max") is not None:
+        rows.append(("connections busy", _percent(found["connections_busy_share_max"])))
     if found["shares_cores"]:
         rows += [
             ("without it the server could be faster by at most", f"{number(found['explains_ratio_max'], '.2f')} ×"),
@@ -154,6 +170,12 @@ def generator_rows(verdict: Json) -> list[tuple[str, str]]:
             ),
         ]
     return rows
+
+
+def _placed(found: Json) -> str:
+    if found.get("varied"):
+        return "varied by the experiment"
+    return {True: "yes", False: "no: see what is excluded", None: NONE}[found.get("equal")]
 
 
 def _percent(value: float | None) -> str:

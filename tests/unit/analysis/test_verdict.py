@@ -10,7 +10,8 @@ import pytest
 
 from plimsoll.analysis import NotComparable, analyse, compare_runs, words
 from plimsoll.analysis.admission import admit, check_commits, settle_commits
-from plimsoll.analysis.estimates import estimates, percentile
+from plimsoll.analysis.estimates import estimates
+from plimsoll.analysis.latency import percentile
 from plimsoll.analysis.readings import cpu_list
 from plimsoll.record import Run, open_run
 
