@@ -172,6 +172,27 @@ def run(
 
 
 @app.command()
+def capacity(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="bank, wpi_orders, or an experiment's name or path")],
+    slo: Annotated[str, typer.Option("--slo", help="the objective, such as 'p99 <= 20ms and errors <= 0.1%'")],
+    dsn: Annotated[str | None, typer.Option("--dsn", help="an existing server, used as it is")] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="time for the search [10; --quick: 3]")] = None,
+    clients: Annotated[int | None, typer.Option("--clients", help="connections")] = None,
+    arrivals: Annotated[str, typer.Option("--arrivals", help="poisson or constant")] = "poisson",
+    quick: Quick = False,
+    sets: Sets = None,
+    out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="of arrivals and of the order of trials")] = None,
+    as_json: Json = False,
+) -> None:
+    """The load line: the highest arrival rate that keeps an objective."""
+    from plimsoll.cli import capacity as verb
+
+    asked = verb.Request(what, slo, dsn, minutes, clients, arrivals, quick, sets)
+    sys.exit(verb.run(asked, out, seed, as_json))
+
+
+@app.command()
 def demo(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None, as_json: Json = False
 ) -> None:

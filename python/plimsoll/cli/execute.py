@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from plimsoll.analysis.capacity_kind import is_capacity
 from plimsoll.cli import show
 from plimsoll.cli.progress import Progress
 from plimsoll.environment import StateDir
@@ -44,6 +45,10 @@ def run(source: Source, out: Path, seed: int | None, as_json: bool) -> int:
 
 def resume(out: Path, as_json: bool) -> int:
     """A run that goes on."""
+    if (out / "run.json").is_file() and is_capacity(open_run(out)):
+        what = "a search for a load line is not gone on with: the machine is another one by now"
+        allowed = "plimsoll report, for what it found, or a new search"
+        raise ExperimentError([Problem(str(out), "--resume", what, allowed)])
     return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json)
 
 
@@ -54,7 +59,7 @@ def _go(runner: Runner, as_json: bool) -> int:
     if not as_json:
         out.print(runner.source.experiment.title)
         time_left = show.duration(needs.seconds)
-        out.print(f"{len(left)} trials, about {time_left}; seed {runner.seed}; record: {_shown(runner.out)}")
+        out.print(f"{len(left)} trials, about {time_left}; seed {runner.seed}; record: {shown(runner.out)}")
         for remark in needs.remarks:
             out.print(f"note: {remark}")
     if as_json:
@@ -77,9 +82,7 @@ def _go(runner: Runner, as_json: bool) -> int:
     else:
         _say(verdict, path)
         if status == "stopped":
-            out.print(
-                f"stopped; every finished trial is kept. Go on with: ./plimsoll run --resume {_shown(runner.out)}"
-            )
+            out.print(f"stopped; every finished trial is kept. Go on with: ./plimsoll run --resume {shown(runner.out)}")
     return STOPPED if status == "stopped" else _exit_code(runner.out)
 
 
@@ -104,6 +107,10 @@ def judge(folder: Path) -> tuple[dict[str, Any] | None, Path | None]:
 
 def report(folder: Path, as_json: bool) -> int:
     """The verb: judge and draw again."""
+    if is_capacity(open_run(folder)):
+        from plimsoll.cli import capacity
+
+        return capacity.report(folder.absolute(), as_json)
     if not as_json:
         show.console().print("judging the record and drawing the report")
     verdict, path = judge(folder.absolute())
@@ -123,6 +130,10 @@ def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
     from plimsoll.environment.fingerprint import comparable
 
     one, other = open_run(first), open_run(second)
+    if is_capacity(one) or is_capacity(other):
+        from plimsoll.cli import capacity
+
+        return capacity.compare(one, other, force, as_json)
     differences = comparable(one.fingerprint or {}, other.fingerprint or {})
     result = compare_runs(one, other, differences, accept=force)
     if as_json:
@@ -164,11 +175,11 @@ def _say(verdict: dict[str, Any] | None, path: Path | None) -> None:
         out.print("No trial has ended, so there is nothing to judge.")
         return
     out.print()
-    for line in terminal_lines(verdict, _shown(path), OWN_SERVER):
+    for line in terminal_lines(verdict, shown(path), OWN_SERVER):
         out.print(line)
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """A path as the user would type it."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))

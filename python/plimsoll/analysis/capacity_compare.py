@@ -1,0 +1,102 @@
+"""Load lines of several runs against each other: do they agree, and if not, what moved?
+
+Runs of different hours saw a machine in different states, and no interval of one run accounts for that. So the
+conditions of the trials near each line (CONDITIONS) are set side by side, and those that differ by more than their
+scatter within the runs are named. That they moved together with the line does not prove that they moved it.
+"""
+
+import math
+import statistics
+from typing import Any
+
+Json = dict[str, Any]
+AGREE = 0.05
+_MOVED_RATIO = 0.05
+_MOVED_SHARE = 0.02
+_NEAR = 1.3
+SAME = ("subject", "objective", "arrivals", "clients")
+AGREE_RULE = f"two load lines agree when they differ by at most {AGREE:.0%}"
+
+
+def unlike(one: Json, other: Json) -> list[str]:
+    """What two capacity runs asked differently; lines of different questions are not compared."""
+    found = []
+    for key in SAME:
+        a, b = (_asked(document, key) for document in (one, other))
+        if a != b:
+            found.append(f"{key}: {a} against {b}")
+    return found
+
+
+def _asked(document: Json, key: str) -> Any:
+    value = document.get(key)
+    return value.get("text") if isinstance(value, dict) else value
+
+
+def compare_capacity(first: Json, second: Json, differences: list[str]) -> Json:
+    """Second against first: the ratio of the lines with its range, whether they agree, and what moved."""
+    one, two = first["line"], second["line"]
+    ratio = two["rate"] / one["rate"] if one.get("rate") and two.get("rate") else None
+    low = high = None
+    if ratio is not None and None not in (one["low"], one["high"], two["low"], two["high"]):
+        low, high = two["low"] / one["high"], two["high"] / one["low"]
+    both = one["status"] == two["status"] == "found"
+    agree = None if ratio is None or not both else abs(math.log(ratio)) <= math.log1p(AGREE)
+    return {
+        "format": 1,
+        "first": _name(first),
+        "second": _name(second),
+        "ratio": ratio,
+        "low": low,
+        "high": high,
+        "agree": agree,
+        "rule": AGREE_RULE,
+        "moved": moved(first, second),
+        "differences": differences,
+    }
+
+
+def _name(document: Json) -> Json:
+    return {
+        "run": document.get("run"),
+        "started_epoch_ns": document.get("started_epoch_ns"),
+        "line": document["line"],
+        "knee": document.get("knee"),
+    }
+
+
+def moved(first: Json, second: Json) -> list[Json]:
+    """The conditions that differ between the trials near the two lines, the largest difference first."""
+    found = []
+    for key, described in (second.get("conditions") or {}).items():
+        one, two = (_near_line(document, key) for document in (first, second))
+        if len(one) < 2 or len(two) < 2:
+            continue
+        share = described["unit"] == "share"
+        a, b = statistics.median(one), statistics.median(two)
+        if not share and min(a, b) <= 0:
+            continue
+        change = b - a if share else math.log(b / a)
+        scatter = math.hypot(_error(one, share), _error(two, share))
+        if abs(change) > max(_MOVED_SHARE if share else _MOVED_RATIO, 2 * scatter):
+            found.append({"condition": key, **described, "first": a, "second": b, "change": change})
+    return sorted(found, key=lambda row: -abs(row["change"]))
+
+
+def _near_line(document: Json, key: str) -> list[float]:
+    """The condition in the trials at rates near the line."""
+    rate = document["line"].get("rate")
+    return [
+        float(value)
+        for one in document["trials"]
+        if rate and one.get("rate") and rate / _NEAR <= one["rate"] <= rate * _NEAR
+        if (value := (one.get("conditions") or {}).get(key)) is not None
+    ]
+
+
+def _error(values: list[float], share: bool) -> float:
+    """Standard error of a median, from the median deviation; of logarithms where ratios are compared."""
+    scaled = values if share else [math.log(max(value, 1e-9)) for value in values]
+    middle = statistics.median(scaled)
+    spread = 1.4826 * statistics.median(abs(value - middle) for value in scaled)
+    return 1.2533 * spread / math.sqrt(len(scaled))

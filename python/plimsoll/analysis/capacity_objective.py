@@ -1,0 +1,143 @@
+"""The objective a load line is asked for: `p99 <= 20ms and errors <= 0.1%`, read and refused by name.
+
+An operation that failed, was lost, or was skipped because it would have started too late met no objective: it counts
+as slower than any limit. With an `errors` term the failed ones count against that term alone.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+LEVEL_MIN, LEVEL_MAX = 50.0, 99.99
+LIMIT_NS_MAX = 3_600_000_000_000
+ALLOWED = (
+    "p50 to p99.99 with a time, such as 'p99 <= 20ms', and 'errors <= 0.1%'; several joined by 'and' or commas; units "
+    "us, ms and s"
+)
+_UNITS = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_TERM = re.compile(r"^(?P<what>[a-zA-Z]+)\s*(?P<level>[\d.]*)\s*(?P<sign><=|≤|<|>=|≥|>|==|=)\s*(?P<value>.+)$")
+_NUMBER = re.compile(r"^(\d+(?:\.\d+)?)\s*([a-zA-Zµ%]*)$")
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """At least `level` per cent of the operations take no longer than `limit_ns`, from planned start to last reply."""
+
+    level: float
+    limit_ns: float
+
+    @property
+    def name(self) -> str:
+        """p99, p99.9"""
+        return f"p{self.level:g}"
+
+    @property
+    def share(self) -> float:
+        """The level as a share of 1."""
+        return self.level / 100
+
+    def __str__(self) -> str:
+        return f"{self.name} <= {time_words(self.limit_ns)}"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What has to hold at once. `errors` is a share of 1, None where no term speaks of errors."""
+
+    percentiles: tuple[Percentile, ...]
+    errors: float | None
+
+    def __str__(self) -> str:
+        terms = [str(one) for one in self.percentiles]
+        return " and ".join(terms + ([] if self.errors is None else [f"errors <= {self.errors * 100:g}%"]))
+
+    @property
+    def limit_ns_max(self) -> float:
+        """The loosest limit: how long an operation may be under way and still meet some term."""
+        return max(one.limit_ns for one in self.percentiles)
+
+    def as_json(self) -> Json:
+        """The objective as capacity.json keeps it."""
+        terms = [{"level": one.level, "limit_ns": one.limit_ns} for one in self.percentiles]
+        return {"text": str(self), "percentiles": terms, "errors": self.errors}
+
+
+def time_words(ns: float) -> str:
+    """20 ms, 1.5 s, 800 us: three significant digits."""
+    for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= factor or unit == "us":
+            return f"{ns / factor:.3g} {unit}"
+    raise AssertionError  # the last unit takes everything
+
+
+def from_json(document: Json) -> Objective:
+    """The objective that `as_json` wrote."""
+    terms = tuple(Percentile(float(one["level"]), float(one["limit_ns"])) for one in document["percentiles"])
+    return Objective(terms, None if document.get("errors") is None else float(document["errors"]))
+
+
+def parse(text: str) -> Objective:
+    """Reads an objective. Raises ValueError that names the term and what is wrong with it."""
+    parts = [part.strip() for part in re.split(r"\band\b|,", text)]
+    if not any(parts):
+        raise ValueError("is empty")
+    percentiles: list[Percentile] = []
+    errors: float | None = None
+    for part in parts:
+        if not part:
+            raise ValueError(f"{text!r} has an empty term")
+        found = _TERM.match(part)
+        if found is None:
+            raise ValueError(f"{part!r} is not a term")
+        if found["sign"] not in ("<=", "≤"):
+            raise ValueError(f"{part!r}: {found['sign']!r} is not allowed, an objective is an upper limit: '<='")
+        if found["what"] == "errors" and not found["level"]:
+            if errors is not None:
+                raise ValueError(f"{part!r}: errors are given twice")
+            errors = _share(part, found["value"])
+        elif found["what"] == "p":
+            one = Percentile(_level(part, found["level"]), _time_ns(part, found["value"]))
+            if any(known.level == one.level for known in percentiles):
+                raise ValueError(f"{part!r}: {one.name} is given twice")
+            percentiles.append(one)
+        elif found["what"] in ("mean", "avg", "average"):
+            raise ValueError(f"{part!r}: a mean hides the slow operations; name a percentile")
+        else:
+            raise ValueError(f"{part!r}: {found['what']}{found['level']} is not known")
+    if not percentiles:
+        raise ValueError(f"{text!r} names no percentile: without a limit of time every rate would hold")
+    return Objective(tuple(sorted(percentiles, key=lambda one: one.level)), errors)
+
+
+def _level(part: str, text: str) -> float:
+    if not re.fullmatch(r"\d+(\.\d{1,2})?", text):
+        raise ValueError(f"{part!r}: {text or 'nothing'!r} is not a percentile (at most two decimals)")
+    level = float(text)
+    if not LEVEL_MIN <= level <= LEVEL_MAX:
+        raise ValueError(f"{part!r}: p{level:g} is outside p{LEVEL_MIN:g} to p{LEVEL_MAX:g}")
+    return level
+
+
+def _time_ns(part: str, text: str) -> float:
+    found = _NUMBER.match(text.strip())
+    if found is None:
+        raise ValueError(f"{part!r}: {text.strip()!r} is not a time")
+    if found[2] not in _UNITS:
+        raise ValueError(
+            f"{part!r}: {found[2]!r} is not a unit of time" if found[2] else f"{part!r}: the unit is missing"
+        )
+    limit = float(found[1]) * _UNITS[found[2]]
+    if not 0 < limit <= LIMIT_NS_MAX:
+        raise ValueError(f"{part!r}: the limit has to be above 0 and at most an hour")
+    return limit
+
+
+def _share(part: str, text: str) -> float:
+    found = _NUMBER.match(text.strip())
+    if found is None or found[2] != "%":
+        raise ValueError(f"{part!r}: {text.strip()!r} is not a percentage")
+    share = float(found[1]) / 100
+    if not 0 <= share < 1:
+        raise ValueError(f"{part!r}: the share has to be at least 0% and below 100%")
+    return share

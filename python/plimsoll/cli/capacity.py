@@ -1,0 +1,185 @@
+"""The verb `capacity`: from what was asked to the load line and its report."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis.capacity_compare import compare_capacity, unlike
+from plimsoll.analysis.capacity_kind import is_capacity
+from plimsoll.analysis.capacity_words import compared_words, terminal_lines, trial_words
+from plimsoll.cli import show
+from plimsoll.cli.capacity_progress import CapacityProgress
+from plimsoll.cli.execute import FAILED, STOPPED, folder_for, shown
+from plimsoll.environment import StateDir
+from plimsoll.environment.fingerprint import comparable
+from plimsoll.experiment import ExperimentError, Problem
+from plimsoll.record import RecordError, Run, compact, open_run, writer
+from plimsoll.record.run import read_json
+from plimsoll.run import capacity_source
+from plimsoll.run.capacity import Asked, CapacityRunner
+from plimsoll.run.observer import Silent
+
+EARLIER_MAX = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command line."""
+
+    what: str
+    slo: str
+    dsn: str | None
+    minutes: float | None
+    clients: int | None
+    arrivals: str
+    quick: bool
+    sets: list[str] | None
+
+
+def run(request: Request, out: Path | None, seed: int | None, as_json: bool) -> int:
+    """Searches, judges, draws and says what was found."""
+    runner = _runner(request, out, seed)
+    console = show.console()
+    if not as_json:
+        asked, needs = runner.asked, runner.needs()
+        console.print(f"{asked.subject}: the highest rate at which {asked.objective}, {asked.arrivals} arrivals")
+        build = f", and {show.duration(needs.build_seconds)} to build the data" if needs.build_seconds else ""
+        console.print(f"about {show.duration(asked.seconds)}{build}; seed {runner.seed}; record: {shown(runner.out)}")
+        for remark in needs.remarks:
+            console.print(f"note: {remark}")
+        with CapacityProgress(asked.seconds, lambda number: _figures(runner.out, number)) as progress:
+            runner.observe(progress)
+            status = runner.run()
+        console.print("judging the record and drawing the report")
+    else:
+        status = runner.run()
+    verdict, path = judge(runner.out)
+    if as_json:
+        print(json.dumps({"status": status, "run": str(runner.out), "report": str(path), "verdict": verdict}))
+    else:
+        _say(verdict, path)
+        if status == "stopped":
+            console.print("stopped; the verdict is that of the trials that finished")
+    if status == "stopped":
+        return STOPPED
+    return 0 if any(trial.status == "finished" for trial in open_run(runner.out).trials) else FAILED
+
+
+def _runner(request: Request, out: Path | None, seed: int | None) -> CapacityRunner:
+    """Reads everything that was given; raises ExperimentError with all that is wrong."""
+    problems = capacity_source.check_options(request.minutes, request.arrivals, request.clients)
+    try:
+        objective = capacity_source.objective_of(request.slo)
+    except ExperimentError as error:
+        raise ExperimentError([*error.problems, *problems]) from None
+    if problems:
+        raise ExperimentError(problems)
+    source = capacity_source.source_of(
+        request.what, quick=request.quick, sets=request.sets, clients=request.clients, dsn=request.dsn
+    )
+    settings = source.treatments[0].settings
+    minutes = request.minutes
+    if minutes is None:
+        minutes = capacity_source.MINUTES_QUICK if request.quick else capacity_source.MINUTES
+    name = settings.name if settings.name.startswith("capacity") else f"capacity-{settings.name}"
+    folder = folder_for(source, out) if out else Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    subject = capacity_source.subject_of(request.what, settings)
+    asked = Asked(subject, objective, request.arrivals, settings.workload.clients, minutes * 60)
+    return CapacityRunner(source, folder.absolute(), StateDir(), Silent(), sys.argv, seed, asked=asked)
+
+
+def judge(folder: Path) -> tuple[dict[str, Any], Path]:
+    """Compacts the record, judges it beside the earlier ones, draws the report."""
+    from plimsoll.analysis.capacity import analyse_capacity
+    from plimsoll.report.capacity import write_capacity_report
+
+    found = open_run(folder)
+    compact(folder)
+    verdict = analyse_capacity(found)
+    verdict["earlier"] = _earlier(found, verdict)
+    writer.write_json(folder / "capacity.json", verdict)
+    return verdict, write_capacity_report(folder)
+
+
+def report(folder: Path, as_json: bool) -> int:
+    """Judges and draws again."""
+    if not any(trial.status == "finished" for trial in open_run(folder).trials):
+        raise RecordError(f"{folder}: no trial of this run has finished; search again")
+    verdict, path = judge(folder)
+    if as_json:
+        print(json.dumps(verdict))
+    else:
+        _say(verdict, path)
+    return 0
+
+
+def compare(first: Run, second: Run, force: bool, as_json: bool) -> int:
+    """Two load lines: whether they agree, and if not, what moved."""
+    from plimsoll.analysis import NotComparable
+    from plimsoll.analysis.capacity import analyse_capacity
+
+    if not (is_capacity(first) and is_capacity(second)):
+        what = "one of the two looked for a load line and the other compared settings"
+        raise ExperimentError([Problem("command line", "compare", what, "two runs of one kind")])
+    one, two = analyse_capacity(first), analyse_capacity(second)
+    differences = [f"{row['key']}: {row['a']} against {row['b']}" for row in _machines(first, second)]
+    differences += unlike(one, two)
+    if differences and not force:
+        raise NotComparable(differences)
+    result = compare_capacity(one, two, differences)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        out = show.console()
+        out.print(f"{result['second']['run']}:")
+        out.print(compared_words(result))
+        for difference in differences:
+            out.print(f"Caveat: compared although they differ: {difference}")
+    return 0
+
+
+def _machines(first: Run, second: Run) -> list[dict[str, Any]]:
+    return list(comparable(first.fingerprint or {}, second.fingerprint or {}))
+
+
+def _earlier(run: Run, verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    """The newest runs beside this one that asked the same of the same machine before it, newest first."""
+    known = []
+    for path in sorted(run.path.parent.glob("*/capacity.json")):
+        if path.parent == run.path:
+            continue
+        try:
+            other, document = open_run(path.parent), read_json(path)
+        except (RecordError, OSError):
+            continue  # not ours to judge here
+        began = (document or {}).get("started_epoch_ns")
+        if document is None or began is None or began >= (verdict["started_epoch_ns"] or 0):
+            continue
+        if unlike(document, verdict) or _machines(other, run):
+            continue
+        known.append(document)
+    known.sort(key=lambda document: -int(document["started_epoch_ns"]))
+    return [compare_capacity(document, verdict, []) for document in known[:EARLIER_MAX]]
+
+
+def _figures(folder: Path, number: int) -> str:
+    """A finished trial in one line."""
+    from plimsoll.analysis.capacity import trial_entry
+    from plimsoll.analysis.capacity_objective import from_json
+    from plimsoll.analysis.capacity_reading import read_trial
+
+    found = open_run(folder)
+    trial = next(one for one in found.trials if one.number == number)
+    return trial_words(trial_entry(trial, read_trial(trial), from_json(found.data["capacity"]["objective"])))
+
+
+def _say(verdict: dict[str, Any], path: Path) -> None:
+    out = show.console()
+    out.print()
+    for line in terminal_lines(verdict, shown(path)):
+        out.print(line)
