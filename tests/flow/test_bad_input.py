@@ -93,6 +93,17 @@ FILES = [
         'name = "load"\n[[factors.levels]]\nlabel = "some"\nset = {"design.blocks" = 1}',
         ["experiment.toml:23", "factors.0.levels.0.set.design.blocks", "cannot be varied"],
     ),
+    ("[measure]", '[schedule]\nkind = "burst"\n[measure]', ["experiment.toml:17", "schedule.kind", "poisson, steps"]),
+    ("[measure]", '[schedule]\nkind = "poisson"\n[measure]', ["schedule.rate", "is missing"]),
+    ("[measure]", '[schedule]\nkind = "constant"\nrate = -1\n[measure]', ["schedule.rate", "greater than 0"]),
+    ("[measure]", "[schedule]\nthink_ms = 1\n[measure]", ["schedule.kind", "is missing", "closed, constant"]),
+    ('name = "wpi_orders"\nsize = "1 x memory"', 'name = "bank"', ["workload.scale", "is missing"]),
+    ('name = "wpi_orders"\nsize = "1 x memory"', 'name = "bank"\nscale = 0', ["experiment.toml:14", "workload.scale"]),
+    (
+        'name = "wpi_orders"\nsize = "1 x memory"',
+        'name = "script"\nfiles = [{path = "none.sql"}]',
+        ["experiment.toml:14", "workload.files.0.path", "none.sql cannot be read", "a file of text"],
+    ),
     ("[measure]", "[measure", ["experiment.toml:16", "not TOML"]),
 ]
 
