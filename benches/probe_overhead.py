@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import random
 import sys
 import time
@@ -24,20 +23,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
+from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
 from overhead import table
 from overhead.arms import PROBES, Pair, request, run_segment
 from overhead.judge import LOOKS, Rule, looks_up_to, orders
 from overhead.programs import Programs, take_over
 from overhead.servers import Orders, SelectOnly, Site
 
-from plimsoll.environment import Fault, Journal, StateDir, undo
-from plimsoll.run import planning
+from plimsoll.environment import Fault
 from plimsoll.run.agent import AgentFailed
 from plimsoll.run.observer import Silent
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.target import ServerFailed
 
-HOLDS, BROKEN, BAD_REQUEST, IMPOSSIBLE, CANNOT_TELL = 0, 1, 2, 3, 4
 NAME = "probe-overhead"
 SEGMENT_PAIRS = 50
 
@@ -67,11 +65,6 @@ WORKLOADS = {
         SelectOnly, {"shared_buffers": "1GB"}, 4, "pgbench select-only, scale 50, all in shared_buffers (1 GiB)"
     ),
 }
-
-
-def say(text: str) -> None:
-    """Progress goes to standard error, results to standard output."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def measure(name: str, site: Site, options: argparse.Namespace) -> dict[str, Any]:
@@ -146,34 +139,23 @@ def _progress(name: str, pairs: list[Pair], rule: Rule, seconds: float) -> None:
 
 def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:
     """Every workload, on a server for each data set; whatever happens the machine is put back."""
-    install = max(planning.installed(), key=lambda found: int(found.version), default=None)
-    if install is None:
-        raise Fault("no PostgreSQL server is installed", remedy="see ./plimsoll doctor")
-    state = StateDir()
     results: list[dict[str, Any]] = []
-    with state.hold_lock():
-        for left in undo(state):
-            if not left.ok:
-                raise Fault(f"left by run {left.run_id}, and not put back: {left.what}", remedy=left.remedy)
-        journal = Journal.create(state, NAME)
-        try:
-            with interrupts.may_cut():
-                sites: dict[Callable[..., Site], Site] = {}
-                for name in options.workload or WORKLOADS:
-                    kind = WORKLOADS[name].site
-                    if kind not in sites:
-                        say(f"{name}: making its data set")
-                        sites[kind] = kind(state, journal, install, state.work / f"{NAME}-{len(sites)}")
-                        sites[kind].build()
-                    results.append(measure(name, sites[kind], options))
-                    if not options.json:
-                        print(table.of(results[-1]), flush=True)
-        except Stopped:
-            say("stopped: the machine is put back")
-            return []
-        finally:
-            with interrupts.must_finish():
-                journal.put_back_all()
+    try:
+        with laboratory(NAME, interrupts) as place:
+            sites: dict[Callable[..., Site], Site] = {}
+            for name in options.workload or WORKLOADS:
+                kind = WORKLOADS[name].site
+                if kind not in sites:
+                    say(f"{name}: making its data set")
+                    folder = place.state.work / f"{NAME}-{len(sites)}"
+                    sites[kind] = kind(place.state, place.journal, place.install, folder)
+                    sites[kind].build()
+                results.append(measure(name, sites[kind], options))
+                if not options.json:
+                    print(table.of(results[-1]), flush=True)
+    except Stopped:
+        say("stopped: the machine is put back")
+        return []
     return results
 
 
@@ -183,18 +165,6 @@ def code_of(results: list[dict[str, Any]]) -> int:
     if "broken" in verdicts:
         return BROKEN
     return HOLDS if verdicts == {"holds"} else CANNOT_TELL
-
-
-def machine() -> dict[str, Any]:
-    """What the figures are true of."""
-    virtual = " hypervisor" in Path("/proc/cpuinfo").read_text()
-    return {
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "kernel": platform.release(),
-        "cpus": os.cpu_count(),
-        "memory_bytes": planning.host_memory_bytes(),
-        "virtual": virtual,
-    }
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Plimsoll's generator and loader against pgbench's and sysbench's: ratios in pairs in random order.
+
+    .plimsoll/venv/bin/python benches/against_peers.py --help
+
+Exit codes: 0 every bound holds; 1 a bound is broken; 2 the request is wrong; 3 it cannot be measured here; 4 cannot
+tell, or stopped. benches/README.md says what is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import re
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
+from peers import judge
+from peers.arms import Arm, Pgbench, Plimsoll, Run, Sysbench, Task
+from peers.judge import Bound, Ratio
+from peers.site import SETTINGS, Bank
+
+from plimsoll.environment import Fault
+from plimsoll.run import agent
+from plimsoll.run.agent import AgentFailed
+from plimsoll.run.observer import Silent
+from plimsoll.run.signals import Interrupts, Stopped
+from plimsoll.target import ServerFailed
+
+NAME = "against-peers"
+KINDS = ("select_only", "tpcb_like", "point_select")
+CAPACITY_SHARE = 0.3
+AGREEMENT = 0.05
+LOADER_BOUND = 1.5
+
+
+def pairs(ours: Arm, theirs: Arm, task: Task, count: int, seed: int) -> tuple[list[Run], list[Run]]:
+    """Runs of both, each pair in random order; one of each before them is not counted."""
+    for arm in (theirs, ours):
+        arm.run(task)
+    found: tuple[list[Run], list[Run]] = ([], [])
+    began = time.monotonic()
+    for number, ours_first in enumerate(judge.orders(seed, count), start=1):
+        both = Task(**{**asdict(task), "seed": task.seed + number})
+        for mine in (ours_first, not ours_first):
+            found[0 if mine else 1].append((ours if mine else theirs).run(both))
+        left = (time.monotonic() - began) / number * (count - number)
+        say(f"  pair {number} of {count}; load average {os.getloadavg()[0]:.1f}; about {left:.0f} s left")
+    return found
+
+
+def cost_bounds(kind: str, found: list[Ratio]) -> list[Bound]:
+    """What the generator's cost is held to."""
+    cpu, tps = found
+    if kind == "select_only":
+        return [judge.at_most(cpu, 0.7), judge.median_at_least(tps, 1.05), judge.at_least(tps, 1.0)]
+    if kind == "tpcb_like":
+        return [judge.at_most(cpu, 0.8), judge.at_least(tps, 1.0)]
+    return [judge.at_most(cpu, 0.5)]
+
+
+def measure_cost(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """CPU time a transaction and throughput at saturation."""
+    results = []
+    for kind in options.kind or KINDS:
+        theirs, variants = _arms(site, kind)
+        for clients in options.clients:
+            for ours in variants:
+                say(f"{kind}, {clients} connections: {ours.name} against {theirs.name}")
+                task = Task(kind, clients, options.seconds, options.seed)
+                mine, peers = pairs(ours, theirs, task, options.pairs, options.seed)
+                found = judge.cost(mine, peers)
+                # The bounds are for equal messages; without Describe is reported.
+                bounds = cost_bounds(kind, found) if ours.describe or kind == "point_select" else []
+                results.append(_result(f"{kind}, {clients} connections", ours, theirs, mine, peers, found, bounds))
+    return results
+
+
+def _arms(site: Bank, kind: str) -> tuple[Arm, list[Plimsoll]]:
+    place = (site.cluster, site.install.bin_dir, site.folder)
+    if kind == "point_select":
+        peer = Sysbench(*place)
+        peer.prepare()
+        return peer, [Plimsoll(*place, describe=False)]
+    return Pgbench(*place), [Plimsoll(*place, describe=True), Plimsoll(*place, describe=False)]
+
+
+def measure_latency(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Latency at a share of capacity, from pgbench's own log and from our rows."""
+    results = []
+    theirs, variants = _arms(site, "select_only")
+    ours = variants[0]
+    for clients in options.clients:
+        full = theirs.run(Task("select_only", clients, options.seconds, options.seed))
+        rate = round(CAPACITY_SHARE * full.tps)
+        say(f"select_only, {clients} connections at {rate}/s")
+        task = Task("select_only", clients, options.seconds, options.seed, float(rate))
+        mine, peers = pairs(ours, theirs, task, options.pairs, options.seed)
+        found = judge.latency(mine, peers)
+        bounds = [judge.within(each, AGREEMENT) for each in found]
+        title = f"latency of select_only, {clients} connections at {rate}/s, {CAPACITY_SHARE:.0%} of capacity"
+        results.append(_result(title, ours, theirs, mine, peers, found, bounds))
+    return results
+
+
+def measure_loader(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows a second of the whole of `pgbench -i` and of `populate`, into the same empty database."""
+    rows = options.scale * 100_011
+    found: dict[str, list[float]] = {"plimsoll": [], "pgbench": []}
+    phases: list[Any] = []
+    for number, ours_first in enumerate(judge.orders(options.seed, options.pairs), start=1):
+        for mine in (ours_first, not ours_first):
+            _drop_tables(site)
+            began = time.monotonic()
+            phases.append(_populate(site, options.scale) if mine else _init_phases(site.pgbench_init(options.scale)))
+            found["plimsoll" if mine else "pgbench"].append(rows / (time.monotonic() - began))
+        said = ", ".join(f"{name} {values[-1]:,.0f} rows/s" for name, values in found.items())
+        say(f"  pair {number} of {options.pairs}: {said}")
+    ratio = judge.ratio("rows a second", found["plimsoll"], found["pgbench"])
+    bound = judge.at_least(ratio, LOADER_BOUND)
+    title = f"loading scale {options.scale}, wal_level {options.wal_level}"
+    return [
+        {
+            "title": title,
+            "ratios": [asdict(ratio)],
+            "bounds": [asdict(bound)],
+            "rows_per_second": found,
+            "phases": phases,
+        }
+    ]
+
+
+def _drop_tables(site: Bank) -> None:
+    tables = ", ".join(f"pgbench_{name}" for name in ("accounts", "branches", "tellers", "history"))
+    with site.cluster.connection.open(site.cluster.connection.dbname) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {tables}".encode())
+    site.cluster.checkpoint()
+
+
+def _populate(site: Bank, scale: int) -> dict[str, Any]:
+    workload = {"name": "bank", "scale": scale, "seed": 1, "transaction": "tpcb_like"}
+    target = {**site.cluster.connection.as_request(), "schema": "public"}
+    seen: list[Any] = []
+    running = agent.Agent("populate", {"target": target, "workload": workload, "parallel": 2})
+    seen.extend(line for line in running.lines() if line.get("event") in ("phase", "populated"))
+    running.finish()
+    return {"plimsoll": [{key: line.get(key) for key in ("phase", "seconds")} for line in seen]}
+
+
+def _init_phases(output: str) -> dict[str, Any]:
+    done = re.search(r"done in .*", output)
+    return {"pgbench": done[0] if done else output[-200:]}
+
+
+def _result(
+    title: str,
+    ours: Arm,
+    theirs: Arm,
+    mine: list[Run],
+    peers: list[Run],
+    found: list[Ratio],
+    bounds: list[Bound],
+) -> dict[str, Any]:
+    def means(runs: list[Run]) -> dict[str, float]:
+        return {
+            "cpu_us": sum(run.cpu_us for run in runs) / len(runs),
+            "tps": sum(run.tps for run in runs) / len(runs),
+            "transactions": sum(run.transactions for run in runs) / len(runs),
+        }
+
+    return {
+        "title": title,
+        "arms": {ours.name: means(mine), theirs.name: means(peers)},
+        "ratios": [asdict(each) for each in found],
+        "bounds": [asdict(each) for each in bounds],
+    }
+
+
+def text_of(result: dict[str, Any]) -> str:
+    """One comparison in text."""
+    lines = [result["title"]]
+    for name, arm in result.get("arms", {}).items():
+        lines.append(f"  {name:26}{arm['cpu_us']:8.2f} us of CPU a transaction {arm['tps']:12,.0f} transactions/s")
+    for name, values in result.get("rows_per_second", {}).items():
+        lines.append(f"  {name:26}{sum(values) / len(values):12,.0f} rows/s")
+    for each in result["ratios"]:
+        lines.append(
+            f"  {each['what']:28}{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}], median "
+            f"{each['median']:.3f}, {each['pairs']} pairs"
+        )
+    words = {True: "holds", False: "BROKEN", None: "cannot tell"}
+    lines += [f"    {bound['text']}: {words[bound['holds']]}" for bound in result["bounds"]]
+    return "\n".join(lines)
+
+
+def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:
+    """On one server; whatever happens the machine is put back."""
+    measures = {"cost": measure_cost, "latency": measure_latency, "loader": measure_loader}
+    settings = dict(SETTINGS) | ({} if options.durable else {"synchronous_commit": False})
+    if options.what == "loader":
+        settings |= {"wal_level": options.wal_level} | (
+            {"max_wal_senders": 0} if options.wal_level == "minimal" else {}
+        )
+    with laboratory(NAME, interrupts) as place:
+        scale = 0 if options.what == "loader" else options.scale
+        site = Bank(place.state, place.journal, place.install, place.state.work / NAME, scale=scale)
+        say("making its data set")
+        site.build()
+        site.start(settings)
+        results = measures[options.what](site, options)
+        site.cluster.stop()
+    return results
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", choices=["cost", "latency", "loader"], help="what is compared")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="of cost; may be repeated; all if left out")
+    parser.add_argument("--clients", action="append", type=int, help="may be repeated; 8 and 32 if left out")
+    parser.add_argument("--pairs", type=int, help="runs of each arm; 20, of the loader 5")
+    parser.add_argument("--seconds", type=float, default=5, help="of one run")
+    parser.add_argument("--scale", type=int, help="of the tables; 50, of the loader 100")
+    parser.add_argument("--wal-level", default="replica", choices=["minimal", "replica"], help="of the loader's server")
+    parser.add_argument("--durable", action="store_true", help="wait for the device at commit")
+    parser.add_argument("--seed", type=int, default=None, help="of the order of arms and of the transactions")
+    parser.add_argument("--json", action="store_true", help="everything, on standard output")
+    options = parser.parse_args(argv)
+    loads = options.what == "loader"
+    options.pairs = options.pairs or (5 if loads else 20)
+    options.scale = options.scale or (100 if loads else 50)
+    options.clients = options.clients or [8, 32]
+    if options.pairs < 3 or options.seconds < 1:
+        parser.error("--pairs must be at least 3, --seconds at least 1")
+    options.seed = random.SystemRandom().getrandbits(31) if options.seed is None else options.seed
+    return options
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measures, prints, and says by the exit code whether every bound holds."""
+    options = parse(argv)
+    about = {**machine(), "seed": options.seed}
+    say(f"seed {options.seed}, kernel {about['kernel']}, {about['cpus']} CPUs, load average {os.getloadavg()[0]:.1f}")
+    interrupts = Interrupts(Silent())
+    try:
+        with interrupts.handled(), contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
+            results = measure_all(options, interrupts)
+    except Stopped:
+        say("stopped: the machine is put back")
+        return CANNOT_TELL
+    except (Fault, AgentFailed, ServerFailed) as failure:
+        say(f"against_peers: {failure}")
+        return IMPOSSIBLE
+    if options.json:
+        print(json.dumps({**about, "results": results}))
+    else:
+        print("\n".join(text_of(result) for result in results))
+    verdicts = [bound["holds"] for result in results for bound in result["bounds"]]
+    return BROKEN if False in verdicts else CANNOT_TELL if None in verdicts else HOLDS
+
+
+if __name__ == "__main__":
+    sys.exit(main())
