@@ -24,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
+from overhead.judge import orders
 from peers import judge
 from peers.arms import Arm, Pgbench, Plimsoll, Run, Sysbench, Task
 from peers.judge import Bound, Ratio
@@ -49,7 +50,7 @@ def pairs(ours: Arm, theirs: Arm, task: Task, count: int, seed: int) -> tuple[li
         arm.run(task)
     found: tuple[list[Run], list[Run]] = ([], [])
     began = time.monotonic()
-    for number, ours_first in enumerate(judge.orders(seed, count), start=1):
+    for number, ours_first in enumerate(orders(seed, count), start=1):
         both = Task(**{**asdict(task), "seed": task.seed + number})
         for mine in (ours_first, not ours_first):
             found[0 if mine else 1].append((ours if mine else theirs).run(both))
@@ -117,7 +118,7 @@ def measure_loader(site: Bank, options: argparse.Namespace) -> list[dict[str, An
     rows = options.scale * 100_011
     found: dict[str, list[float]] = {"plimsoll": [], "pgbench": []}
     phases: list[Any] = []
-    for number, ours_first in enumerate(judge.orders(options.seed, options.pairs), start=1):
+    for number, ours_first in enumerate(orders(options.seed, options.pairs), start=1):
         for mine in (ours_first, not ours_first):
             _drop_tables(site)
             began = time.monotonic()

@@ -60,7 +60,7 @@ def percent(ratio: float) -> float:
 
 
 def orders(seed: int, pairs: int) -> list[bool]:
-    """For each pair whether the arm with the probe comes first: each two pairs have both orders, at random."""
+    """For each pair whether our arm, or that with the probe, is first: each two pairs have both orders, at random."""
     draw = random.Random(seed)
     found: list[bool] = []
     while len(found) < pairs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import statistics
 from dataclasses import dataclass
 
@@ -81,17 +80,6 @@ def within(found: Ratio, share: float) -> Bound:
     low, high = 1 - share, 1 + share
     holds = True if low <= found.low and found.high <= high else False if found.high < low or found.low > high else None
     return Bound(f"{found.what}: within {share:.0%}", holds)
-
-
-def orders(seed: int, pairs: int) -> list[bool]:
-    """For each pair whether ours comes first: each two pairs have both orders, at random."""
-    draw = random.Random(seed)
-    found: list[bool] = []
-    while len(found) < pairs:
-        two = [True, False]
-        draw.shuffle(two)
-        found += two
-    return found[:pairs]
 
 
 def _mean(run: Run) -> float:

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis import capacity_words as words
-from plimsoll.record import RecordError, Run, open_run, writer
+from plimsoll.record import RecordError, Run, open_run
 from plimsoll.record.run import read_json
 from plimsoll.report import tables, theme
 from plimsoll.report.capacity_figures import capacity_figures
-from plimsoll.report.figure import write_files
+from plimsoll.report.html import write_page
 from plimsoll.report.machine import machine_rows
 from plimsoll.report.tables import NONE, number
 
 Json = dict[str, Any]
-_HERE = Path(__file__).parent
 
 
 def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
@@ -135,29 +134,9 @@ def _context(run: Run, verdict: Json) -> Json:
 
 def write_capacity_report(run_dir: str | Path) -> Path:
     """Draws capacity.json; returns the page's path. The figures lie beside it."""
-    import jinja2
-    import vl_convert
-
     run = open_run(run_dir)
     verdict = read_json(run.path / "capacity.json")
     if verdict is None:
         raise RecordError(f"{run.path}: no capacity.json; judge the run first with plimsoll report")
     context = _context(run, verdict)
-    folder = run.path / "report"
-    folder.mkdir(exist_ok=True)
-    for figure in context["figures"]:
-        write_files(figure, folder / "figures")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # A script ends at "</script", which no library of the bundle may hold.
-    bundle = vl_convert.javascript_bundle(None, vl_version="6.1")  # type: ignore[arg-type]  # None: all of it
-    bundle = bundle.replace("</script", "<\\/script")
-    style = (_HERE / "style.css").read_text(encoding="utf-8")
-    page = environment.get_template("capacity.html.j2").render(**context, bundle=bundle, style=style)
-    writer.write_text(folder / "index.html", page)
-    return folder / "index.html"
+    return write_page(run, "capacity.html.j2", context, context["figures"])

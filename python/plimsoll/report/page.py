@@ -1,8 +1,4 @@
-"""The report's page: one HTML file that works offline, and its figures as SVG and PNG beside it.
-
-Text on the page may come from an experiment, a log or a database and is escaped by the template; data handed to the
-figures is JSON in which no tag can end a script.
-"""
+"""What the report of a run says, and in which order."""
 
 from pathlib import Path
 from typing import Any
@@ -12,13 +8,13 @@ from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report import double_caching, figures, instruments, load, reconcile, tables, theme
 from plimsoll.report.clients import clients_figures
-from plimsoll.report.figure import Figure, write_files
+from plimsoll.report.figure import Figure
+from plimsoll.report.html import write_page
 from plimsoll.report.machine import machine_rows
 from plimsoll.report.studies import study_of
 from plimsoll.report.writeback import writeback_figures, writeback_tables
 
 Json = dict[str, Any]
-_HERE = Path(__file__).parent
 _TABLES_SHOWN = 4
 
 
@@ -114,26 +110,6 @@ def _context(run: Run, verdict: Json) -> Json:
 
 def write_report(run_dir: str | Path) -> Path:
     """Draw a run's verdict; returns the page's path. The figures lie beside it."""
-    import jinja2
-    import vl_convert
-
     run = open_run(run_dir)
     context = _context(run, _verdict(run))
-    folder = run.path / "report"
-    folder.mkdir(exist_ok=True)
-    for figure in context["all_figures"]:
-        write_files(figure, folder / "figures")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # A script ends at "</script", which no library of the bundle may hold.
-    bundle = vl_convert.javascript_bundle(None, vl_version="6.1")  # type: ignore[arg-type]  # None: all of it
-    bundle = bundle.replace("</script", "<\\/script")
-    style = (_HERE / "style.css").read_text(encoding="utf-8")
-    page = environment.get_template("report.html.j2").render(**context, bundle=bundle, style=style)
-    writer.write_text(folder / "index.html", page)
-    return folder / "index.html"
+    return write_page(run, "report.html.j2", context, context["all_figures"])
