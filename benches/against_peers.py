@@ -122,13 +122,13 @@ def measure_loader(site: Bank, options: argparse.Namespace) -> list[dict[str, An
         for mine in (ours_first, not ours_first):
             _drop_tables(site)
             began = time.monotonic()
-            phases.append(_populate(site, options.scale) if mine else _init_phases(site.pgbench_init(options.scale)))
+            phases.append(_populate(site, options) if mine else _init_phases(site, options))
             found["plimsoll" if mine else "pgbench"].append(rows / (time.monotonic() - began))
         said = ", ".join(f"{name} {values[-1]:,.0f} rows/s" for name, values in found.items())
         say(f"  pair {number} of {options.pairs}: {said}")
     ratio = judge.ratio("rows a second", found["plimsoll"], found["pgbench"])
     bound = judge.at_least(ratio, LOADER_BOUND)
-    title = f"loading scale {options.scale}, wal_level {options.wal_level}"
+    title = f"loading scale {options.scale}, {options.partitions} partitions, wal_level {options.wal_level}"
     return [
         {
             "title": title,
@@ -147,8 +147,9 @@ def _drop_tables(site: Bank) -> None:
     site.cluster.checkpoint()
 
 
-def _populate(site: Bank, scale: int) -> dict[str, Any]:
-    workload = {"name": "bank", "scale": scale, "seed": 1, "transaction": "tpcb_like"}
+def _populate(site: Bank, options: argparse.Namespace) -> dict[str, Any]:
+    tables = {"scale": options.scale, "partitions": options.partitions}
+    workload = {"name": "bank", "seed": 1, "transaction": "tpcb_like", **tables}
     target = {**site.cluster.connection.as_request(), "schema": "public"}
     seen: list[Any] = []
     running = agent.Agent("populate", {"target": target, "workload": workload, "parallel": 2})
@@ -157,7 +158,8 @@ def _populate(site: Bank, scale: int) -> dict[str, Any]:
     return {"plimsoll": [{key: line.get(key) for key in ("phase", "seconds")} for line in seen]}
 
 
-def _init_phases(output: str) -> dict[str, Any]:
+def _init_phases(site: Bank, options: argparse.Namespace) -> dict[str, Any]:
+    output = site.pgbench_init(options.scale, options.partitions)
     done = re.search(r"done in .*", output)
     return {"pgbench": done[0] if done else output[-200:]}
 
@@ -231,6 +233,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, help="runs of each arm; 20, of the loader 5")
     parser.add_argument("--seconds", type=float, default=5, help="of one run")
     parser.add_argument("--scale", type=int, help="of the tables; 50, of the loader 100")
+    parser.add_argument("--partitions", type=int, default=0, help="of the loader's accounts, by range")
     parser.add_argument("--wal-level", default="replica", choices=["minimal", "replica"], help="of the loader's server")
     parser.add_argument("--durable", action="store_true", help="wait for the device at commit")
     parser.add_argument("--seed", type=int, default=None, help="of the order of arms and of the transactions")

@@ -6,12 +6,12 @@ nothing can hide outside the window, and runs are long enough that what is paid 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
 import re
 import subprocess
-import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,14 +25,8 @@ from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 THREADS = 2
-# The kernel wakes a thread up to 50 us later than it asked, unless the thread says otherwise as those of the agent do.
-# Latency counts from the planned start, so without this the comparison would be one of slacks. It outlives exec.
-PUNCTUALLY = (
-    "import ctypes, os, sys; "
-    "ctypes.CDLL(None).prctl(29, 1) and sys.exit('PR_SET_TIMERSLACK failed'); "
-    "os.execv(sys.argv[1], sys.argv[1:])"
-)
 DONE = 0
+PR_SET_TIMERSLACK = 29
 
 
 @dataclass(frozen=True)
@@ -95,6 +89,15 @@ def _ended(process: subprocess.Popen[str], name: str) -> tuple[str, int]:
     return output, round((usage.ru_utime + usage.ru_stime) * 1e9)
 
 
+def _be_punctual() -> None:
+    """Sets the timer slack to a nanosecond; it outlives exec and is every later thread's.
+
+    The kernel wakes a thread up to 50 us later than it asked, unless the thread says otherwise, as the agent's do.
+    Latency counts from the planned start, so without this the comparison would be one of slacks.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
+
+
 @dataclass
 class Pgbench(Arm):
     """pgbench's own transactions, prepared."""
@@ -110,10 +113,10 @@ class Pgbench(Arm):
             argv += ["-R", str(task.rate), "-l", f"--log-prefix={self.folder}/pgbench_log"]
         connection = self.server.connection
         argv += ["-h", connection.host, "-p", str(connection.port), "-U", connection.user, connection.dbname]
-        first = [] if task.rate is None else [sys.executable, "-c", PUNCTUALLY]
         process = launch_outside(
-            [*first, str(self.bin_dir / "pgbench"), *argv],
+            [str(self.bin_dir / "pgbench"), *argv],
             user=connection.user,
+            preexec_fn=None if task.rate is None else _be_punctual,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
