@@ -42,12 +42,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of it. Latencies count from the planned start; they are there when there was a rate."""
+    """What came of it. With a rate: latencies from the planned start, and service times from the start."""
 
     transactions: int
     seconds: float
     cpu_ns: int
     latency_us: np.ndarray = field(default_factory=lambda: np.empty(0))
+    service_us: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def cpu_us(self) -> float:
@@ -126,14 +127,16 @@ class Pgbench(Arm):
         tps = re.search(r"tps = ([\d.]+)", output)
         if done is None or tps is None:
             raise Fault(f"pgbench said nothing of its result: {output[-500:]}", remedy="this version is not known")
-        return Run(int(done[1]), int(done[1]) / float(tps[1]), cpu_ns, self._latencies())
+        return Run(int(done[1]), int(done[1]) / float(tps[1]), cpu_ns, *self._latencies())
 
-    def _latencies(self) -> np.ndarray:
+    def _latencies(self) -> tuple[np.ndarray, np.ndarray]:
         logs = sorted(self.folder.glob("pgbench_log.*"))
-        found = [np.loadtxt(log, dtype=np.int64, usecols=2, ndmin=1) for log in logs]
+        # With --rate the third column counts from the planned start, and the last is by how much later it started.
+        found = [np.loadtxt(log, dtype=float, usecols=(2, 6), ndmin=2) for log in logs]
         for log in logs:
             log.unlink()
-        return np.concatenate(found).astype(float) if found else np.empty(0)
+        latency, lag = np.concatenate(found).T if found else np.empty((2, 0))
+        return latency, latency - lag
 
 
 @dataclass
@@ -226,10 +229,10 @@ class Plimsoll(Arm):
         if identity["done"] != identity["planned"]:
             raise Fault(f"plimsoll: {identity}", remedy="see the server's log; run it again")
         seconds = (summary["ended_ns"] - summary["started_ns"]) / 1e9
-        return Run(identity["done"], seconds, cpu_ns, self._latencies(out) if task.rate else np.empty(0))
+        return Run(identity["done"], seconds, cpu_ns, *(self._latencies(out) if task.rate else ()))
 
-    def _latencies(self, out: Path) -> np.ndarray:
+    def _latencies(self, out: Path) -> tuple[np.ndarray, np.ndarray]:
         table = read_table(out / "transactions.npy")
         assert table is not None  # the agent has just written it
         done = table[table["outcome"] == DONE]
-        return (done["end_ns"] - done["planned_ns"]) / 1e3
+        return (done["end_ns"] - done["planned_ns"]) / 1e3, (done["end_ns"] - done["start_ns"]) / 1e3

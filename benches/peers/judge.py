@@ -51,10 +51,14 @@ def cost(ours: list[Run], theirs: list[Run]) -> list[Ratio]:
 
 
 def latency(ours: list[Run], theirs: list[Run]) -> list[Ratio]:
-    """Mean and percentiles of latency."""
-    found = [ratio("mean", [_mean(run) for run in ours], [_mean(run) for run in theirs])]
-    for name, share in PERCENTILES.items():
-        found.append(ratio(name, [_rank(run, share) for run in ours], [_rank(run, share) for run in theirs]))
+    """Mean and percentiles from the planned start, in which the generator's own lag is, and from the start."""
+    found = []
+    for since in ("latency_us", "service_us"):
+        what = "from the plan" if since == "latency_us" else "from the start"
+        both = [[np.sort(getattr(run, since)) for run in runs] for runs in (ours, theirs)]
+        found.append(ratio(f"mean {what}", *([float(np.mean(one)) for one in runs] for runs in both)))
+        for name, share in PERCENTILES.items():
+            found.append(ratio(f"{name} {what}", *([_rank(one, share) for one in runs] for runs in both)))
     return found
 
 
@@ -82,11 +86,6 @@ def within(found: Ratio, share: float) -> Bound:
     return Bound(f"{found.what}: within {share:.0%}", holds)
 
 
-def _mean(run: Run) -> float:
-    return float(np.mean(run.latency_us))
-
-
-def _rank(run: Run, share: float) -> float:
+def _rank(ordered: np.ndarray, share: float) -> float:
     """Nearest rank."""
-    ordered = np.sort(run.latency_us)
     return float(ordered[int(np.ceil(share * len(ordered))) - 1])

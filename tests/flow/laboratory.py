@@ -83,10 +83,10 @@ class Laboratory:
             text=True,
         )
 
-    def call(self, *argv: str, code: int | None = 0) -> str:
-        """Runs a verb to its end; checks its exit code."""
+    def call(self, *argv: str, code: int | None = 0, seconds: float = 300) -> str:
+        """Runs a verb to its end, for which it has so long; checks its exit code."""
         process = self.start(*argv)
-        out, error = process.communicate(timeout=300)
+        out, error = process.communicate(timeout=seconds)
         assert code is None or process.returncode == code, f"exit {process.returncode}\n{out}\n{error}"
         return out
 

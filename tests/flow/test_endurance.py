@@ -60,7 +60,7 @@ def measured(laboratory: Laboratory, name: str, *sets: str) -> Segment:
     path = laboratory.state / "endurance.toml"
     path.write_text(EXPERIMENT)
     argv = [item for one in sets for item in ("--set", one)]
-    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", name, *argv))
+    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", name, *argv, seconds=1200))
     trial = open_run(Path(answer["run"])).trials[0]
     assert trial.status == "finished", trial.data.get("reason")
     assert all(check["ok"] for check in trial.data["checks"])
