@@ -67,7 +67,11 @@ fn tables_are_those_of_pgbench() {
         bank.recognise(&mut client, "theirs").unwrap();
         let bytes = client.integers("SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relnamespace = 'ours'::regnamespace AND relkind = 'r'").unwrap()[0];
         let estimated = bank.estimated_bytes() as i64;
-        assert!((bytes - estimated).abs() * 50 < bytes, "{more}: {bytes} bytes, {estimated} estimated");
+        // Two backends that fill one hash partition meet at its end: the one that had to wait adds 20 pages at once
+        // (RelationAddExtraBlocks), and the last such addition may stay empty.
+        let met = if more.contains("hash") { 4 * 20 * 8192 } else { 0 };
+        let (less, excess) = (estimated - bytes, bytes - estimated - met);
+        assert!(less.max(excess) * 50 < bytes, "{more}: {bytes} bytes, {estimated} estimated");
         assert!(drop_data(&bank, &mut client, "ours").unwrap());
         client.run("DROP SCHEMA theirs CASCADE").unwrap();
         assert_eq!(
