@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
 from overhead.judge import orders
 from peers import judge
-from peers.arms import Arm, Pgbench, Plimsoll, Run, Sysbench, Task
+from peers.arms import Arm, Bare, Pgbench, Plimsoll, Run, Sysbench, Task
 from peers.judge import Bound, Ratio
 from peers.site import SETTINGS, Bank
 
@@ -73,33 +73,38 @@ def measure_cost(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]
     """CPU time a transaction and throughput at saturation."""
     results = []
     for kind in options.kind or KINDS:
-        theirs, variants = _arms(site, kind)
+        theirs, judged, reported = _floor_arms(site) if options.floor else _arms(site, kind)
         for clients in options.clients:
-            for ours in variants:
+            for ours in (judged, *reported):
                 say(f"{kind}, {clients} connections: {ours.name} against {theirs.name}")
                 task = Task(kind, clients, options.seconds, options.seed)
                 mine, peers = pairs(ours, theirs, task, options.pairs, options.seed)
                 found = judge.cost(mine, peers)
-                # The bounds are for equal messages; without Describe is reported.
-                bounds = cost_bounds(kind, found) if ours.describe or kind == "point_select" else []
+                bounds = cost_bounds(kind, found) if ours is judged else []
                 results.append(_result(f"{kind}, {clients} connections", ours, theirs, mine, peers, found, bounds))
     return results
 
 
-def _arms(site: Bank, kind: str) -> tuple[Arm, list[Plimsoll]]:
+def _arms(site: Bank, kind: str) -> tuple[Arm, Arm, list[Arm]]:
+    """The peer, ours with equal messages, and what is shown beside."""
     place = (site.cluster, site.install.bin_dir, site.folder)
     if kind == "point_select":
         peer = Sysbench(*place)
         peer.prepare()
-        return peer, [Plimsoll(*place, describe=False)]
-    return Pgbench(*place), [Plimsoll(*place, describe=True), Plimsoll(*place, describe=False)]
+        return peer, Plimsoll(*place, describe=False), []
+    return Pgbench(*place), Plimsoll(*place), [Plimsoll(*place, describe=False)]
+
+
+def _floor_arms(site: Bank) -> tuple[Arm, Arm, list[Arm]]:
+    place = (site.cluster, site.install.bin_dir, site.folder)
+    bare = [Bare(*place, pin_threads=pinned, scale=site.scale) for pinned in (True, False)]
+    return Pgbench(*place), Plimsoll(*place), [Plimsoll(*place, pin_threads=False), *bare]
 
 
 def measure_latency(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Latency at a share of capacity, from pgbench's own log and from our rows."""
     results = []
-    theirs, variants = _arms(site, "select_only")
-    ours = variants[0]
+    theirs, ours, _ = _arms(site, "select_only")
     for clients in options.clients:
         full = theirs.run(Task("select_only", clients, options.seconds, options.seed))
         rate = round(CAPACITY_SHARE * full.tps)
@@ -229,6 +234,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=["cost", "latency", "loader"], help="what is compared")
     parser.add_argument("--kind", action="append", choices=KINDS, help="of cost; may be repeated; all if left out")
+    parser.add_argument("--floor", action="store_true", help="of cost: beside it a bare client, and threads not pinned")
     parser.add_argument("--clients", action="append", type=int, help="may be repeated; 8 and 32 if left out")
     parser.add_argument("--pairs", type=int, help="runs of each arm; 20, of the loader 5")
     parser.add_argument("--seconds", type=float, default=5, help="of one run")
@@ -245,6 +251,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     options.clients = options.clients or [8, 32]
     if options.pairs < 3 or options.seconds < 1:
         parser.error("--pairs must be at least 3, --seconds at least 1")
+    if options.floor:
+        options.kind = ["select_only"]
     options.seed = random.SystemRandom().getrandbits(31) if options.seed is None else options.seed
     return options
 

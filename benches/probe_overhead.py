@@ -28,7 +28,7 @@ from overhead import table
 from overhead.arms import PROBES, Pair, request, run_segment
 from overhead.judge import LOOKS, Rule, looks_up_to, orders
 from overhead.programs import Programs, take_over
-from overhead.servers import Orders, SelectOnly, Site
+from overhead.servers import LoadedSite, Orders, SelectOnly
 
 from plimsoll.environment import Fault
 from plimsoll.run.agent import AgentFailed
@@ -44,7 +44,7 @@ SEGMENT_PAIRS = 50
 class Workload:
     """A load on a data set, with the server's settings beside the usual ones."""
 
-    site: Callable[..., Site]
+    site: Callable[..., LoadedSite]
     settings: dict[str, bool | int | float | str]
     bound_percent: float
     title: str
@@ -67,7 +67,7 @@ WORKLOADS = {
 }
 
 
-def measure(name: str, site: Site, options: argparse.Namespace) -> dict[str, Any]:
+def measure(name: str, site: LoadedSite, options: argparse.Namespace) -> dict[str, Any]:
     """One workload, segment by segment, judged at the planned looks only."""
     workload = WORKLOADS[name]
     bound = workload.bound_percent if options.bound is None else options.bound
@@ -88,7 +88,7 @@ def measure(name: str, site: Site, options: argparse.Namespace) -> dict[str, Any
     return {"title": f"{workload.title}; probe {options.probe}", "bound_percent": bound} | found
 
 
-def _pairs(name: str, site: Site, programs: Programs, rule: Rule, options: argparse.Namespace) -> dict[str, Any]:
+def _pairs(name: str, site: LoadedSite, programs: Programs, rule: Rule, options: argparse.Namespace) -> dict[str, Any]:
     planned = orders(options.seed, rule.looks[-1])
     run_segment(site, programs, planned[:10], options.window_ms / 1000, 0)  # warms up; not counted
     uncached, load_average = site.uncached_bytes(), 0.0
@@ -142,7 +142,7 @@ def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dic
     results: list[dict[str, Any]] = []
     try:
         with laboratory(NAME, interrupts) as place:
-            sites: dict[Callable[..., Site], Site] = {}
+            sites: dict[Callable[..., LoadedSite], LoadedSite] = {}
             for name in options.workload or WORKLOADS:
                 kind = WORKLOADS[name].site
                 if kind not in sites:

@@ -10,7 +10,7 @@ from typing import Any
 
 from overhead import readings
 from overhead.programs import Programs
-from overhead.servers import Site
+from overhead.servers import LoadedSite
 from plimsoll.environment import Fault
 
 PROBES = ("page_cache", "buffer_heads", "throttle")
@@ -19,7 +19,7 @@ SETTLE_SECONDS = 0.02
 SPARE_SECONDS = 1.0
 
 
-def request(names: tuple[str, ...], site: Site, out: Path) -> dict[str, Any]:
+def request(names: tuple[str, ...], site: LoadedSite, out: Path) -> dict[str, Any]:
     """What the agent's `watch` is asked for."""
     scratch = str(site.folder)
     each: dict[str, Any] = {
@@ -95,7 +95,9 @@ class _Window:
         return Arm(transactions, self.after.since(self.before), self.runs)
 
 
-def run_segment(site: Site, programs: Programs, orders: list[bool], window_seconds: float, seed: int) -> list[Pair]:
+def run_segment(
+    site: LoadedSite, programs: Programs, orders: list[bool], window_seconds: float, seed: int
+) -> list[Pair]:
     """One segment of the load with as many pairs as there are orders."""
     site.cluster.checkpoint()
     seconds = RAMP_SECONDS + len(orders) * 2 * (window_seconds + SETTLE_SECONDS + 0.01) + SPARE_SECONDS

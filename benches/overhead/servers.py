@@ -108,6 +108,10 @@ class Site(ABC):
     def _fill(self) -> None:
         """Loads the data."""
 
+
+class LoadedSite(Site):
+    """One that brings its load."""
+
     @abstractmethod
     def begin(self, seconds: float, seed: int) -> Running:
         """Starts the load for so long."""
@@ -137,7 +141,7 @@ class _OrdersLoad:
 
 
 @dataclass
-class Orders(Site):
+class Orders(LoadedSite):
     """wpi_orders by the agent. It writes, so each segment goes on where the last one ended."""
 
     size_bytes: int = 256 << 20
@@ -192,7 +196,7 @@ class _SelectOnlyLoad:
 
 
 @dataclass
-class SelectOnly(Site):
+class SelectOnly(LoadedSite):
     """pgbench's own select-only transaction, prepared. Some transactions are logged: their numbers count all."""
 
     schema: str = "public"

@@ -174,6 +174,35 @@ class Sysbench(Arm):
         return Run(int(done[1]), int(done[1]) / float(done[2]), cpu_ns)
 
 
+@dataclass
+class Bare(Arm):
+    """bare.c: what is left of a generator without its record, its checks and its choices. Of select_only alone."""
+
+    pin_threads: bool = True
+    scale: int = 50
+
+    @property
+    def name(self) -> str:
+        """With its threads kept on their CPUs or not."""
+        return "bare client" + ("" if self.pin_threads else ", not pinned")
+
+    def run(self, task: Task) -> Run:
+        """Compiles it the first time."""
+        program = self.folder / "bare"
+        if not program.exists():
+            source = Path(__file__).with_name("bare.c")
+            subprocess.run(["cc", "-O2", "-pthread", "-o", str(program), str(source)], check=True)
+        connection = self.server.connection
+        where = [f"{connection.host}/.s.PGSQL.{connection.port}", connection.user, connection.dbname]
+        how = [task.clients, min(THREADS, task.clients), task.seconds, 100_000 * self.scale, int(self.pin_threads)]
+        process = subprocess.Popen(
+            [str(program), *where, *map(str, how)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        output, cpu_ns = _ended(process, self.name)
+        done, seconds = output.split()
+        return Run(int(done), float(seconds), cpu_ns)
+
+
 POINT_SELECT = "\\set id random(1, {rows})\nSELECT c FROM sbtest1 WHERE id = :id;\n"
 
 
@@ -182,13 +211,16 @@ class Plimsoll(Arm):
     """The agent, recording every transaction as it does in an experiment."""
 
     describe: bool = True
+    pin_threads: bool = True
     scale: int = 50
     rows: int = 1_000_000
 
     @property
     def name(self) -> str:
-        """With or without the message that libpq sends with each execution."""
-        return "plimsoll" if self.describe else "plimsoll without Describe"
+        """With or without the message that libpq sends with each execution, and threads kept on their CPUs or not."""
+        return (
+            "plimsoll" + ("" if self.describe else " without Describe") + ("" if self.pin_threads else ", not pinned")
+        )
 
     def _workload(self, task: Task) -> dict[str, object]:
         if task.kind == "point_select":
@@ -208,6 +240,7 @@ class Plimsoll(Arm):
             "threads": min(THREADS, task.clients),
             "mode": "prepared",
             "describe": self.describe,
+            "pin_threads": self.pin_threads,
             "schedule": {"kind": "closed"} if task.rate is None else rate,
             "stop": {"seconds": task.seconds},
             "out": str(out),

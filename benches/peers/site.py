@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from dataclasses import dataclass
 
-from overhead.servers import Running, Site
+from overhead.servers import Site
 
 from plimsoll.environment import Fault
 from plimsoll.run.surroundings import launch_outside
@@ -43,7 +43,3 @@ class Bank(Site):
         if process.returncode:
             raise Fault(f"pgbench -i: {output.strip()[-1000:]}", remedy="see the server's log")
         return output
-
-    def begin(self, seconds: float, seed: int) -> Running:
-        """Not used: the arms are run one by one."""
-        raise NotImplementedError
