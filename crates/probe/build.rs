@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROBES: [&str; 3] = ["page_cache", "buffer_heads", "throttle"];
+const PROBES: [&str; 4] = ["page_cache", "buffer_heads", "throttle", "breakdown"];
 
 fn main() {
     println!("cargo:rerun-if-changed=src/bpf");

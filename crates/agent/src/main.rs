@@ -42,6 +42,10 @@ enum Verb {
     Check,
     /// Removes the schema.
     Drop,
+    /// Is the known stimulus of the breakdown's self-test, for a version of PostgreSQL; the probe starts it.
+    #[cfg(feature = "bpf")]
+    #[command(hide = true)]
+    Stimulus { major: u32 },
 }
 
 fn main() -> ExitCode {
@@ -56,6 +60,12 @@ fn main() -> ExitCode {
 }
 
 fn perform(verb: Verb) -> Result<(), Failure> {
+    #[cfg(feature = "bpf")]
+    if let Verb::Stimulus { major } = verb {
+        stop::end_with_parent()?;
+        let served = plimsoll_probe::breakdown::serve_stimulus(major);
+        return served.map_err(|error| Failure::Request(format!("standard input: {error}")));
+    }
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|e| Failure::Request(format!("standard input: {e}")))?;
     stop::end_with_parent()?;
@@ -66,5 +76,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Watch => watch::watch(&request::parse(&line)?),
         Verb::Check => data::check(&request::parse(&line)?),
         Verb::Drop => data::drop_data(&request::parse(&line)?),
+        #[cfg(feature = "bpf")]
+        Verb::Stimulus { .. } => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use plimsoll_probe::{Probe, Refusal};
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `probes` of `load` and `watch`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -15,6 +15,8 @@ pub(crate) struct ProbesRequest {
     pub(crate) buffer_heads: Option<FileSystemRequest>,
     #[serde(default)]
     pub(crate) throttle: Option<FileSystemRequest>,
+    #[serde(default)]
+    pub(crate) breakdown: Option<BreakdownRequest>,
 }
 
 /// A folder and the class of the files in it.
@@ -54,12 +56,21 @@ pub(crate) struct FileSystemRequest {
     pub(crate) path: PathBuf,
 }
 
+/// `breakdown`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
+pub(crate) struct BreakdownRequest {
+    pub(crate) data_directory: PathBuf,
+}
+
 /// A probe's name in the record, and the probe or why there is none.
 pub(crate) type Opened = (&'static str, Result<Box<dyn Probe>, Refusal>);
 
 impl ProbesRequest {
-    /// Opens what is asked for. What cannot be had here is refused, not failed; what is wrong in the request fails.
-    pub(crate) fn open(&self) -> Result<Vec<Opened>, Failure> {
+    /// Opens what is asked for. What cannot be had here is refused, not failed; what is wrong in the request fails. Tables of
+    /// their own go to `out`.
+    pub(crate) fn open(&self, out: &Path) -> Result<Vec<Opened>, Failure> {
         let mut opened = Vec::new();
         if let Some(request) = &self.page_cache {
             opened.push(("page_cache", kernel::page_cache(request)?));
@@ -70,18 +81,23 @@ impl ProbesRequest {
         if let Some(request) = &self.throttle {
             opened.push(("throttle", kernel::throttle(request)));
         }
+        if let Some(request) = &self.breakdown {
+            opened.push(("breakdown", kernel::breakdown(request, out)));
+        }
         Ok(opened)
     }
 }
 
 #[cfg(feature = "bpf")]
 mod kernel {
-    use super::{FileSystemRequest, PageCacheRequest};
+    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest};
     use crate::failure::Failure;
+    use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions};
     use plimsoll_probe::page_cache::{
         Attachment, CLASSES, Class, Fault, PageCache, PageCacheOptions, Requests, Tree, of_postgres,
     };
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
+    use std::path::Path;
 
     type Start = Result<Box<dyn Probe>, Refusal>;
 
@@ -141,13 +157,24 @@ mod kernel {
     pub(super) fn throttle(request: &FileSystemRequest) -> Start {
         Throttle::start(&request.path).map(boxed)
     }
+
+    pub(super) fn breakdown(request: &BreakdownRequest, out: &Path) -> Start {
+        let failed = |error| Refusal::from(format!("this program does not know itself: {error}"));
+        let options = BreakdownOptions {
+            data_directory: request.data_directory.clone(),
+            out: out.to_owned(),
+            stimulus: std::env::current_exe().map_err(failed)?,
+        };
+        Breakdown::start(&options).map(boxed)
+    }
 }
 
 #[cfg(not(feature = "bpf"))]
 mod kernel {
-    use super::{FileSystemRequest, PageCacheRequest};
+    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest};
     use crate::failure::Failure;
     use plimsoll_probe::{Probe, Refusal};
+    use std::path::Path;
 
     type Start = Result<Box<dyn Probe>, Refusal>;
 
@@ -165,6 +192,10 @@ mod kernel {
     }
 
     pub(super) fn throttle(_: &FileSystemRequest) -> Start {
+        none()
+    }
+
+    pub(super) fn breakdown(_: &BreakdownRequest, _: &Path) -> Start {
         none()
     }
 }

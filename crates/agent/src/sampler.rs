@@ -1,7 +1,7 @@
 //! Series beside the load: one thread that samples every probe at fixed times, counted from the start of the segment.
 
 use crate::failure::Failure;
-use crate::probes::{Opened, ProbesRequest};
+use crate::probes::Opened;
 use crate::request::{Load, Watch};
 use plimsoll_load::monotonic_ns;
 use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe, Server};
@@ -32,7 +32,8 @@ type LatestField = fn(&mut Latest) -> &mut Option<i64>;
 struct Series {
     name: &'static str,
     probe: Box<dyn Probe>,
-    writer: SeriesWriter,
+    /// None if the probe writes tables of its own.
+    writer: Option<SeriesWriter>,
     shown: Vec<(usize, LatestField)>,
 }
 
@@ -47,8 +48,9 @@ impl Series {
     fn create(folder: &Path, name: &'static str, probe: Box<dyn Probe>) -> Result<Self, Failure> {
         let columns = probe.columns();
         let file = format!("{name}.npy");
-        let writer = SeriesWriter::create(&folder.join(&file), &columns)
-            .map_err(|error| Failure::Record(format!("{file} cannot be written: {error}")))?;
+        let create = || SeriesWriter::create(&folder.join(&file), &columns);
+        let writer = if columns.is_empty() { Ok(None) } else { create().map(Some) };
+        let writer = writer.map_err(|error| Failure::Record(format!("{file} cannot be written: {error}")))?;
         let place = |shown: &str| columns.iter().position(|column| *column == shown);
         let shown = SHOWN.iter().filter_map(|(name, field)| Some((place(name)?, *field))).collect();
         Ok(Self { name, probe, writer, shown })
@@ -65,7 +67,7 @@ impl Series {
                 let sum = field(latest);
                 *sum = Some(sum.unwrap_or(0) + row[*place]);
             }
-            if result.is_ok() {
+            if let (Ok(()), Some(writer)) = (&result, writer.as_mut()) {
                 result = writer.sample(t_ns, row);
             }
         });
@@ -101,7 +103,7 @@ impl Sampler {
     pub(crate) fn of_load(request: &Load) -> Result<Self, Failure> {
         let proc = Path::new("/proc");
         let mut sampler = Self::empty(request.sample.interval_ms);
-        let probes = request.probes.as_ref().map_or_else(|| Ok(Vec::new()), ProbesRequest::open)?;
+        let probes = request.probes.as_ref().map_or_else(|| Ok(Vec::new()), |probes| probes.open(&request.out))?;
         let folder = &request.out;
         sampler.add(folder, "host", Host::open(proc)?)?;
         if !request.sample.devices.is_empty() {
@@ -119,7 +121,7 @@ impl Sampler {
     /// Opens the probes of a watch.
     pub(crate) fn of_watch(request: &Watch) -> Result<Self, Failure> {
         let mut sampler = Self::empty(request.interval_ms);
-        sampler.add_opened(&request.out, request.probes.open()?)?;
+        sampler.add_opened(&request.out, request.probes.open(&request.out)?)?;
         Ok(sampler)
     }
 
@@ -194,8 +196,8 @@ impl Sampler {
             }
         }
         sampled.probes = self.reports();
-        for series in self.series {
-            series.writer.close()?;
+        for writer in self.series.into_iter().filter_map(|series| series.writer) {
+            writer.close()?;
         }
         Ok(sampled)
     }

@@ -55,6 +55,7 @@ pub(crate) fn summary(request: &Load, outcomes: &Outcomes, facts: Facts) -> Summ
         describe: Some(request.describe),
         retries: Some(outcomes.by_kind.iter().map(|kind| kind.retries).sum()),
         reconnects: Some(outcomes.reconnects),
+        requests_sent: Some(outcomes.reports.iter().map(|report| report.requests).sum()),
         probes: sampled.probes,
     }
 }

@@ -185,6 +185,6 @@ impl<F: Fn(u64) -> Scripted + Send> Session for MockSession<F> {
     }
 
     fn close(self) -> SessionReport {
-        SessionReport { verification: Verification::default(), totals: vec![("begun", self.begun)] }
+        SessionReport { requests: 0, verification: Verification::default(), totals: vec![("begun", self.begun)] }
     }
 }

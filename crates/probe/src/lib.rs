@@ -8,12 +8,15 @@
 #[cfg(feature = "bpf")]
 mod bpf;
 #[cfg(feature = "bpf")]
+pub mod breakdown;
+#[cfg(feature = "bpf")]
 mod buffer_heads;
 mod device;
 mod group;
 mod host;
 #[cfg(feature = "bpf")]
 pub mod page_cache;
+pub mod postgres_waits;
 mod refusal;
 mod server;
 mod text;

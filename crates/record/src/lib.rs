@@ -3,6 +3,7 @@
 //! The fact that constrains it: a run may be cut short at any byte. Tables are therefore flat rows behind a header of fixed
 //! length; a reader believes the file's size, never the row count in the header.
 
+mod breakdown;
 mod latency;
 mod npy;
 mod probe;
@@ -12,9 +13,10 @@ mod series;
 mod summary;
 mod transaction;
 
+pub use breakdown::{BreakdownWriter, RequestRow, WaitRow};
 pub use latency::write_latency;
 pub use npy::{Field, FieldType, TableWriter};
-pub use probe::{Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProgramCost, SelfTest};
+pub use probe::{Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, SelfTest, Waited};
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};

@@ -1,5 +1,6 @@
 //! What a probe in the kernel says about itself, in `summary.json`.
 
+use crate::summary::Check;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -51,6 +52,24 @@ pub struct ProbeReport {
     /// Pages added against pages accounted for, by class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub identity: BTreeMap<String, PageIdentity>,
+    /// Names of the buckets; `bucket` of `breakdown_waits.npy` is the place here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buckets: Vec<String>,
+    /// Names of the wait events that occur, by their numbers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wait_names: BTreeMap<String, String>,
+    /// What tells the begin and the end of a request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub boundaries: BTreeMap<String, String>,
+    /// Requests by what became of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub request_counts: BTreeMap<String, u64>,
+    /// The server's processes that carry no client's requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessTime>,
+    /// Known stimuli and what was found of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
     /// What the probe itself took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -100,6 +119,30 @@ pub struct PageIdentity {
     pub accounted: i64,
     /// Whether they are equal.
     pub holds: bool,
+}
+
+/// Blocked intervals of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waited {
+    /// How many.
+    pub count: u64,
+    /// How long in all.
+    pub ns: u64,
+}
+
+/// What a process of the server did in a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessTime {
+    /// The process.
+    pub pid: u32,
+    /// What it is, as its title says: "walwriter", "checkpointer"...
+    pub what: String,
+    /// On a CPU.
+    pub cpu_ns: u64,
+    /// Runnable, and not running.
+    pub run_queue_ns: u64,
+    /// Blocked, by the name of the wait event.
+    pub waits: BTreeMap<String, Waited>,
 }
 
 /// What a probe's programs took during a segment, by the kernel's own accounting.

@@ -72,6 +72,9 @@ pub struct Summary {
     /// Connections that broke and were opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnects: Option<u64>,
+    /// Round trips that the load sent.
+    #[serde(default)]
+    pub requests_sent: Option<u64>,
     /// What the probes in the kernel say, by their names. Absent in records of earlier agents.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, ProbeReport>,

@@ -59,6 +59,8 @@ pub struct Conversation<W: Workload> {
     index: u64,
     statements: u8,
     retries: u32,
+    /// Round trips of all transactions so far.
+    requests: u64,
     /// What the last ReadyForQuery said of a transaction block.
     block: u8,
     commit_queued: bool,
@@ -93,6 +95,7 @@ impl<W: Workload> Conversation<W> {
             index: 0,
             statements: 0,
             retries: 0,
+            requests: 0,
             block: BLOCK_CLOSED,
             commit_queued: false,
             commit_handed: false,
@@ -126,6 +129,7 @@ impl<W: Workload> Conversation<W> {
     #[inline]
     fn await_answer(&mut self, trip: RoundTrip) {
         self.connection.queue_sync();
+        self.requests += 1;
         self.statements = self.statements.saturating_add(trip.statements);
         self.commit_queued = trip.commits;
         self.answer.expect(trip.expect);
@@ -168,6 +172,7 @@ impl<W: Workload> Conversation<W> {
     fn roll_back(&mut self, state: State) {
         self.state = state;
         self.commit_queued = false;
+        self.requests += 1;
         self.connection.queue_simple("ROLLBACK");
     }
 
@@ -339,6 +344,6 @@ impl<W: Workload> Session for Conversation<W> {
     fn close(self) -> SessionReport {
         self.connection.close();
         let totals = self.workload.total_names().iter().copied().zip(self.totals).collect();
-        SessionReport { verification: self.verification, totals }
+        SessionReport { requests: self.requests, verification: self.verification, totals }
     }
 }

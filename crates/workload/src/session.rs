@@ -80,6 +80,8 @@ pub enum Progress {
 /// What a session has seen over its life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionReport {
+    /// Round trips begun: requests handed over to be sent.
+    pub requests: u64,
     /// Answers compared.
     pub verification: Verification,
     /// The workload's totals: exact integers for the consistency check.

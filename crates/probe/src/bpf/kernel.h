@@ -13,12 +13,17 @@ typedef _Bool bool;
 #define false 0
 #define NULL ((void *)0)
 typedef __u8 u8;
+typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 typedef __s64 s64;
 
 #define PAGE_SHIFT_MIN 12
 #define PF_KTHREAD 0x00200000
+#define TASK_DEAD 0x00000080
+#define TASK_WAKEKILL 0x00000100
+#define TASK_WAKING 0x00000200
+#define offsetof(type, member) __builtin_offsetof(type, member)
 /* Set for the time of any reclaim, by kswapd, direct, of a group or asked for (DAMON, memory.reclaim). */
 #define PF_MEMALLOC 0x00000800
 #define O_DIRECT_X86 040000
@@ -111,10 +116,21 @@ struct files_struct {
 
 struct task_io_accounting {
 	u64 syscr;
+	u64 read_bytes;
+};
+
+struct sched_info {
+	u64 run_delay;
 };
 
 struct task_struct {
+	unsigned int __state;
+	struct sched_info sched_info;
 	unsigned int flags;
+	int pid, tgid;
+	int exit_code;
+	u64 utime, stime;
+	struct task_struct *real_parent;
 	unsigned in_iowait : 1;
 	unsigned long min_flt;
 	unsigned long maj_flt;

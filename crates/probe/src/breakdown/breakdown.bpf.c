@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Splits the time of each request of each backend: on a CPU, waiting for one, blocked and on what.
+ *
+ * The fact that constrains it: it runs at every context switch of the machine. So it looks at a process only if its parent is
+ * the server, keeps what it knows in the task's own storage, looks at the wait event when the backend leaves the CPU and
+ * not when it is set, and at no system call.
+ */
+#include "../bpf/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "breakdown.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct settings settings SEC(".rodata.settings");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct target);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64[16]);
+} counters SEC(".maps");
+
+/* Room for seconds of the shortest requests. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} requests SEC(".maps");
+
+/*
+ * A backend's own CPU moves it from RUNNING to LEAVING and on to BLOCKED, another CPU from there to RUNNABLE. Whoever wakes it
+ * while it is LEAVING touches nothing but leaves word: then it is WOKEN, and its own CPU does the rest.
+ */
+enum state {
+	UNSEEN,
+	RUNNING,
+	RUNNABLE,
+	LEAVING,
+	WOKEN,
+	BLOCKED,
+};
+
+/* What the present, or the last, state of a process is. What every switch touches comes first. */
+struct backend {
+	u64 since; /* when the state began */
+	u32 state;
+	u8 bucket, cause;
+	bool open; /* a request is under way */
+	bool throttled; /* about to pause for having dirtied pages */
+	u8 reclaiming;
+	bool has_client;
+	u32 event;
+	u32 waker; /* who left word while it was leaving, and when */
+	u64 woken;
+	u32 *wait_event; /* where its wait event is, as far as it was found */
+	u64 read_bytes; /* asked of devices until the block before */
+	u64 run_delay; /* the kernel's own sum of waiting for a CPU, when it last left one */
+	u64 user, system; /* the task's own, when the request arrived */
+	u64 replied, replied_cpu, replied_run_queue; /* at the last byte sent so far */
+	struct request request;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct backend);
+} backends SEC(".maps");
+
+static __always_inline void count(u32 counter)
+{
+	u32 zero = 0;
+	u64 *counts = bpf_map_lookup_elem(&counters, &zero);
+
+	if (counts)
+		counts[counter & 15]++;
+}
+
+static __always_inline struct target *target(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&targets, &zero);
+}
+
+static __always_inline bool is_watched(struct target *target, struct task_struct *task)
+{
+	return task->real_parent->tgid == target->parent;
+}
+
+static __always_inline u32 least(u64 ns)
+{
+	return ns < 0xffffffffULL ? ns : 0xffffffffU;
+}
+
+/* A new request, or none: what was summed up belongs to none. */
+static __always_inline void begin(struct backend *backend, struct task_struct *task, u64 now)
+{
+	struct request *request = &backend->request;
+
+	request->arrived = now;
+	request->cpu = request->run_queue = 0;
+	request->waits = request->flags = 0;
+	request->after = 0;
+	backend->replied = 0;
+	backend->user = task->utime;
+	backend->system = task->stime;
+}
+
+static __always_inline void send(struct request *request)
+{
+	u64 waits = request->waits;
+
+	if (waits > WAITS)
+		waits = WAITS;
+	if (bpf_ringbuf_output(&requests, request, offsetof(struct request, wait) + waits * sizeof(struct wait),
+			       BPF_RB_NO_WAKEUP))
+		count(NO_ROOM);
+}
+
+/* The request has ended, by now at the latest; its CPU time is up to date. */
+static __noinline int end(struct backend *backend, struct task_struct *task, u64 now, u32 flags)
+{
+	struct request *request;
+
+	if (!backend || !task)
+		return 0;
+	request = &backend->request;
+	request->pid = task->tgid;
+	request->flags |= flags;
+	count(request->flags & QUEUED ? CLOSED_QUEUED : CLOSED);
+	if (backend->replied) {
+		request->after = least(request->cpu - backend->replied_cpu);
+		request->ended = backend->replied;
+		request->cpu = backend->replied_cpu;
+		request->run_queue = backend->replied_run_queue;
+	} else {
+		request->ended = now;
+		request->flags |= NO_REPLY;
+	}
+	request->user = least(task->utime - backend->user);
+	request->system = least(task->stime - backend->system);
+	backend->open = false;
+	send(request);
+	return 0;
+}
+
+/* --- what it waits for -------------------------------------------------------------------------------------------- */
+
+static __always_inline u32 system_call_of(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_x86)
+	return (u32)regs->orig_ax;
+#else
+	return (u32)regs->syscallno;
+#endif
+}
+
+/*
+ * The pointer moves once in a backend's life, when it joins the shared memory, and what it points at before is never set: so
+ * it is read again only if no wait event is found where it led.
+ */
+static __always_inline bool read_event(struct backend *backend, struct target *target, u32 *event)
+{
+	if (!target->wait_pointer)
+		return true;
+	if (backend->wait_event && !bpf_probe_read_user(event, sizeof(*event), backend->wait_event) && *event)
+		return true;
+	return !bpf_probe_read_user(&backend->wait_event, sizeof(backend->wait_event), (void *)target->wait_pointer) &&
+	       !bpf_probe_read_user(event, sizeof(*event), backend->wait_event);
+}
+
+static __always_inline u8 bucket_of(u32 event)
+{
+	if (event == settings.client_read)
+		return CLIENT;
+	if (event == settings.wal_write_lock)
+		return WAL_WAIT;
+	if (event == settings.client_write)
+		return NETWORK_SEND;
+	if (event >> 24 == IO_CLASS)
+		return settings.io_bucket[event & (IO_EVENTS - 1)];
+	return settings.class_bucket[(event >> 24) & (CLASSES - 1)];
+}
+
+/* What a backend that leaves the CPU to sleep waits for. */
+static __always_inline void classify(struct backend *backend, struct target *target, struct task_struct *task, u32 state)
+{
+	bool throttled = backend->throttled && state & TASK_WAKEKILL;
+	u64 read_bytes = task->ioac.read_bytes;
+	u32 event = 0, call;
+
+	backend->throttled = false;
+	backend->cause = CAUSE_NONE;
+	if (!read_event(backend, target, &event)) {
+		backend->request.flags |= UNKNOWN_EVENT;
+		count(UNKNOWN_EVENTS);
+		event = 0;
+	}
+	if (throttled || backend->reclaiming) {
+		backend->bucket = THROTTLE;
+	} else if (event) {
+		backend->bucket = bucket_of(event);
+		if (backend->bucket == DATA_READ)
+			backend->cause = read_bytes != backend->read_bytes ? OWN_READ : ON_ITS_WAY;
+	} else {
+		call = system_call_of(task);
+		backend->bucket = call == (u32)-1 && task->in_iowait ? SWAP_IN : UNATTRIBUTED;
+		event = SYSTEM_CALL | (call & 0xffffff);
+	}
+	backend->read_bytes = read_bytes;
+	backend->event = event;
+}
+
+/* --- coming back -------------------------------------------------------------------------------------------------- */
+
+static __always_inline void charge(struct backend *backend, u64 ns, u32 waker)
+{
+	struct request *request = &backend->request;
+	struct wait *wait = NULL;
+	u32 place;
+
+	for (place = 0; place < WAITS - 1; place++) {
+		wait = &request->wait[place];
+		if (place >= request->waits)
+			break;
+		if (wait->event == backend->event && wait->bucket == backend->bucket && wait->cause == backend->cause)
+			goto found;
+	}
+	wait = &request->wait[place];
+	if (place == WAITS - 1 && request->waits == WAITS)
+		goto found;
+	wait->ns = 0;
+	wait->count = 0;
+	wait->event = place == WAITS - 1 ? 0 : backend->event;
+	wait->bucket = place == WAITS - 1 ? OTHER_WAIT : backend->bucket;
+	wait->cause = place == WAITS - 1 ? CAUSE_NONE : backend->cause;
+	request->waits = place + 1;
+	if (place == WAITS - 1)
+		request->flags |= CUT;
+found:
+	wait->ns += ns;
+	wait->waker = waker;
+	wait->count++;
+}
+
+/* The interval in which it was blocked is over. */
+static __always_inline void unblocked(struct backend *backend, struct task_struct *task, u32 waker, u64 now)
+{
+	if (backend->bucket == CLIENT && !backend->open)
+		begin(backend, task, now);
+	else
+		charge(backend, now - backend->since, waker);
+	backend->since = now;
+}
+
+static __always_inline u64 run_delay_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
+/*
+ * The process runs, so if it is not known to, it was switched to unseen: some kernels do not tell of a switch away from
+ * certain tasks. How long it had waited for the CPU the kernel has counted itself.
+ */
+static __always_inline void catch_up(struct backend *backend, struct task_struct *task, u64 now)
+{
+	u64 waited = run_delay_of(task) - backend->run_delay, all;
+
+	if (backend->state == RUNNING || backend->state == UNSEEN)
+		return;
+	count(ARRIVALS_UNSEEN);
+	if (backend->state == BLOCKED)
+		unblocked(backend, task, 0, now);
+	all = now - backend->since;
+	waited = waited < all ? waited : all;
+	backend->request.run_queue += waited;
+	backend->since += waited;
+	backend->state = RUNNING;
+}
+
+static __always_inline void comes(struct backend *backend, struct task_struct *task, u64 now)
+{
+	switch (backend->state) {
+	case RUNNABLE:
+		backend->request.run_queue += now - backend->since;
+		break;
+	case BLOCKED:
+		count(WAKES_UNSEEN);
+		unblocked(backend, task, 0, now);
+		break;
+	case UNSEEN:
+		begin(backend, task, now);
+		break;
+	}
+	backend->since = now;
+	backend->state = RUNNING;
+}
+
+/* --- leaving the CPU ---------------------------------------------------------------------------------------------- */
+
+static __always_inline void leaves(struct backend *backend, struct target *target, struct task_struct *task, bool preempted,
+				   u64 now)
+{
+	u32 state = task->__state;
+
+	if (state & TASK_DEAD)
+		return;
+	catch_up(backend, task, now);
+	if (backend->state == RUNNING)
+		backend->request.cpu += now - backend->since;
+	backend->since = now;
+	backend->run_delay = run_delay_of(task);
+	/* Woken already, on another CPU, while it was on its way out. */
+	if (preempted || !state || state == TASK_WAKING) {
+		backend->state = RUNNABLE;
+		return;
+	}
+	backend->state = LEAVING;
+	classify(backend, target, task, state);
+	/* Without an answer so far it waits for the rest of a message: that is within the request. */
+	if (backend->bucket == CLIENT && backend->open && backend->replied)
+		end(backend, task, now, 0);
+	if (__sync_val_compare_and_swap(&backend->state, LEAVING, BLOCKED) == LEAVING)
+		return;
+	unblocked(backend, task, backend->waker, backend->woken > now ? backend->woken : now);
+	backend->state = RUNNABLE;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_struct *to)
+{
+	struct target *watched = target();
+	struct backend *backend;
+	bool from_is, to_is;
+	u64 now;
+
+	if (!watched)
+		return 0;
+	from_is = is_watched(watched, from);
+	to_is = is_watched(watched, to);
+	if (!from_is && !to_is)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (from_is) {
+		backend = bpf_task_storage_get(&backends, from, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (backend)
+			leaves(backend, watched, from, preempted, now);
+		else
+			count(NO_STORAGE);
+	}
+	if (to_is) {
+		backend = bpf_task_storage_get(&backends, to, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (backend)
+			comes(backend, to, now);
+		else
+			count(NO_STORAGE);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct target *watched = target();
+	struct task_struct *waker;
+	struct backend *backend;
+	u32 who;
+	u64 now;
+
+	if (!watched || !is_watched(watched, task))
+		return 0;
+	backend = bpf_task_storage_get(&backends, task, 0, 0);
+	if (!backend || (backend->state != BLOCKED && backend->state != LEAVING))
+		return 0;
+	waker = bpf_get_current_task_btf();
+	who = is_watched(watched, waker) ? waker->tgid : 0;
+	now = bpf_ktime_get_ns();
+	if (backend->state == LEAVING) {
+		backend->waker = who;
+		backend->woken = now;
+		if (__sync_val_compare_and_swap(&backend->state, LEAVING, WOKEN) == LEAVING)
+			return 0;
+	}
+	unblocked(backend, task, who, now);
+	backend->state = RUNNABLE;
+	return 0;
+}
+
+/* --- messages ----------------------------------------------------------------------------------------------------- */
+
+static __always_inline void pass(struct backend *backend, struct task_struct *task, u64 now)
+{
+	catch_up(backend, task, now);
+	backend->request.cpu += now - backend->since;
+	backend->since = now;
+}
+
+static __always_inline void received(struct task_struct *task)
+{
+	struct backend *backend = bpf_task_storage_get(&backends, task, 0, 0);
+	u64 now;
+
+	if (!backend || backend->state == UNSEEN)
+		return;
+	if (backend->state != RUNNING)
+		catch_up(backend, task, bpf_ktime_get_ns());
+	if (backend->open) {
+		/* The rest of a long message. */
+		if (!backend->replied)
+			return;
+		/* It never waited for this message. */
+		now = bpf_ktime_get_ns();
+		pass(backend, task, now);
+		end(backend, task, now, 0);
+		begin(backend, task, now);
+		backend->request.flags = QUEUED;
+	}
+	backend->open = backend->has_client = true;
+	count(OPENED);
+}
+
+static __always_inline void sent(struct task_struct *task)
+{
+	struct backend *backend = bpf_task_storage_get(&backends, task, 0, 0);
+
+	if (!backend || !backend->open)
+		return;
+	backend->replied = bpf_ktime_get_ns();
+	pass(backend, task, backend->replied);
+	backend->replied_cpu = backend->request.cpu;
+	backend->replied_run_queue = backend->request.run_queue;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_receive, void *socket, int bytes)
+{
+	struct task_struct *task;
+	struct target *watched;
+
+	if (bytes <= 0)
+		return 0;
+	task = bpf_get_current_task_btf();
+	watched = target();
+	if (watched && is_watched(watched, task))
+		received(task);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send, void *socket, int bytes)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct target *watched = target();
+
+	if (bytes > 0 && watched && is_watched(watched, task))
+		sent(task);
+	return 0;
+}
+
+/* Before 6.3 sockets have no such tracepoints. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct target *watched = target();
+	u32 call;
+
+	if (result <= 0 || !watched || !is_watched(watched, task))
+		return 0;
+	call = system_call_of(task);
+	if (call == settings.receive_call)
+		received(task);
+	else if (call == settings.send_call)
+		sent(task);
+	return 0;
+}
+
+/* --- what is rare ------------------------------------------------------------------------------------------------- */
+
+static __always_inline struct backend *current_backend(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct target *watched = target();
+
+	if (!watched || !is_watched(watched, task))
+		return NULL;
+	return bpf_task_storage_get(&backends, task, 0, 0);
+}
+
+SEC("tp_btf/balance_dirty_pages")
+int BPF_PROG(on_throttle)
+{
+	struct backend *backend = current_backend();
+
+	if (backend)
+		backend->throttled = true;
+	return 0;
+}
+
+static __always_inline int reclaims(bool begins)
+{
+	struct backend *backend = current_backend();
+
+	if (backend)
+		backend->reclaiming = begins;
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(on_reclaim_begin)
+{
+	return reclaims(true);
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(on_reclaim_end)
+{
+	return reclaims(false);
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(on_group_reclaim_begin)
+{
+	return reclaims(true);
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(on_group_reclaim_end)
+{
+	return reclaims(false);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct target *watched = target();
+	struct backend *backend;
+	u64 now;
+
+	if (!watched || !is_watched(watched, task) || task->pid != task->tgid)
+		return 0;
+	backend = bpf_task_storage_get(&backends, task, 0, 0);
+	if (!backend || backend->state == UNSEEN)
+		return 0;
+	now = bpf_ktime_get_ns();
+	pass(backend, task, now);
+	if (backend->open && task->exit_code) {
+		end(backend, task, now, ABORTED);
+	} else if (backend->open) {
+		backend->open = false;
+		count(GOODBYES);
+	} else if (!backend->has_client) {
+		backend->request.pid = task->tgid;
+		backend->request.flags |= PROCESS_ENDED;
+		backend->request.ended = now;
+		send(&backend->request);
+	}
+	backend->state = UNSEEN;
+	return 0;
+}

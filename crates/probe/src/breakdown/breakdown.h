@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the programs and the agent share: layouts are those of records.rs. */
+#ifndef PLIMSOLL_BREAKDOWN_H
+#define PLIMSOLL_BREAKDOWN_H
+
+/* Places as in the record. */
+enum bucket {
+	CPU_USER,
+	CPU_KERNEL,
+	RUN_QUEUE,
+	LOCK,
+	WAL_SYNC,
+	WAL_WAIT,
+	WAL_WRITE,
+	DATA_READ,
+	DATA_WRITE,
+	DATA_SYNC,
+	TEMP_IO,
+	SWAP_IN,
+	THROTTLE,
+	NETWORK_SEND,
+	CLIENT,
+	OTHER_WAIT,
+	UNATTRIBUTED,
+};
+
+enum flag {
+	QUEUED = 1, /* the message was waiting when the backend came to read */
+	UNKNOWN_EVENT = 2,
+	CUT = 4, /* more kinds of wait than there is room for */
+	ABORTED = 8, /* the process ended inside */
+	NO_REPLY = 16,
+	PROCESS_ENDED = 32, /* no request: all that a process of the server without a client did */
+};
+
+/* Why a backend waits for a page. */
+enum cause {
+	CAUSE_NONE,
+	OWN_READ, /* it has asked the device for it, or for others, itself */
+	ON_ITS_WAY, /* somebody else had */
+};
+
+enum counter {
+	OPENED,
+	CLOSED,
+	CLOSED_QUEUED,
+	GOODBYES, /* messages after which the backend ended as it should */
+	UNKNOWN_EVENTS,
+	NO_ROOM, /* records that the ring had no room for */
+	NO_STORAGE, /* tasks that could not be remembered at an event */
+	WAKES_UNSEEN, /* intervals that ended without a wake-up seen: waiting for the CPU is in them */
+	ARRIVALS_UNSEEN, /* switches to a backend that were told of later, by the backend itself */
+	COUNTERS,
+};
+
+#define WAITS 8
+/* In place of a wait event: the system call in which a backend without one blocked. */
+#define SYSTEM_CALL 0xfe000000U
+#define IO_CLASS 0x0a
+#define CLASSES 16
+#define IO_EVENTS 256
+
+struct wait {
+	u64 ns;
+	u32 event; /* PostgreSQL's wait_event_info */
+	u32 waker;
+	u32 count;
+	u8 bucket, cause;
+	u16 unused;
+};
+
+struct request {
+	u32 pid;
+	u16 flags, waits;
+	u64 arrived, ended, cpu, run_queue;
+	u32 user, system, after, unused;
+	struct wait wait[WAITS];
+};
+
+struct settings {
+	u32 receive_call, send_call; /* numbers of system calls, where tracepoints of sockets are missing */
+	u32 client_read, client_write, wal_write_lock; /* wait events with buckets of their own */
+	u8 class_bucket[CLASSES]; /* by the class of a wait event */
+	u8 io_bucket[IO_EVENTS]; /* by the number of an event of the class IO */
+};
+
+/* May change while the programs run: first the self-test is watched, then the server. */
+struct target {
+	u64 wait_pointer; /* address of my_wait_event_info in every process, or 0 */
+	u32 parent; /* its children are watched */
+	u32 unused;
+};
+
+#endif

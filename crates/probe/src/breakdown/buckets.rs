@@ -1,0 +1,145 @@
+//! Which bucket a wait event belongs to.
+
+use crate::postgres_waits::WaitNames;
+
+/// Names in the record; the order is the program's (`enum bucket`).
+pub(crate) const BUCKETS: [&str; 17] = [
+    "cpu_user",
+    "cpu_kernel",
+    "run_queue",
+    "lock",
+    "wal_sync",
+    "wal_wait",
+    "wal_write",
+    "data_read",
+    "data_write",
+    "data_sync",
+    "temp_io",
+    "swap_in",
+    "throttle",
+    "network_send",
+    "client",
+    "other_wait",
+    "unattributed",
+];
+
+const LOCK: u8 = 3;
+const WAL_SYNC: u8 = 4;
+#[cfg(test)]
+const WAL_WAIT: u8 = 5;
+const WAL_WRITE: u8 = 6;
+const DATA_READ: u8 = 7;
+const DATA_WRITE: u8 = 8;
+const DATA_SYNC: u8 = 9;
+const TEMP_IO: u8 = 10;
+#[cfg(test)]
+const NETWORK_SEND: u8 = 13;
+#[cfg(test)]
+const CLIENT: u8 = 14;
+const OTHER_WAIT: u8 = 15;
+
+/// Classes in the program's table: the low four bits of the number's first byte.
+pub(crate) const CLASSES: usize = 16;
+/// Events of the class IO that the program's table has room for.
+pub(crate) const IO_EVENTS: usize = 256;
+
+/// The program's tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Buckets {
+    /// The wait for the client's next message.
+    pub(crate) client_read: u32,
+    /// The wait for room to send to the client.
+    pub(crate) client_write: u32,
+    /// The wait for the write-ahead log's write lock: somebody else writes and syncs.
+    pub(crate) wal_write_lock: u32,
+    pub(crate) class: [u8; CLASSES],
+    pub(crate) io: [u8; IO_EVENTS],
+}
+
+/// The bucket of an event of the class IO. Names were respelt over the versions (WALSync, WalSync), so case tells nothing.
+fn io_bucket(event: &str) -> u8 {
+    let event = event.to_ascii_lowercase();
+    let starts = |with: &[&str]| with.iter().any(|start| event.starts_with(start));
+    let ends = |with: &[&str]| with.iter().any(|end| event.ends_with(end));
+    match event.as_str() {
+        "datafilesync" | "datafileimmediatesync" => DATA_SYNC,
+        _ if starts(&["wal"]) && event.contains("sync") => WAL_SYNC,
+        _ if starts(&["wal"]) && ends(&["write", "truncate"]) => WAL_WRITE,
+        _ if starts(&["buffile"]) => TEMP_IO,
+        "datafileread" | "datafileprefetch" => DATA_READ,
+        _ if starts(&["datafile"]) => DATA_WRITE,
+        "aioiocompletion" => DATA_READ,
+        _ => OTHER_WAIT,
+    }
+}
+
+impl Buckets {
+    pub(crate) fn of(names: &WaitNames) -> Self {
+        let find = |class: &str, event: &str| {
+            names.all().find(|(_, c, e)| *c == class && *e == event).map_or(0, |(info, ..)| info)
+        };
+        let mut buckets = Self {
+            client_read: find("Client", "ClientRead"),
+            client_write: find("Client", "ClientWrite"),
+            wal_write_lock: find("LWLock", "WALWrite"),
+            class: [OTHER_WAIT; CLASSES],
+            io: [OTHER_WAIT; IO_EVENTS],
+        };
+        for (info, class, event) in names.all() {
+            match class {
+                "IO" => buckets.io[info as usize % IO_EVENTS] = io_bucket(event),
+                "LWLock" | "Lock" | "BufferPin" => buckets.class[(info >> 24) as usize % CLASSES] = LOCK,
+                _ => {}
+            }
+        }
+        buckets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(buckets: &Buckets, info: u32) -> &'static str {
+        let place = match info {
+            info if info == buckets.wal_write_lock => WAL_WAIT,
+            info if info == buckets.client_read => CLIENT,
+            info if info == buckets.client_write => NETWORK_SEND,
+            info if info >> 24 == 0x0a => buckets.io[info as usize % IO_EVENTS],
+            info => buckets.class[(info >> 24) as usize % CLASSES],
+        };
+        BUCKETS[usize::from(place)]
+    }
+
+    #[test]
+    fn every_version_has_every_bucket() {
+        for major in 13..=18 {
+            let names = WaitNames::of(major).unwrap();
+            let buckets = Buckets::of(&names);
+            let of = |class: &str, event: &str| {
+                let same = |known: &str| known.eq_ignore_ascii_case(event);
+                let found = names.all().find(|(_, c, e)| *c == class && same(e));
+                bucket(&buckets, found.unwrap_or_else(|| panic!("{major} has no {class}:{event}")).0)
+            };
+            for (class, event, expected) in [
+                ("IO", "WALSync", "wal_sync"),
+                ("IO", "WALWrite", "wal_write"),
+                ("IO", "DataFileRead", "data_read"),
+                ("IO", "DataFileExtend", "data_write"),
+                ("IO", "DataFileWrite", "data_write"),
+                ("IO", "DataFileSync", "data_sync"),
+                ("IO", "BufFileRead", "temp_io"),
+                ("IO", "SLRURead", "other_wait"),
+                ("LWLock", "WALWrite", "wal_wait"),
+                ("LWLock", "ProcArray", "lock"),
+                ("Lock", "transactionid", "lock"),
+                ("Client", "ClientRead", "client"),
+                ("Client", "ClientWrite", "network_send"),
+                ("Timeout", "PgSleep", "other_wait"),
+                ("IPC", "BgWorkerShutdown", "other_wait"),
+            ] {
+                assert_eq!(of(class, event), expected, "{major} {class}:{event}");
+            }
+        }
+    }
+}

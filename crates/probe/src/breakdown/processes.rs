@@ -1,0 +1,181 @@
+//! The server's processes without clients: who they are, and what each did so far.
+
+use super::records::{PROCESS_ENDED, REQUEST_BYTES, Record};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use plimsoll_record::{ProcessTime, Waited};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::AsRawFd;
+
+/// What the titles of PostgreSQL's own processes say, 13 to 18.
+const OWN: [&str; 12] = [
+    "checkpointer",
+    "background writer",
+    "walwriter",
+    "autovacuum launcher",
+    "autovacuum worker",
+    "logical replication launcher",
+    "archiver",
+    "startup",
+    "stats collector",
+    "io worker",
+    "slotsync worker",
+    "parallel worker",
+];
+const ANOTHER: &str = "other";
+
+/// What a title says a process is: "postgres: main: walwriter " is a walwriter.
+fn role(title: &str) -> &'static str {
+    OWN.into_iter().find(|known| title.contains(known)).unwrap_or(ANOTHER)
+}
+
+/// The children of `parent`, with what they are.
+pub(crate) fn children(parent: u32) -> Vec<(u32, &'static str)> {
+    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let of_parent = numbers.filter(|pid| parent_of(*pid) == Some(parent));
+    let titled = of_parent.map(|pid| {
+        let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        (pid, role(&String::from_utf8_lossy(&title)))
+    });
+    titled.collect()
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, parentheses too.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// What a process has done since the programs first saw it.
+pub(crate) type Done = BTreeMap<(u32, u8), Waited>;
+
+/// CPU time, time in the run queue, and waits by event and bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) cpu_ns: u64,
+    pub(crate) run_queue_ns: u64,
+    pub(crate) waits: Done,
+}
+
+impl Sums {
+    pub(crate) fn of(record: &Record) -> Self {
+        let mut waits = Done::new();
+        for wait in &record.waits {
+            let sum = waits.entry((wait.wait, wait.bucket)).or_default();
+            sum.count += u64::from(wait.count);
+            sum.ns += wait.ns as u64;
+        }
+        let request = &record.request;
+        Self { cpu_ns: request.cpu_ns as u64, run_queue_ns: request.run_queue_ns as u64, waits }
+    }
+
+    /// From the process's storage in the kernel.
+    pub(crate) fn read(backends: &MapHandle, pid: u32) -> Option<Self> {
+        let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
+        let bytes = backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
+        let mut record = Record::default();
+        // The request stands at the end of what the program keeps of a process.
+        record.decode(bytes.get(bytes.len().checked_sub(REQUEST_BYTES)?..)?)?;
+        Some(Self::of(&record))
+    }
+
+    /// What was added since `before`.
+    fn since(&self, before: &Self) -> Self {
+        let grown = |key: &(u32, u8), now: &Waited| {
+            let then = before.waits.get(key).copied().unwrap_or_default();
+            Waited { count: now.count.saturating_sub(then.count), ns: now.ns.saturating_sub(then.ns) }
+        };
+        let waits = self.waits.iter().map(|(key, now)| (*key, grown(key, now)));
+        Self {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            run_queue_ns: self.run_queue_ns.saturating_sub(before.run_queue_ns),
+            waits: waits.filter(|(_, waited)| waited.count > 0).collect(),
+        }
+    }
+}
+
+/// All of them over a segment.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    before: BTreeMap<u32, (&'static str, Sums)>,
+    ended: BTreeMap<u32, Sums>,
+}
+
+impl Processes {
+    /// The segment begins.
+    pub(crate) fn begin(&mut self, parent: u32, backends: &MapHandle) {
+        let seen = |(pid, what)| (pid, (what, Sums::read(backends, pid).unwrap_or_default()));
+        self.before = children(parent).into_iter().map(seen).collect();
+        self.ended.clear();
+    }
+
+    /// A process without a client has ended.
+    pub(crate) fn ended(&mut self, record: &Record) {
+        debug_assert!(record.request.flags & PROCESS_ENDED != 0);
+        self.ended.insert(record.request.backend_pid, Sums::of(record));
+    }
+
+    /// What they did in the segment so far; those in `with_client` are left out. `name` names waits.
+    pub(crate) fn report(
+        &self,
+        parent: u32,
+        backends: &MapHandle,
+        with_client: impl Fn(u32) -> bool,
+        name: impl Fn(u32) -> String,
+    ) -> Vec<ProcessTime> {
+        let running = children(parent).into_iter();
+        let alive = running.filter_map(|(pid, what)| Some((pid, what, Sums::read(backends, pid)?)));
+        let gone =
+            self.ended.iter().map(|(pid, sums)| (*pid, self.before.get(pid).map_or(ANOTHER, |b| b.0), sums.clone()));
+        let time = |(pid, what, now): (u32, &'static str, Sums)| {
+            let before = self.before.get(&pid).map(|before| before.1.clone()).unwrap_or_default();
+            let grown = now.since(&before);
+            let mut waits: BTreeMap<String, Waited> = BTreeMap::new();
+            for ((event, _), waited) in grown.waits {
+                let sum = waits.entry(name(event)).or_default();
+                sum.count += waited.count;
+                sum.ns += waited.ns;
+            }
+            ProcessTime { pid, what: what.to_owned(), cpu_ns: grown.cpu_ns, run_queue_ns: grown.run_queue_ns, waits }
+        };
+        alive.chain(gone).filter(|(pid, ..)| !with_client(*pid)).map(time).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_tell_what_a_process_is() {
+        for (title, what) in [
+            ("postgres: 15/main: walwriter \0", "walwriter"),
+            ("postgres: checkpointer ", "checkpointer"),
+            ("postgres: io worker 2", "io worker"),
+            ("postgres: somebody bench [local] SELECT", ANOTHER),
+        ] {
+            assert_eq!(role(title), what, "{title}");
+        }
+    }
+
+    #[test]
+    fn growth_leaves_out_what_was_before() {
+        let waited = |count, ns| Waited { count, ns };
+        let before = Sums { cpu_ns: 5, run_queue_ns: 1, waits: [((7, 4), waited(2, 20))].into() };
+        let now = Sums { cpu_ns: 9, run_queue_ns: 1, waits: [((7, 4), waited(2, 20)), ((8, 4), waited(1, 3))].into() };
+        let grown = now.since(&before);
+        assert_eq!((grown.cpu_ns, grown.run_queue_ns), (4, 0));
+        assert_eq!(grown.waits, [((8, 4), waited(1, 3))].into());
+    }
+
+    #[test]
+    fn children_are_found_by_their_parent() {
+        let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
+        let found = children(std::process::id());
+        assert!(found.iter().any(|(pid, _)| *pid == child.id()), "{found:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,78 @@
+//! What the program hands over: the layouts of breakdown.h.
+
+use plimsoll_record::{RequestRow, WaitRow};
+
+const HEAD_BYTES: usize = 56;
+const WAIT_BYTES: usize = 24;
+/// Kinds of wait that a record has room for.
+const WAITS: usize = 8;
+pub(crate) const REQUEST_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES;
+
+pub(crate) const PROCESS_ENDED: u16 = 32;
+/// In place of a wait event: the number of the system call in which the process blocked.
+pub(crate) const SYSTEM_CALL: u32 = 0xfe00_0000;
+
+/// A request, or all that a process without a client did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) request: RequestRow,
+    pub(crate) waits: Vec<WaitRow>,
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut number = [0; N];
+    number.copy_from_slice(&bytes[at..at + N]);
+    number
+}
+
+impl Record {
+    /// None if the bytes are no record.
+    pub(crate) fn decode(&mut self, bytes: &[u8]) -> Option<()> {
+        let waits = usize::from(u16::from_ne_bytes(number(bytes.get(..HEAD_BYTES)?, 6)));
+        let rest = bytes.get(HEAD_BYTES..HEAD_BYTES + waits * WAIT_BYTES)?;
+        let half = |at| u32::from_ne_bytes(number(bytes, at));
+        let ns = |at| i64::from_ne_bytes(number(bytes, at));
+        self.request = RequestRow {
+            backend_pid: half(0),
+            flags: u16::from_ne_bytes(number(bytes, 4)),
+            arrived_ns: ns(8),
+            ended_ns: ns(16),
+            cpu_ns: ns(24),
+            run_queue_ns: ns(32),
+            user_ns: half(40),
+            system_ns: half(44),
+            after_ns: half(48),
+        };
+        self.waits.clear();
+        self.waits.extend(rest.chunks_exact(WAIT_BYTES).map(|wait| WaitRow {
+            ns: i64::from_ne_bytes(number(wait, 0)),
+            wait: u32::from_ne_bytes(number(wait, 8)),
+            waker_pid: u32::from_ne_bytes(number(wait, 12)),
+            count: u32::from_ne_bytes(number(wait, 16)),
+            bucket: wait[20],
+            cause: wait[21],
+        }));
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_as_long_as_its_waits() {
+        let mut bytes = vec![0; HEAD_BYTES + WAIT_BYTES];
+        bytes[0..4].copy_from_slice(&77_u32.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&1_u16.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&5_u64.to_ne_bytes());
+        bytes[HEAD_BYTES..HEAD_BYTES + 8].copy_from_slice(&9_u64.to_ne_bytes());
+        bytes[HEAD_BYTES + 20] = 4;
+        let mut record = Record::default();
+        record.decode(&bytes).unwrap();
+        assert_eq!((record.request.backend_pid, record.request.cpu_ns), (77, 5));
+        assert_eq!(record.waits, [WaitRow { ns: 9, bucket: 4, ..WaitRow::default() }]);
+        assert_eq!(record.decode(&bytes[..HEAD_BYTES + 8]), None, "shorter than it says");
+        assert_eq!(record.decode(&bytes[..8]), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! The known stimulus: a process that behaves like a backend whose every millisecond is known.
+//!
+//! It answers one byte with eight. Like a backend it says in a variable, reached by a pointer, what it waits for.
+
+use crate::postgres_waits::WaitNames;
+use rustix::io::{read, write};
+use rustix::stdio::stdin;
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// What is asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// An answer at once.
+    Nothing = b'n' as isize,
+    /// To be on the CPU for a while.
+    Burn = b'b' as isize,
+    /// To wait for a lock.
+    Lock = b'l' as isize,
+    /// To wait for a write-ahead log to reach the device.
+    Sync = b's' as isize,
+}
+
+/// How long a stimulus lasts.
+pub(crate) const LENGTH: Duration = Duration::from_millis(20);
+
+static EVENT: AtomicU32 = AtomicU32::new(0);
+static POINTER: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of an event; names were respelt over the versions.
+fn number(names: &WaitNames, class: &str, event: &str) -> u32 {
+    let same = |c: &str, e: &str| c == class && e.eq_ignore_ascii_case(event);
+    names.all().find(|(_, c, e)| same(c, e)).map_or(0, |(info, ..)| info)
+}
+
+fn cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+fn burn() -> Duration {
+    let began = cpu_time();
+    loop {
+        let past = cpu_time() - began;
+        if past >= LENGTH {
+            return past;
+        }
+    }
+}
+
+fn wait(event: u32) -> Duration {
+    let began = Instant::now();
+    EVENT.store(event, Ordering::Relaxed);
+    std::thread::sleep(LENGTH);
+    EVENT.store(0, Ordering::Relaxed);
+    began.elapsed()
+}
+
+/// Serves its standard input, a socket, until that is closed: first says where its pointer is, then answers each byte with
+/// how long, in nanoseconds, it did what the byte asked. Wait events are those of the version `major`.
+///
+/// # Errors
+/// When the socket fails, or the version is not known.
+pub fn serve(major: u32) -> std::io::Result<()> {
+    let names = WaitNames::of(major).ok_or_else(|| std::io::Error::other(format!("version {major} is not known")))?;
+    let of = |class, name| number(&names, class, name);
+    let (client_read, lock, sync) = (of("Client", "ClientRead"), of("Lock", "relation"), of("IO", "WALSync"));
+    POINTER.store(std::ptr::from_ref(&EVENT) as usize, Ordering::Relaxed);
+    write(stdin(), &(std::ptr::from_ref(&POINTER) as usize as u64).to_ne_bytes())?;
+    loop {
+        let mut asked = [0];
+        EVENT.store(client_read, Ordering::Relaxed);
+        if read(stdin(), &mut asked)? == 0 {
+            return Ok(());
+        }
+        EVENT.store(0, Ordering::Relaxed);
+        let lasted = match asked[0] {
+            b'b' => burn(),
+            b'l' => wait(lock),
+            b's' => wait(sync),
+            _ => Duration::ZERO,
+        };
+        write(stdin(), &(lasted.as_nanos() as u64).to_ne_bytes())?;
+    }
+}

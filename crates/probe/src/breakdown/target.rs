@@ -1,0 +1,80 @@
+//! The server to be watched: its first process, its version, and where its processes keep their wait event.
+
+use crate::Refusal;
+use object::{Object, ObjectSegment, ObjectSymbol};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// PostgreSQL's exported pointer to the wait event of the process itself.
+const SYMBOL: &str = "my_wait_event_info";
+
+/// A running server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) postmaster: u32,
+    pub(crate) major: u32,
+    /// The address of the pointer, equal in all processes since they are forks; None if the program does not tell.
+    pub(crate) wait_pointer: Option<u64>,
+}
+
+fn number(path: &Path) -> Result<u32, Refusal> {
+    let text = fs::read_to_string(path).map_err(|error| Refusal::from(format!("{}: {error}", path.display())))?;
+    let first = text.lines().next().unwrap_or_default().trim();
+    first.parse().map_err(|_| Refusal::from(format!("{}: \"{first}\" is not a number", path.display())))
+}
+
+impl Server {
+    /// The one that runs on the cluster in `folder`.
+    pub(crate) fn of(folder: &Path) -> Result<Self, Refusal> {
+        let (postmaster, major) = (number(&folder.join("postmaster.pid"))?, number(&folder.join("PG_VERSION"))?);
+        let process = PathBuf::from(format!("/proc/{postmaster}"));
+        if !process.exists() {
+            return Err(Refusal::from(format!("no server runs on {}", folder.display())));
+        }
+        Ok(Self { postmaster, major, wait_pointer: address_of(&process, SYMBOL) })
+    }
+}
+
+/// Where the first part of the program that `process` runs is mapped.
+fn load_address(process: &Path) -> Option<u64> {
+    let program = fs::read_link(process.join("exe")).ok()?;
+    let program = program.to_string_lossy().into_owned();
+    let maps = fs::read_to_string(process.join("maps")).ok()?;
+    let mut of_program = maps.lines().filter(|line| line.ends_with(&program));
+    let from = of_program.find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (range, offset) = (words.next()?, words.nth(1)?);
+        (u64::from_str_radix(offset, 16) == Ok(0)).then(|| range.split('-').next().map(str::to_owned)).flatten()
+    })?;
+    u64::from_str_radix(&from, 16).ok()
+}
+
+/// The address of an exported symbol of the program that `process` runs, in its memory.
+fn address_of(process: &Path, symbol: &str) -> Option<u64> {
+    // By way of /proc, so that it is the program that runs even if the file was replaced.
+    let bytes = fs::read(process.join("exe")).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let exported = file.dynamic_symbols().find(|known| known.name() == Ok(symbol) && known.is_definition())?;
+    let first = file.segments().find(|segment| segment.file_range().0 == 0)?;
+    Some(load_address(process)?.wrapping_add(exported.address()).wrapping_sub(first.address()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_server_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Server::of(folder.path()).unwrap_err().reason.contains("postmaster.pid"));
+        fs::write(folder.path().join("PG_VERSION"), "15\n").unwrap();
+        fs::write(folder.path().join("postmaster.pid"), format!("{}\n/data\n", u32::MAX)).unwrap();
+        assert!(Server::of(folder.path()).unwrap_err().reason.contains("no server runs on"));
+    }
+
+    #[test]
+    fn this_program_is_mapped_somewhere() {
+        assert!(load_address(Path::new("/proc/self")).unwrap() > 0);
+        assert_eq!(address_of(Path::new("/proc/self"), SYMBOL), None);
+    }
+}

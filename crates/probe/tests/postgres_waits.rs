@@ -1,0 +1,66 @@
+//! The tables of wait events against the PostgreSQL servers of this machine: their own programs say what each number means.
+
+#[path = "postgres_waits/server.rs"]
+mod server;
+
+use plimsoll_probe::postgres_waits::WaitNames;
+use server::{Answers, ask, is_no_name};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SERVERS: &str = "/usr/lib/postgresql";
+
+/// Programs of versions that have a table.
+fn installed() -> Vec<(u32, PathBuf)> {
+    let Ok(versions) = fs::read_dir(SERVERS) else { return Vec::new() };
+    let server = |version: PathBuf| {
+        let major = version.file_name()?.to_str()?.parse().ok()?;
+        let postgres = version.join("bin/postgres");
+        (postgres.exists() && WaitNames::of(major).is_some()).then_some((major, postgres))
+    };
+    versions.flatten().filter_map(|entry| server(entry.path())).collect()
+}
+
+/// What the table and the server have different names for; a table of another minor version may know more than the server.
+fn differences(names: &WaitNames, answers: &Answers, same_minor: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for (info, class, event) in &answers.events {
+        let Some(event) = event.as_deref() else { continue };
+        let said = (!is_no_name(event)).then_some((class.as_str(), event));
+        let known = names.name(*info);
+        if known != said && (said.is_some() || same_minor) {
+            found.push(format!("{info:08x}: the server says {said:?}, the table {known:?}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn installed_servers_say_what_their_tables_say() {
+    let servers = installed();
+    assert!(!servers.is_empty(), "no PostgreSQL 13 to 18 under {SERVERS}: install one (Debian: postgresql-15)");
+    for (major, postgres) in servers {
+        let answers = ask(&postgres).unwrap_or_else(|why| panic!("{}: {why}", postgres.display()));
+        let names = WaitNames::of(major).unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/postgres_waits/{major}.txt"));
+        let table = fs::read_to_string(&path).unwrap();
+        let same_minor = table.starts_with(&format!("# PostgreSQL {},", answers.version));
+        let found = differences(&names, &answers, same_minor);
+        assert!(
+            found.is_empty(),
+            "PostgreSQL {} has other names than {} (docs/decisions/0014-names-of-waits.md says how to print it anew):\n{}",
+            answers.version,
+            path.display(),
+            found.join("\n"),
+        );
+        assert!(!same_minor || answers.table() == table, "{} is not as the example prints it", path.display());
+        // One in every class at least, so that a server that says nothing is not taken for one that agrees.
+        assert!(answers.events.len() > 1000, "PostgreSQL {} answered too little", answers.version);
+    }
+}
+
+#[test]
+fn a_program_without_the_names_is_refused() {
+    let why = ask(Path::new("/bin/true")).err().unwrap();
+    assert!(why.contains("this program has no pgstat_get_wait_event"), "{why}");
+}
