@@ -112,6 +112,13 @@ impl Programs {
         MapHandle::try_from(&map).map_err(|error| Refusal::from(format!("map {name}: {error}")))
     }
 
+    /// The map of a section of variables.
+    pub(crate) fn map_of_section(&self, section: &str) -> Result<MapHandle, Refusal> {
+        let map = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(section));
+        let map = map.ok_or_else(|| Refusal::from(format!("the object has no section {section}")))?;
+        MapHandle::try_from(&map).map_err(|error| Refusal::from(format!("section {section}: {error}")))
+    }
+
     /// The descriptors' names and numbers, to ask what each program took.
     pub(crate) fn cost_meter(&self) -> Result<CostMeter, Refusal> {
         let name = |program: &libbpf_rs::ProgramMut<'_>| program.name().to_string_lossy().into_owned();

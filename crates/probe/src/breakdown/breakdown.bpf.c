@@ -16,12 +16,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct settings settings SEC(".rodata.settings");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct target);
-} targets SEC(".maps");
+volatile struct target target SEC(".data.target");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -53,19 +48,22 @@ enum state {
 struct backend {
 	u64 since; /* when the state began */
 	u32 state;
+	u32 event;
 	u8 bucket, cause;
 	bool open; /* a request is under way */
 	bool throttled; /* about to pause for having dirtied pages */
 	u8 reclaiming;
 	bool has_client;
-	u32 event;
-	u32 waker; /* who left word while it was leaving, and when */
-	u64 woken;
+	u16 unused;
 	u32 *wait_event; /* where its wait event is, as far as it was found */
 	u64 read_bytes; /* asked of devices until the block before */
 	u64 run_delay; /* the kernel's own sum of waiting for a CPU, when it last left one */
-	u64 user, system; /* the task's own, when the request arrived */
-	u64 replied, replied_cpu, replied_run_queue; /* at the last byte sent so far */
+	u64 replied; /* at the last byte sent so far */
+	u64 replied_cpu, replied_run_queue;
+	u64 user, system; /* the task's own, when the request was read */
+	u64 woken; /* word left while it was leaving */
+	u32 waker;
+	u32 unused_too;
 	struct request request;
 };
 
@@ -85,16 +83,9 @@ static __always_inline void count(u32 counter)
 		counts[counter & 15]++;
 }
 
-static __always_inline struct target *target(void)
+static __always_inline bool is_watched(struct task_struct *task)
 {
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&targets, &zero);
-}
-
-static __always_inline bool is_watched(struct target *target, struct task_struct *task)
-{
-	return task->real_parent->tgid == target->parent;
+	return task->real_parent->tgid == target.parent;
 }
 
 static __always_inline u32 least(u64 ns)
@@ -103,7 +94,7 @@ static __always_inline u32 least(u64 ns)
 }
 
 /* A new request, or none: what was summed up belongs to none. */
-static __always_inline void begin(struct backend *backend, struct task_struct *task, u64 now)
+static __always_inline void begin(struct backend *backend, u64 now)
 {
 	struct request *request = &backend->request;
 
@@ -112,8 +103,6 @@ static __always_inline void begin(struct backend *backend, struct task_struct *t
 	request->waits = request->flags = 0;
 	request->after = 0;
 	backend->replied = 0;
-	backend->user = task->utime;
-	backend->system = task->stime;
 }
 
 static __always_inline void send(struct request *request)
@@ -136,8 +125,7 @@ static __noinline int end(struct backend *backend, struct task_struct *task, u64
 		return 0;
 	request = &backend->request;
 	request->pid = task->tgid;
-	request->flags |= flags;
-	count(request->flags & QUEUED ? CLOSED_QUEUED : CLOSED);
+	request->flags = (request->flags & ~OPEN) | flags;
 	if (backend->replied) {
 		request->after = least(request->cpu - backend->replied_cpu);
 		request->ended = backend->replied;
@@ -171,13 +159,13 @@ static __always_inline u32 system_call_of(struct task_struct *task)
  * The pointer moves once in a backend's life, when it joins the shared memory, and what it points at before is never set: so
  * it is read again only if no wait event is found where it led.
  */
-static __always_inline bool read_event(struct backend *backend, struct target *target, u32 *event)
+static __always_inline bool read_event(struct backend *backend, u32 *event)
 {
-	if (!target->wait_pointer)
+	if (!target.wait_pointer)
 		return true;
 	if (backend->wait_event && !bpf_probe_read_user(event, sizeof(*event), backend->wait_event) && *event)
 		return true;
-	return !bpf_probe_read_user(&backend->wait_event, sizeof(backend->wait_event), (void *)target->wait_pointer) &&
+	return !bpf_probe_read_user(&backend->wait_event, sizeof(backend->wait_event), (void *)target.wait_pointer) &&
 	       !bpf_probe_read_user(event, sizeof(*event), backend->wait_event);
 }
 
@@ -195,7 +183,7 @@ static __always_inline u8 bucket_of(u32 event)
 }
 
 /* What a backend that leaves the CPU to sleep waits for. */
-static __always_inline void classify(struct backend *backend, struct target *target, struct task_struct *task, u32 state)
+static __always_inline void classify(struct backend *backend, struct task_struct *task, u32 state)
 {
 	bool throttled = backend->throttled && state & TASK_WAKEKILL;
 	u64 read_bytes = task->ioac.read_bytes;
@@ -203,7 +191,7 @@ static __always_inline void classify(struct backend *backend, struct target *tar
 
 	backend->throttled = false;
 	backend->cause = CAUSE_NONE;
-	if (!read_event(backend, target, &event)) {
+	if (!read_event(backend, &event)) {
 		backend->request.flags |= UNKNOWN_EVENT;
 		count(UNKNOWN_EVENTS);
 		event = 0;
@@ -256,10 +244,10 @@ found:
 }
 
 /* The interval in which it was blocked is over. */
-static __always_inline void unblocked(struct backend *backend, struct task_struct *task, u32 waker, u64 now)
+static __always_inline void unblocked(struct backend *backend, u32 waker, u64 now)
 {
 	if (backend->bucket == CLIENT && !backend->open)
-		begin(backend, task, now);
+		begin(backend, now);
 	else
 		charge(backend, now - backend->since, waker);
 	backend->since = now;
@@ -282,7 +270,7 @@ static __always_inline void catch_up(struct backend *backend, struct task_struct
 		return;
 	count(ARRIVALS_UNSEEN);
 	if (backend->state == BLOCKED)
-		unblocked(backend, task, 0, now);
+		unblocked(backend, 0, now);
 	all = now - backend->since;
 	waited = waited < all ? waited : all;
 	backend->request.run_queue += waited;
@@ -298,10 +286,10 @@ static __always_inline void comes(struct backend *backend, struct task_struct *t
 		break;
 	case BLOCKED:
 		count(WAKES_UNSEEN);
-		unblocked(backend, task, 0, now);
+		unblocked(backend, 0, now);
 		break;
 	case UNSEEN:
-		begin(backend, task, now);
+		begin(backend, now);
 		break;
 	}
 	backend->since = now;
@@ -310,8 +298,7 @@ static __always_inline void comes(struct backend *backend, struct task_struct *t
 
 /* --- leaving the CPU ---------------------------------------------------------------------------------------------- */
 
-static __always_inline void leaves(struct backend *backend, struct target *target, struct task_struct *task, bool preempted,
-				   u64 now)
+static __always_inline void leaves(struct backend *backend, struct task_struct *task, bool preempted, u64 now)
 {
 	u32 state = task->__state;
 
@@ -328,35 +315,32 @@ static __always_inline void leaves(struct backend *backend, struct target *targe
 		return;
 	}
 	backend->state = LEAVING;
-	classify(backend, target, task, state);
+	classify(backend, task, state);
 	/* Without an answer so far it waits for the rest of a message: that is within the request. */
 	if (backend->bucket == CLIENT && backend->open && backend->replied)
 		end(backend, task, now, 0);
 	if (__sync_val_compare_and_swap(&backend->state, LEAVING, BLOCKED) == LEAVING)
 		return;
-	unblocked(backend, task, backend->waker, backend->woken > now ? backend->woken : now);
+	unblocked(backend, backend->waker, backend->woken > now ? backend->woken : now);
 	backend->state = RUNNABLE;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_struct *to)
 {
-	struct target *watched = target();
 	struct backend *backend;
 	bool from_is, to_is;
 	u64 now;
 
-	if (!watched)
-		return 0;
-	from_is = is_watched(watched, from);
-	to_is = is_watched(watched, to);
+	from_is = is_watched(from);
+	to_is = is_watched(to);
 	if (!from_is && !to_is)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (from_is) {
 		backend = bpf_task_storage_get(&backends, from, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (backend)
-			leaves(backend, watched, from, preempted, now);
+			leaves(backend, from, preempted, now);
 		else
 			count(NO_STORAGE);
 	}
@@ -373,19 +357,18 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	struct target *watched = target();
 	struct task_struct *waker;
 	struct backend *backend;
 	u32 who;
 	u64 now;
 
-	if (!watched || !is_watched(watched, task))
+	if (!is_watched(task))
 		return 0;
 	backend = bpf_task_storage_get(&backends, task, 0, 0);
 	if (!backend || (backend->state != BLOCKED && backend->state != LEAVING))
 		return 0;
 	waker = bpf_get_current_task_btf();
-	who = is_watched(watched, waker) ? waker->tgid : 0;
+	who = is_watched(waker) ? waker->tgid : 0;
 	now = bpf_ktime_get_ns();
 	if (backend->state == LEAVING) {
 		backend->waker = who;
@@ -393,7 +376,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		if (__sync_val_compare_and_swap(&backend->state, LEAVING, WOKEN) == LEAVING)
 			return 0;
 	}
-	unblocked(backend, task, who, now);
+	unblocked(backend, who, now);
 	backend->state = RUNNABLE;
 	return 0;
 }
@@ -424,11 +407,13 @@ static __always_inline void received(struct task_struct *task)
 		now = bpf_ktime_get_ns();
 		pass(backend, task, now);
 		end(backend, task, now, 0);
-		begin(backend, task, now);
+		begin(backend, now);
 		backend->request.flags = QUEUED;
 	}
 	backend->open = backend->has_client = true;
-	count(OPENED);
+	backend->request.flags |= OPEN;
+	backend->user = task->utime;
+	backend->system = task->stime;
 }
 
 static __always_inline void sent(struct task_struct *task)
@@ -447,13 +432,11 @@ SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_receive, void *socket, int bytes)
 {
 	struct task_struct *task;
-	struct target *watched;
 
 	if (bytes <= 0)
 		return 0;
 	task = bpf_get_current_task_btf();
-	watched = target();
-	if (watched && is_watched(watched, task))
+	if (is_watched(task))
 		received(task);
 	return 0;
 }
@@ -462,9 +445,8 @@ SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_send, void *socket, int bytes)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct target *watched = target();
 
-	if (bytes > 0 && watched && is_watched(watched, task))
+	if (bytes > 0 && is_watched(task))
 		sent(task);
 	return 0;
 }
@@ -474,10 +456,9 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct target *watched = target();
 	u32 call;
 
-	if (result <= 0 || !watched || !is_watched(watched, task))
+	if (result <= 0 || !is_watched(task))
 		return 0;
 	call = system_call_of(task);
 	if (call == settings.receive_call)
@@ -492,9 +473,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 static __always_inline struct backend *current_backend(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct target *watched = target();
 
-	if (!watched || !is_watched(watched, task))
+	if (!is_watched(task))
 		return NULL;
 	return bpf_task_storage_get(&backends, task, 0, 0);
 }
@@ -545,11 +525,10 @@ int BPF_PROG(on_group_reclaim_end)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	struct target *watched = target();
 	struct backend *backend;
 	u64 now;
 
-	if (!watched || !is_watched(watched, task) || task->pid != task->tgid)
+	if (!is_watched(task) || task->pid != task->tgid)
 		return 0;
 	backend = bpf_task_storage_get(&backends, task, 0, 0);
 	if (!backend || backend->state == UNSEEN)
@@ -559,8 +538,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (backend->open && task->exit_code) {
 		end(backend, task, now, ABORTED);
 	} else if (backend->open) {
-		backend->open = false;
-		count(GOODBYES);
+		backend->open = false; /* it said goodbye */
 	} else if (!backend->has_client) {
 		backend->request.pid = task->tgid;
 		backend->request.flags |= PROCESS_ENDED;

@@ -31,6 +31,7 @@ enum flag {
 	ABORTED = 8, /* the process ended inside */
 	NO_REPLY = 16,
 	PROCESS_ENDED = 32, /* no request: all that a process of the server without a client did */
+	OPEN = 64, /* under way; in no record */
 };
 
 /* Why a backend waits for a page. */
@@ -41,10 +42,6 @@ enum cause {
 };
 
 enum counter {
-	OPENED,
-	CLOSED,
-	CLOSED_QUEUED,
-	GOODBYES, /* messages after which the backend ended as it should */
 	UNKNOWN_EVENTS,
 	NO_ROOM, /* records that the ring had no room for */
 	NO_STORAGE, /* tasks that could not be remembered at an event */

@@ -4,7 +4,7 @@
 //! what has gathered is taken at once.
 
 use super::processes::Processes;
-use super::records::{PROCESS_ENDED, Record};
+use super::records::{PROCESS_ENDED, QUEUED, Record};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use plimsoll_record::BreakdownWriter;
 use std::cell::RefCell;
@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Taken {
     /// Requests by the server's process.
     pub(crate) requests: BTreeMap<u32, u64>,
+    /// Of those the ones whose message was read without waiting.
+    pub(crate) queued: u64,
     /// Wait events that occurred.
     pub(crate) events: BTreeSet<u32>,
     /// Records that could not be read.
@@ -49,6 +51,7 @@ impl Taking {
             self.taken.processes.ended(&self.record);
             return;
         }
+        self.taken.queued += u64::from(request.flags & QUEUED != 0);
         *self.taken.requests.entry(request.backend_pid).or_insert(0) += 1;
         if let Some(writer) = &mut self.writer {
             if let Err(error) = writer.append(request, self.record.waits.iter().copied()) {

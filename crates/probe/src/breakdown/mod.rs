@@ -26,17 +26,7 @@ use target::Server;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
 /// `enum counter`.
-const COUNTERS: [&str; 9] = [
-    "opened",
-    "closed",
-    "closed_queued",
-    "goodbyes",
-    "unknown_events",
-    "no_room",
-    "no_storage",
-    "wakes_unseen",
-    "arrivals_unseen",
-];
+const COUNTERS: [&str; 5] = ["unknown_events", "no_room", "no_storage", "wakes_unseen", "arrivals_unseen"];
 /// Counts that make the figures lower bounds.
 const LOST: [&str; 2] = ["no_room", "no_storage"];
 
@@ -72,7 +62,7 @@ pub struct Breakdown {
 enum Following {
     NotYet,
     Now(Follower),
-    Done(Taken, Vec<ProcessTime>),
+    Done(Taken, Vec<ProcessTime>, u64),
     Failed(String),
 }
 
@@ -131,7 +121,7 @@ impl Breakdown {
         let settings = settings(&Buckets::of(&names));
         let programs = Programs::start(OBJECT, &settings, &wanted(&kernel, by_sockets), |_| Ok(()))?;
         let (counters, requests) = (programs.map("counters")?, programs.map("requests")?);
-        let (backends, targets) = (programs.map("backends")?, programs.map("targets")?);
+        let (backends, targets) = (programs.map("backends")?, programs.map_of_section(".data.target")?);
         let aim_at = |parent, pointer| aim(&targets, parent, Some(pointer));
         let checks = self_test::run(&options.stimulus, server.major, &requests, &aim_at)?;
         aim(&targets, server.postmaster, server.wait_pointer)?;
@@ -166,13 +156,19 @@ impl Breakdown {
     }
 
     fn finish(&mut self) {
-        let Following::Now(follower) = std::mem::replace(&mut self.following, Following::NotYet) else { return };
+        let follower = match std::mem::replace(&mut self.following, Following::NotYet) {
+            Following::Now(follower) => follower,
+            other => {
+                self.following = other;
+                return;
+            }
+        };
         self.following = match follower.finish() {
             Ok(taken) => {
                 let with_client = |pid: u32| taken.requests.contains_key(&pid);
                 let (parent, name) = (self.server.postmaster, |event| name_of(&self.names, event));
                 let processes = taken.processes.report(parent, &self.backends, with_client, name);
-                Following::Done(taken, processes)
+                Following::Done(taken, processes, processes::open(parent, &self.backends))
             }
             Err(error) => Following::Failed(format!("breakdown.npy cannot be written: {error}")),
         };
@@ -232,15 +228,13 @@ impl Probe for Breakdown {
         match &self.following {
             Following::Failed(reason) => return Some(ProbeReport::refused(reason.clone(), None)),
             Following::NotYet | Following::Now(_) => return Some(report),
-            Following::Done(taken, processes) => {
+            Following::Done(taken, processes, open) => {
                 let recorded: u64 = taken.requests.values().sum();
-                let seen = grown("closed") + grown("closed_queued");
-                let open = (grown("opened") as i64 - seen as i64 - grown("goodbyes") as i64).max(0) as u64;
                 let requests = [
-                    ("seen", seen),
-                    ("queued", grown("closed_queued")),
+                    ("seen", recorded + grown("no_room") + open),
+                    ("queued", taken.queued),
                     ("recorded", recorded),
-                    ("open_at_end", open),
+                    ("open_at_end", *open),
                     ("unknown_waits", grown("unknown_events")),
                     ("wakes_unseen", grown("wakes_unseen")),
                     ("arrivals_unseen", grown("arrivals_unseen")),

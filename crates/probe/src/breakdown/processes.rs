@@ -1,6 +1,6 @@
 //! The server's processes without clients: who they are, and what each did so far.
 
-use super::records::{PROCESS_ENDED, REQUEST_BYTES, Record};
+use super::records::{OPEN, PROCESS_ENDED, REQUEST_BYTES, Record};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use plimsoll_record::{ProcessTime, Waited};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -48,6 +48,22 @@ fn parent_of(pid: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// From the process's storage in the kernel.
+fn stored(backends: &MapHandle, pid: u32) -> Option<Record> {
+    let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
+    let bytes = backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
+    let mut record = Record::default();
+    // The request stands at the end of what the program keeps of a process.
+    record.decode(bytes.get(bytes.len().checked_sub(REQUEST_BYTES)?..)?)?;
+    Some(record)
+}
+
+/// Requests of the children of `parent` that are under way.
+pub(crate) fn open(parent: u32, backends: &MapHandle) -> u64 {
+    let stored = children(parent).into_iter().filter_map(|(pid, _)| stored(backends, pid));
+    stored.filter(|record| record.request.flags & OPEN != 0).count() as u64
+}
+
 /// What a process has done since the programs first saw it.
 pub(crate) type Done = BTreeMap<(u32, u8), Waited>;
 
@@ -71,14 +87,8 @@ impl Sums {
         Self { cpu_ns: request.cpu_ns as u64, run_queue_ns: request.run_queue_ns as u64, waits }
     }
 
-    /// From the process's storage in the kernel.
-    pub(crate) fn read(backends: &MapHandle, pid: u32) -> Option<Self> {
-        let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-        let bytes = backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
-        let mut record = Record::default();
-        // The request stands at the end of what the program keeps of a process.
-        record.decode(bytes.get(bytes.len().checked_sub(REQUEST_BYTES)?..)?)?;
-        Some(Self::of(&record))
+    fn read(backends: &MapHandle, pid: u32) -> Option<Self> {
+        Some(Self::of(&stored(backends, pid)?))
     }
 
     /// What was added since `before`.

@@ -8,7 +8,10 @@ const WAIT_BYTES: usize = 24;
 const WAITS: usize = 8;
 pub(crate) const REQUEST_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES;
 
+pub(crate) const QUEUED: u16 = 1;
 pub(crate) const PROCESS_ENDED: u16 = 32;
+/// Under way; only in a process's storage.
+pub(crate) const OPEN: u16 = 64;
 /// In place of a wait event: the number of the system call in which the process blocked.
 pub(crate) const SYSTEM_CALL: u32 = 0xfe00_0000;
 

@@ -2,7 +2,7 @@
 //! believed.
 
 use super::follower::drain;
-use super::records::Record;
+use super::records::{QUEUED, Record};
 use super::stimulus::{Ask, LENGTH};
 use crate::Refusal;
 use libbpf_rs::MapHandle;
@@ -27,7 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TRIES: u32 = 3;
 const LOCK: u8 = 3;
 const WAL_SYNC: u8 = 4;
-const QUEUED: u16 = 1;
 
 /// The process and the socket to it.
 struct Backend {
