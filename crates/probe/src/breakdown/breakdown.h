@@ -47,6 +47,7 @@ enum counter {
 	NO_STORAGE, /* tasks that could not be remembered at an event */
 	WAKES_UNSEEN, /* intervals that ended without a wake-up seen: waiting for the CPU is in them */
 	ARRIVALS_UNSEEN, /* switches to a backend that were told of later, by the backend itself */
+	WRONG_GUESSES, /* that a backend waits for its client */
 	COUNTERS,
 };
 
@@ -54,6 +55,8 @@ enum counter {
 /* In place of a wait event: the system call in which a backend without one blocked. */
 #define SYSTEM_CALL 0xfe000000U
 #define IO_CLASS 0x0a
+/* PostgreSQL's buffer for what it sends. */
+#define SEND_BYTES 8192
 #define CLASSES 16
 #define IO_EVENTS 256
 
@@ -76,6 +79,7 @@ struct request {
 
 struct settings {
 	u32 receive_call, send_call; /* numbers of system calls, where tracepoints of sockets are missing */
+	u32 wait_call, other_wait_call; /* in which a backend waits for descriptors */
 	u32 client_read, client_write, wal_write_lock; /* wait events with buckets of their own */
 	u8 class_bucket[CLASSES]; /* by the class of a wait event */
 	u8 io_bucket[IO_EVENTS]; /* by the number of an event of the class IO */

@@ -26,7 +26,8 @@ use target::Server;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
 /// `enum counter`.
-const COUNTERS: [&str; 5] = ["unknown_events", "no_room", "no_storage", "wakes_unseen", "arrivals_unseen"];
+const COUNTERS: [&str; 6] =
+    ["unknown_events", "no_room", "no_storage", "wakes_unseen", "arrivals_unseen", "wrong_guesses"];
 /// Counts that make the figures lower bounds.
 const LOST: [&str; 2] = ["no_room", "no_storage"];
 
@@ -67,17 +68,22 @@ enum Following {
 }
 
 fn settings(buckets: &Buckets) -> Vec<u8> {
-    let (receive, send) = system_calls();
-    let numbers = [receive, send, buckets.client_read, buckets.client_write, buckets.wal_write_lock];
+    let [receive, send, wait, other_wait] = system_calls();
+    let numbers = [receive, send, wait, other_wait, buckets.client_read, buckets.client_write, buckets.wal_write_lock];
     let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     bytes.extend(buckets.class);
     bytes.extend(buckets.io);
     bytes
 }
 
-/// recvfrom and sendto, with which PostgreSQL talks to clients.
-fn system_calls() -> (u32, u32) {
-    (libc::SYS_recvfrom as u32, libc::SYS_sendto as u32)
+/// With which PostgreSQL talks to clients, and in which it waits for them.
+fn system_calls() -> [u32; 4] {
+    // Some machines have no epoll_wait.
+    #[cfg(target_arch = "x86_64")]
+    let wait = libc::SYS_epoll_wait;
+    #[cfg(not(target_arch = "x86_64"))]
+    let wait = libc::SYS_epoll_pwait;
+    [libc::SYS_recvfrom, libc::SYS_sendto, wait, libc::SYS_epoll_pwait].map(|call| call as u32)
 }
 
 fn wanted(kernel: &Kernel, by_sockets: bool) -> Vec<Wanted> {
@@ -231,13 +237,14 @@ impl Probe for Breakdown {
             Following::Done(taken, processes, open) => {
                 let recorded: u64 = taken.requests.values().sum();
                 let requests = [
-                    ("seen", recorded + grown("no_room") + open),
+                    ("seen", recorded + grown("no_room")),
                     ("queued", taken.queued),
                     ("recorded", recorded),
                     ("open_at_end", *open),
                     ("unknown_waits", grown("unknown_events")),
                     ("wakes_unseen", grown("wakes_unseen")),
                     ("arrivals_unseen", grown("arrivals_unseen")),
+                    ("wrong_guesses", grown("wrong_guesses")),
                 ];
                 report.request_counts = requests.map(|(what, count)| (what.to_owned(), count)).into();
                 report.lost = LOST.map(|what| (what.to_owned(), grown(what))).into();
