@@ -32,8 +32,8 @@ struct {
 } requests SEC(".maps");
 
 /*
- * A backend's own CPU moves it from RUNNING to LEAVING and on to BLOCKED, another CPU from there to RUNNABLE. Whoever wakes it
- * while it is LEAVING touches nothing but leaves word: then it is WOKEN, and its own CPU does the rest.
+ * A backend's own CPU moves it from RUNNING to LEAVING and on to BLOCKED. Whoever wakes it, on whatever CPU, only leaves word
+ * of that and makes it WOKEN; what follows from it is worked out when it runs again, where its memory is warm.
  */
 enum state {
 	UNSEEN,
@@ -46,25 +46,31 @@ enum state {
 
 /* What the present, or the last, state of a process is. What every switch touches comes first. */
 struct backend {
-	u64 since; /* when the state began */
+	u64 since; /* when the state began, but for WOKEN the one before */
 	u32 state;
+	u32 waker;
+	u64 woken;
 	u32 event;
+	u16 unused;
 	u8 bucket, cause;
 	bool open; /* a request is under way */
 	bool throttled; /* about to pause for having dirtied pages */
-	u8 reclaiming;
+	bool reclaiming;
 	bool has_client;
 	bool flushed; /* what was sent last was the end of an answer */
 	u8 looks; /* at wait events that were thought to be known */
+	u8 batched_requests;
+	u8 unused_too[2];
 	u32 *wait_event; /* where its wait event is, as far as it was found */
 	u64 read_bytes; /* asked of devices until the block before */
 	u64 run_delay; /* the kernel's own sum of waiting for a CPU, when it last left one */
 	u64 replied; /* at the last byte sent so far */
 	u64 replied_cpu, replied_run_queue;
 	u64 user, system; /* the task's own, when the request was read */
-	u64 woken; /* word left while it was leaving */
-	u32 waker;
-	u32 unused_too;
+	u64 batched; /* when the first request of the batch ended */
+	/* The agent reads these three from the end. */
+	u64 batch_bytes;
+	u8 batch[BATCH_BYTES]; /* requests that have ended, one behind the other */
 	struct request request;
 };
 
@@ -75,13 +81,18 @@ struct {
 	__type(value, struct backend);
 } backends SEC(".maps");
 
-static __always_inline void count(u32 counter)
+static __always_inline void add(u32 counter, u64 number)
 {
 	u32 zero = 0;
 	u64 *counts = bpf_map_lookup_elem(&counters, &zero);
 
 	if (counts)
-		counts[counter & 15]++;
+		counts[counter & 15] += number;
+}
+
+static __always_inline void count(u32 counter)
+{
+	add(counter, 1);
 }
 
 static __always_inline bool is_watched(struct task_struct *task)
@@ -107,15 +118,37 @@ static __always_inline void begin(struct backend *backend, u64 now)
 	backend->flushed = false;
 }
 
-static __always_inline void send(struct request *request)
+static __always_inline void hand_over(struct backend *backend)
 {
-	u64 waits = request->waits;
+	u64 bytes = backend->batch_bytes;
 
-	if (waits > WAITS)
-		waits = WAITS;
-	if (bpf_ringbuf_output(&requests, request, offsetof(struct request, wait) + waits * sizeof(struct wait),
-			       BPF_RB_NO_WAKEUP))
-		count(NO_ROOM);
+	backend->batch_bytes = 0;
+	if (bytes && bytes <= BATCH_BYTES && bpf_ringbuf_output(&requests, backend->batch, bytes, BPF_RB_NO_WAKEUP))
+		add(NO_ROOM, backend->batched_requests);
+	backend->batched_requests = 0;
+}
+
+/* Several requests are handed over at once, because each time costs as much as all the rest of a short one. */
+static __always_inline void add_to_batch(struct backend *backend)
+{
+	struct request *request = &backend->request, *copy;
+	u64 at = backend->batch_bytes;
+
+	if (at > BATCH_BYTES - sizeof(*copy) || request->ended - backend->batched > BATCH_NS) {
+		hand_over(backend);
+		at = 0;
+	}
+	if (!at)
+		backend->batched = request->ended;
+	copy = (struct request *)(backend->batch + at);
+	__builtin_memcpy(copy, request, offsetof(struct request, wait));
+	for (u32 i = 0; i < WAITS; i++) {
+		if (i >= request->waits)
+			break;
+		copy->wait[i] = request->wait[i];
+	}
+	backend->batched_requests++;
+	backend->batch_bytes = at + offsetof(struct request, wait) + request->waits * sizeof(struct wait);
 }
 
 /* The request has ended, by now at the latest; its CPU time is up to date. */
@@ -140,7 +173,7 @@ static __noinline int end(struct backend *backend, struct task_struct *task, u64
 	request->user = least(task->utime - backend->user);
 	request->system = least(task->stime - backend->system);
 	backend->open = false;
-	send(request);
+	add_to_batch(backend);
 	return 0;
 }
 
@@ -285,6 +318,19 @@ static __always_inline void unblocked(struct backend *backend, u32 waker, u64 no
 	backend->since = now;
 }
 
+/* It was blocked until somebody woke it, or as far as is known until now. */
+static __always_inline void wake_up(struct backend *backend, u64 now)
+{
+	u64 woken = backend->woken;
+
+	if (backend->state == WOKEN && woken >= backend->since && woken <= now) {
+		unblocked(backend, backend->waker, woken);
+	} else if (backend->state == WOKEN || backend->state == BLOCKED) {
+		count(WAKES_UNSEEN);
+		unblocked(backend, 0, now);
+	}
+}
+
 static __always_inline u64 run_delay_of(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
@@ -296,13 +342,13 @@ static __always_inline u64 run_delay_of(struct task_struct *task)
  */
 static __always_inline void catch_up(struct backend *backend, struct task_struct *task, u64 now)
 {
-	u64 waited = run_delay_of(task) - backend->run_delay, all;
+	u64 waited, all;
 
 	if (backend->state == RUNNING || backend->state == UNSEEN)
 		return;
 	count(ARRIVALS_UNSEEN);
-	if (backend->state == BLOCKED)
-		unblocked(backend, 0, now);
+	wake_up(backend, now);
+	waited = run_delay_of(task) - backend->run_delay;
 	all = now - backend->since;
 	waited = waited < all ? waited : all;
 	backend->request.run_queue += waited;
@@ -310,19 +356,17 @@ static __always_inline void catch_up(struct backend *backend, struct task_struct
 	backend->state = RUNNING;
 }
 
-static __always_inline void comes(struct backend *backend, struct task_struct *task, u64 now)
+static __always_inline void comes(struct backend *backend, u64 now)
 {
-	switch (backend->state) {
-	case RUNNABLE:
-		backend->request.run_queue += now - backend->since;
-		break;
-	case BLOCKED:
-		count(WAKES_UNSEEN);
-		unblocked(backend, 0, now);
-		break;
-	case UNSEEN:
+	if (backend->state == UNSEEN) {
 		begin(backend, now);
-		break;
+	} else if (backend->state == RUNNING) {
+		/* That it left was not told of. */
+		count(ARRIVALS_UNSEEN);
+		backend->request.cpu += now - backend->since;
+	} else {
+		wake_up(backend, now);
+		backend->request.run_queue += now - backend->since;
 	}
 	backend->since = now;
 	backend->state = RUNNING;
@@ -351,10 +395,7 @@ static __always_inline void leaves(struct backend *backend, struct task_struct *
 	/* Without an answer so far it waits for the rest of a message: that is within the request. */
 	if (backend->bucket == CLIENT && backend->open && backend->replied)
 		end(backend, task, now, 0);
-	if (__sync_val_compare_and_swap(&backend->state, LEAVING, BLOCKED) == LEAVING)
-		return;
-	unblocked(backend, backend->waker, backend->woken > now ? backend->woken : now);
-	backend->state = RUNNABLE;
+	__sync_val_compare_and_swap(&backend->state, LEAVING, BLOCKED);
 }
 
 SEC("tp_btf/sched_switch")
@@ -379,7 +420,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 	if (to_is) {
 		backend = bpf_task_storage_get(&backends, to, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (backend)
-			comes(backend, to, now);
+			comes(backend, now);
 		else
 			count(NO_STORAGE);
 	}
@@ -389,27 +430,18 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	struct task_struct *waker;
 	struct backend *backend;
-	u32 who;
-	u64 now;
 
 	if (!is_watched(task))
 		return 0;
 	backend = bpf_task_storage_get(&backends, task, 0, 0);
 	if (!backend || (backend->state != BLOCKED && backend->state != LEAVING))
 		return 0;
-	waker = bpf_get_current_task_btf();
-	who = is_watched(waker) ? waker->tgid : 0;
-	now = bpf_ktime_get_ns();
-	if (backend->state == LEAVING) {
-		backend->waker = who;
-		backend->woken = now;
-		if (__sync_val_compare_and_swap(&backend->state, LEAVING, WOKEN) == LEAVING)
-			return 0;
-	}
-	unblocked(backend, who, now);
-	backend->state = RUNNABLE;
+	/* The kernel lets one at a time wake a task. */
+	backend->woken = bpf_ktime_get_ns();
+	backend->waker = bpf_get_current_pid_tgid() >> 32;
+	if (__sync_val_compare_and_swap(&backend->state, LEAVING, WOKEN) != LEAVING)
+		backend->state = WOKEN;
 	return 0;
 }
 
@@ -579,8 +611,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		backend->request.pid = task->tgid;
 		backend->request.flags |= PROCESS_ENDED;
 		backend->request.ended = now;
-		send(&backend->request);
+		add_to_batch(backend);
 	}
+	hand_over(backend);
 	backend->state = UNSEEN;
 	return 0;
 }

@@ -63,7 +63,7 @@ enum counter {
 struct wait {
 	u64 ns;
 	u32 event; /* PostgreSQL's wait_event_info */
-	u32 waker;
+	u32 waker; /* a process, of the server or not */
 	u32 count;
 	u8 bucket, cause;
 	u16 unused;
@@ -76,6 +76,10 @@ struct request {
 	u32 user, system, after, unused;
 	struct wait wait[WAITS];
 };
+
+/* Room for the longest request behind eight of the shortest. */
+#define BATCH_BYTES 696
+#define BATCH_NS 100000000ULL
 
 struct settings {
 	u32 receive_call, send_call; /* numbers of system calls, where tracepoints of sockets are missing */

@@ -3,12 +3,12 @@
 //! The fact that constrains it: the load shares the CPUs. So the kernel wakes nobody for a record; a few times in a second
 //! what has gathered is taken at once.
 
-use super::processes::Processes;
+use super::processes::{self, Processes};
 use super::records::{PROCESS_ENDED, QUEUED, Record};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use plimsoll_record::BreakdownWriter;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -34,29 +34,68 @@ pub(crate) struct Taken {
 
 struct Taking {
     taken: Taken,
+    parent: u32,
+    /// Whether a process is the server's, as far as it was asked.
+    of_server: HashMap<u32, bool>,
+    /// When the newest request of a process arrived.
+    newest: HashMap<u32, i64>,
     writer: Option<BreakdownWriter>,
     failed: Option<io::Error>,
     record: Record,
 }
 
 impl Taking {
-    fn take(&mut self, bytes: &[u8]) {
-        if self.record.decode(bytes).is_none() {
-            self.taken.unreadable += 1;
-            return;
+    fn new(parent: u32, processes: Processes, writer: BreakdownWriter) -> Self {
+        Self {
+            taken: Taken { processes, ..Taken::default() },
+            parent,
+            of_server: HashMap::new(),
+            newest: HashMap::new(),
+            writer: Some(writer),
+            failed: None,
+            record: Record::default(),
         }
+    }
+
+    /// Takes a batch.
+    fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let Some(rest) = self.record.decode(bytes) else {
+                self.taken.unreadable += 1;
+                return;
+            };
+            bytes = rest;
+            self.take_one();
+        }
+    }
+
+    fn take_one(&mut self) {
         let request = &self.record.request;
-        self.taken.events.extend(self.record.waits.iter().map(|wait| wait.wait));
         if request.flags & PROCESS_ENDED != 0 {
+            self.taken.events.extend(self.record.waits.iter().map(|wait| wait.wait));
             self.taken.processes.ended(&self.record);
             return;
         }
+        // What was read from a process's memory at the end may have been handed over meanwhile, too.
+        let newest = self.newest.entry(request.backend_pid).or_insert(i64::MIN);
+        if request.arrived_ns <= *newest {
+            return;
+        }
+        *newest = request.arrived_ns;
+        self.taken.events.extend(self.record.waits.iter().map(|wait| wait.wait));
         self.taken.queued += u64::from(request.flags & QUEUED != 0);
         *self.taken.requests.entry(request.backend_pid).or_insert(0) += 1;
-        if let Some(writer) = &mut self.writer {
-            if let Err(error) = writer.append(request, self.record.waits.iter().copied()) {
-                self.failed = Some(error);
-                self.writer = None;
+        let Self { of_server, parent, writer, failed, record, .. } = self;
+        let mut is_of_server =
+            |pid: u32| *of_server.entry(pid).or_insert_with(|| processes::parent_of(pid) == Some(*parent));
+        for wait in &mut record.waits {
+            if !is_of_server(wait.waker_pid) {
+                wait.waker_pid = 0;
+            }
+        }
+        if let Some(to) = writer {
+            if let Err(error) = to.append(&record.request, record.waits.iter().copied()) {
+                (*failed, *writer) = (Some(error), None);
             }
         }
     }
@@ -79,20 +118,36 @@ pub(crate) fn drain(map: &MapHandle, take: impl FnMut(&[u8]) + 'static) -> io::R
     ring(map, take)?.consume().map_err(|error| io::Error::other(error.to_string()))
 }
 
+/// Takes what `pid` has not handed over.
+pub(crate) fn take_batch(backends: &MapHandle, pid: u32, mut take: impl FnMut(&[u8])) {
+    if let Some(batch) = processes::batch(backends, pid) {
+        take(&batch);
+    }
+}
+
 /// The thread that takes.
 pub(crate) struct Follower {
     stop: Sender<()>,
     thread: JoinHandle<io::Result<Taken>>,
 }
 
+/// What is followed.
+pub(crate) struct Followed {
+    pub(crate) requests: MapHandle,
+    pub(crate) backends: MapHandle,
+    /// The server's first process.
+    pub(crate) parent: u32,
+    pub(crate) processes: Processes,
+}
+
 impl Follower {
     /// Goes on until it is told to finish; tables are made in `folder`.
-    pub(crate) fn start(map: MapHandle, folder: &Path, processes: Processes) -> io::Result<Self> {
+    pub(crate) fn start(followed: Followed, folder: &Path) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let writer = BreakdownWriter::create(folder)?;
         let thread = std::thread::Builder::new()
             .name("breakdown".to_owned())
-            .spawn(move || follow(&map, writer, processes, &stopped))?;
+            .spawn(move || follow(followed, writer, &stopped))?;
         Ok(Self { stop, thread })
     }
 
@@ -103,14 +158,21 @@ impl Follower {
     }
 }
 
-fn follow(map: &MapHandle, writer: BreakdownWriter, processes: Processes, stopped: &Receiver<()>) -> io::Result<Taken> {
-    let taken = Taken { processes, ..Taken::default() };
-    let taking = Rc::new(RefCell::new(Taking { taken, writer: Some(writer), failed: None, record: Record::default() }));
+fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -> io::Result<Taken> {
+    let Followed { requests, backends, parent, processes } = followed;
+    let taking = Rc::new(RefCell::new(Taking::new(parent, processes, writer)));
     let into = Rc::clone(&taking);
-    let ring = ring(map, move |bytes| into.borrow_mut().take(bytes))?;
+    let ring = ring(&requests, move |bytes| into.borrow_mut().take(bytes))?;
+    let consume = || ring.consume().map_err(|error| io::Error::other(error.to_string()));
     loop {
         let last = !matches!(stopped.recv_timeout(PAUSE), Err(RecvTimeoutError::Timeout));
-        ring.consume().map_err(|error| io::Error::other(error.to_string()))?;
+        consume()?;
+        if last {
+            for (pid, _) in processes::children(parent) {
+                take_batch(&backends, pid, |bytes| taking.borrow_mut().take(bytes));
+            }
+            consume()?;
+        }
         let mut taking = taking.borrow_mut();
         if let Some(error) = taking.failed.take() {
             return Err(error);

@@ -14,7 +14,7 @@ use crate::bpf::{CostMeter, Kernel, Programs, Wanted, summed};
 use crate::postgres_waits::WaitNames;
 use crate::{Probe, Refusal};
 use buckets::{BUCKETS, Buckets};
-use follower::{Follower, Taken};
+use follower::{Followed, Follower, Taken};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use plimsoll_record::{Check, ProbeReport, ProcessTime};
 use processes::Processes;
@@ -129,7 +129,7 @@ impl Breakdown {
         let (counters, requests) = (programs.map("counters")?, programs.map("requests")?);
         let (backends, targets) = (programs.map("backends")?, programs.map_of_section(".data.target")?);
         let aim_at = |parent, pointer| aim(&targets, parent, Some(pointer));
-        let checks = self_test::run(&options.stimulus, server.major, &requests, &aim_at)?;
+        let checks = self_test::run(&options.stimulus, server.major, (&requests, &backends), &aim_at)?;
         aim(&targets, server.postmaster, server.wait_pointer)?;
         Ok(Self {
             cost: programs.cost_meter()?,
@@ -157,8 +157,10 @@ impl Breakdown {
         self.before = self.counts();
         let mut processes = Processes::default();
         processes.begin(self.server.postmaster, &self.backends);
-        let map = MapHandle::try_from(&self.requests).map_err(|error| std::io::Error::other(error.to_string()))?;
-        Follower::start(map, &self.out, processes)
+        let copy = |map: &MapHandle| MapHandle::try_from(map).map_err(|error| std::io::Error::other(error.to_string()));
+        let (requests, backends) = (copy(&self.requests)?, copy(&self.backends)?);
+        let followed = Followed { requests, backends, parent: self.server.postmaster, processes };
+        Follower::start(followed, &self.out)
     }
 
     fn finish(&mut self) {

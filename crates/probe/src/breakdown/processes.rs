@@ -1,6 +1,6 @@
 //! The server's processes without clients: who they are, and what each did so far.
 
-use super::records::{OPEN, PROCESS_ENDED, REQUEST_BYTES, Record};
+use super::records::{OPEN, PROCESS_ENDED, Record, split};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use plimsoll_record::{ProcessTime, Waited};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -42,25 +42,33 @@ pub(crate) fn children(parent: u32) -> Vec<(u32, &'static str)> {
     titled.collect()
 }
 
-fn parent_of(pid: u32) -> Option<u32> {
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold anything, parentheses too.
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// From the process's storage in the kernel.
-fn stored(backends: &MapHandle, pid: u32) -> Option<Record> {
+/// What the program keeps of a process.
+fn stored(backends: &MapHandle, pid: u32) -> Option<Vec<u8>> {
     let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    let bytes = backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
+    backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?
+}
+
+/// A process's request under way, or all that it did if it has no client.
+fn under_way(backends: &MapHandle, pid: u32) -> Option<Record> {
     let mut record = Record::default();
-    // The request stands at the end of what the program keeps of a process.
-    record.decode(bytes.get(bytes.len().checked_sub(REQUEST_BYTES)?..)?)?;
+    record.decode(split(&stored(backends, pid)?)?.1)?;
     Some(record)
+}
+
+/// Requests that have ended and that a process has not handed over yet.
+pub(crate) fn batch(backends: &MapHandle, pid: u32) -> Option<Vec<u8>> {
+    Some(split(&stored(backends, pid)?)?.0.to_vec())
 }
 
 /// Requests of the children of `parent` that are under way.
 pub(crate) fn open(parent: u32, backends: &MapHandle) -> u64 {
-    let stored = children(parent).into_iter().filter_map(|(pid, _)| stored(backends, pid));
+    let stored = children(parent).into_iter().filter_map(|(pid, _)| under_way(backends, pid));
     stored.filter(|record| record.request.flags & OPEN != 0).count() as u64
 }
 
@@ -88,7 +96,7 @@ impl Sums {
     }
 
     fn read(backends: &MapHandle, pid: u32) -> Option<Self> {
-        Some(Self::of(&stored(backends, pid)?))
+        Some(Self::of(&under_way(backends, pid)?))
     }
 
     /// What was added since `before`.

@@ -15,6 +15,17 @@ pub(crate) const OPEN: u16 = 64;
 /// In place of a wait event: the number of the system call in which the process blocked.
 pub(crate) const SYSTEM_CALL: u32 = 0xfe00_0000;
 
+/// What the program keeps of a process ends with the bytes that are used of its batch, the batch, and its request.
+const BATCH_BYTES: usize = 696;
+
+/// The batch and the request under way, of what the program keeps of a process.
+pub(crate) fn split(stored: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (rest, request) = stored.split_at_checked(stored.len().checked_sub(REQUEST_BYTES)?)?;
+    let (rest, batch) = rest.split_at_checked(rest.len().checked_sub(BATCH_BYTES)?)?;
+    let used = u64::from_ne_bytes(*rest.last_chunk()?);
+    Some((batch.get(..usize::try_from(used).ok()?)?, request))
+}
+
 /// A request, or all that a process without a client did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -29,10 +40,11 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 impl Record {
-    /// None if the bytes are no record.
-    pub(crate) fn decode(&mut self, bytes: &[u8]) -> Option<()> {
+    /// Gives what follows the record; None if the bytes are none.
+    pub(crate) fn decode<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let waits = usize::from(u16::from_ne_bytes(number(bytes.get(..HEAD_BYTES)?, 6)));
-        let rest = bytes.get(HEAD_BYTES..HEAD_BYTES + waits * WAIT_BYTES)?;
+        let end = HEAD_BYTES + waits * WAIT_BYTES;
+        let of_waits = bytes.get(HEAD_BYTES..end)?;
         let half = |at| u32::from_ne_bytes(number(bytes, at));
         let ns = |at| i64::from_ne_bytes(number(bytes, at));
         self.request = RequestRow {
@@ -47,7 +59,7 @@ impl Record {
             after_ns: half(48),
         };
         self.waits.clear();
-        self.waits.extend(rest.chunks_exact(WAIT_BYTES).map(|wait| WaitRow {
+        self.waits.extend(of_waits.chunks_exact(WAIT_BYTES).map(|wait| WaitRow {
             ns: i64::from_ne_bytes(number(wait, 0)),
             wait: u32::from_ne_bytes(number(wait, 8)),
             waker_pid: u32::from_ne_bytes(number(wait, 12)),
@@ -55,7 +67,7 @@ impl Record {
             bucket: wait[20],
             cause: wait[21],
         }));
-        Some(())
+        Some(&bytes[end..])
     }
 }
 
@@ -76,6 +88,18 @@ mod tests {
         assert_eq!((record.request.backend_pid, record.request.cpu_ns), (77, 5));
         assert_eq!(record.waits, [WaitRow { ns: 9, bucket: 4, ..WaitRow::default() }]);
         assert_eq!(record.decode(&bytes[..HEAD_BYTES + 8]), None, "shorter than it says");
+        assert_eq!(record.decode(&[&bytes[..], &[1, 2]].concat()), Some(&[1, 2][..]), "what follows");
         assert_eq!(record.decode(&bytes[..8]), None);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_process_is_read_from_its_end() {
+        let mut stored = vec![1; 40];
+        stored.extend(2_u64.to_ne_bytes());
+        stored.extend([7, 8]);
+        stored.resize(40 + 8 + BATCH_BYTES, 0);
+        stored.resize(40 + 8 + BATCH_BYTES + REQUEST_BYTES, 9);
+        assert_eq!(split(&stored), Some((&[7, 8][..], &[9; REQUEST_BYTES][..])));
+        assert_eq!(split(&stored[stored.len() - 100..]), None);
     }
 }

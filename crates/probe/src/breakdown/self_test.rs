@@ -1,12 +1,13 @@
 //! The known stimulus before each segment: requests of known number and known length. What is not found in its bucket is not
 //! believed.
 
-use super::follower::drain;
+use super::follower::{drain, take_batch};
 use super::records::{QUEUED, Record};
 use super::stimulus::{Ask, LENGTH};
 use crate::Refusal;
 use libbpf_rs::MapHandle;
 use plimsoll_record::Check;
+use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -74,6 +75,11 @@ impl Backend {
     }
 }
 
+fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
 fn check(name: &str, expected: u64, found: i64, slack: Duration) -> Check {
     let ok = found.abs_diff(expected as i64) <= (expected / 50).max(slack.as_nanos() as u64);
     Check { name: name.to_owned(), expected: expected.to_string(), found: found.to_string(), ok }
@@ -129,7 +135,7 @@ fn judge(records: &[Record], lasted: [u64; 3]) -> Vec<Check> {
 fn try_once(
     program: &Path,
     major: u32,
-    requests: &MapHandle,
+    (requests, backends): (&MapHandle, &MapHandle),
     aim: &dyn Fn(u32, u64) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
     let failed = |error: io::Error| Refusal::from(format!("the self-test: {error}"));
@@ -139,7 +145,7 @@ fn try_once(
     backend.ask(Ask::Nothing).map_err(failed)?;
     backend.ask(Ask::Nothing).map_err(failed)?;
     std::thread::sleep(Duration::from_millis(2));
-    drain(requests, |_| {}).map_err(failed)?;
+    let began_ns = monotonic_ns();
     for _ in 0..SINGLE {
         backend.ask(Ask::Nothing).map_err(failed)?;
     }
@@ -155,13 +161,17 @@ fn try_once(
     std::thread::sleep(Duration::from_millis(2));
     let records: Rc<RefCell<Vec<Record>>> = Rc::default();
     let (into, pid) = (Rc::clone(&records), backend.child.id());
-    drain(requests, move |bytes| {
+    let mut take = move |mut bytes: &[u8]| {
         let mut record = Record::default();
-        if record.decode(bytes).is_some() && record.request.backend_pid == pid {
-            into.borrow_mut().push(record);
+        while let Some(rest) = record.decode(bytes) {
+            bytes = rest;
+            if record.request.backend_pid == pid && record.request.arrived_ns > began_ns {
+                into.borrow_mut().push(record.clone());
+            }
         }
-    })
-    .map_err(failed)?;
+    };
+    drain(requests, take.clone()).map_err(failed)?;
+    take_batch(backends, pid, &mut take);
     let records = records.borrow();
     Ok(judge(&records, lasted))
 }
@@ -171,12 +181,12 @@ fn try_once(
 pub(crate) fn run(
     program: &Path,
     major: u32,
-    requests: &MapHandle,
+    (requests, backends): (&MapHandle, &MapHandle),
     aim: &dyn Fn(u32, u64) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
     let mut checks = Vec::new();
     for _ in 0..TRIES {
-        checks = try_once(program, major, requests, aim)?;
+        checks = try_once(program, major, (requests, backends), aim)?;
         if checks.iter().all(|check| check.ok) {
             return Ok(checks);
         }
