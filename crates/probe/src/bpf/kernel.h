@@ -171,4 +171,32 @@ enum pageflags {
 	PG_head = 0,
 };
 
+static inline __attribute__((always_inline)) u32 call_in(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (u32)regs->orig_ax;
+#else
+	return (u32)regs->syscallno;
+#endif
+}
+
+/* The arguments of the system call in the registers. */
+static inline __attribute__((always_inline)) u64 first_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->di;
+#else
+	return regs->orig_x0;
+#endif
+}
+
+static inline __attribute__((always_inline)) u64 second_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->si;
+#else
+	return regs->regs[1];
+#endif
+}
+
 #endif

@@ -51,22 +51,22 @@ struct backend {
 	u32 waker;
 	u64 woken;
 	u32 event;
-	u16 unused;
 	u8 bucket, cause;
-	bool open; /* a request is under way */
+	bool open; /* a request is under way, as far as can be told before it is answered */
+	bool answered; /* what was sent last was the end of an answer */
+	bool sent; /* something was sent since */
 	bool throttled; /* about to pause for having dirtied pages */
 	bool reclaiming;
 	bool has_client;
-	bool flushed; /* what was sent last was the end of an answer */
 	u8 looks; /* at wait events that were thought to be known */
 	u8 batched_requests;
-	u8 unused_too[2];
+	u8 unused_too;
+	u32 client_instance; /* descriptor of the epoll instance on which it waits for its client, plus one */
 	u32 *wait_event; /* where its wait event is, as far as it was found */
 	u64 read_bytes; /* asked of devices until the block before */
 	u64 run_delay; /* the kernel's own sum of waiting for a CPU, when it last left one */
-	u64 replied; /* at the last byte sent so far */
-	u64 replied_cpu, replied_run_queue;
-	u64 user, system; /* the task's own, when the request was read */
+	u64 user, system; /* the task's own, when the request began */
+	u64 after; /* on the CPU since the last answer, outside of requests */
 	u64 batched; /* when the first request of the batch ended */
 	/* The agent reads these three from the end. */
 	u64 batch_bytes;
@@ -105,17 +105,18 @@ static __always_inline u32 least(u64 ns)
 	return ns < 0xffffffffULL ? ns : 0xffffffffU;
 }
 
-/* A new request, or none: what was summed up belongs to none. */
-static __always_inline void begin(struct backend *backend, u64 now)
+/* A request may begin here: nothing is summed up yet. */
+static __always_inline void begin(struct backend *backend, struct task_struct *task, u64 now, u16 flags)
 {
 	struct request *request = &backend->request;
 
 	request->arrived = now;
 	request->cpu = request->run_queue = 0;
-	request->waits = request->flags = 0;
-	request->after = 0;
-	backend->replied = 0;
-	backend->flushed = false;
+	request->waits = 0;
+	request->flags = flags;
+	backend->sent = false;
+	backend->user = task->utime;
+	backend->system = task->stime;
 }
 
 static __always_inline void hand_over(struct backend *backend)
@@ -151,7 +152,7 @@ static __always_inline void add_to_batch(struct backend *backend)
 	backend->batch_bytes = at + offsetof(struct request, wait) + request->waits * sizeof(struct wait);
 }
 
-/* The request has ended, by now at the latest; its CPU time is up to date. */
+/* The request ends now; its CPU time is up to date. */
 static __noinline int end(struct backend *backend, struct task_struct *task, u64 now, u32 flags)
 {
 	struct request *request;
@@ -161,17 +162,11 @@ static __noinline int end(struct backend *backend, struct task_struct *task, u64
 	request = &backend->request;
 	request->pid = task->tgid;
 	request->flags = (request->flags & ~OPEN) | flags;
-	if (backend->replied) {
-		request->after = least(request->cpu - backend->replied_cpu);
-		request->ended = backend->replied;
-		request->cpu = backend->replied_cpu;
-		request->run_queue = backend->replied_run_queue;
-	} else {
-		request->ended = now;
-		request->flags |= NO_REPLY;
-	}
+	request->ended = now;
 	request->user = least(task->utime - backend->user);
 	request->system = least(task->stime - backend->system);
+	request->after = least(backend->after);
+	backend->after = 0;
 	backend->open = false;
 	add_to_batch(backend);
 	return 0;
@@ -179,15 +174,14 @@ static __noinline int end(struct backend *backend, struct task_struct *task, u64
 
 /* --- what it waits for -------------------------------------------------------------------------------------------- */
 
+static __always_inline struct pt_regs *registers_of(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
 static __always_inline u32 system_call_of(struct task_struct *task)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-#if defined(__TARGET_ARCH_x86)
-	return (u32)regs->orig_ax;
-#else
-	return (u32)regs->syscallno;
-#endif
+	return call_in(registers_of(task));
 }
 
 /*
@@ -205,25 +199,21 @@ static __always_inline bool read_event(struct backend *backend, u32 *event)
 }
 
 /*
- * A backend that has sent the end of its answer and now waits for descriptors waits for its client. The memory in which it
- * says so is cold by then, and reading it would take as long as all the rest; so it is looked at only now and then, and a
- * wrong guess is counted.
+ * A backend has one epoll instance for its client and others for everything else, so which it waits on tells whether it waits
+ * for its client. The memory in which it says so is cold by then, and reading it would take as long as all the rest; it is
+ * looked at now and then, and a wrong guess is counted.
  */
-static __always_inline bool waits_for_client(struct backend *backend, struct task_struct *task)
-{
-	u32 call;
-
-	if (!backend->flushed || !settings.client_read)
-		return false;
-	call = system_call_of(task);
-	return call == settings.wait_call || call == settings.other_wait_call;
-}
-
 static __always_inline bool find_event(struct backend *backend, struct task_struct *task, u32 *event)
 {
-	bool guessed = waits_for_client(backend, task);
+	struct pt_regs *regs = registers_of(task);
+	u32 call = call_in(regs), instance = 0;
+	bool guessed;
 
-	if (guessed && backend->looks++ & 63) {
+	if (call == settings.wait_call || call == settings.other_wait_call)
+		instance = first_argument(regs) + 1;
+	/* Without wait events a backend that has answered, and waits, waits for its client. */
+	guessed = instance && (target.wait_pointer ? instance == backend->client_instance : backend->answered);
+	if (guessed && (!target.wait_pointer || backend->looks++ & 63)) {
 		*event = settings.client_read;
 		return true;
 	}
@@ -231,6 +221,8 @@ static __always_inline bool find_event(struct backend *backend, struct task_stru
 		return false;
 	if (guessed && *event != settings.client_read)
 		count(WRONG_GUESSES);
+	if (*event == settings.client_read)
+		backend->client_instance = instance;
 	return true;
 }
 
@@ -309,25 +301,28 @@ found:
 }
 
 /* The interval in which it was blocked is over. */
-static __always_inline void unblocked(struct backend *backend, u32 waker, u64 now)
+static __always_inline void unblocked(struct backend *backend, struct task_struct *task, u32 waker, u64 now)
 {
-	if (backend->bucket == CLIENT && !backend->open)
-		begin(backend, now);
-	else
+	if (backend->bucket != CLIENT) {
 		charge(backend, now - backend->since, waker);
+	} else {
+		begin(backend, task, now, OPEN);
+		backend->open = backend->has_client = true;
+		backend->answered = false;
+	}
 	backend->since = now;
 }
 
 /* It was blocked until somebody woke it, or as far as is known until now. */
-static __always_inline void wake_up(struct backend *backend, u64 now)
+static __always_inline void wake_up(struct backend *backend, struct task_struct *task, u64 now)
 {
 	u64 woken = backend->woken;
 
 	if (backend->state == WOKEN && woken >= backend->since && woken <= now) {
-		unblocked(backend, backend->waker, woken);
+		unblocked(backend, task, backend->waker, woken);
 	} else if (backend->state == WOKEN || backend->state == BLOCKED) {
 		count(WAKES_UNSEEN);
-		unblocked(backend, 0, now);
+		unblocked(backend, task, 0, now);
 	}
 }
 
@@ -347,7 +342,7 @@ static __always_inline void catch_up(struct backend *backend, struct task_struct
 	if (backend->state == RUNNING || backend->state == UNSEEN)
 		return;
 	count(ARRIVALS_UNSEEN);
-	wake_up(backend, now);
+	wake_up(backend, task, now);
 	waited = run_delay_of(task) - backend->run_delay;
 	all = now - backend->since;
 	waited = waited < all ? waited : all;
@@ -356,20 +351,35 @@ static __always_inline void catch_up(struct backend *backend, struct task_struct
 	backend->state = RUNNING;
 }
 
-static __always_inline void comes(struct backend *backend, u64 now)
+static __always_inline void comes(struct backend *backend, struct task_struct *task, u64 now)
 {
 	if (backend->state == UNSEEN) {
-		begin(backend, now);
+		begin(backend, task, now, 0);
 	} else if (backend->state == RUNNING) {
 		/* That it left was not told of. */
 		count(ARRIVALS_UNSEEN);
 		backend->request.cpu += now - backend->since;
 	} else {
-		wake_up(backend, now);
+		wake_up(backend, task, now);
 		backend->request.run_queue += now - backend->since;
 	}
 	backend->since = now;
 	backend->state = RUNNING;
+}
+
+/*
+ * It goes back to waiting for its client. What it did since its last answer was no request: the end of the work on that one,
+ * or it was woken for something else, or by a part of a message. But if it sent something that does not end like an answer, the
+ * connection is encrypted, and this is where the request ends as far as can be told.
+ */
+static __always_inline void waits_again(struct backend *backend, struct task_struct *task, u64 now)
+{
+	if (backend->open && backend->sent && !backend->answered)
+		end(backend, task, now, UNREADABLE_END);
+	else
+		backend->after += backend->request.cpu;
+	backend->open = false;
+	backend->request.flags = 0;
 }
 
 /* --- leaving the CPU ---------------------------------------------------------------------------------------------- */
@@ -392,9 +402,8 @@ static __always_inline void leaves(struct backend *backend, struct task_struct *
 	}
 	backend->state = LEAVING;
 	classify(backend, task, state);
-	/* Without an answer so far it waits for the rest of a message: that is within the request. */
-	if (backend->bucket == CLIENT && backend->open && backend->replied)
-		end(backend, task, now, 0);
+	if (backend->bucket == CLIENT)
+		waits_again(backend, task, now);
 	__sync_val_compare_and_swap(&backend->state, LEAVING, BLOCKED);
 }
 
@@ -420,7 +429,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 	if (to_is) {
 		backend = bpf_task_storage_get(&backends, to, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (backend)
-			comes(backend, now);
+			comes(backend, to, now);
 		else
 			count(NO_STORAGE);
 	}
@@ -445,7 +454,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
-/* --- messages ----------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static __always_inline void pass(struct backend *backend, struct task_struct *task, u64 now)
 {
@@ -454,59 +463,37 @@ static __always_inline void pass(struct backend *backend, struct task_struct *ta
 	backend->since = now;
 }
 
-static __always_inline void received(struct task_struct *task)
+/* ReadyForQuery: a byte, a length of five, and the state of the transaction, of which there are three. */
+static __always_inline bool ends_answer(struct task_struct *task, s64 bytes)
+{
+	u8 end[READY_BYTES] = {};
+	u64 from = second_argument(registers_of(task));
+
+	if (bytes < READY_BYTES || system_call_of(task) != settings.send_call)
+		return false;
+	if (bpf_probe_read_user(end, sizeof(end), (void *)(from + bytes - READY_BYTES)))
+		return false;
+	return end[0] == 'Z' && !end[1] && !end[2] && !end[3] && end[4] == READY_BYTES - 1 &&
+	       (end[5] == 'I' || end[5] == 'T' || end[5] == 'E');
+}
+
+/* With the last byte of an answer a request ends, and the next one, if its message waits already, begins. */
+static __always_inline void sent(struct task_struct *task, s64 bytes)
 {
 	struct backend *backend = bpf_task_storage_get(&backends, task, 0, 0);
 	u64 now;
 
 	if (!backend || backend->state == UNSEEN)
 		return;
-	if (backend->state != RUNNING)
-		catch_up(backend, task, bpf_ktime_get_ns());
-	if (backend->open) {
-		/* The rest of a long message. */
-		if (!backend->replied)
-			return;
-		/* It never waited for this message. */
-		now = bpf_ktime_get_ns();
-		pass(backend, task, now);
-		end(backend, task, now, 0);
-		begin(backend, now);
-		backend->request.flags = QUEUED;
+	if (!ends_answer(task, bytes)) {
+		backend->sent = true;
+		return;
 	}
-	backend->open = backend->has_client = true;
-	backend->request.flags |= OPEN;
-	backend->user = task->utime;
-	backend->system = task->stime;
-}
-
-static __always_inline void sent(struct task_struct *task, s64 bytes)
-{
-	struct backend *backend = bpf_task_storage_get(&backends, task, 0, 0);
-
-	if (!backend || !backend->open)
-		return;
-	/* A full buffer is sent as such; what is less is the end of an answer. */
-	backend->flushed = bytes > 0 && bytes < SEND_BYTES;
-	if (bytes <= 0)
-		return;
-	backend->replied = bpf_ktime_get_ns();
-	pass(backend, task, backend->replied);
-	backend->replied_cpu = backend->request.cpu;
-	backend->replied_run_queue = backend->request.run_queue;
-}
-
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(on_receive, void *socket, int bytes)
-{
-	struct task_struct *task;
-
-	if (bytes <= 0)
-		return 0;
-	task = bpf_get_current_task_btf();
-	if (is_watched(task))
-		received(task);
-	return 0;
+	now = bpf_ktime_get_ns();
+	pass(backend, task, now);
+	end(backend, task, now, 0);
+	begin(backend, task, now, QUEUED);
+	backend->answered = backend->has_client = true;
 }
 
 SEC("tp_btf/sock_send_length")
@@ -514,7 +501,7 @@ int BPF_PROG(on_send, void *socket, int bytes)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (is_watched(task))
+	if (bytes > 0 && is_watched(task))
 		sent(task, bytes);
 	return 0;
 }
@@ -524,14 +511,8 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 call;
 
-	if (!is_watched(task))
-		return 0;
-	call = system_call_of(task);
-	if (call == settings.receive_call && result > 0)
-		received(task);
-	else if (call == settings.send_call)
+	if (result > 0 && is_watched(task) && system_call_of(task) == settings.send_call)
 		sent(task, result);
 	return 0;
 }
@@ -605,8 +586,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	pass(backend, task, now);
 	if (backend->open && task->exit_code) {
 		end(backend, task, now, ABORTED);
-	} else if (backend->open) {
-		backend->open = false; /* it said goodbye */
 	} else if (!backend->has_client) {
 		backend->request.pid = task->tgid;
 		backend->request.flags |= PROCESS_ENDED;

@@ -25,11 +25,11 @@ enum bucket {
 };
 
 enum flag {
-	QUEUED = 1, /* the message was waiting when the backend came to read */
+	QUEUED = 1, /* it never waited for the message: counted from the answer before */
 	UNKNOWN_EVENT = 2,
 	CUT = 4, /* more kinds of wait than there is room for */
 	ABORTED = 8, /* the process ended inside */
-	NO_REPLY = 16,
+	UNREADABLE_END = 16, /* ends where the backend waits for its client again: the connection is encrypted */
 	PROCESS_ENDED = 32, /* no request: all that a process of the server without a client did */
 	OPEN = 64, /* under way; in no record */
 };
@@ -55,8 +55,8 @@ enum counter {
 /* In place of a wait event: the system call in which a backend without one blocked. */
 #define SYSTEM_CALL 0xfe000000U
 #define IO_CLASS 0x0a
-/* PostgreSQL's buffer for what it sends. */
-#define SEND_BYTES 8192
+/* Of ReadyForQuery, the last message of an answer. */
+#define READY_BYTES 6
 #define CLASSES 16
 #define IO_EVENTS 256
 
@@ -82,7 +82,7 @@ struct request {
 #define BATCH_NS 100000000ULL
 
 struct settings {
-	u32 receive_call, send_call; /* numbers of system calls, where tracepoints of sockets are missing */
+	u32 send_call; /* number of the system call with which a backend answers */
 	u32 wait_call, other_wait_call; /* in which a backend waits for descriptors */
 	u32 client_read, client_write, wal_write_lock; /* wait events with buckets of their own */
 	u8 class_bucket[CLASSES]; /* by the class of a wait event */

@@ -68,29 +68,28 @@ enum Following {
 }
 
 fn settings(buckets: &Buckets) -> Vec<u8> {
-    let [receive, send, wait, other_wait] = system_calls();
-    let numbers = [receive, send, wait, other_wait, buckets.client_read, buckets.client_write, buckets.wal_write_lock];
+    let [send, wait, other_wait] = system_calls();
+    let numbers = [send, wait, other_wait, buckets.client_read, buckets.client_write, buckets.wal_write_lock];
     let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     bytes.extend(buckets.class);
     bytes.extend(buckets.io);
     bytes
 }
 
-/// With which PostgreSQL talks to clients, and in which it waits for them.
-fn system_calls() -> [u32; 4] {
+/// With which PostgreSQL answers clients, and in which it waits for them.
+fn system_calls() -> [u32; 3] {
     // Some machines have no epoll_wait.
     #[cfg(target_arch = "x86_64")]
     let wait = libc::SYS_epoll_wait;
     #[cfg(not(target_arch = "x86_64"))]
     let wait = libc::SYS_epoll_pwait;
-    [libc::SYS_recvfrom, libc::SYS_sendto, wait, libc::SYS_epoll_pwait].map(|call| call as u32)
+    [libc::SYS_sendto, wait, libc::SYS_epoll_pwait].map(|call| call as u32)
 }
 
 fn wanted(kernel: &Kernel, by_sockets: bool) -> Vec<Wanted> {
     let all = [
         (true, "on_switch", "sched_switch"),
         (true, "on_waking", "sched_waking"),
-        (by_sockets, "on_receive", "sock_recv_length"),
         (by_sockets, "on_send", "sock_send_length"),
         (!by_sockets, "on_sys_exit", "sys_exit"),
         (true, "on_throttle", "balance_dirty_pages"),
@@ -123,7 +122,7 @@ impl Breakdown {
         let unknown = || Refusal::from(format!("the wait events of PostgreSQL {} are not known", server.major));
         let names = WaitNames::of(server.major).ok_or_else(unknown)?;
         let kernel = Kernel::read()?;
-        let by_sockets = kernel.has_tracepoint("sock_recv_length") && kernel.has_tracepoint("sock_send_length");
+        let by_sockets = kernel.has_tracepoint("sock_send_length");
         let settings = settings(&Buckets::of(&names));
         let programs = Programs::start(OBJECT, &settings, &wanted(&kernel, by_sockets), |_| Ok(()))?;
         let (counters, requests) = (programs.map("counters")?, programs.map("requests")?);
@@ -185,7 +184,7 @@ impl Breakdown {
     fn boundaries(&self) -> BTreeMap<String, String> {
         let by = |socket: &str| if self.by_sockets { socket.to_owned() } else { "sys_exit".to_owned() };
         let waits = if self.server.wait_pointer.is_some() { "my_wait_event_info" } else { "system_calls" };
-        [("begin", by("sock_recv_length")), ("end", by("sock_send_length")), ("waits", waits.to_owned())]
+        [("begin", "sched_waking".to_owned()), ("end", by("sock_send_length")), ("waits", waits.to_owned())]
             .map(|(what, how)| (what.to_owned(), how))
             .into()
     }

@@ -3,7 +3,7 @@
 
 use super::follower::{drain, take_batch};
 use super::records::{QUEUED, Record};
-use super::stimulus::{Ask, LENGTH};
+use super::stimulus::{ANSWER_BYTES, Ask, LENGTH};
 use crate::Refusal;
 use libbpf_rs::MapHandle;
 use plimsoll_record::Check;
@@ -63,9 +63,11 @@ impl Backend {
     }
 
     fn answer(&mut self) -> io::Result<u64> {
-        let mut bytes = [0; 8];
+        let mut bytes = [0; ANSWER_BYTES];
         self.socket.read_exact(&mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        let mut number = [0; 8];
+        number.copy_from_slice(&bytes[..8]);
+        Ok(u64::from_ne_bytes(number))
     }
 
     /// Gives how long it took by its own clock.

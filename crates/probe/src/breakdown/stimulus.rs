@@ -1,9 +1,11 @@
 //! The known stimulus: a process that behaves like a backend whose every millisecond is known.
 //!
-//! It answers one byte with eight. Like a backend it says in a variable, reached by a pointer, what it waits for.
+//! It answers one byte with eight and then, like a backend, says that it is ready; and like a backend it keeps in a variable,
+//! reached by a pointer, what it waits for.
 
 use crate::postgres_waits::WaitNames;
-use rustix::io::{read, write};
+use rustix::io::read;
+use rustix::net::{SendFlags, send};
 use rustix::stdio::stdin;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -24,6 +26,11 @@ pub(crate) enum Ask {
 
 /// How long a stimulus lasts.
 pub(crate) const LENGTH: Duration = Duration::from_millis(20);
+
+/// What PostgreSQL's answers end with.
+const READY: [u8; 6] = *b"Z\0\0\0\x05I";
+/// A number and the end of an answer.
+pub(crate) const ANSWER_BYTES: usize = 8 + READY.len();
 
 static EVENT: AtomicU32 = AtomicU32::new(0);
 static POINTER: AtomicUsize = AtomicUsize::new(0);
@@ -57,6 +64,14 @@ fn wait(event: u32) -> Duration {
     began.elapsed()
 }
 
+fn answer(number: u64) -> std::io::Result<()> {
+    let mut bytes = [0; ANSWER_BYTES];
+    bytes[..8].copy_from_slice(&number.to_ne_bytes());
+    bytes[8..].copy_from_slice(&READY);
+    send(stdin(), &bytes, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
 /// Serves its standard input, a socket, until that is closed: first says where its pointer is, then answers each byte with
 /// how long, in nanoseconds, it did what the byte asked. Wait events are those of the version `major`.
 ///
@@ -67,7 +82,7 @@ pub fn serve(major: u32) -> std::io::Result<()> {
     let of = |class, name| number(&names, class, name);
     let (client_read, lock, sync) = (of("Client", "ClientRead"), of("Lock", "relation"), of("IO", "WALSync"));
     POINTER.store(std::ptr::from_ref(&EVENT) as usize, Ordering::Relaxed);
-    write(stdin(), &(std::ptr::from_ref(&POINTER) as usize as u64).to_ne_bytes())?;
+    answer(std::ptr::from_ref(&POINTER) as usize as u64)?;
     loop {
         let mut asked = [0];
         EVENT.store(client_read, Ordering::Relaxed);
@@ -81,6 +96,6 @@ pub fn serve(major: u32) -> std::io::Result<()> {
             b's' => wait(sync),
             _ => Duration::ZERO,
         };
-        write(stdin(), &(lasted.as_nanos() as u64).to_ne_bytes())?;
+        answer(lasted.as_nanos() as u64)?;
     }
 }

@@ -59,15 +59,6 @@ static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 	return (struct pt_regs *)bpf_task_pt_regs(task);
 }
 
-static __always_inline u32 call_in(struct pt_regs *regs)
-{
-#if defined(__TARGET_ARCH_x86)
-	return (u32)regs->orig_ax;
-#else
-	return (u32)regs->syscallno;
-#endif
-}
-
 static __always_inline u32 system_call_of(struct task_struct *task)
 {
 	return call_in(registers_of(task));
