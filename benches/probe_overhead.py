@@ -28,7 +28,7 @@ from overhead import table
 from overhead.arms import PROBES, Pair, request, run_segment
 from overhead.judge import LOOKS, Rule, looks_up_to, orders
 from overhead.programs import Programs, take_over
-from overhead.servers import LoadedSite, Orders, SelectOnly
+from overhead.servers import LoadedSite, Orders, SelectOnly, TpcbLike
 
 from plimsoll.environment import Fault
 from plimsoll.run.agent import AgentFailed
@@ -63,6 +63,9 @@ WORKLOADS = {
     ),
     "select_only_cached": Workload(
         SelectOnly, {"shared_buffers": "1GB"}, 4, "pgbench select-only, scale 50, all in shared_buffers (1 GiB)"
+    ),
+    "tpcb_like": Workload(
+        TpcbLike, {"shared_buffers": "1GB"}, 3, "pgbench TPC-B-like, scale 50, all in shared_buffers (1 GiB)"
     ),
 }
 

@@ -13,7 +13,7 @@ from overhead.programs import Programs
 from overhead.servers import LoadedSite
 from plimsoll.environment import Fault
 
-PROBES = ("page_cache", "buffer_heads", "throttle")
+PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown")
 RAMP_SECONDS = 1.5
 SETTLE_SECONDS = 0.02
 SPARE_SECONDS = 1.0
@@ -26,6 +26,7 @@ def request(names: tuple[str, ...], site: LoadedSite, out: Path) -> dict[str, An
         "page_cache": {"data_directory": str(site.data), "scratch": scratch},
         "buffer_heads": {"path": scratch},
         "throttle": {"path": scratch},
+        "breakdown": {"data_directory": str(site.data)},
     }
     return {"out": str(out), "probes": {name: each[name] for name in names}}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
 import platform
 import struct
@@ -21,6 +22,8 @@ from plimsoll.run.agent import Agent, AgentFailed
 
 _BPF = {"x86_64": 321, "aarch64": 280}
 _LOOKUP, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO, _OPEN_TRACEPOINT, _ENABLE_STATS = 1, 13, 14, 15, 17, 32
+# BPF_MAP_TYPE_RINGBUF
+_RING = 27
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -67,6 +70,7 @@ class Programs:
 
     programs: list[Program]
     losses: list[tuple[int, int]]
+    rings: list[int] = field(default_factory=list)
     report: dict[str, Any] = field(default_factory=dict)
     account_every: int = 5
     _turn: int = 0
@@ -101,6 +105,8 @@ class Programs:
         if self._accounting is not None:
             os.close(self._accounting)
             self._accounting = None
+        for ring in self.rings:
+            _empty(ring)
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
         """Of every program so far."""
@@ -120,9 +126,23 @@ class Programs:
     def close(self) -> None:
         """Nothing of them stays."""
         self.detach()
-        for descriptor in (*(program.descriptor for program in self.programs), *(each for each, _ in self.losses)):
+        for descriptor in (
+            *(program.descriptor for program in self.programs),
+            *(each for each, _ in self.losses),
+            *self.rings,
+        ):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+
+
+def _empty(ring: int) -> None:
+    """Takes what is in a ring of records, as the agent would: into a full one nothing is written, at no cost."""
+    # The first page is the consumer's, the second the producer's; both begin with a position.
+    with (
+        mmap.mmap(ring, mmap.PAGESIZE) as consumer,
+        mmap.mmap(ring, mmap.PAGESIZE, prot=mmap.PROT_READ, offset=mmap.PAGESIZE) as producer,
+    ):
+        consumer[:8] = producer[:8]
 
 
 def _possible_cpus() -> int:
@@ -158,6 +178,7 @@ def take_over(request: dict[str, Any]) -> Programs:
 def _of(pid: int, report: dict[str, Any]) -> Programs:
     programs: dict[int, Program] = {}
     losses: dict[int, tuple[int, int]] = {}
+    rings: dict[int, int] = {}
     for path in Path(f"/proc/{pid}/fdinfo").iterdir():
         found = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
         if found.get("link_type", "").strip() not in ("raw_tracepoint", "tracing"):
@@ -168,13 +189,15 @@ def _of(pid: int, report: dict[str, Any]) -> Programs:
         about = _info(descriptor, maps)
         programs[number] = Program(_name(about[64:80]), descriptor)
         for each in maps[: struct.unpack_from("=I", about, 52)[0]]:
-            if each not in losses:
+            if each not in losses and each not in rings:
                 held = _bpf(_MAP_BY_ID, struct.pack("=I", each))
                 described = _info(held)
                 if _name(described[24:40]) == "losses":
                     losses[each] = (held, struct.unpack_from("=I", described, 12)[0])
+                elif struct.unpack_from("=I", described)[0] == _RING:
+                    rings[each] = held
                 else:
                     os.close(held)
     if report and not programs:
         raise Fault("the probes' programs are no BTF tracepoints", remedy="a kernel with BTF and without --programs")
-    return Programs(list(programs.values()), list(losses.values()), report)
+    return Programs(list(programs.values()), list(losses.values()), list(rings.values()), report)

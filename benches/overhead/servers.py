@@ -201,6 +201,7 @@ class SelectOnly(LoadedSite):
 
     schema: str = "public"
     scale: int = 50
+    builtin = "select-only"
 
     def _fill(self) -> None:
         process = self._pgbench("-i", "-q", "-s", str(self.scale))
@@ -210,7 +211,19 @@ class SelectOnly(LoadedSite):
 
     def begin(self, seconds: float, seed: int) -> Running:
         """The seed decides the keys."""
-        load = ["-n", "-S", "-M", "prepared", "-c", str(CLIENTS), "-j", "2", "-T", str(math.ceil(seconds))]
+        load = [
+            "-n",
+            "-b",
+            self.builtin,
+            "-M",
+            "prepared",
+            "-c",
+            str(CLIENTS),
+            "-j",
+            "2",
+            "-T",
+            str(math.ceil(seconds)),
+        ]
         log = ["-l", "--sampling-rate=0.05", f"--log-prefix={self.folder}/pgbench_log", f"--random-seed={seed}"]
         return _SelectOnlyLoad(self, self._pgbench(*load, *log))
 
@@ -219,3 +232,10 @@ class SelectOnly(LoadedSite):
         address = ["-h", connection.host, "-p", str(connection.port), "-U", connection.user, connection.dbname]
         argv = [str(self.install.bin_dir / "pgbench"), *arguments, *address]
         return launch_outside(argv, user=connection.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@dataclass
+class TpcbLike(SelectOnly):
+    """pgbench's TPC-B-like transaction."""
+
+    builtin = "tpcb-like"

@@ -118,7 +118,7 @@ def run_ns(trial: Trial) -> float | None:
     return None if spent is None else float(spent)
 
 
-def _cores(trial: Trial) -> int | None:
+def cores_of(trial: Trial) -> int | None:
     """CPUs that server and load may use."""
     cpus = trial.data.get("cpus") or {}
     allowed = ((trial.measure.summary or {}).get("health") or {}).get("cpus_allowed")
@@ -137,7 +137,7 @@ def probe_metrics(trial: Trial) -> dict[str, float | None]:
     """Every metric of metrics_probes.PROBE_METRICS but the unexplained share, which reconcile.py gives."""
     count, sent = done_count(trial.measure), statements(trial.measure)
     done = float(count) if count else None
-    seconds, cores, spent = seconds_measured(trial.measure), _cores(trial), run_ns(trial)
+    seconds, cores, spent = seconds_measured(trial.measure), cores_of(trial), run_ns(trial)
     values: dict[str, float | None] = dict.fromkeys(
         (
             "page_cache_hit_ratio",

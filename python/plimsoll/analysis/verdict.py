@@ -4,12 +4,13 @@ verdict.json holds all the report draws; schema/verdict.md describes it.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from plimsoll.analysis import (
     a_a,
+    breakdown,
     clients,
     double_caching,
     generator,
@@ -65,12 +66,13 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
     }
 
 
-def _trials(run: Run) -> tuple[list[Json], Json]:
+def _trials(run: Run, timed: Mapping[int, Json]) -> tuple[list[Json], Json]:
     """The trials, judged, and how they were placed on the CPUs."""
     swap_counted = bool(reconcile.swap_of(run)["counted"])
     entries = [_trial_entry(trial, swap_counted) for trial in run.trials]
     settle_commits([entry["commits"] for entry in entries])
     for entry in entries:
+        entry["caveats"] += breakdown.caveats(timed.get(entry["number"]))
         if entry["commits"].get("ok") is False:
             entry["caveats"].append(commit_words(entry["commits"]))
     return entries, placement.settle(entries, run.plan)
@@ -207,7 +209,8 @@ def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Js
 
 def analyse(run: Run) -> Json:
     """The verdict of a run; a pure function of its record."""
-    entries, placed = _trials(run)
+    timed = breakdown.over_trials(run.trials)
+    entries, placed = _trials(run, timed)
     judged = judged_of(run.plan, run.experiment)
     evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, judged), judged), run.data.get("a_a"), judged)
     relevant = float(
@@ -219,6 +222,8 @@ def analyse(run: Run) -> Json:
     comparisons = [compare_levels(group, used, METRICS[judged], relevant - 1, spread_log) for group in found]
     treatments = _treatments(run, entries)
     labels = words.treatment_labels({"treatments": treatments, "comparisons": comparisons})
+    by_clients = clients.clients(run.plan, run.experiment, used, relevant - 1)
+    split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients)
     swap_note = reconcile.swap_of(run)["note"]
     return {
         "format": FORMAT,
@@ -236,7 +241,8 @@ def analyse(run: Run) -> Json:
         "trials": entries,
         "a_a": evidence,
         "generator": _generator(entries) | {"placement": placed},
-        "clients": clients.clients(run.plan, run.experiment, used, relevant - 1),
+        "clients": by_clients,
+        **({} if split is None else {"breakdown": split}),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [

@@ -7,7 +7,7 @@ ratio would be read as a finding.
 import textwrap
 from typing import Any
 
-from plimsoll.analysis import clients
+from plimsoll.analysis import breakdown_words, clients
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
 from plimsoll.analysis.metrics import PERCENTILE_NAMES
 
@@ -221,7 +221,8 @@ def _middle(verdict: Json, rows: int, exclusions: int) -> list[str]:
     """What stands between the verdict and the caveats, with so many rows of evidence and so many trials left out."""
     lines = [_cut(line) for line in evidence_lines(verdict, rows)]
     if verdict["comparisons"]:
-        lines += [line for text in _twice(verdict) for line in _wrap(text)] + _wrap(a_a_words(verdict))
+        lines += [line for text in [*breakdown_words.why_lines(verdict, 1), *_twice(verdict)] for line in _wrap(text)]
+        lines += _wrap(a_a_words(verdict))
     return [*lines, *_wrap(generator_words(verdict)), *(_cut(line) for line in exclusion_lines(verdict, exclusions))]
 
 

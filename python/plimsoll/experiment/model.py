@@ -95,6 +95,7 @@ class Probes(Strict):
         False, description="study S1's own counter: lookups of buffer heads, mostly metadata (BPF)"
     )
     throttle: bool = Field(False, description="pauses of tasks that dirty pages faster than they are written (BPF)")
+    breakdown: bool = Field(True, description="where each transaction's time goes (BPF)")
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -68,6 +68,16 @@ class Segment:
         """Lag of started transactions by second."""
         return read_table(self.path / "lag_seconds.npy")
 
+    @cached_property
+    def breakdown(self) -> "np.ndarray | None":
+        """The requests of the server's backends, and where the time of each went; None when they were not watched."""
+        return read_table(self.path / "breakdown.npy")
+
+    @cached_property
+    def breakdown_waits(self) -> "np.ndarray | None":
+        """The blocked intervals within these requests, by kind of wait."""
+        return read_table(self.path / "breakdown_waits.npy")
+
     def series(self, name: str) -> "np.ndarray | None":
         """One of SERIES; None when it was not taken or holds no row."""
         table = read_table(self.path / f"{name}.npy")

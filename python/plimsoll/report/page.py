@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis import words
+from plimsoll.analysis import breakdown_words, words
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report import double_caching, figures, instruments, load, reconcile, tables, theme
+from plimsoll.report.breakdown import breakdown_part
+from plimsoll.report.breakdown_figures import breakdown_figures
 from plimsoll.report.clients import clients_figures
 from plimsoll.report.figure import Figure
 from plimsoll.report.html import write_page
@@ -47,6 +49,7 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
 def _context(run: Run, verdict: Json) -> Json:
     shown: list[tuple[str, list[Figure]]] = [
         ("main", [figures.main_figure(verdict)]),
+        ("breakdown", breakdown_figures(verdict)),
         ("clients", clients_figures(verdict, study_of(run.experiment) or {})),
         ("study", figures.study_figures(run, verdict)),
         ("device", figures.device_figures(verdict)),
@@ -70,6 +73,8 @@ def _context(run: Run, verdict: Json) -> Json:
         "a_a": words.a_a_words(verdict),
         "generator": words.generator_words(verdict),
         "cache_lines": words.cache_lines(verdict),
+        "why_lines": breakdown_words.why_lines(verdict),
+        "breakdown": breakdown_part(verdict),
         "level_tables": tables.level_tables(verdict),
         "judged": words.metric_words(verdict["metric"]),
         "open_rows": load.open_rows(verdict),

@@ -23,6 +23,30 @@ HELD = {
     "page cache only": "#56B4E9",
     "neither": "#B9C0C9",
 }
+# Where the time of a transaction goes: blues on a CPU, purples the log, greens the data, greys the load's own side.
+SPENT = {
+    "lag": "#DDE1E6",
+    "transport_in": "#C3CAD3",
+    "cpu": "#2A4B7C",
+    "cpu_user": "#0072B2",
+    "cpu_kernel": "#56B4E9",
+    "run_queue": "#E69F00",
+    "lock": "#D55E00",
+    "wal_sync": "#CC79A7",
+    "wal_wait": "#8F4471",
+    "wal_write": "#E8C3D9",
+    "data_read": "#009E73",
+    "data_write": "#7BCDB5",
+    "data_sync": "#00634A",
+    "temp_io": "#B3A125",
+    "swap_in": "#8A3100",
+    "throttle": "#F0E442",
+    "network_send": "#7C6CB5",
+    "client": "#9AA5B4",
+    "other_wait": "#5F6B7A",
+    "unattributed": "#7A5C3E",
+    "transport_out": "#B1BAC5",
+}
 SERIES = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7A828E"]
 SHADE = "#8A93A3"
 FONT = "'Inter', 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"

@@ -60,6 +60,7 @@ class PrivatePlace(Place):
             "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
+            "breakdown": {"data_directory": f"{folder}/data"} if wanted.breakdown else None,
         }
 
     def read_inside(self, tree: Path) -> None:

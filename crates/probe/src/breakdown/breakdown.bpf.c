@@ -22,8 +22,15 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64[16]);
+	__type(value, u64[COUNTERS]);
 } counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64[LOST]);
+} losses SEC(".maps");
 
 /* Room for seconds of the shortest requests. */
 struct {
@@ -81,18 +88,22 @@ struct {
 	__type(value, struct backend);
 } backends SEC(".maps");
 
-static __always_inline void add(u32 counter, u64 number)
+static __always_inline void count(enum counter counter)
 {
 	u32 zero = 0;
 	u64 *counts = bpf_map_lookup_elem(&counters, &zero);
 
 	if (counts)
-		counts[counter & 15] += number;
+		counts[counter]++;
 }
 
-static __always_inline void count(u32 counter)
+static __always_inline void lost(enum lost what, u64 number)
 {
-	add(counter, 1);
+	u32 zero = 0;
+	u64 *counts = bpf_map_lookup_elem(&losses, &zero);
+
+	if (counts)
+		counts[what] += number;
 }
 
 static __always_inline bool is_watched(struct task_struct *task)
@@ -125,7 +136,7 @@ static __always_inline void hand_over(struct backend *backend)
 
 	backend->batch_bytes = 0;
 	if (bytes && bytes <= BATCH_BYTES && bpf_ringbuf_output(&requests, backend->batch, bytes, BPF_RB_NO_WAKEUP))
-		add(NO_ROOM, backend->batched_requests);
+		lost(NO_ROOM, backend->batched_requests);
 	backend->batched_requests = 0;
 }
 
@@ -424,14 +435,14 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 		if (backend)
 			leaves(backend, from, preempted, now);
 		else
-			count(NO_STORAGE);
+			lost(NO_STORAGE, 1);
 	}
 	if (to_is) {
 		backend = bpf_task_storage_get(&backends, to, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (backend)
 			comes(backend, to, now);
 		else
-			count(NO_STORAGE);
+			lost(NO_STORAGE, 1);
 	}
 	return 0;
 }

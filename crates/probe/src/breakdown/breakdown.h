@@ -43,12 +43,16 @@ enum cause {
 
 enum counter {
 	UNKNOWN_EVENTS,
-	NO_ROOM, /* records that the ring had no room for */
-	NO_STORAGE, /* tasks that could not be remembered at an event */
 	WAKES_UNSEEN, /* intervals that ended without a wake-up seen: waiting for the CPU is in them */
 	ARRIVALS_UNSEEN, /* switches to a backend that were told of later, by the backend itself */
 	WRONG_GUESSES, /* that a backend waits for its client */
 	COUNTERS,
+};
+
+enum lost {
+	NO_ROOM, /* requests that the ring had no room for */
+	NO_STORAGE, /* tasks that could not be remembered at an event */
+	LOST,
 };
 
 #define WAITS 8

@@ -26,9 +26,8 @@ use target::Server;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
 /// `enum counter`.
-const COUNTERS: [&str; 6] =
-    ["unknown_events", "no_room", "no_storage", "wakes_unseen", "arrivals_unseen", "wrong_guesses"];
-/// Counts that make the figures lower bounds.
+const COUNTERS: [&str; 4] = ["unknown_waits", "wakes_unseen", "arrivals_unseen", "wrong_guesses"];
+/// `enum lost`.
 const LOST: [&str; 2] = ["no_room", "no_storage"];
 
 /// What to watch.
@@ -48,6 +47,7 @@ pub struct Breakdown {
     // Declared first: programs are detached before their maps go.
     _programs: Programs,
     counters: MapHandle,
+    losses: MapHandle,
     requests: MapHandle,
     backends: MapHandle,
     cost: CostMeter,
@@ -125,7 +125,8 @@ impl Breakdown {
         let by_sockets = kernel.has_tracepoint("sock_send_length");
         let settings = settings(&Buckets::of(&names));
         let programs = Programs::start(OBJECT, &settings, &wanted(&kernel, by_sockets), |_| Ok(()))?;
-        let (counters, requests) = (programs.map("counters")?, programs.map("requests")?);
+        let (counters, losses) = (programs.map("counters")?, programs.map("losses")?);
+        let requests = programs.map("requests")?;
         let (backends, targets) = (programs.map("backends")?, programs.map_of_section(".data.target")?);
         let aim_at = |parent, pointer| aim(&targets, parent, Some(pointer));
         let checks = self_test::run(&options.stimulus, server.major, (&requests, &backends), &aim_at)?;
@@ -134,6 +135,7 @@ impl Breakdown {
             cost: programs.cost_meter()?,
             _programs: programs,
             counters,
+            losses,
             requests,
             backends,
             server,
@@ -146,8 +148,18 @@ impl Breakdown {
         })
     }
 
+    /// Those of `COUNTERS`, then those of `LOST`.
     fn counts(&self) -> Vec<i64> {
-        summed(&self.counters, 0, COUNTERS.len()).unwrap_or_else(|| vec![0; COUNTERS.len()])
+        let of = |map, numbers| summed(map, 0, numbers).unwrap_or_else(|| vec![0; numbers]);
+        [of(&self.counters, COUNTERS.len()), of(&self.losses, LOST.len())].concat()
+    }
+
+    /// What was counted in the segment, by name.
+    fn grown(&self) -> BTreeMap<&'static str, u64> {
+        let names = COUNTERS.iter().chain(&LOST);
+        let before = self.before.iter().copied().chain(std::iter::repeat(0));
+        let grown = self.counts().into_iter().zip(before).map(|(now, before)| (now - before).max(0) as u64);
+        names.copied().zip(grown).collect()
     }
 
     /// What happened before the segment is none of its business.
@@ -218,11 +230,7 @@ impl Probe for Breakdown {
 
     fn report(&mut self) -> Option<ProbeReport> {
         self.finish();
-        let counts = self.counts();
-        let grown = |what: &str| {
-            let at = COUNTERS.iter().position(|known| *known == what).unwrap_or(0);
-            (counts[at] - self.before.get(at).copied().unwrap_or(0)).max(0) as u64
-        };
+        let grown = self.grown();
         let mut report = ProbeReport {
             status: "on".to_owned(),
             programs: Some("tp_btf".to_owned()),
@@ -237,18 +245,14 @@ impl Probe for Breakdown {
             Following::NotYet | Following::Now(_) => return Some(report),
             Following::Done(taken, processes, open) => {
                 let recorded: u64 = taken.requests.values().sum();
-                let requests = [
-                    ("seen", recorded + grown("no_room")),
-                    ("queued", taken.queued),
-                    ("recorded", recorded),
-                    ("open_at_end", *open),
-                    ("unknown_waits", grown("unknown_events")),
-                    ("wakes_unseen", grown("wakes_unseen")),
-                    ("arrivals_unseen", grown("arrivals_unseen")),
-                    ("wrong_guesses", grown("wrong_guesses")),
-                ];
-                report.request_counts = requests.map(|(what, count)| (what.to_owned(), count)).into();
-                report.lost = LOST.map(|what| (what.to_owned(), grown(what))).into();
+                let seen = recorded + grown["no_room"];
+                let open = *open;
+                let requests =
+                    [("seen", seen), ("queued", taken.queued), ("recorded", recorded), ("open_at_end", open)];
+                let counted = COUNTERS.map(|what| (what, grown[what]));
+                let named = requests.into_iter().chain(counted).map(|(what, count)| (what.to_owned(), count));
+                report.request_counts = named.collect();
+                report.lost = LOST.map(|what| (what.to_owned(), grown[what])).into();
                 report.lost.insert("events".to_owned(), self.cost.missed());
                 report.lost.insert("unreadable".to_owned(), taken.unreadable);
                 let named = taken.events.iter().map(|event| (event.to_string(), name_of(&self.names, *event)));

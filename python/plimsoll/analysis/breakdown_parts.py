@@ -1,0 +1,56 @@
+"""The parts that a transaction's latency is split into: their order, and what each is in plain words.
+
+Buckets are the server's, as the record names them. Around them stand the parts that the load's own record gives: the
+wait before the first byte was sent, and the way to the server and back.
+"""
+
+from typing import Any
+
+Json = dict[str, Any]
+LAG, WAY_IN, WAY_OUT = "lag", "transport_in", "transport_out"
+CPU, USER, KERNEL, RUN_QUEUE, CLIENT = "cpu", "cpu_user", "cpu_kernel", "run_queue", "client"
+OTHER, UNATTRIBUTED = "other_wait", "unattributed"
+BUCKETS = (
+    *(USER, KERNEL, RUN_QUEUE, "lock", "wal_sync", "wal_wait", "wal_write", "data_read", "data_write", "data_sync"),
+    *("temp_io", "swap_in", "throttle", "network_send", CLIENT, OTHER, UNATTRIBUTED),
+)
+# What is counted otherwise than as a blocked interval, and so never stands among the waits of a request.
+NEVER_BLOCKED = (USER, KERNEL, RUN_QUEUE)
+PARTS = (LAG, WAY_IN, CPU, *BUCKETS, WAY_OUT)
+TRANSPORT = (LAG, WAY_IN, WAY_OUT)
+
+PLAIN = {
+    LAG: "due and not yet sent",
+    WAY_IN: "the first message on its way to the server",
+    CPU: "on a CPU",
+    USER: "on a CPU, in the server's own code",
+    KERNEL: "on a CPU, in the kernel",
+    RUN_QUEUE: "ready to run, and no CPU free",
+    "lock": "waiting for what another transaction holds",
+    "wal_sync": "syncing the log",
+    "wal_wait": "waiting for another process's sync of the log",
+    "wal_write": "writing the log",
+    "data_read": "reading data that neither cache held",
+    "data_write": "writing data",
+    "data_sync": "syncing data files",
+    "temp_io": "reading and writing temporary files",
+    "swap_in": "fetching memory that had been swapped out",
+    "throttle": "paused by the kernel for dirtying or taking too much memory",
+    "network_send": "waiting to send the answer",
+    CLIENT: "waiting for the client inside a transaction",
+    OTHER: "waiting for something else that the server names",
+    UNATTRIBUTED: "blocked, and the server named no reason",
+    WAY_OUT: "the last answer on its way to the client",
+}
+
+
+def in_order(names: set[str]) -> list[str]:
+    """Parts in their order; those that this version does not know stand last, by name."""
+    return [name for name in PARTS if name in names] + sorted(names - set(PARTS))
+
+
+def split_cpu(ns: dict[str, float], user_ns: float, system_ns: float) -> dict[str, float]:
+    """The parts with the time on a CPU split as the kernel's own counts of user and system time are."""
+    shared = {name: value for name, value in ns.items() if name != CPU}
+    user = ns[CPU] * user_ns / (user_ns + system_ns)
+    return shared | {USER: user, KERNEL: ns[CPU] - user}

@@ -1,0 +1,148 @@
+"""The page shows where the time goes when the record says so, why not when the probe was refused, and else nothing."""
+
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.report import write_report
+from plimsoll.report.breakdown_figures import breakdown_figures
+
+_TESTS = Path(__file__).parents[2]
+_MAKER = runpy.run_path(str(_TESTS / "golden" / "make_synthetic.py"))
+_WORLD = runpy.run_path(str(_TESTS / "unit" / "analysis" / "breakdown_world.py"))
+make, Shape = _MAKER["make"], _MAKER["Shape"]
+FIGURES = ("breakdown", "breakdown-difference", "breakdown-percentiles", "breakdown-slowest")
+
+
+def made(folder: Path) -> Path:
+    found: Path = make(folder, Shape(caches=(64, 1024), measure_seconds=8, warmup_seconds=8))
+    return found
+
+
+def summaries(folder: Path) -> list[Path]:
+    return sorted(folder.glob("trials/*/measure/summary.json"))
+
+
+def change(path: Path, **breakdown: Any) -> None:
+    document = json.loads(path.read_text())
+    document["probes"]["breakdown"] = document["probes"].get("breakdown", {}) | breakdown
+    path.write_text(json.dumps(document))
+
+
+def part(page: Path) -> str:
+    text = page.read_text()
+    return text[text.index('<h2 id="breakdown-part">') : text.index('<h2 id="caches">')]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = made(tmp_path_factory.mktemp("runs") / "run")
+    plan = json.loads((folder / "plan.json").read_text())
+    large = next(name for name, one in plan["treatments"].items() if "1024" in str(one))
+    _WORLD["add_to_run"](folder, {large: ("swap_in", _WORLD["DATA_READ"], 0.5)})
+    for path in summaries(folder):
+        change(path, wait_names=_WORLD["NAMES"] | {"14": "<b>swap</b>"})
+    return write_report(folder)
+
+
+def test_the_four_figures_are_drawn(page: Path) -> None:
+    text = part(page)
+    for name in FIGURES:
+        assert f'data-figure="{name}"' in text
+        assert (page.parent / "figures" / f"{name}.svg").read_text().startswith("<svg")
+    drawn = (page.parent / "figures" / "breakdown.svg").read_text()
+    assert "swap_in" in drawn
+    assert "cpu_kernel" in drawn
+
+
+def test_what_is_chosen_from_a_list_is_what_is_drawn(page: Path) -> None:
+    """A mark with data of its own is filtered where it stands: a filter above it would not reach it."""
+
+    def marks(spec: Any) -> list[Any]:
+        if isinstance(spec, list):
+            return [mark for one in spec for mark in marks(one)]
+        if not isinstance(spec, dict):
+            return []
+        return [spec] if "mark" in spec else [mark for key in spec if key != "data" for mark in marks(spec[key])]
+
+    verdict = json.loads((page.parent.parent / "verdict.json").read_text())
+    for figure in breakdown_figures(verdict):
+        drawn = marks(figure.spec)
+        assert drawn
+        for mark in drawn:
+            is_zero = mark.get("encoding", {}).get("y", {}).get("field") == "zero"
+            assert is_zero or any("==" in str(one.get("filter")) for one in mark.get("transform", [])), figure.name
+
+
+def test_the_tables_say_what_the_verdict_says(page: Path) -> None:
+    text, verdict = part(page), json.loads((page.parent.parent / "verdict.json").read_text())
+    found = verdict["breakdown"]
+    entered = {number for entry in found["treatments"].values() for number in entry["trials"]}
+    asked = sum(one["requests"]["seen"] for one in found["trials"] if one["number"] in entered)
+    seen = [
+        int(cell.replace(",", ""))
+        for cell in re.findall(r'<td class="n">([\d,]+)</td><td class="n">\1</td></tr>', text)
+    ]
+    assert sum(seen) == asked
+    assert "walwriter" in text
+    assert "LWLock:WALWrite" in text
+    assert "IO:WALSync 6.0 ms" in text or "IO:WALSync 10.0 ms" in text
+    assert "Activity:" not in text
+    assert "sock_recv_length to sock_send_length" in text
+
+
+def test_the_servers_names_are_escaped(page: Path) -> None:
+    assert "&lt;b&gt;swap&lt;/b&gt;" in part(page)
+    assert "<b>swap</b>" not in page.read_text()
+
+
+def test_the_why_stands_in_the_verdict(page: Path) -> None:
+    text = page.read_text()
+    assert text.index("Why: shared_buffers 1024 MiB against 64 MiB") < text.index("<figure")
+
+
+def test_a_refused_probe_says_why_once(tmp_path: Path) -> None:
+    folder = made(tmp_path / "run")
+    for path in summaries(folder):
+        change(path, status="refused", reason="this kernel has no type information", remedy="CONFIG_DEBUG_INFO_BTF")
+    page = write_report(folder)
+    assert "Not drawn: the probe was refused: this kernel has no type information" in part(page)
+    assert page.read_text().count("no type information") == 1
+    assert 'data-figure="breakdown' not in part(page)
+
+
+def test_requests_that_are_nobodys_give_a_reason(tmp_path: Path) -> None:
+    import numpy as np
+
+    folder = made(tmp_path / "run")
+    _WORLD["add_to_run"](folder)
+    for path in summaries(folder):
+        requests = np.load(path.with_name("breakdown.npy"))
+        requests["backend_pid"] += 1000
+        np.save(path.with_name("breakdown.npy"), requests)
+    page = write_report(folder)
+    assert "Not drawn: no trial that entered the verdict has transactions with requests" in part(page)
+    assert "the breakdown probe saw 0 requests and the load sent" in page.read_text()
+
+
+def test_time_counted_twice_is_shown_and_not_drawn(tmp_path: Path) -> None:
+    import numpy as np
+
+    folder = made(tmp_path / "run")
+    _WORLD["add_to_run"](folder)
+    for path in summaries(folder):
+        waits = np.load(path.with_name("breakdown_waits.npy"))
+        np.save(path.with_name("breakdown_waits.npy"), np.concatenate([waits, waits[:1]]))
+    page = write_report(folder)
+    assert "Not drawn: time is counted twice" in part(page)
+    assert "because time is counted twice: a wait is counted twice (1)" in page.read_text()
+
+
+def test_any_other_run_is_without_it(tmp_path: Path) -> None:
+    assert "breakdown" not in re.sub(
+        r"<script>.*?</script>", "", write_report(made(tmp_path / "run")).read_text(), flags=re.S
+    )
