@@ -107,6 +107,7 @@ fn summary(rows: &[Transaction]) -> Summary {
         describe: Some(false),
         retries: Some(rows.iter().map(|r| u64::from(r.retries)).sum()),
         reconnects: Some(0),
+        requests_sent: None,
         probes: BTreeMap::new(),
     }
 }

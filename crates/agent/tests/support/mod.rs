@@ -70,7 +70,7 @@ impl Server {
         Some(server)
     }
 
-    fn data(&self) -> String {
+    pub(crate) fn data(&self) -> String {
         self.folder.path().join("data").display().to_string()
     }
 

@@ -1,0 +1,104 @@
+//! The breakdown on a private PostgreSQL: every request counted, every nanosecond in one place. Needs root and the programs.
+
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use plimsoll_record::Table;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use support::{Server, must};
+
+fn bank(server: &Server, transaction: &str, more: Value) -> Value {
+    let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": transaction});
+    let mut request = json!({"target": server.target(), "workload": workload});
+    more.as_object().unwrap().iter().for_each(|(key, value)| request[key] = value.clone());
+    request
+}
+
+fn load(server: &Server, transaction: &str, out: &Path, more: Value) -> Value {
+    let probes = json!({"breakdown": {"data_directory": server.data()}});
+    let mut all = json!({"out": out, "probes": probes});
+    more.as_object().unwrap().iter().for_each(|(key, value)| all[key] = value.clone());
+    must("load", &bank(server, transaction, all))
+}
+
+fn column(out: &Path, table: &str, name: &str) -> Vec<i64> {
+    let values = Table::read(&out.join(table)).unwrap().column(name).unwrap();
+    values.into_iter().map(|value| i64::try_from(value).unwrap()).collect()
+}
+
+/// By how much the parts of each request miss it.
+fn open_ns(out: &Path) -> Vec<i64> {
+    let of = |name| column(out, "breakdown.npy", name);
+    let (arrived, ended, cpu, run_queue) = (of("arrived_ns"), of("ended_ns"), of("cpu_ns"), of("run_queue_ns"));
+    let mut open: Vec<i64> = (0..arrived.len()).map(|at| ended[at] - arrived[at] - cpu[at] - run_queue[at]).collect();
+    let (request, ns) = (column(out, "breakdown_waits.npy", "request"), column(out, "breakdown_waits.npy", "ns"));
+    request.iter().zip(&ns).for_each(|(request, ns)| open[*request as usize] -= ns);
+    open
+}
+
+/// Requests recorded of the load's own backends, which are fewer than all: the observer asks, too.
+fn requests_of_load(out: &Path, summary: &Value) -> i64 {
+    let backends: Vec<i64> = summary["backend_pids"].as_array().unwrap().iter().filter_map(Value::as_i64).collect();
+    column(out, "breakdown.npy", "backend_pid").iter().filter(|pid| backends.contains(pid)).count() as i64
+}
+
+#[test]
+fn every_request_is_counted_and_its_parts_add_up() {
+    let Some(server) = Server::start() else { return };
+    must("populate", &bank(&server, "tpcb_like", json!({})));
+    for (transaction, mode, clients, round_trips) in
+        [("select_only", "prepared", 1, 1), ("select_only", "simple", 8, 1), ("tpcb_like", "extended", 8, 7)]
+    {
+        let out = tempfile::tempdir().unwrap();
+        let more = json!({"clients": clients, "mode": mode, "stop": {"transactions": 2_003}});
+        let summary = load(&server, transaction, out.path(), more);
+        let probe = &summary["probes"]["breakdown"];
+        assert_eq!(probe["status"], "on", "{probe}");
+        assert!(probe["checks"].as_array().unwrap().iter().all(|check| check["ok"] == true), "{probe}");
+        assert_eq!(summary["requests_sent"], 2_003 * round_trips, "{transaction}");
+        assert_eq!(requests_of_load(out.path(), &summary), 2_003 * round_trips, "{transaction} {mode}: {probe}");
+        assert!(probe["lost"].as_object().unwrap().values().all(|lost| lost == 0), "{probe}");
+        assert!(open_ns(out.path()).iter().all(|open| *open == 0), "{transaction}: {:?}", open_ns(out.path()));
+        assert_eq!(probe["request_counts"]["wrong_guesses"], 0, "{probe}");
+    }
+}
+
+#[test]
+fn each_wait_has_its_name_and_its_bucket() {
+    let Some(server) = Server::start() else { return };
+    must("populate", &bank(&server, "tpcb_like", json!({})));
+    let out = tempfile::tempdir().unwrap();
+    // One branch: each transaction waits for the row that another holds. (This server does not sync.)
+    let summary = load(&server, "tpcb_like", out.path(), json!({"clients": 8, "stop": {"transactions": 1_000}}));
+    let probe = &summary["probes"]["breakdown"];
+    let buckets: Vec<&str> = probe["buckets"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let of = |name| column(out.path(), "breakdown_waits.npy", name);
+    let mut found: BTreeMap<(String, &str), i64> = BTreeMap::new();
+    for (wait, (bucket, ns)) in of("wait").iter().zip(of("bucket").into_iter().zip(of("ns"))) {
+        let name = probe["wait_names"][wait.to_string()].as_str().unwrap().to_owned();
+        *found.entry((name, buckets[bucket as usize])).or_default() += ns;
+    }
+    let ns = |name: &str, bucket| found.get(&(name.to_owned(), bucket)).copied().unwrap_or(0);
+    assert!(ns("Lock:transactionid", "lock") + ns("Lock:tuple", "lock") > 0, "{found:?}");
+    assert!(found.iter().all(|((name, bucket), _)| !name.starts_with("Lock:") || *bucket == "lock"), "{found:?}");
+    let walwriter = probe["processes"].as_array().unwrap().iter().find(|process| process["what"] == "walwriter");
+    assert!(walwriter.is_some_and(|process| process["waits"]["Activity:WalWriterMain"]["count"].as_i64() > Some(0)));
+}
+
+#[test]
+fn without_a_server_on_the_folder_it_is_refused_and_the_load_goes_on() {
+    let Some(server) = Server::start() else { return };
+    must("populate", &bank(&server, "select_only", json!({})));
+    let (out, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let probes = json!({"breakdown": {"data_directory": nowhere.path()}});
+    let more = json!({"clients": 2, "stop": {"transactions": 50}, "probes": probes});
+    let summary = load(&server, "select_only", out.path(), more);
+    assert_eq!(summary["identity"]["done"], 50);
+    let probe = &summary["probes"]["breakdown"];
+    assert_eq!(probe["status"], "refused");
+    assert!(probe["reason"].as_str().unwrap().contains("postmaster.pid"), "{probe}");
+}
