@@ -56,7 +56,7 @@ pub trait RowSource: Sync {
 }
 
 /// A table that was filled without WAL is on disk before its transaction ends. The backend starts writing while it copies, or
-/// the end would wait for all of it (0.8 of 4.5 s for 1.3 GB). With WAL that would be work for nothing.
+/// the end would wait for all of it. With WAL that would be work for nothing.
 const EARLY_WRITEBACK: &str = "backend_flush_after = '2MB'";
 /// Rows that are written between two looks at the progress.
 const ROWS_A_STEP: u64 = 256;
