@@ -62,12 +62,12 @@ struct backend {
 	bool open; /* a request is under way, as far as can be told before it is answered */
 	bool answered; /* what was sent last was the end of an answer */
 	bool sent; /* something was sent since */
+	bool plain; /* ends of answers can be read: the connection is not encrypted */
 	bool throttled; /* about to pause for having dirtied pages */
 	bool reclaiming;
 	bool has_client;
 	u8 looks; /* at wait events that were thought to be known */
 	u8 batched_requests;
-	u8 unused_too;
 	u32 client_instance; /* descriptor of the epoll instance on which it waits for its client, plus one */
 	u32 *wait_event; /* where its wait event is, as far as it was found */
 	u64 read_bytes; /* asked of devices until the block before */
@@ -130,12 +130,20 @@ static __always_inline void begin(struct backend *backend, struct task_struct *t
 	backend->system = task->stime;
 }
 
+/* Keeps clang from folding two comparisons into one that older verifiers do not follow. */
+#define barrier(variable) asm volatile("" : "+r"(variable))
+
 static __always_inline void hand_over(struct backend *backend)
 {
 	u64 bytes = backend->batch_bytes;
 
+	if (!bytes)
+		return;
 	backend->batch_bytes = 0;
-	if (bytes && bytes <= BATCH_BYTES && bpf_ringbuf_output(&requests, backend->batch, bytes, BPF_RB_NO_WAKEUP))
+	barrier(bytes);
+	if (bytes > BATCH_BYTES)
+		bytes = BATCH_BYTES;
+	if (bpf_ringbuf_output(&requests, backend->batch, bytes, BPF_RB_NO_WAKEUP))
 		lost(NO_ROOM, backend->batched_requests);
 	backend->batched_requests = 0;
 }
@@ -272,7 +280,7 @@ static __always_inline void classify(struct backend *backend, struct task_struct
 			backend->cause = read_bytes != backend->read_bytes ? OWN_READ : ON_ITS_WAY;
 	} else {
 		call = system_call_of(task);
-		backend->bucket = call == (u32)-1 && task->in_iowait ? SWAP_IN : UNATTRIBUTED;
+		backend->bucket = call == (u32)-1 && BPF_CORE_READ_BITFIELD(task, in_iowait) ? SWAP_IN : UNATTRIBUTED;
 		event = SYSTEM_CALL | (call & 0xffffff);
 	}
 	backend->read_bytes = read_bytes;
@@ -350,8 +358,14 @@ static __always_inline void catch_up(struct backend *backend, struct task_struct
 {
 	u64 waited, all;
 
-	if (backend->state == RUNNING || backend->state == UNSEEN)
+	if (backend->state == RUNNING)
 		return;
+	if (backend->state == UNSEEN) {
+		begin(backend, task, now, 0);
+		backend->since = now;
+		backend->state = RUNNING;
+		return;
+	}
 	count(ARRIVALS_UNSEEN);
 	wake_up(backend, task, now);
 	waited = run_delay_of(task) - backend->run_delay;
@@ -360,6 +374,13 @@ static __always_inline void catch_up(struct backend *backend, struct task_struct
 	backend->request.run_queue += waited;
 	backend->since += waited;
 	backend->state = RUNNING;
+}
+
+static __always_inline void pass(struct backend *backend, struct task_struct *task, u64 now)
+{
+	catch_up(backend, task, now);
+	backend->request.cpu += now - backend->since;
+	backend->since = now;
 }
 
 static __always_inline void comes(struct backend *backend, struct task_struct *task, u64 now)
@@ -385,7 +406,7 @@ static __always_inline void comes(struct backend *backend, struct task_struct *t
  */
 static __always_inline void waits_again(struct backend *backend, struct task_struct *task, u64 now)
 {
-	if (backend->open && backend->sent && !backend->answered)
+	if (backend->open && backend->sent && !backend->plain)
 		end(backend, task, now, UNREADABLE_END);
 	else
 		backend->after += backend->request.cpu;
@@ -401,10 +422,7 @@ static __always_inline void leaves(struct backend *backend, struct task_struct *
 
 	if (state & TASK_DEAD)
 		return;
-	catch_up(backend, task, now);
-	if (backend->state == RUNNING)
-		backend->request.cpu += now - backend->since;
-	backend->since = now;
+	pass(backend, task, now);
 	backend->run_delay = run_delay_of(task);
 	/* Woken already, on another CPU, while it was on its way out. */
 	if (preempted || !state || state == TASK_WAKING) {
@@ -467,13 +485,6 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-static __always_inline void pass(struct backend *backend, struct task_struct *task, u64 now)
-{
-	catch_up(backend, task, now);
-	backend->request.cpu += now - backend->since;
-	backend->since = now;
-}
-
 /* ReadyForQuery: a byte, a length of five, and the state of the transaction, of which there are three. */
 static __always_inline bool ends_answer(struct task_struct *task, s64 bytes)
 {
@@ -494,7 +505,7 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 	struct backend *backend = bpf_task_storage_get(&backends, task, 0, 0);
 	u64 now;
 
-	if (!backend || backend->state == UNSEEN)
+	if (!backend)
 		return;
 	if (!ends_answer(task, bytes)) {
 		backend->sent = true;
@@ -504,7 +515,7 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 	pass(backend, task, now);
 	end(backend, task, now, 0);
 	begin(backend, task, now, QUEUED);
-	backend->answered = backend->has_client = true;
+	backend->answered = backend->has_client = backend->plain = true;
 }
 
 SEC("tp_btf/sock_send_length")

@@ -1,0 +1,124 @@
+"""Known work of the CPU and of memory lands in its bucket of the breakdown: a burn, a hog beside it, swapped pages."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import psycopg
+from breakdown_server import Laboratory
+from breakdown_truth import PAGE, Meter, Spent, large_mapping, on_one_cpu, page_out, slow_reads, swapped_pages
+from breakdown_watch import MS, Request, ask, lands
+
+from plimsoll.environment import Journal, SwapFile, Sysctl
+
+pytest_plugins = ("breakdown_quiet",)
+
+BURN = "do $$ begin for i in 1..{} loop null; end loop; end $$"
+PER_MS = 150_000  # turns of the loop in a millisecond, about
+BURN_MS = 1009  # long enough that 2 % are more than the tick in which stolen time is counted
+HOGGED_MS = 700  # a turn of the hog after the answer, which is not the request's, is less than 2 % of it
+BALLAST_PAGES = 10007  # more than malloc ever keeps in its heap
+SWAPPED_PAGES, READS_PER_SECOND = 1009, 1000
+ELSEWHERE_NS = MS
+
+
+def _burn(ms: int) -> str:
+    return BURN.format(ms * PER_MS)
+
+
+def _lands_on_cpu(request: Request, spent: Spent) -> None:
+    """What comes after the answer, a moment, is not the request's; of a wake-up the kernel counts the end only."""
+    lands(request, request.cpu_ns, spent.cpu_truth(request.cpu_ns), "cpu", elsewhere_ns=0)
+    assert request.run_queue_ns <= spent.run_queue_ns + spent.vague_ns + ELSEWHERE_NS, spent
+
+
+@contextlib.contextmanager
+def _hog(cpu: int) -> Iterator[None]:
+    """A process that never rests, on this CPU."""
+    code = f"import os; os.sched_setaffinity(0, {{{cpu}}}); print(1, flush=True)\nwhile True: pass"
+    hog = subprocess.Popen([sys.executable, "-I", "-S", "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert hog.stdout is not None and hog.stdout.readline() == b"1\n"
+        yield
+    finally:
+        hog.kill()
+        hog.communicate()
+
+
+def test_a_burn_of_known_length(quiet: Laboratory) -> None:
+    with quiet.session() as client, quiet.watch() as watch:
+        meter = Meter(ask(client, _burn(1)).pid)
+        asked = ask(client, _burn(BURN_MS))
+        spent = meter.read()
+        idle = ask(client, "select 1")
+    request = watch.the(asked)
+    assert spent.cpu_ns > 100 * MS, "the burn is too short to tell anything"
+    _lands_on_cpu(request, spent)
+    assert request.waits == ()
+    assert watch.the(idle).cpu_ns < MS, "the control: nothing to burn"
+
+
+def test_a_backend_beside_a_hog_on_one_cpu(quiet: Laboratory) -> None:
+    cpu = max(os.sched_getaffinity(0))
+    with quiet.session() as client, quiet.watch() as watch:
+        pid = ask(client, _burn(1)).pid
+        with on_one_cpu(pid, cpu):
+            with _hog(cpu):
+                meter = Meter(pid)
+                pushed = ask(client, _burn(HOGGED_MS))
+                spent = meter.read()
+            meter = Meter(pid)
+            alone = ask(client, _burn(HOGGED_MS))
+            undisturbed = meter.read()
+    request = watch.the(pushed)
+    assert spent.run_queue_ns > 50 * MS, "the hog is none"
+    found = request.run_queue_ns
+    lands(request, found, spent.run_queue_truth(found), "run_queue", elsewhere_ns=0)
+    _lands_on_cpu(request, spent)
+    assert request.waits == ()
+    control = watch.the(alone)
+    _lands_on_cpu(control, undisturbed)
+
+
+def _ballast(client: psycopg.Connection) -> tuple[int, range]:
+    """Fills pages of a backend's own memory: a setting is a text that stays where it is."""
+    size = BALLAST_PAGES * PAGE - 2 * PAGE
+    pid = ask(client, f"select length(set_config('known.ballast', repeat('x', {size}), false))").pid
+    return pid, large_mapping(pid, size)
+
+
+def test_swapped_pages_of_a_known_number(needs: Callable[..., None], quiet: Laboratory, run_id: str) -> None:
+    """One page a fault, since the kernel brings no others; all but the quickest are waits."""
+    needs("swap", "blkio throttling")
+    look = "select length(current_setting('known.ballast'))"
+    with Journal.create(quiet.state, run_id) as journal, quiet.session() as client, quiet.watch() as watch:
+        SwapFile(quiet.state, run_id).set(128 << 20, journal)
+        Sysctl("vm.page-cluster").set(0, journal)
+        pid, memory = _ballast(client)
+        memory = memory[: SWAPPED_PAGES * PAGE]
+        ask(client, look)
+        page_out(pid, memory)  # written, but kept until that is done
+        ask(client, look)
+        page_out(pid, memory)
+        away = swapped_pages(pid)
+        with slow_reads(run_id, pid, SwapFile(quiet.state, run_id).path, READS_PER_SECOND):
+            meter = Meter(pid)
+            asked = ask(client, look)
+            spent = meter.read()
+        back = away - swapped_pages(pid)
+        meter = Meter(pid)
+        again = ask(client, look)
+        warm = meter.read()
+    assert away == back == SWAPPED_PAGES
+    # One that is being written yet when it is put away for the second time does not go.
+    assert SWAPPED_PAGES * 19 // 20 <= spent.major_faults <= SWAPPED_PAGES
+    request = watch.the(asked)
+    found = request.blocked_ns("swap_in")
+    lands(request, found, spent.blocked_truth(found), "swap_in", elsewhere_ns=0)
+    wait = request.wait("page fault")
+    assert SWAPPED_PAGES // 2 < wait.count <= SWAPPED_PAGES and spent.waited_about(wait.count)
+    assert warm.major_faults == 0 and watch.the(again).waits == (), "the control: all of it is there"
