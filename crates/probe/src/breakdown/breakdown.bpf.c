@@ -62,7 +62,7 @@ struct backend {
 	bool open; /* a request is under way, as far as can be told before it is answered */
 	bool answered; /* what was sent last was the end of an answer */
 	bool sent; /* something was sent since */
-	bool plain; /* ends of answers can be read: the connection is not encrypted */
+	bool encrypted; /* the connection, so that ends of answers cannot be read */
 	bool throttled; /* about to pause for having dirtied pages */
 	bool reclaiming;
 	bool has_client;
@@ -401,12 +401,12 @@ static __always_inline void comes(struct backend *backend, struct task_struct *t
 
 /*
  * It goes back to waiting for its client. What it did since its last answer was no request: the end of the work on that one,
- * or it was woken for something else, or by a part of a message. But if it sent something that does not end like an answer, the
- * connection is encrypted, and this is where the request ends as far as can be told.
+ * or it was woken for something else, or by a part of a message. But if the connection is encrypted, and something was sent, this
+ * is where the request ends as far as can be told.
  */
 static __always_inline void waits_again(struct backend *backend, struct task_struct *task, u64 now)
 {
-	if (backend->open && backend->sent && !backend->plain)
+	if (backend->open && backend->sent && backend->encrypted)
 		end(backend, task, now, UNREADABLE_END);
 	else
 		backend->after += backend->request.cpu;
@@ -499,6 +499,15 @@ static __always_inline bool ends_answer(struct task_struct *task, s64 bytes)
 	       (end[5] == 'I' || end[5] == 'T' || end[5] == 'E');
 }
 
+/* Application data of TLS 1.2 or 1.3, whose records begin alike. */
+static __always_inline bool is_record_of_tls(struct task_struct *task)
+{
+	u8 head[3] = {};
+
+	return !bpf_probe_read_user(head, sizeof(head), (void *)second_argument(registers_of(task))) && head[0] == 23 &&
+	       head[1] == 3 && head[2] == 3;
+}
+
 /* With the last byte of an answer a request ends, and the next one, if its message waits already, begins. */
 static __always_inline void sent(struct task_struct *task, s64 bytes)
 {
@@ -509,13 +518,14 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 		return;
 	if (!ends_answer(task, bytes)) {
 		backend->sent = true;
+		backend->encrypted |= is_record_of_tls(task);
 		return;
 	}
 	now = bpf_ktime_get_ns();
 	pass(backend, task, now);
 	end(backend, task, now, 0);
 	begin(backend, task, now, QUEUED);
-	backend->answered = backend->has_client = backend->plain = true;
+	backend->answered = backend->has_client = true;
 }
 
 SEC("tp_btf/sock_send_length")
