@@ -26,6 +26,18 @@ RESULT_BYTES = 8 << 20
 INIT = Path(__file__).with_name("init")
 NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "modprobe", "ldd", "setpriv")
 MAKE_FILE_SYSTEM = {"ext4": ("mkfs.ext4", "-q", "-F"), "xfs": ("mkfs.xfs", "-q", "-f")}
+# The agent's verb `watch` with the request that is on the disk, as parts of a script.
+BEGIN_WATCHING = """mkfifo /tmp/told || exit 4
+plimsoll-agent watch </tmp/told >/out/lines 2>/out/errors &
+agent=$!
+exec 3>/tmp/told
+cat /mnt/request >&3
+until grep -q '"watching"' /out/lines; do
+    kill -0 $agent || exit 5
+    sleep 0.2
+done
+"""
+END_WATCHING = "echo stop >&3; wait $agent"
 
 
 def available() -> bool:

@@ -16,21 +16,12 @@ SECONDS_MAX = 240
 REQUEST = {"out": "/out", "interval_ms": 1000, "probes": {"breakdown": {"data_directory": "/mnt/cluster"}}}
 
 # The shell stands for a server: a process with a number, a version and, while it sleeps, a child.
-SCRIPT = """
+SCRIPT = f"""
 cat /proc/version >/out/version
 echo $$ >/mnt/cluster/postmaster.pid
-mkfifo /tmp/told || exit 4
-plimsoll-agent watch </tmp/told >/out/lines 2>/out/errors &
-agent=$!
-exec 3>/tmp/told
-cat /mnt/request >&3
-until grep -q '"watching"' /out/lines; do
-    kill -0 $agent || exit 5
-    sleep 0.2
-done
+{guest.BEGIN_WATCHING}
 sleep 1
-echo stop >&3
-wait $agent
+{guest.END_WATCHING}
 """
 
 

@@ -41,15 +41,8 @@ SCRIPT = f"""
 read_all() {{ dd if=/mnt/data/$1 of=/dev/null bs={PAGE} || exit 3; }}
 cat /proc/version >/out/version
 read_all warm/file
-mkdir /out/series && mkfifo /tmp/told || exit 4
-plimsoll-agent watch </tmp/told >/out/lines 2>/out/errors &
-agent=$!
-exec 3>/tmp/told
-cat /mnt/request >&3
-until grep -q '"watching"' /out/lines; do
-    kill -0 $agent || exit 5
-    sleep 0.2
-done
+mkdir /out/series || exit 4
+{guest.BEGIN_WATCHING}
 cut -d' ' -f1 /proc/uptime >/out/watching
 read_all sequential
 read_all sequential
@@ -59,8 +52,7 @@ for page in {" ".join(map(str, SINGLE))}; do
 done
 dd if=/dev/zero of=/mnt/data/written/file bs={PAGE} count={WRITTEN} && rm /mnt/data/written/file || exit 7
 echo 3 >/proc/sys/vm/drop_caches
-echo stop >&3
-wait $agent
+{guest.END_WATCHING}
 """
 
 

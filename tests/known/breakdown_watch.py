@@ -9,19 +9,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psycopg
 from breakdown_truth import children, rest
+from watching import SECONDS, Watching
 
 from plimsoll.record.npy import read_table
-from plimsoll.run.agent import Agent, AgentFailed
 
 QUEUED, UNKNOWN, CUT, ABORTED, UNREADABLE_END = 1, 2, 4, 8, 16
 NONE, OWN_READ, ON_ITS_WAY = 0, 1, 2
 MS, US = 1_000_000, 1_000
-SECONDS = 30.0  # within which the agent has answered, or it hangs
 _NEVER_A_WAIT = ("cpu_user", "cpu_kernel", "run_queue")
 
 
@@ -114,45 +112,25 @@ class Asking:
         return found
 
 
-class Breakdown:
+class Breakdown(Watching):
     """The agent's verb `watch` on a cluster's server; `with` starts and ends it. Afterwards: `requests`, `result`."""
 
-    def __init__(self, data_directory: Path, out: Path) -> None:
-        self.data_directory, self.out = data_directory, out
-        self.result: dict[str, Any] = {}
-        self.requests: list[Request] = []
-        self._lines: queue.Queue[dict[str, Any]] = queue.Queue()
+    probe = "breakdown"
 
-    def __enter__(self) -> Breakdown:
+    def __init__(self, data_directory: Path, out: Path) -> None:
+        super().__init__()
+        self.data_directory, self.out = data_directory, out
+        self.requests: list[Request] = []
+        # Requests count once the tables are there, and the last backend has to have reached its wait for the client.
+        self.begun, self.ending = self._wait_for_the_tables, self._all_rest
+
+    def request(self) -> dict[str, Any]:
+        """Tables go to `out`."""
         self.out.mkdir(parents=True, exist_ok=True)
         probes = {"breakdown": {"data_directory": str(self.data_directory)}}
-        self._agent = Agent("watch", {"out": str(self.out), "interval_ms": 100, "probes": probes})
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        try:
-            found = self._next("watching")["probes"]["breakdown"]
-            assert found["status"] == "on", found
-            self._wait_for_the_tables()
-        except BaseException:
-            self._abandon()
-            raise
-        return self
+        return {"out": str(self.out), "interval_ms": 100, "probes": probes}
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._abandon()
-            return
-        self._all_rest()  # the last backend has reached its wait for the client
-        self._agent.stop()
-        try:
-            self.result = self._next("watched")["probes"]["breakdown"]
-            self._reader.join(SECONDS)
-            self._agent.finish()
-        except BaseException:
-            self._abandon()
-            raise
+    def _judge(self) -> None:
         assert self.result["status"] == "on", self.result
         self.requests = self._load()
         self._holds_whatever_was_done()
@@ -169,26 +147,6 @@ class Breakdown:
         for pid in children(postmaster):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 rest(pid)
-
-    def _abandon(self) -> None:
-        self._agent.kill()
-        self._reader.join(SECONDS)
-        with contextlib.suppress(AgentFailed):
-            self._agent.finish()
-
-    def _read(self) -> None:
-        for line in self._agent.lines():
-            self._lines.put(line)
-        self._lines.put({"event": "closed"})
-
-    def _next(self, event: str) -> dict[str, Any]:
-        while True:
-            line = self._lines.get(timeout=SECONDS)
-            if line["event"] == event:
-                return line
-            if line["event"] == "closed":
-                self._agent.finish()
-                raise AssertionError(f"the agent ended without saying {event}")
 
     # What it found
 

@@ -11,7 +11,8 @@ import subprocess
 import pytest
 from loop_file_system import call, loop_file_system
 from page_oracle import PAGE, File, make_file
-from page_probe import SECONDS, Watch
+from page_probe import Watch
+from watching import SECONDS
 
 from plimsoll.run import agent
 
