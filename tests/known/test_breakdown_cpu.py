@@ -92,7 +92,7 @@ def _ballast(client: psycopg.Connection) -> tuple[int, range]:
 
 
 def test_swapped_pages_of_a_known_number(needs: Callable[..., None], quiet: Laboratory, run_id: str) -> None:
-    """One page a fault, since the kernel brings no others; all but the quickest are waits."""
+    """One page a fault, since the kernel brings no others. Reads are let through some at a time: many never wait."""
     needs("swap", "blkio throttling")
     look = "select length(current_setting('known.ballast'))"
     with Journal.create(quiet.state, run_id) as journal, quiet.session() as client, quiet.watch() as watch:
@@ -120,5 +120,5 @@ def test_swapped_pages_of_a_known_number(needs: Callable[..., None], quiet: Labo
     found = request.blocked_ns("swap_in")
     lands(request, found, spent.blocked_truth(found), "swap_in", elsewhere_ns=0)
     wait = request.wait("page fault")
-    assert SWAPPED_PAGES // 2 < wait.count <= SWAPPED_PAGES and spent.waited_about(wait.count)
+    assert SWAPPED_PAGES // 20 < wait.count <= SWAPPED_PAGES and spent.waited_about(wait.count)
     assert warm.major_faults == 0 and watch.the(again).waits == (), "the control: all of it is there"
