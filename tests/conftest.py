@@ -65,6 +65,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "swap": lambda: SwapFile(StateDir(Path("/tmp")), "capability").available().ok,
     "postgresql": lambda: bool(discover.servers()),
     "server user": _has_user,
+    "fuse": lambda: Path("/dev/fuse").exists() and shutil.which("mount") is not None,
     "cachestat": page_cache.cachestat_works,
     "sysctl": lambda: os.access("/proc/sys/vm/dirty_bytes", os.W_OK),
     "transparent huge pages": lambda: os.access("/sys/kernel/mm/transparent_hugepage/enabled", os.W_OK),

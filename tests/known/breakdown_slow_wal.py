@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -104,8 +103,6 @@ def slow_folder(folder: Path) -> Iterator[SlowFolder]:
 @pytest.fixture(scope="module")
 def slow_wal(needs: Callable[..., None]) -> Iterator[SlowWal]:
     """A server that a test may hold up at its syncs."""
-    needs(*NEEDS)
-    if not Path("/dev/fuse").exists() or shutil.which("mount") is None:
-        pytest.skip("missing capability: /dev/fuse")
+    needs(*NEEDS, "fuse")
     with laboratory(server_user(), slow_folder) as lab:
         yield SlowWal(lab, lab.log)
