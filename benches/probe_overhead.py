@@ -79,16 +79,19 @@ def measure(name: str, site: LoadedSite, options: argparse.Namespace) -> dict[st
     site.start(workload.settings)
     out = site.folder / "watch"
     out.mkdir(exist_ok=True)
-    programs = take_over(request(names, site, out))
+    programs = take_over(request(names, site, out, options.one_in > 1))
     programs.account_every = options.account_every
     try:
+        if options.one_in > 1:
+            programs.watch_one_slice_in(options.one_in)
         if options.only:
             programs.keep(options.only)
         found = _pairs(name, site, programs, rule, options)
     finally:
         programs.close()
     site.cluster.stop()
-    return {"title": f"{workload.title}; probe {options.probe}", "bound_percent": bound} | found
+    part = f", one slice in {options.one_in}" if options.one_in > 1 else ""
+    return {"title": f"{workload.title}; probe {options.probe}{part}", "bound_percent": bound} | found
 
 
 def _pairs(name: str, site: LoadedSite, programs: Programs, rule: Rule, options: argparse.Namespace) -> dict[str, Any]:
@@ -179,6 +182,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--account-every", type=int, default=5, help="windows: as the agent accounts for run time; 0 never"
     )
+    parser.add_argument("--one-in", type=int, default=1, help="of the breakdown: watch one slice of 50 ms in so many")
     parser.add_argument("--bound", type=float, metavar="PERCENT", help="2 for wpi_orders, 4 for select-only")
     parser.add_argument("--window-ms", type=int, default=250, help="length of a window")
     parser.add_argument("--pairs-max", type=int, default=800, help="looks at 100, 200, 400, 800 pairs and at the last")
@@ -188,6 +192,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.pairs_max < LOOKS[0] or options.window_ms < 50:
         parser.error(f"--pairs-max must be at least {LOOKS[0]}, --window-ms at least 50")
+    if options.one_in > 1 and options.probe != "breakdown":
+        parser.error("--one-in is for --probe breakdown")
     options.seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
     return options
 

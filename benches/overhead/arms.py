@@ -19,14 +19,14 @@ SETTLE_SECONDS = 0.02
 SPARE_SECONDS = 1.0
 
 
-def request(names: tuple[str, ...], site: LoadedSite, out: Path) -> dict[str, Any]:
-    """What the agent's `watch` is asked for."""
+def request(names: tuple[str, ...], site: LoadedSite, out: Path, in_slices: bool = False) -> dict[str, Any]:
+    """What the agent's `watch` is asked for; `in_slices`: the breakdown can do with a part of the time."""
     scratch = str(site.folder)
     each: dict[str, Any] = {
         "page_cache": {"data_directory": str(site.data), "scratch": scratch},
         "buffer_heads": {"path": scratch},
         "throttle": {"path": scratch},
-        "breakdown": {"data_directory": str(site.data)},
+        "breakdown": {"data_directory": str(site.data), "budget": 1.0 if in_slices else None},
     }
     return {"out": str(out), "probes": {name: each[name] for name in names}}
 
@@ -71,6 +71,11 @@ class Pair:
     def work_ratio(self) -> float:
         """CPU time a transaction, with to without: what is judged."""
         return self.arm_with.work_us / self.arm_without.work_us
+
+    @property
+    def has_ticks(self) -> bool:
+        """Whether the machine's own time, which is counted in ticks, moved in both windows."""
+        return bool(self.arm_with.cpu.host_ns and self.arm_without.cpu.host_ns)
 
     @property
     def host_ratio(self) -> float:

@@ -13,17 +13,22 @@ import mmap
 import os
 import platform
 import struct
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from overhead.slices import Slices
 from plimsoll.environment import Fault
 from plimsoll.run.agent import Agent, AgentFailed
 
 _BPF = {"x86_64": 321, "aarch64": 280}
-_LOOKUP, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO, _OPEN_TRACEPOINT, _ENABLE_STATS = 1, 13, 14, 15, 17, 32
+_LOOKUP, _UPDATE, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO, _OPEN_TRACEPOINT, _ENABLE_STATS = 1, 2, 13, 14, 15, 17, 32
 # BPF_MAP_TYPE_RINGBUF
 _RING = 27
+# Programs of the breakdown that are detached between slices, and the one whose missed runs lose only who ended a wait.
+_OFTEN = ("on_switch", "on_waking", "on_send", "on_sys_exit")
+_WAKERS = "on_waking"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -57,6 +62,14 @@ class Program:
     descriptor: int
     link: int | None = None
 
+    def set(self, attached: bool) -> None:
+        """Attaches it, or detaches it."""
+        if attached and self.link is None:
+            self.link = _bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, self.descriptor))
+        elif not attached and self.link is not None:
+            os.close(self.link)
+            self.link = None
+
     def counts(self) -> tuple[int, int, int]:
         """Runs, run time in ns, and runs left out because it was at work already."""
         lines = Path(f"/proc/self/fdinfo/{self.descriptor}").read_text().splitlines()
@@ -71,9 +84,14 @@ class Programs:
     programs: list[Program]
     losses: list[tuple[int, int]]
     rings: list[int] = field(default_factory=list)
+    targets: list[tuple[int, int]] = field(default_factory=list)
     report: dict[str, Any] = field(default_factory=dict)
     account_every: int = 5
     _turn: int = 0
+    _slices: Slices | None = None
+    _switching: threading.Lock = field(default_factory=threading.Lock)
+    _on: bool = False
+    _in_slice: bool = True
     _accounting: int | None = None
 
     def attach(self) -> None:
@@ -81,8 +99,34 @@ class Programs:
         self._turn += 1
         accounted = self.account_every and self._turn % self.account_every == 0
         self._accounting = _bpf(_ENABLE_STATS, struct.pack("=I", 0)) if self.programs and accounted else None
-        for program in self.programs:
-            program.link = _bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, program.descriptor))
+        with self._switching:
+            self._on = True
+            for program in self.programs:
+                program.set(self._in_slice or program.name not in _OFTEN)
+
+    def watch_one_slice_in(self, one_in: int) -> None:
+        """Not all of the time is watched from here on; the programs were loaded with a budget."""
+        ((descriptor, size),) = self.targets
+        key = ctypes.c_uint32(0)
+
+        def read() -> bytes:
+            value = ctypes.create_string_buffer(size)
+            _bpf(_LOOKUP, struct.pack("=I4xQQQ", descriptor, ctypes.addressof(key), ctypes.addressof(value), 0))
+            return value.raw
+
+        def write(target: bytes) -> None:
+            value = ctypes.create_string_buffer(target, size)
+            _bpf(_UPDATE, struct.pack("=I4xQQQ", descriptor, ctypes.addressof(key), ctypes.addressof(value), 0))
+
+        self._slices = Slices(read, write, self._switch, one_in)
+
+    def _switch(self, on: bool) -> None:
+        """In a slice, and within a window, the programs that run often are attached."""
+        with self._switching:
+            self._in_slice = on
+            for program in self.programs:
+                if program.name in _OFTEN:
+                    program.set(on and self._on)
 
     def keep(self, names: list[str]) -> None:
         """Only these from here on."""
@@ -98,10 +142,10 @@ class Programs:
 
     def detach(self) -> None:
         """Off."""
-        for program in self.programs:
-            if program.link is not None:
-                os.close(program.link)
-                program.link = None
+        with self._switching:
+            self._on = False
+            for program in self.programs:
+                program.set(False)
         if self._accounting is not None:
             os.close(self._accounting)
             self._accounting = None
@@ -115,7 +159,7 @@ class Programs:
     def lost(self) -> int:
         """Events lost so far, and runs left out."""
         cpus = _possible_cpus()
-        total = sum(program.counts()[2] for program in self.programs)
+        total = sum(program.counts()[2] for program in self.programs if program.name != _WAKERS)
         for descriptor, bytes_each in self.losses:
             key, value = ctypes.c_uint32(0), ctypes.create_string_buffer(cpus * bytes_each)
             where = ctypes.addressof(key), ctypes.addressof(value)
@@ -125,10 +169,12 @@ class Programs:
 
     def close(self) -> None:
         """Nothing of them stays."""
+        if self._slices is not None:
+            self._slices.close()
         self.detach()
         for descriptor in (
             *(program.descriptor for program in self.programs),
-            *(each for each, _ in self.losses),
+            *(each for each, _ in (*self.losses, *self.targets)),
             *self.rings,
         ):
             with contextlib.suppress(OSError):
@@ -179,6 +225,7 @@ def _of(pid: int, report: dict[str, Any]) -> Programs:
     programs: dict[int, Program] = {}
     losses: dict[int, tuple[int, int]] = {}
     rings: dict[int, int] = {}
+    targets: dict[int, tuple[int, int]] = {}
     for path in Path(f"/proc/{pid}/fdinfo").iterdir():
         found = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
         if found.get("link_type", "").strip() not in ("raw_tracepoint", "tracing"):
@@ -189,15 +236,19 @@ def _of(pid: int, report: dict[str, Any]) -> Programs:
         about = _info(descriptor, maps)
         programs[number] = Program(_name(about[64:80]), descriptor)
         for each in maps[: struct.unpack_from("=I", about, 52)[0]]:
-            if each not in losses and each not in rings:
+            if each not in losses and each not in rings and each not in targets:
                 held = _bpf(_MAP_BY_ID, struct.pack("=I", each))
                 described = _info(held)
                 if _name(described[24:40]) == "losses":
                     losses[each] = (held, struct.unpack_from("=I", described, 12)[0])
+                elif _name(described[24:40]).endswith(".data.target"):
+                    targets[each] = (held, struct.unpack_from("=I", described, 12)[0])
                 elif struct.unpack_from("=I", described)[0] == _RING:
                     rings[each] = held
                 else:
                     os.close(held)
     if report and not programs:
         raise Fault("the probes' programs are no BTF tracepoints", remedy="a kernel with BTF and without --programs")
-    return Programs(list(programs.values()), list(losses.values()), list(rings.values()), report)
+    return Programs(
+        list(programs.values()), list(losses.values()), list(rings.values()), list(targets.values()), report
+    )

@@ -32,7 +32,7 @@ def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
         "tps": {"without": _mean([a.tps for a in without]), "with": _mean([a.tps for a in arm_with])},
         "percent": {
             CPU: _interval(rule, [pair.work_ratio for pair in pairs]),
-            HOST: _interval(rule, [pair.host_ratio for pair in pairs]),
+            HOST: _interval(rule, [pair.host_ratio for pair in pairs if pair.has_ticks]),
             TPS: _interval(rule, [pair.tps_ratio for pair in pairs]),
         },
         "run_us": run_us,

@@ -1,7 +1,7 @@
 //! Sessions without a server: each has a timer that answers, and a script says how transactions end.
 
 use plimsoll_record::{Outcome, Verification};
-use plimsoll_workload::{Begun, Ending, Failure, Opener, Progress, Ready, Session, SessionReport};
+use plimsoll_workload::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, Session, SessionReport};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,6 +20,10 @@ pub enum Scripted {
     DoneAfterRetries(u8),
     /// Ends well; so many nanoseconds later the server closes the connection.
     DoneThenClosed(i64),
+    /// Ends well at once; its user pauses for so many nanoseconds.
+    DoneThenPaused(i64),
+    /// Ends well after so many nanoseconds; its user pauses for so many from when it was due.
+    HandedIn(i64, i64),
     /// The server refuses it with this SQLSTATE.
     Failed(&'static str),
     /// Nothing is to be done.
@@ -141,12 +145,20 @@ impl<F> AsFd for MockSession<F> {
 
 fn ending(outcome: Outcome, failure: Option<&str>) -> Ending {
     let failure = failure.map(|sqlstate| Failure { sqlstate: sqlstate.to_owned(), message: "as scripted".to_owned() });
-    Ending { outcome, statements: 1, retries: 0, failure, alive: outcome != Outcome::Lost }
+    Ending { outcome, statements: 1, retries: 0, requests: 1, failure, alive: outcome != Outcome::Lost }
 }
 
 impl<F: Fn(u64) -> Scripted + Send> Session for MockSession<F> {
     fn backend_pid(&self) -> u32 {
         self.backend_pid
+    }
+
+    fn pause(&mut self, after: u64) -> Pause {
+        match (self.script)(after) {
+            Scripted::DoneThenPaused(ns) => Pause { ns, since_planned: false },
+            Scripted::HandedIn(_, ns) => Pause { ns, since_planned: true },
+            _ => Pause::default(),
+        }
     }
 
     fn begin(&mut self, index: u64) -> Begun {
@@ -166,7 +178,7 @@ impl<F: Fn(u64) -> Scripted + Send> Session for MockSession<F> {
                     self.step = Step::Rested;
                     return Progress::Resting { ns };
                 }
-                Scripted::DoneAfter(ns) => self.answer_after(ns),
+                Scripted::DoneAfter(ns) | Scripted::HandedIn(ns, _) => self.answer_after(ns),
                 Scripted::Silent => {}
                 _ => self.answer_after(1),
             }

@@ -255,6 +255,7 @@ mod tests {
         statements: 0,
         error: 0,
         retries: 0,
+        requests: 0,
     };
 
     fn config() -> Config {

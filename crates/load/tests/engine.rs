@@ -51,6 +51,37 @@ fn keying_and_thinking_lie_between_transactions() {
 }
 
 #[test]
+fn a_sessions_own_pause_counts_from_the_end_or_from_when_the_last_was_due() {
+    let script = |index| match index % 3 {
+        0 => Scripted::DoneThenPaused(2 * MS),
+        1 => Scripted::HandedIn(MS, 3 * MS),
+        // The answer takes longer than the user's pause: the next one is late, and says so.
+        _ => Scripted::HandedIn(3 * MS, MS),
+    };
+    let config = Config { transactions: Some(30), ..config() };
+    let segment = segment(1, 1, &config, script);
+    let [planned, start, end] = ["planned_ns", "start_ns", "end_ns"].map(|name| segment.column(name));
+    assert_eq!(planned[0], segment.outcomes.started_ns + 3 * MS, "before the first one as after index 100");
+    for i in 1..30 {
+        let (due, last) = (planned[i], i - 1);
+        match (100 + last) % 3 {
+            0 => assert_eq!(due, end[last] + 2 * MS),
+            1 => assert_eq!(due, planned[last] + 3 * MS),
+            _ => assert!(due == planned[last] + MS && start[i] >= end[last] && end[last] > due),
+        }
+    }
+    assert!(segment.outcomes.lag_ns.max() >= 2 * MS as u64);
+}
+
+#[test]
+fn a_pause_under_way_at_the_end_leaves_nothing_open() {
+    let script = |_| Scripted::DoneThenPaused(1_000_000 * MS);
+    let config = Config { transactions: None, duration_ns: Some(20 * MS), ..config() };
+    let outcomes = segment(4, 2, &config, script).outcomes;
+    assert_eq!((outcomes.ended, outcomes.identity.planned), (Ended::Seconds, 0));
+}
+
+#[test]
 fn failures_go_on_and_are_counted_by_reason() {
     let script = |index| match index % 10 {
         0 => Scripted::Failed("40001"),

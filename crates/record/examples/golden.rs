@@ -37,6 +37,7 @@ fn transactions() -> Vec<Transaction> {
                 statements: 0,
                 error: 0,
                 retries: 0,
+                requests: 0,
             };
         }
         Transaction {
@@ -51,6 +52,7 @@ fn transactions() -> Vec<Transaction> {
             statements: if index % 2 == 0 { 5 } else { 1 },
             error: u16::from(outcome == Outcome::Failed) + 2 * u16::from(outcome == Outcome::Lost),
             retries: u8::from(index % 5 == 0),
+            requests: if index % 2 == 0 { 7 } else { 1 },
         }
     };
     (0..20).map(row).collect()
@@ -108,6 +110,7 @@ fn summary(rows: &[Transaction]) -> Summary {
         retries: Some(rows.iter().map(|r| u64::from(r.retries)).sum()),
         reconnects: Some(0),
         requests_sent: None,
+        facts: BTreeMap::new(),
         probes: BTreeMap::new(),
     }
 }

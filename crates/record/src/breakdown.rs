@@ -1,4 +1,4 @@
-//! The tables of the breakdown: one row a request of a backend, and one for each kind of wait within it.
+//! The tables of the breakdown: one row a transaction of a backend, and one for each kind of wait within it.
 
 use crate::npy::{Field, FieldType, TableWriter};
 use std::io;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 /// A row of `breakdown.npy`; units are in the names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestRow {
+pub struct BreakdownRow {
     /// The server's process.
     pub backend_pid: u32,
     /// Bits, as `schema/record.md` has them.
     pub flags: u16,
-    /// When its message woke the process, or was read if the process had not waited for it.
+    /// When its first message woke the process, or was read if the process had not waited for it.
     pub arrived_ns: i64,
-    /// When the last byte of the answer was handed to the kernel.
+    /// When the last byte of the last answer was handed to the kernel.
     pub ended_ns: i64,
     /// On a CPU.
     pub cpu_ns: i64,
@@ -23,8 +23,12 @@ pub struct RequestRow {
     pub user_ns: u32,
     /// Growth of its system time, as the kernel counts it.
     pub system_ns: u32,
-    /// On a CPU between the answer and the next message.
+    /// On a CPU between the last answer of the transaction before and this one's first message.
     pub after_ns: u32,
+    /// Requests answered.
+    pub requests: u32,
+    /// It is of a slice of time, of which one in so many was watched.
+    pub one_in: u32,
 }
 
 /// A row of `breakdown_waits.npy`.
@@ -47,7 +51,7 @@ pub struct WaitRow {
 /// Writes both tables.
 #[derive(Debug)]
 pub struct BreakdownWriter {
-    requests: TableWriter,
+    transactions: TableWriter,
     waits: TableWriter,
     packed: Vec<u8>,
     next: u64,
@@ -64,7 +68,7 @@ impl BreakdownWriter {
     /// When one cannot be created.
     pub fn create(folder: &Path) -> io::Result<Self> {
         use FieldType::{I64, U8, U16, U32, U64};
-        let requests = [
+        let transactions = [
             ("request", U64),
             ("backend_pid", U32),
             ("flags", U16),
@@ -75,6 +79,8 @@ impl BreakdownWriter {
             ("user_ns", U32),
             ("system_ns", U32),
             ("after_ns", U32),
+            ("requests", U32),
+            ("one_in", U32),
         ];
         let waits = [
             ("request", U64),
@@ -86,32 +92,33 @@ impl BreakdownWriter {
             ("ns", I64),
         ];
         Ok(Self {
-            requests: TableWriter::create(&folder.join("breakdown.npy"), fields(&requests))?,
+            transactions: TableWriter::create(&folder.join("breakdown.npy"), fields(&transactions))?,
             waits: TableWriter::create(&folder.join("breakdown_waits.npy"), fields(&waits))?,
             packed: Vec::new(),
             next: 0,
         })
     }
 
-    /// Appends a request and its waits.
+    /// Appends a transaction and its waits.
     ///
     /// # Errors
     /// When the file system refuses the bytes.
-    pub fn append(&mut self, request: &RequestRow, waits: impl Iterator<Item = WaitRow>) -> io::Result<()> {
+    pub fn append(&mut self, one: &BreakdownRow, waits: impl Iterator<Item = WaitRow>) -> io::Result<()> {
         let number = self.next;
         self.next += 1;
         self.packed.clear();
         let row = &mut self.packed;
         row.extend_from_slice(&number.to_le_bytes());
-        row.extend_from_slice(&request.backend_pid.to_le_bytes());
-        row.extend_from_slice(&request.flags.to_le_bytes());
-        for ns in [request.arrived_ns, request.ended_ns, request.cpu_ns, request.run_queue_ns] {
+        row.extend_from_slice(&one.backend_pid.to_le_bytes());
+        row.extend_from_slice(&one.flags.to_le_bytes());
+        for ns in [one.arrived_ns, one.ended_ns, one.cpu_ns, one.run_queue_ns] {
             row.extend_from_slice(&ns.to_le_bytes());
         }
-        for ns in [request.user_ns, request.system_ns, request.after_ns] {
-            row.extend_from_slice(&ns.to_le_bytes());
+        let halves = [one.user_ns, one.system_ns, one.after_ns, one.requests, one.one_in];
+        for number in halves {
+            row.extend_from_slice(&number.to_le_bytes());
         }
-        self.requests.row(row)?;
+        self.transactions.row(row)?;
         for wait in waits {
             row.clear();
             row.extend_from_slice(&number.to_le_bytes());
@@ -130,17 +137,17 @@ impl BreakdownWriter {
     /// # Errors
     /// When the file system refuses the bytes.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.requests.flush()?;
+        self.transactions.flush()?;
         self.waits.flush()
     }
 
-    /// Completes both headers. Gives the number of requests.
+    /// Completes both headers. Gives the number of transactions.
     ///
     /// # Errors
     /// When the file system refuses the bytes.
     pub fn close(self) -> io::Result<u64> {
         self.waits.close()?;
-        self.requests.close()
+        self.transactions.close()
     }
 }
 
@@ -150,12 +157,12 @@ mod tests {
     use crate::Table;
 
     #[test]
-    fn waits_point_at_their_request() {
+    fn waits_point_at_their_transaction() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = BreakdownWriter::create(folder.path()).unwrap();
         let wait = WaitRow { wait: 0x0a00_0001, waker_pid: 7, bucket: 4, cause: 1, count: 70_000, ns: 5_000_000_000 };
-        writer.append(&RequestRow { backend_pid: 3, ..RequestRow::default() }, std::iter::empty()).unwrap();
-        let request = RequestRow {
+        writer.append(&BreakdownRow { backend_pid: 3, ..BreakdownRow::default() }, std::iter::empty()).unwrap();
+        let request = BreakdownRow {
             backend_pid: 9,
             flags: 5,
             arrived_ns: -1,
@@ -165,6 +172,8 @@ mod tests {
             user_ns: 5,
             system_ns: 6,
             after_ns: 7,
+            requests: 8,
+            one_in: 9,
         };
         writer.append(&request, [wait, wait].into_iter()).unwrap();
         assert_eq!(writer.close().unwrap(), 2);
@@ -183,6 +192,8 @@ mod tests {
             ("user_ns", 5),
             ("system_ns", 6),
             ("after_ns", 7),
+            ("requests", 8),
+            ("one_in", 9),
         ] {
             assert_eq!(of("breakdown.npy", column)[1], second, "{column}");
         }

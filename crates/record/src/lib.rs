@@ -13,10 +13,12 @@ mod series;
 mod summary;
 mod transaction;
 
-pub use breakdown::{BreakdownWriter, RequestRow, WaitRow};
+pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use latency::write_latency;
 pub use npy::{Field, FieldType, TableWriter};
-pub use probe::{Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, SelfTest, Waited};
+pub use probe::{
+    Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, Sampling, SelfTest, Waited,
+};
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};

@@ -61,6 +61,12 @@ pub struct ProbeReport {
     /// What tells the begin and the end of a request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub boundaries: BTreeMap<String, String>,
+    /// How much of the time was watched, to keep within a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
+    /// Calls of fsync and fdatasync by the server's processes, by what was synced; absent where the file system does not tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub syncs: BTreeMap<String, u64>,
     /// Requests by what became of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub request_counts: BTreeMap<String, u64>,
@@ -81,6 +87,19 @@ impl ProbeReport {
     pub fn refused(reason: String, remedy: Option<String>) -> Self {
         Self { status: "refused".to_owned(), reason: Some(reason), remedy, ..Self::default() }
     }
+}
+
+/// How much of the time was watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// What the programs may take of the machine's CPU time; without one all of the time is watched.
+    pub budget_share: Option<f64>,
+    /// What they took in the segment.
+    pub share: Option<f64>,
+    /// At the end one slice of time in so many was watched; never fewer before.
+    pub one_in_max: u32,
+    /// Transactions that took longer than a slice is kept open for, and are in no row.
+    pub cut: u64,
 }
 
 /// The self-test before each segment: pages read in shuffled order, cold and again, and a file read from end to end.

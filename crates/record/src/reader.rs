@@ -73,6 +73,11 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// The whole rows as they are in the file, packed in the order of the columns.
+    pub fn packed_rows(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.chunks_exact(self.row_bytes)
+    }
+
     /// The values of the column `name`, or `None` if the table has no such column. `u8` beyond `i64` does not occur
     /// in a record (times, counts and indexes), so every type widens to i128.
     pub fn column(&self, name: &str) -> Option<Vec<i128>> {

@@ -75,6 +75,9 @@ pub struct Summary {
     /// Round trips that the load sent.
     #[serde(default)]
     pub requests_sent: Option<u64>,
+    /// What of the workload belongs to its results beside its request, such as constants that follow from the seed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, serde_json::Value>,
     /// What the probes in the kernel say, by their names. Absent in records of earlier agents.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, ProbeReport>,

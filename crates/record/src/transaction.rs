@@ -51,9 +51,11 @@ pub struct Transaction {
     pub error: u16,
     /// How often it was tried again; 255 stands for as many or more.
     pub retries: u8,
+    /// Round trips begun for it, those of earlier tries and a rollback too; 65,535 stands for as many or more.
+    pub requests: u16,
 }
 
-const ROW_BYTES: usize = 46;
+const ROW_BYTES: usize = 48;
 
 impl Transaction {
     fn fields() -> Vec<Field> {
@@ -70,6 +72,7 @@ impl Transaction {
             ("statements", FieldType::U8),
             ("error", FieldType::U16),
             ("retries", FieldType::U8),
+            ("requests", FieldType::U16),
         ]
         .into_iter()
         .map(column)
@@ -87,6 +90,7 @@ impl Transaction {
         row[40..43].copy_from_slice(&[self.kind, self.outcome as u8, self.statements]);
         row[43..45].copy_from_slice(&self.error.to_le_bytes());
         row[45] = self.retries;
+        row[46..48].copy_from_slice(&self.requests.to_le_bytes());
         row
     }
 }

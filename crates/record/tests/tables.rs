@@ -17,6 +17,7 @@ fn row(index: u64) -> Transaction {
         statements: 5,
         error: 513,
         retries: 254,
+        requests: 40_000,
     }
 }
 
@@ -35,7 +36,7 @@ fn transactions_come_back() {
     assert_eq!(one("end_ns"), i128::from(i64::MAX));
     assert_eq!(one("connection"), i128::from(u32::MAX));
     assert_eq!((one("backend_pid"), one("kind"), one("outcome"), one("statements"), one("error")), (77, 4, 3, 5, 513));
-    assert_eq!(one("retries"), 254);
+    assert_eq!((one("retries"), one("requests")), (254, 40_000));
     assert!(table.column("unheard_of").is_none());
 }
 

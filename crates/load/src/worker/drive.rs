@@ -33,12 +33,12 @@ impl<S: Session> Worker<'_, S> {
                 }
                 Progress::Ended(ending) => {
                     self.now_ns = monotonic_ns();
-                    let Some(index) = self.end(place, &ending) else { return Ok(()) };
+                    let Some(ended) = self.end(place, &ending) else { return Ok(()) };
                     if !ending.alive || (ready == Ready::Closing && self.has_closed(place)) {
                         self.lose(place, true);
                         return Ok(());
                     }
-                    match self.next(place, index) {
+                    match self.next(place, ended) {
                         Some(next) => (place, ready) = (next, Ready::Nothing),
                         None => return Ok(()),
                     }
@@ -62,13 +62,13 @@ impl<S: Session> Worker<'_, S> {
     }
 
     #[inline]
-    pub(super) fn end(&mut self, place: usize, ending: &Ending) -> Option<u64> {
+    pub(super) fn end(&mut self, place: usize, ending: &Ending) -> Option<UnderWay> {
         let slot = &mut self.connections.slots[place];
         let under_way = slot.under_way.take()?;
         slot.wake = Wake::Never;
         self.busy -= 1;
         self.record(place, under_way, ending);
-        Some(under_way.index)
+        Some(under_way)
     }
 
     /// Records a transaction that ends now.
@@ -87,6 +87,7 @@ impl<S: Session> Worker<'_, S> {
             statements: ending.statements,
             error: ending.failure.as_ref().map_or(0, |failure| self.shared.errors.place(failure)),
             retries: ending.retries,
+            requests: ending.requests,
         };
         self.counts.ended_one(ending.outcome);
         self.tally.add(&row);

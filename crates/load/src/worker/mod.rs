@@ -57,23 +57,14 @@ impl<'a, S: Session> Worker<'a, S> {
         reopening: Option<Reopening<'a, S>>,
     ) -> Result<Self, EngineError> {
         let schedule = &shared.config.schedule;
-        let mut connections = Connections::new(sessions)?;
+        let connections = Connections::new(sessions)?;
         let tick = tick()?;
         connections.watch(&tick, TICK)?;
         if let Some(reopening) = &reopening {
             connections.watch(reopening.bell(), BELL)?;
         }
         let ahead = schedule.open(shared.config.first_index).map(Ahead::new);
-        for place in 0..connections.slots.len() {
-            if ahead.is_some() {
-                connections.free.push_back(place);
-            } else {
-                // Before its first transaction a connection waits as after the last index there is, and so on downwards.
-                let wait_ns = schedule.wait_ns(u64::MAX - u64::from(connections.slots[place].number));
-                connections.wake_at(place, Wake::Start(shared.started_ns.saturating_add(wait_ns)));
-            }
-        }
-        Ok(Self {
+        let mut worker = Self {
             shared,
             counts,
             lane,
@@ -87,7 +78,18 @@ impl<'a, S: Session> Worker<'a, S> {
             busy: 0,
             hurried: false,
             now_ns: monotonic_ns(),
-        })
+        };
+        for place in 0..worker.connections.slots.len() {
+            if worker.ahead.is_some() {
+                worker.connections.free.push_back(place);
+            } else {
+                // Before its first transaction a connection waits as after the last index there is, and so on downwards.
+                let wait_ns = schedule.wait_ns(u64::MAX - u64::from(worker.connections.slots[place].number));
+                let start_ns = worker.first_start_ns(place, shared.started_ns.saturating_add(wait_ns));
+                worker.connections.wake_at(place, Wake::Start(start_ns));
+            }
+        }
+        Ok(worker)
     }
 
     pub(crate) fn run(mut self) -> Result<(Tally, Ended), EngineError> {
@@ -201,7 +203,10 @@ impl<'a, S: Session> Worker<'a, S> {
             self.connections.admit(place, session)?;
             match self.ahead {
                 Some(_) => self.connections.free.push_back(place),
-                None => self.connections.wake_at(place, Wake::Start(self.now_ns)),
+                None => {
+                    let start_ns = self.first_start_ns(place, self.now_ns);
+                    self.connections.wake_at(place, Wake::Start(start_ns));
+                }
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::connections::{UnderWay, Wake};
 use crate::engine::EngineError;
 use crate::shared::Claim;
 use plimsoll_record::{KIND_NOT_DRAWN, NO_CONNECTION, Outcome, Transaction};
-use plimsoll_workload::{Ending, Ready, Session};
+use plimsoll_workload::{Ending, Pause, Ready, Session};
 
 /// Transactions that may be skipped before replies are looked at again.
 const SKIPS_A_TURN: u32 = 1_000;
@@ -80,7 +80,14 @@ impl<S: Session> Worker<'_, S> {
         let under_way =
             UnderWay { index: claim.index, planned_ns: claim.due_ns, start_ns: self.now_ns, kind: begun.kind };
         if begun.skipped {
-            let ending = Ending { outcome: Outcome::Skipped, statements: 0, retries: 0, failure: None, alive: true };
+            let ending = Ending {
+                outcome: Outcome::Skipped,
+                statements: 0,
+                retries: 0,
+                requests: 0,
+                failure: None,
+                alive: true,
+            };
             self.record(place, under_way, &ending);
             return false;
         }
@@ -89,19 +96,36 @@ impl<S: Session> Worker<'_, S> {
         true
     }
 
-    /// After transaction `index` of a connection: the connection that is to be driven next, having begun another.
+    /// After a transaction of a connection: the connection that is to be driven next, having begun another.
     #[inline]
-    pub(super) fn next(&mut self, place: usize, index: u64) -> Option<usize> {
+    pub(super) fn next(&mut self, place: usize, ended: UnderWay) -> Option<usize> {
         if self.ahead.is_some() {
             self.connections.free.push_back(place);
             return self.start_claim();
         }
-        let wait_ns = self.shared.config.schedule.wait_ns(index);
-        if wait_ns > 0 {
-            self.connections.wake_at(place, Wake::Start(self.now_ns.saturating_add(wait_ns)));
+        let wait_ns = self.shared.config.schedule.wait_ns(ended.index);
+        let pause = self.pause(place, ended.index);
+        let since_ns = if pause.since_planned { ended.planned_ns } else { self.now_ns };
+        if wait_ns > 0 || pause.ns > 0 {
+            // May lie in the past, if the transaction took longer than the user's pause.
+            let due_ns = since_ns.saturating_add(wait_ns).saturating_add(pause.ns);
+            self.connections.wake_at(place, Wake::Start(due_ns));
             return None;
         }
         self.start_next(place, self.now_ns).then_some(place)
+    }
+
+    /// The session's own pause after transaction `after`.
+    #[inline]
+    pub(super) fn pause(&mut self, place: usize, after: u64) -> Pause {
+        self.connections.slots[place].session.as_mut().map_or(Pause::default(), |session| session.pause(after))
+    }
+
+    /// When a connection that has yet to begin its first transaction is to begin it, if it may from `from_ns` on.
+    pub(super) fn first_start_ns(&mut self, place: usize, from_ns: i64) -> i64 {
+        let number = u64::from(self.connections.slots[place].number);
+        let pause = self.pause(place, self.shared.config.first_index.wrapping_add(number));
+        from_ns.saturating_add(pause.ns)
     }
 
     /// Counts and records an operation that is too late to be begun.
@@ -126,5 +150,6 @@ pub(crate) fn unbegun(claim: Claim, now_ns: i64) -> Transaction {
         statements: 0,
         error: 0,
         retries: 0,
+        requests: 0,
     }
 }

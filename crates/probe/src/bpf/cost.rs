@@ -21,11 +21,18 @@ struct Reading {
 /// Intervals from one accounted interval to the next; the first of a segment is accounted.
 const EVERY: u32 = 5;
 
+/// The accounting is on while this is open.
+struct Accounting {
+    _descriptor: OwnedFd,
+    since: Instant,
+    /// Of all programs, before.
+    run_ns: u64,
+}
+
 /// Reads run time and missed runs of programs.
 pub(crate) struct CostMeter {
     programs: Vec<(String, OwnedFd, Reading)>,
-    /// The accounting is on while this is open.
-    accounting: Option<(OwnedFd, Instant)>,
+    accounting: Option<Accounting>,
     /// How long it was on before.
     accounted: Duration,
     began: Instant,
@@ -59,24 +66,34 @@ impl CostMeter {
         Ok(Self { programs, accounting: None, accounted: Duration::ZERO, began: Instant::now(), interval: 0 })
     }
 
-    /// To be called at each sample; the first begins the segment.
-    pub(crate) fn sampled(&mut self) {
+    fn run_ns(&self) -> u64 {
+        self.programs.iter().map(|(_, descriptor, _)| reading(descriptor).run_ns).sum()
+    }
+
+    /// To be called at each sample; the first begins the segment. Where the interval that ends was accounted, gives for how many
+    /// seconds a second the programs ran in it. `again`: the next one is, too.
+    pub(crate) fn sampled(&mut self, again: bool) -> Option<f64> {
         if self.interval == 0 {
             self.programs.iter_mut().for_each(|(_, descriptor, began)| *began = reading(descriptor));
             self.began = Instant::now();
         }
-        if let Some((_, since)) = self.accounting.take() {
-            self.accounted += since.elapsed();
-        }
-        if self.interval % EVERY == 0 {
-            self.accounting = enable().map(|descriptor| (descriptor, Instant::now()));
+        let ran = self.accounting.take().map(|accounting| {
+            let lasted = accounting.since.elapsed();
+            self.accounted += lasted;
+            (self.run_ns() - accounting.run_ns) as f64 / lasted.as_nanos() as f64
+        });
+        if again || self.interval % EVERY == 0 {
+            let run_ns = self.run_ns();
+            self.accounting =
+                enable().map(|descriptor| Accounting { _descriptor: descriptor, since: Instant::now(), run_ns });
         }
         self.interval += 1;
+        ran
     }
 
     /// Of the segment so far, from the part that was accounted. None where the kernel refuses to account.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        let accounted = self.accounted + self.accounting.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed());
+        let accounted = self.accounted + self.accounting.as_ref().map_or(Duration::ZERO, |on| on.since.elapsed());
         if accounted.is_zero() {
             return None;
         }
@@ -97,8 +114,10 @@ impl CostMeter {
         })
     }
 
-    /// Runs that the kernel left out since the segment began, because the program was already at work on that CPU.
-    pub(crate) fn missed(&self) -> u64 {
-        self.programs.iter().map(|(_, descriptor, began)| reading(descriptor).missed - began.missed).sum()
+    /// Runs that the kernel left out since the segment began, because the program was already at work on that CPU; of the
+    /// programs whose names are wanted.
+    pub(crate) fn missed(&self, is_wanted: impl Fn(&str) -> bool) -> u64 {
+        let wanted = self.programs.iter().filter(|(name, ..)| is_wanted(name));
+        wanted.map(|(_, descriptor, began)| reading(descriptor).missed - began.missed).sum()
     }
 }

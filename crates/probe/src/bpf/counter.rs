@@ -43,7 +43,7 @@ impl Counter {
         let counts = self.counts();
         let device = std::iter::once(0);
         row(&device.chain(counts.iter().copied()).collect::<Vec<i64>>());
-        self.cost.sampled();
+        self.cost.sampled(false);
         if self.first.is_none() {
             self.first = Some(counts);
         }
@@ -59,7 +59,7 @@ impl Counter {
             devices: vec![self.device.clone()],
             file_systems: self.file_systems.clone(),
             totals: [(self.device.clone(), grown.collect())].into(),
-            lost: [("events".to_owned(), self.cost.missed())].into(),
+            lost: [("events".to_owned(), self.cost.missed(|_| true))].into(),
             cost: self.cost.cost(),
             ..ProbeReport::default()
         }

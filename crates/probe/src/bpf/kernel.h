@@ -120,7 +120,7 @@ struct task_io_accounting {
 };
 
 struct sched_info {
-	u64 run_delay;
+	u64 run_delay, last_arrival, last_queued;
 };
 
 struct task_struct {

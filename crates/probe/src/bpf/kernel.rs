@@ -21,6 +21,13 @@ impl Kernel {
         Ok(Self { types })
     }
 
+    /// Whether a tracepoint that a module may hold is in it, and the module is loaded.
+    pub(crate) fn module_has_tracepoint(&self, module: &str, name: &str) -> bool {
+        let types = std::fs::read(Path::new("/sys/kernel/btf").join(module)).unwrap_or_default();
+        let wanted = format!("btf_trace_{name}\0");
+        types.windows(wanted.len()).any(|text| text == wanted.as_bytes())
+    }
+
     /// Whether a tracepoint is there.
     pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
         self.types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()

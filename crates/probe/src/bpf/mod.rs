@@ -7,12 +7,14 @@ mod cost;
 mod counter;
 mod file_systems;
 mod kernel;
+mod switch;
 mod tracefs;
 
 pub(crate) use cost::CostMeter;
 pub(crate) use counter::Counter;
 pub(crate) use file_systems::{WatchedFileSystem, file_system_of};
 pub(crate) use kernel::Kernel;
+pub(crate) use switch::Switch;
 pub(crate) use tracefs::{offset, with_tracefs};
 
 use crate::Refusal;
@@ -51,7 +53,7 @@ pub(crate) struct Wanted {
 /// Programs at work in the kernel; they are gone when this is.
 pub(crate) struct Programs {
     // Links before the object: what is attached goes first.
-    _links: Vec<Link>,
+    links: Vec<(&'static str, Link)>,
     object: Object,
 }
 
@@ -80,10 +82,10 @@ impl Programs {
             program.set_autoload(is_wanted);
         }
         let object = open.load().map_err(|e| failed("the kernel refused a program", e))?;
-        let mut programs = Self { _links: Vec::new(), object };
+        let mut programs = Self { links: Vec::new(), object };
         fill(&programs)?;
         for one in wanted {
-            programs._links.push(programs.attach(*one)?);
+            programs.links.push((one.function, programs.attach(*one)?));
         }
         Ok(programs)
     }
@@ -103,6 +105,18 @@ impl Programs {
             }
         };
         attached.map_err(|error| Refusal::from(format!("{} cannot be attached: {error}; {}", one.function, said())))
+    }
+
+    /// Takes those of `functions` that are attached to tracepoints with type information, to be switched off and on.
+    pub(crate) fn switch(&mut self, functions: &[&str]) -> Result<Switch, Refusal> {
+        let attached: Vec<&str> =
+            self.links.iter().map(|(name, _)| *name).filter(|name| functions.contains(name)).collect();
+        let is_wanted = |program: &libbpf_rs::ProgramMut<'_>| attached.iter().any(|name| program.name() == *name);
+        let descriptors = self.object.progs_mut().filter(is_wanted);
+        let copies = descriptors.map(|program| std::os::fd::AsFd::as_fd(&program).try_clone_to_owned());
+        let programs = copies.collect::<Result<_, _>>().map_err(|error| Refusal::from(error.to_string()))?;
+        self.links.retain(|(name, _)| !functions.contains(name));
+        Switch::on_with(programs)
     }
 
     /// A map that can be kept beside the programs.

@@ -30,8 +30,9 @@ enum flag {
 	CUT = 4, /* more kinds of wait than there is room for */
 	ABORTED = 8, /* the process ended inside */
 	UNREADABLE_END = 16, /* ends where the backend waits for its client again: the connection is encrypted */
-	PROCESS_ENDED = 32, /* no request: all that a process of the server without a client did */
+	PROCESS_ENDED = 32, /* no transaction: all that a process of the server without a client did */
 	OPEN = 64, /* under way; in no record */
+	HEADLESS = 128, /* a block that may have begun before the slice of time that was watched */
 };
 
 /* Why a backend waits for a page. */
@@ -43,14 +44,17 @@ enum cause {
 
 enum counter {
 	UNKNOWN_EVENTS,
-	WAKES_UNSEEN, /* intervals that ended without a wake-up seen: waiting for the CPU is in them */
 	ARRIVALS_UNSEEN, /* switches to a backend that were told of later, by the backend itself */
 	WRONG_GUESSES, /* that a backend waits for its client */
+	SYNCS_WAL, /* calls of fsync and fdatasync, by what the caller says that it waits for */
+	SYNCS_DATA,
+	SYNCS_OTHER,
+	BUSY, /* backends that are followed and not waiting for a client's next transaction; one CPU may have less than none */
 	COUNTERS,
 };
 
 enum lost {
-	NO_ROOM, /* requests that the ring had no room for */
+	NO_ROOM, /* requests of transactions that the ring had no room for */
 	NO_STORAGE, /* tasks that could not be remembered at an event */
 	LOST,
 };
@@ -67,37 +71,55 @@ enum lost {
 struct wait {
 	u64 ns;
 	u32 event; /* PostgreSQL's wait_event_info */
-	u32 waker; /* a process, of the server or not */
+	u32 waker; /* a process of the server, or 0 */
 	u32 count;
 	u8 bucket, cause;
 	u16 unused;
 };
 
-struct request {
+/* A transaction of the server: a block, or a request outside of one. */
+struct transaction {
 	u32 pid;
 	u16 flags, waits;
 	u64 arrived, ended, cpu, run_queue;
-	u32 user, system, after, unused;
+	u32 user, system, after;
+	u32 requests; /* answered */
+	u32 one_in; /* while so much of the time, as one to this, was watched */
+	u32 unused;
 	struct wait wait[WAITS];
 };
 
-/* Room for the longest request behind eight of the shortest. */
-#define BATCH_BYTES 696
+/* Room for the longest transaction behind seven of the shortest. */
+#define BATCH_BYTES 704
 #define BATCH_NS 100000000ULL
 
 struct settings {
 	u32 send_call; /* number of the system call with which a backend answers */
 	u32 wait_call, other_wait_call; /* in which a backend waits for descriptors */
 	u32 client_read, client_write, wal_write_lock; /* wait events with buckets of their own */
+	u32 wal_sync; /* the wait event in which syncs of the log are counted */
+	u32 by_request; /* each request is a transaction, also within a block */
+	u32 in_slices; /* not all of the time may be watched */
 	u8 class_bucket[CLASSES]; /* by the class of a wait event */
 	u8 io_bucket[IO_EVENTS]; /* by the number of an event of the class IO */
 };
 
-/* May change while the programs run: first the self-test is watched, then the server. */
+/* To keep within a budget only slices of time are watched. */
+enum phase {
+	OPENED,
+	CLOSING, /* what is under way is followed to its end */
+	CLOSED,
+};
+
+/* Changes while the programs run: first the self-test is watched, then the server; then slice after slice. */
 struct target {
 	u64 wait_pointer; /* address of my_wait_event_info in every process, or 0 */
+	s64 slew; /* of the clock that stamps against that of the scheduler, up to a constant */
+	u64 until; /* when a slice that is being closed ended */
 	u32 parent; /* its children are watched */
-	u32 unused;
+	u32 phase;
+	u32 slice; /* its number */
+	u32 one_in; /* so much of the time is in a slice */
 };
 
 #endif

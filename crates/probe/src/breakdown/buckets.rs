@@ -52,6 +52,8 @@ pub(crate) struct Buckets {
     pub(crate) client_write: u32,
     /// The wait for the write-ahead log's write lock: somebody else writes and syncs.
     pub(crate) wal_write_lock: u32,
+    /// The wait for a sync of the log that PostgreSQL counts as one.
+    pub(crate) wal_sync: u32,
     pub(crate) class: [u8; CLASSES],
     pub(crate) io: [u8; IO_EVENTS],
 }
@@ -76,12 +78,14 @@ fn io_bucket(event: &str) -> u8 {
 impl Buckets {
     pub(crate) fn of(names: &WaitNames) -> Self {
         let find = |class: &str, event: &str| {
-            names.all().find(|(_, c, e)| *c == class && *e == event).map_or(0, |(info, ..)| info)
+            let same = |c: &str, e: &str| c == class && e.eq_ignore_ascii_case(event);
+            names.all().find(|(_, c, e)| same(c, e)).map_or(0, |(info, ..)| info)
         };
         let mut buckets = Self {
             client_read: find("Client", "ClientRead"),
             client_write: find("Client", "ClientWrite"),
             wal_write_lock: find("LWLock", "WALWrite"),
+            wal_sync: find("IO", "WALSync"),
             class: [OTHER_WAIT; CLASSES],
             io: [OTHER_WAIT; IO_EVENTS],
         };
@@ -116,6 +120,7 @@ mod tests {
         for major in 13..=18 {
             let names = WaitNames::of(major).unwrap();
             let buckets = Buckets::of(&names);
+            assert_ne!(buckets.wal_sync, 0, "{major}");
             let of = |class: &str, event: &str| {
                 let same = |known: &str| known.eq_ignore_ascii_case(event);
                 let found = names.all().find(|(_, c, e)| *c == class && same(e));

@@ -5,6 +5,9 @@
 
 use super::processes::{self, Processes};
 use super::records::{PROCESS_ENDED, QUEUED, Record};
+use super::slices::Watching;
+use super::target::now_ns;
+use crate::bpf::summed;
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use plimsoll_record::BreakdownWriter;
 use std::cell::RefCell;
@@ -14,22 +17,30 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(50);
+/// While a slice is being closed, which costs more than having it closed.
+const SHORT_PAUSE: Duration = Duration::from_millis(2);
+/// For transactions that are under way when the segment ends.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What was taken.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    /// Requests by the server's process.
+    /// Requests by the server's process, of transactions that were recorded.
     pub(crate) requests: BTreeMap<u32, u64>,
-    /// Of those the ones whose message was read without waiting.
+    /// Transactions.
+    pub(crate) rows: u64,
+    /// Of those the ones whose first message was read without waiting.
     pub(crate) queued: u64,
     /// Wait events that occurred.
     pub(crate) events: BTreeSet<u32>,
     /// Records that could not be read.
     pub(crate) unreadable: u64,
     pub(crate) processes: Processes,
+    /// Transactions that were cut at the end of a slice.
+    pub(crate) cut: u64,
 }
 
 struct Taking {
@@ -37,7 +48,7 @@ struct Taking {
     parent: u32,
     /// Whether a process is the server's, as far as it was asked.
     of_server: HashMap<u32, bool>,
-    /// When the newest request of a process arrived.
+    /// When the newest transaction of a process arrived.
     newest: HashMap<u32, i64>,
     writer: Option<BreakdownWriter>,
     failed: Option<io::Error>,
@@ -70,21 +81,22 @@ impl Taking {
     }
 
     fn take_one(&mut self) {
-        let request = &self.record.request;
-        if request.flags & PROCESS_ENDED != 0 {
+        let row = &self.record.row;
+        if row.flags & PROCESS_ENDED != 0 {
             self.taken.events.extend(self.record.waits.iter().map(|wait| wait.wait));
             self.taken.processes.ended(&self.record);
             return;
         }
         // What was read from a process's memory at the end may have been handed over meanwhile, too.
-        let newest = self.newest.entry(request.backend_pid).or_insert(i64::MIN);
-        if request.arrived_ns <= *newest {
+        let newest = self.newest.entry(row.backend_pid).or_insert(i64::MIN);
+        if row.arrived_ns <= *newest {
             return;
         }
-        *newest = request.arrived_ns;
+        *newest = row.arrived_ns;
         self.taken.events.extend(self.record.waits.iter().map(|wait| wait.wait));
-        self.taken.queued += u64::from(request.flags & QUEUED != 0);
-        *self.taken.requests.entry(request.backend_pid).or_insert(0) += 1;
+        self.taken.rows += 1;
+        self.taken.queued += u64::from(row.flags & QUEUED != 0);
+        *self.taken.requests.entry(row.backend_pid).or_insert(0) += u64::from(row.requests);
         let Self { of_server, parent, writer, failed, record, .. } = self;
         let mut is_of_server =
             |pid: u32| *of_server.entry(pid).or_insert_with(|| processes::parent_of(pid) == Some(*parent));
@@ -94,7 +106,7 @@ impl Taking {
             }
         }
         if let Some(to) = writer {
-            if let Err(error) = to.append(&record.request, record.waits.iter().copied()) {
+            if let Err(error) = to.append(&record.row, record.waits.iter().copied()) {
                 (*failed, *writer) = (Some(error), None);
             }
         }
@@ -133,8 +145,10 @@ pub(crate) struct Follower {
 
 /// What is followed.
 pub(crate) struct Followed {
-    pub(crate) requests: MapHandle,
+    pub(crate) ended: MapHandle,
     pub(crate) backends: MapHandle,
+    pub(crate) counters: MapHandle,
+    pub(crate) watching: Watching,
     /// The server's first process.
     pub(crate) parent: u32,
     pub(crate) processes: Processes,
@@ -158,16 +172,33 @@ impl Follower {
     }
 }
 
+/// A client has its answer a moment before the backend has noted that it was sent.
+fn settle(parent: u32, backends: &MapHandle) {
+    let began = Instant::now();
+    while processes::open(parent, backends) > 0 && began.elapsed() < PATIENCE {
+        std::thread::sleep(SHORT_PAUSE);
+    }
+}
+
 fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -> io::Result<Taken> {
-    let Followed { requests, backends, parent, processes } = followed;
+    let Followed { ended, backends, counters, mut watching, parent, processes } = followed;
     let taking = Rc::new(RefCell::new(Taking::new(parent, processes, writer)));
     let into = Rc::clone(&taking);
-    let ring = ring(&requests, move |bytes| into.borrow_mut().take(bytes))?;
+    let ring = ring(&ended, move |bytes| into.borrow_mut().take(bytes))?;
     let consume = || ring.consume().map_err(|error| io::Error::other(error.to_string()));
+    let busy = || summed(&counters, 0, super::BUSY + 1).map_or(0, |counts| counts[super::BUSY]);
+    let mut consumed = Instant::now();
     loop {
-        let last = !matches!(stopped.recv_timeout(PAUSE), Err(RecvTimeoutError::Timeout));
+        let pause = if watching.slices.is_closing() { SHORT_PAUSE } else { PAUSE };
+        let last = !matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
+        watching.go_on(now_ns(), busy).map_err(|refusal| io::Error::other(refusal.reason))?;
+        if !last && consumed.elapsed() < PAUSE {
+            continue;
+        }
+        consumed = Instant::now();
         consume()?;
         if last {
+            settle(parent, &backends);
             for (pid, _) in processes::children(parent) {
                 take_batch(&backends, pid, |bytes| taking.borrow_mut().take(bytes));
             }
@@ -185,6 +216,7 @@ fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -
         }
     }
     let mut taking = taking.borrow_mut();
+    taking.taken.cut = watching.slices.cut();
     if let Some(writer) = taking.writer.take() {
         writer.close()?;
     }

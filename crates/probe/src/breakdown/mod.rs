@@ -1,32 +1,46 @@
-//! Where the time of each request goes: on a CPU, waiting for one, and blocked on what; definitions in README.md.
+//! Where the time of each transaction goes: on a CPU, waiting for one, and blocked on what; definitions in README.md.
 
 mod buckets;
+mod budget;
 mod follower;
 mod processes;
+mod programs;
 mod records;
 mod self_test;
+mod slices;
 mod stimulus;
 mod target;
 
 pub use stimulus::serve as serve_stimulus;
 
-use crate::bpf::{CostMeter, Kernel, Programs, Wanted, summed};
+use crate::bpf::{CostMeter, Kernel, Programs, summed};
 use crate::postgres_waits::WaitNames;
 use crate::{Probe, Refusal};
 use buckets::{BUCKETS, Buckets};
+use budget::Budget;
 use follower::{Followed, Follower, Taken};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::MapHandle;
 use plimsoll_record::{Check, ProbeReport, ProcessTime};
 use processes::Processes;
+use programs::{Attached, OFTEN, settings};
 use records::SYSTEM_CALL;
+use slices::{Slices, Watching};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use target::Server;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use target::{Aim, Server, now_ns};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
 /// `enum counter`.
-const COUNTERS: [&str; 4] = ["unknown_waits", "wakes_unseen", "arrivals_unseen", "wrong_guesses"];
+const COUNTERS: [&str; 3] = ["unknown_waits", "arrivals_unseen", "wrong_guesses"];
+/// Those after them: calls by what was synced.
+const SYNCS: [&str; 3] = ["wal", "data", "other"];
+/// The program without which nothing is lost but who ended a wait.
+const WAKERS: &str = "on_waking";
+/// The place of the count of busy backends, which is the last.
+const BUSY: usize = COUNTERS.len() + SYNCS.len();
 /// `enum lost`.
 const LOST: [&str; 2] = ["no_room", "no_storage"];
 
@@ -35,6 +49,10 @@ const LOST: [&str; 2] = ["no_room", "no_storage"];
 pub struct BreakdownOptions {
     /// The cluster whose server is watched.
     pub data_directory: PathBuf,
+    /// A row for each request, also within a transaction block.
+    pub by_request: bool,
+    /// What the programs may take of the machine's CPU time, more than 0: to keep within it less of the time is watched.
+    pub budget: Option<f64>,
     /// Where the tables go.
     pub out: PathBuf,
     /// The program that becomes the known stimulus when it is started with the word
@@ -45,17 +63,23 @@ pub struct BreakdownOptions {
 /// The probe.
 pub struct Breakdown {
     // Declared first: programs are detached before their maps go.
-    _programs: Programs,
+    programs: Programs,
     counters: MapHandle,
     losses: MapHandle,
-    requests: MapHandle,
+    ended: MapHandle,
     backends: MapHandle,
     cost: CostMeter,
     server: Server,
     names: WaitNames,
-    by_sockets: bool,
+    attached: Attached,
+    budget: Budget,
+    /// What the programs take is looked at in the next interval, too.
+    attentive: bool,
     out: PathBuf,
     checks: Vec<Check>,
+    /// Until they are followed.
+    aim: Option<Aim>,
+    one_in: Arc<AtomicU32>,
     following: Following,
     before: Vec<i64>,
 }
@@ -65,51 +89,6 @@ enum Following {
     Now(Follower),
     Done(Taken, Vec<ProcessTime>, u64),
     Failed(String),
-}
-
-fn settings(buckets: &Buckets) -> Vec<u8> {
-    let [send, wait, other_wait] = system_calls();
-    let numbers = [send, wait, other_wait, buckets.client_read, buckets.client_write, buckets.wal_write_lock];
-    let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-    bytes.extend(buckets.class);
-    bytes.extend(buckets.io);
-    bytes
-}
-
-/// With which PostgreSQL answers clients, and in which it waits for them.
-fn system_calls() -> [u32; 3] {
-    // Some machines have no epoll_wait.
-    #[cfg(target_arch = "x86_64")]
-    let wait = libc::SYS_epoll_wait;
-    #[cfg(not(target_arch = "x86_64"))]
-    let wait = libc::SYS_epoll_pwait;
-    [libc::SYS_sendto, wait, libc::SYS_epoll_pwait].map(|call| call as u32)
-}
-
-fn wanted(kernel: &Kernel, by_sockets: bool) -> Vec<Wanted> {
-    let all = [
-        (true, "on_switch", "sched_switch"),
-        (true, "on_waking", "sched_waking"),
-        (by_sockets, "on_send", "sock_send_length"),
-        (!by_sockets, "on_sys_exit", "sys_exit"),
-        (true, "on_throttle", "balance_dirty_pages"),
-        (true, "on_reclaim_begin", "mm_vmscan_direct_reclaim_begin"),
-        (true, "on_reclaim_end", "mm_vmscan_direct_reclaim_end"),
-        (true, "on_group_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"),
-        (true, "on_group_reclaim_end", "mm_vmscan_memcg_reclaim_end"),
-        (true, "on_exit", "sched_process_exit"),
-    ];
-    let chosen = all.into_iter().filter(|(is_wanted, _, tracepoint)| *is_wanted && kernel.has_tracepoint(tracepoint));
-    chosen.map(|(_, function, _)| Wanted { function, tracepoint: None }).collect()
-}
-
-/// Makes the children of `parent`, whose wait event is reached by `wait_pointer`, the ones that are watched.
-fn aim(targets: &MapHandle, parent: u32, wait_pointer: Option<u64>) -> Result<(), Refusal> {
-    let mut target = wait_pointer.unwrap_or(0).to_ne_bytes().to_vec();
-    target.extend(parent.to_ne_bytes());
-    target.extend(0_u32.to_ne_bytes());
-    let aimed = targets.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
-    aimed.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
 }
 
 impl Breakdown {
@@ -122,41 +101,47 @@ impl Breakdown {
         let unknown = || Refusal::from(format!("the wait events of PostgreSQL {} are not known", server.major));
         let names = WaitNames::of(server.major).ok_or_else(unknown)?;
         let kernel = Kernel::read()?;
-        let by_sockets = kernel.has_tracepoint("sock_send_length");
-        let settings = settings(&Buckets::of(&names));
-        let programs = Programs::start(OBJECT, &settings, &wanted(&kernel, by_sockets), |_| Ok(()))?;
+        let attached = Attached::on(&kernel, &options.data_directory);
+        let settings = settings(&Buckets::of(&names), options.by_request, options.budget.is_some());
+        let aim_of = |programs: &Programs| Ok::<_, Refusal>(Aim::new(programs.map_of_section(".data.target")?));
+        // The clock's slew is told before anybody counts with it.
+        let programs = Programs::start(OBJECT, &settings, &attached.wanted, |programs| aim_of(programs)?.keep())?;
         let (counters, losses) = (programs.map("counters")?, programs.map("losses")?);
-        let requests = programs.map("requests")?;
-        let (backends, targets) = (programs.map("backends")?, programs.map_of_section(".data.target")?);
-        let aim_at = |parent, pointer| aim(&targets, parent, Some(pointer));
-        let checks = self_test::run(&options.stimulus, server.major, (&requests, &backends), &aim_at)?;
-        aim(&targets, server.postmaster, server.wait_pointer)?;
+        let ended = programs.map("ended")?;
+        let (backends, mut aim) = (programs.map("backends")?, aim_of(&programs)?);
+        let mut aim_at = |parent, pointer| aim.at(parent, Some(pointer));
+        let checks = self_test::run(&options.stimulus, server.major, (&ended, &backends), &mut aim_at)?;
+        aim.at(server.postmaster, server.wait_pointer)?;
         Ok(Self {
             cost: programs.cost_meter()?,
-            _programs: programs,
+            programs,
             counters,
             losses,
-            requests,
+            ended,
             backends,
             server,
             names,
-            by_sockets,
+            attached,
+            budget: Budget::of_this_machine(options.budget),
+            attentive: false,
             out: options.out.clone(),
             checks,
+            aim: Some(aim),
+            one_in: Arc::new(AtomicU32::new(1)),
             following: Following::NotYet,
             before: Vec::new(),
         })
     }
 
-    /// Those of `COUNTERS`, then those of `LOST`.
+    /// Those of `COUNTERS`, of `SYNCS`, and of `LOST`.
     fn counts(&self) -> Vec<i64> {
         let of = |map, numbers| summed(map, 0, numbers).unwrap_or_else(|| vec![0; numbers]);
-        [of(&self.counters, COUNTERS.len()), of(&self.losses, LOST.len())].concat()
+        [of(&self.counters, COUNTERS.len() + SYNCS.len()), of(&self.losses, LOST.len())].concat()
     }
 
     /// What was counted in the segment, by name.
     fn grown(&self) -> BTreeMap<&'static str, u64> {
-        let names = COUNTERS.iter().chain(&LOST);
+        let names = COUNTERS.iter().chain(&SYNCS).chain(&LOST);
         let before = self.before.iter().copied().chain(std::iter::repeat(0));
         let grown = self.counts().into_iter().zip(before).map(|(now, before)| (now - before).max(0) as u64);
         names.copied().zip(grown).collect()
@@ -164,14 +149,25 @@ impl Breakdown {
 
     /// What happened before the segment is none of its business.
     fn follow(&mut self) -> std::io::Result<Follower> {
-        follower::drain(&self.requests, |_| {})?;
+        follower::drain(&self.ended, |_| {})?;
         self.before = self.counts();
         let mut processes = Processes::default();
         processes.begin(self.server.postmaster, &self.backends);
         let copy = |map: &MapHandle| MapHandle::try_from(map).map_err(|error| std::io::Error::other(error.to_string()));
-        let (requests, backends) = (copy(&self.requests)?, copy(&self.backends)?);
-        let followed = Followed { requests, backends, parent: self.server.postmaster, processes };
+        let (ended, backends, counters) = (copy(&self.ended)?, copy(&self.backends)?, copy(&self.counters)?);
+        let aim = self.aim.take().ok_or_else(|| std::io::Error::other("it is followed already"))?;
+        let refused = |refusal: Refusal| std::io::Error::other(refusal.reason);
+        let often = self.budget.is_set().then(|| self.programs.switch(&OFTEN)).transpose().map_err(refused)?;
+        let watching = Watching { aim, often, slices: Slices::new(now_ns()), one_in: Arc::clone(&self.one_in) };
+        let followed = Followed { ended, backends, counters, watching, parent: self.server.postmaster, processes };
         Follower::start(followed, &self.out)
+    }
+
+    fn keep_within_budget(&mut self) {
+        // Attentive until it is known to hold.
+        let Some(cpus) = self.cost.sampled(self.attentive) else { return };
+        self.attentive = self.budget.spent(cpus);
+        self.one_in.store(self.budget.one_in(), Ordering::Relaxed);
     }
 
     fn finish(&mut self) {
@@ -194,9 +190,9 @@ impl Breakdown {
     }
 
     fn boundaries(&self) -> BTreeMap<String, String> {
-        let by = |socket: &str| if self.by_sockets { socket.to_owned() } else { "sys_exit".to_owned() };
+        let by = |socket: &str| if self.attached.by_sockets { socket.to_owned() } else { "sys_exit".to_owned() };
         let waits = if self.server.wait_pointer.is_some() { "my_wait_event_info" } else { "system_calls" };
-        [("begin", "sched_waking".to_owned()), ("end", by("sock_send_length")), ("waits", waits.to_owned())]
+        [("begin", "sched_switch".to_owned()), ("end", by("sock_send_length")), ("waits", waits.to_owned())]
             .map(|(what, how)| (what.to_owned(), how))
             .into()
     }
@@ -219,7 +215,7 @@ impl Probe for Breakdown {
     }
 
     fn sample(&mut self, _: &mut dyn FnMut(&[i64])) {
-        self.cost.sampled();
+        self.keep_within_budget();
         if matches!(self.following, Following::NotYet) {
             self.following = match self.follow() {
                 Ok(follower) => Following::Now(follower),
@@ -245,15 +241,24 @@ impl Probe for Breakdown {
             Following::NotYet | Following::Now(_) => return Some(report),
             Following::Done(taken, processes, open) => {
                 let recorded: u64 = taken.requests.values().sum();
-                let seen = recorded + grown["no_room"];
-                let open = *open;
-                let requests =
-                    [("seen", seen), ("queued", taken.queued), ("recorded", recorded), ("open_at_end", open)];
+                let requests = [
+                    ("seen", recorded + grown["no_room"]),
+                    ("recorded", recorded),
+                    ("rows", taken.rows),
+                    ("queued", taken.queued),
+                    ("open_at_end", *open),
+                    ("wakers_unseen", self.cost.missed(|name| name == WAKERS)),
+                ];
                 let counted = COUNTERS.map(|what| (what, grown[what]));
                 let named = requests.into_iter().chain(counted).map(|(what, count)| (what.to_owned(), count));
                 report.request_counts = named.collect();
+                if self.attached.tells_of_syncs {
+                    report.syncs = SYNCS.map(|what| (what.to_owned(), grown[what])).into();
+                }
+                let ran = report.cost.as_ref().map(|cost| cost.run_ns as f64 / cost.segment_ns as f64);
+                report.sampling = Some(self.budget.report(ran, taken.cut));
                 report.lost = LOST.map(|what| (what.to_owned(), grown[what])).into();
-                report.lost.insert("events".to_owned(), self.cost.missed());
+                report.lost.insert("events".to_owned(), self.cost.missed(|name| name != WAKERS));
                 report.lost.insert("unreadable".to_owned(), taken.unreadable);
                 let named = taken.events.iter().map(|event| (event.to_string(), name_of(&self.names, *event)));
                 report.wait_names = named.collect();

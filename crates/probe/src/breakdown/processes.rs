@@ -54,22 +54,22 @@ fn stored(backends: &MapHandle, pid: u32) -> Option<Vec<u8>> {
     backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?
 }
 
-/// A process's request under way, or all that it did if it has no client.
+/// A process's transaction under way, or all that it did if it has no client.
 fn under_way(backends: &MapHandle, pid: u32) -> Option<Record> {
     let mut record = Record::default();
     record.decode(split(&stored(backends, pid)?)?.1)?;
     Some(record)
 }
 
-/// Requests that have ended and that a process has not handed over yet.
+/// Transactions that have ended and that a process has not handed over yet.
 pub(crate) fn batch(backends: &MapHandle, pid: u32) -> Option<Vec<u8>> {
     Some(split(&stored(backends, pid)?)?.0.to_vec())
 }
 
-/// Requests of the children of `parent` that are under way.
+/// Transactions of the children of `parent` that are under way.
 pub(crate) fn open(parent: u32, backends: &MapHandle) -> u64 {
     let stored = children(parent).into_iter().filter_map(|(pid, _)| under_way(backends, pid));
-    stored.filter(|record| record.request.flags & OPEN != 0).count() as u64
+    stored.filter(|record| record.row.flags & OPEN != 0).count() as u64
 }
 
 /// What a process has done since the programs first saw it.
@@ -91,8 +91,8 @@ impl Sums {
             sum.count += u64::from(wait.count);
             sum.ns += wait.ns as u64;
         }
-        let request = &record.request;
-        Self { cpu_ns: request.cpu_ns as u64, run_queue_ns: request.run_queue_ns as u64, waits }
+        let row = &record.row;
+        Self { cpu_ns: row.cpu_ns as u64, run_queue_ns: row.run_queue_ns as u64, waits }
     }
 
     fn read(backends: &MapHandle, pid: u32) -> Option<Self> {
@@ -131,8 +131,8 @@ impl Processes {
 
     /// A process without a client has ended.
     pub(crate) fn ended(&mut self, record: &Record) {
-        debug_assert!(record.request.flags & PROCESS_ENDED != 0);
-        self.ended.insert(record.request.backend_pid, Sums::of(record));
+        debug_assert!(record.row.flags & PROCESS_ENDED != 0);
+        self.ended.insert(record.row.backend_pid, Sums::of(record));
     }
 
     /// What they did in the segment so far; those in `with_client` are left out. `name` names waits.

@@ -1,12 +1,12 @@
 //! What the program hands over: the layouts of breakdown.h.
 
-use plimsoll_record::{RequestRow, WaitRow};
+use plimsoll_record::{BreakdownRow, WaitRow};
 
-const HEAD_BYTES: usize = 56;
+const HEAD_BYTES: usize = 64;
 const WAIT_BYTES: usize = 24;
 /// Kinds of wait that a record has room for.
 const WAITS: usize = 8;
-pub(crate) const REQUEST_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES;
+pub(crate) const TRANSACTION_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES;
 
 pub(crate) const QUEUED: u16 = 1;
 pub(crate) const PROCESS_ENDED: u16 = 32;
@@ -15,21 +15,21 @@ pub(crate) const OPEN: u16 = 64;
 /// In place of a wait event: the number of the system call in which the process blocked.
 pub(crate) const SYSTEM_CALL: u32 = 0xfe00_0000;
 
-/// What the program keeps of a process ends with the bytes that are used of its batch, the batch, and its request.
-const BATCH_BYTES: usize = 696;
+/// What the program keeps of a process ends with the bytes that are used of its batch, the batch, and its transaction.
+const BATCH_BYTES: usize = 704;
 
-/// The batch and the request under way, of what the program keeps of a process.
+/// The batch and the transaction under way, of what the program keeps of a process.
 pub(crate) fn split(stored: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (rest, request) = stored.split_at_checked(stored.len().checked_sub(REQUEST_BYTES)?)?;
+    let (rest, transaction) = stored.split_at_checked(stored.len().checked_sub(TRANSACTION_BYTES)?)?;
     let (rest, batch) = rest.split_at_checked(rest.len().checked_sub(BATCH_BYTES)?)?;
     let used = u64::from_ne_bytes(*rest.last_chunk()?);
-    Some((batch.get(..usize::try_from(used).ok()?)?, request))
+    Some((batch.get(..usize::try_from(used).ok()?)?, transaction))
 }
 
-/// A request, or all that a process without a client did.
+/// A transaction, or all that a process without a client did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) request: RequestRow,
+    pub(crate) row: BreakdownRow,
     pub(crate) waits: Vec<WaitRow>,
 }
 
@@ -47,7 +47,7 @@ impl Record {
         let of_waits = bytes.get(HEAD_BYTES..end)?;
         let half = |at| u32::from_ne_bytes(number(bytes, at));
         let ns = |at| i64::from_ne_bytes(number(bytes, at));
-        self.request = RequestRow {
+        self.row = BreakdownRow {
             backend_pid: half(0),
             flags: u16::from_ne_bytes(number(bytes, 4)),
             arrived_ns: ns(8),
@@ -57,6 +57,8 @@ impl Record {
             user_ns: half(40),
             system_ns: half(44),
             after_ns: half(48),
+            requests: half(52),
+            one_in: half(56),
         };
         self.waits.clear();
         self.waits.extend(of_waits.chunks_exact(WAIT_BYTES).map(|wait| WaitRow {
@@ -85,7 +87,7 @@ mod tests {
         bytes[HEAD_BYTES + 20] = 4;
         let mut record = Record::default();
         record.decode(&bytes).unwrap();
-        assert_eq!((record.request.backend_pid, record.request.cpu_ns), (77, 5));
+        assert_eq!((record.row.backend_pid, record.row.cpu_ns), (77, 5));
         assert_eq!(record.waits, [WaitRow { ns: 9, bucket: 4, ..WaitRow::default() }]);
         assert_eq!(record.decode(&bytes[..HEAD_BYTES + 8]), None, "shorter than it says");
         assert_eq!(record.decode(&[&bytes[..], &[1, 2]].concat()), Some(&[1, 2][..]), "what follows");
@@ -98,8 +100,8 @@ mod tests {
         stored.extend(2_u64.to_ne_bytes());
         stored.extend([7, 8]);
         stored.resize(40 + 8 + BATCH_BYTES, 0);
-        stored.resize(40 + 8 + BATCH_BYTES + REQUEST_BYTES, 9);
-        assert_eq!(split(&stored), Some((&[7, 8][..], &[9; REQUEST_BYTES][..])));
+        stored.resize(40 + 8 + BATCH_BYTES + TRANSACTION_BYTES, 9);
+        assert_eq!(split(&stored), Some((&[7, 8][..], &[9; TRANSACTION_BYTES][..])));
         assert_eq!(split(&stored[stored.len() - 100..]), None);
     }
 }

@@ -4,10 +4,10 @@
 use super::follower::{drain, take_batch};
 use super::records::{QUEUED, Record};
 use super::stimulus::{ANSWER_BYTES, Ask, LENGTH};
+use super::target::now_ns;
 use crate::Refusal;
 use libbpf_rs::MapHandle;
 use plimsoll_record::Check;
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 7;
 const SLACK: Duration = Duration::from_micros(400);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A busy machine may disturb one.
-const TRIES: u32 = 3;
+const TRIES: u32 = 10;
 const LOCK: u8 = 3;
 const WAL_SYNC: u8 = 4;
 
@@ -77,11 +77,6 @@ impl Backend {
     }
 }
 
-fn monotonic_ns() -> i64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
 fn check(name: &str, expected: u64, found: i64, slack: Duration) -> Check {
     let ok = found.abs_diff(expected as i64) <= (expected / 50).max(slack.as_nanos() as u64);
     Check { name: name.to_owned(), expected: expected.to_string(), found: found.to_string(), ok }
@@ -98,13 +93,13 @@ fn blocked(record: &Record, bucket: u8) -> i64 {
 
 /// By how much the parts of a request miss its whole, in nanoseconds.
 fn open_ns(record: &Record) -> i64 {
-    let request = &record.request;
+    let row = &record.row;
     let waits: i64 = record.waits.iter().map(|wait| wait.ns).sum();
-    request.ended_ns - request.arrived_ns - request.cpu_ns - request.run_queue_ns - waits
+    row.ended_ns - row.arrived_ns - row.cpu_ns - row.run_queue_ns - waits
 }
 
 fn judge(records: &[Record], lasted: [u64; 3]) -> Vec<Check> {
-    let queued = records.iter().filter(|record| record.request.flags & QUEUED != 0).count();
+    let queued = records.iter().filter(|record| record.row.flags & QUEUED != 0).count();
     let mut checks = vec![
         counted("requests", SINGLE + AT_ONCE + lasted.len(), records.len()),
         // One that follows fast enough finds the process still awake, too.
@@ -118,14 +113,14 @@ fn judge(records: &[Record], lasted: [u64; 3]) -> Vec<Check> {
     let open = records.iter().map(|record| open_ns(record).abs()).max().unwrap_or(i64::MAX);
     checks.push(check("nanoseconds by which the parts of a request miss it", 0, open, Duration::from_micros(20)));
     let Some([burn, lock, sync]) = records.last_chunk::<3>() else { return checks };
-    let waited = |record: &Record, bucket| blocked(record, bucket) + record.request.run_queue_ns;
+    let waited = |record: &Record, bucket| blocked(record, bucket) + record.row.run_queue_ns;
     let slack = SLACK;
-    let on_cpu = burn.request.cpu_ns + burn.request.run_queue_ns;
+    let on_cpu = burn.row.cpu_ns + burn.row.run_queue_ns;
     checks.push(check("nanoseconds on the CPU, with waiting for it", lasted[0], on_cpu, slack));
     checks.push(check("nanoseconds in a lock, with waiting for the CPU", lasted[1], waited(lock, LOCK), slack));
     checks.push(check("nanoseconds in a sync, with waiting for the CPU", lasted[2], waited(sync, WAL_SYNC), slack));
     let least = LENGTH.as_nanos() as i64;
-    let enough = blocked(lock, LOCK).min(blocked(sync, WAL_SYNC)).min(burn.request.cpu_ns);
+    let enough = blocked(lock, LOCK).min(blocked(sync, WAL_SYNC)).min(burn.row.cpu_ns);
     checks.push(Check {
         name: "nanoseconds in the bucket of each".to_owned(),
         expected: format!("{least} or more"),
@@ -138,8 +133,8 @@ fn judge(records: &[Record], lasted: [u64; 3]) -> Vec<Check> {
 fn try_once(
     program: &Path,
     major: u32,
-    (requests, backends): (&MapHandle, &MapHandle),
-    aim: &dyn Fn(u32, u64) -> Result<(), Refusal>,
+    (ended, backends): (&MapHandle, &MapHandle),
+    aim: &mut dyn FnMut(u32, u64) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
     let failed = |error: io::Error| Refusal::from(format!("the self-test: {error}"));
     let mut backend = Backend::start(program, major).map_err(failed)?;
@@ -148,7 +143,7 @@ fn try_once(
     backend.ask(Ask::Nothing).map_err(failed)?;
     backend.ask(Ask::Nothing).map_err(failed)?;
     std::thread::sleep(Duration::from_millis(2));
-    let began_ns = monotonic_ns();
+    let began_ns = now_ns();
     for _ in 0..SINGLE {
         backend.ask(Ask::Nothing).map_err(failed)?;
     }
@@ -168,12 +163,12 @@ fn try_once(
         let mut record = Record::default();
         while let Some(rest) = record.decode(bytes) {
             bytes = rest;
-            if record.request.backend_pid == pid && record.request.arrived_ns > began_ns {
+            if record.row.backend_pid == pid && record.row.arrived_ns > began_ns {
                 into.borrow_mut().push(record.clone());
             }
         }
     };
-    drain(requests, take.clone()).map_err(failed)?;
+    drain(ended, take.clone()).map_err(failed)?;
     take_batch(backends, pid, &mut take);
     let records = records.borrow();
     Ok(judge(&records, lasted))
@@ -184,12 +179,12 @@ fn try_once(
 pub(crate) fn run(
     program: &Path,
     major: u32,
-    (requests, backends): (&MapHandle, &MapHandle),
-    aim: &dyn Fn(u32, u64) -> Result<(), Refusal>,
+    (ended, backends): (&MapHandle, &MapHandle),
+    aim: &mut dyn FnMut(u32, u64) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
     let mut checks = Vec::new();
     for _ in 0..TRIES {
-        checks = try_once(program, major, (requests, backends), aim)?;
+        checks = try_once(program, major, (ended, backends), aim)?;
         if checks.iter().all(|check| check.ok) {
             return Ok(checks);
         }

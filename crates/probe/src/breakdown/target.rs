@@ -1,7 +1,10 @@
 //! The server to be watched: its first process, its version, and where its processes keep their wait event.
 
+use super::slices::Phase;
 use crate::Refusal;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use object::{Object, ObjectSegment, ObjectSymbol};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +35,84 @@ impl Server {
             return Err(Refusal::from(format!("no server runs on {}", folder.display())));
         }
         Ok(Self { postmaster, major, wait_pointer: address_of(&process, SYMBOL) })
+    }
+}
+
+fn ns(time: Timespec) -> i64 {
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// CLOCK_MONOTONIC, as the programs stamp.
+pub(crate) fn now_ns() -> i64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// By how much the clock that stamps is before one that nobody corrects, as the scheduler's is.
+fn slew_ns() -> i64 {
+    now_ns() - ns(clock_gettime(ClockId::MonotonicRaw))
+}
+
+/// What the programs watch: `struct target`.
+#[derive(Debug)]
+pub(crate) struct Aim {
+    map: MapHandle,
+    parent: u32,
+    wait_pointer: Option<u64>,
+    until_ns: i64,
+    phase: Phase,
+    slice: u32,
+    one_in: u32,
+}
+
+impl Aim {
+    /// At nothing yet.
+    pub(crate) fn new(map: MapHandle) -> Self {
+        Self { map, parent: 0, wait_pointer: None, until_ns: 0, phase: Phase::Opened, slice: 0, one_in: 1 }
+    }
+
+    /// Makes the children of `parent`, whose wait event is reached by `wait_pointer`, the ones that are watched.
+    pub(crate) fn at(&mut self, parent: u32, wait_pointer: Option<u64>) -> Result<(), Refusal> {
+        (self.parent, self.wait_pointer) = (parent, wait_pointer);
+        self.tell()
+    }
+
+    /// Tells the clock's slew, which changes all the time.
+    pub(crate) fn keep(&mut self) -> Result<(), Refusal> {
+        self.tell()
+    }
+
+    /// Begins a slice, one of so many.
+    pub(crate) fn open(&mut self, one_in: u32) -> Result<(), Refusal> {
+        (self.slice, self.one_in) = (self.slice.wrapping_add(1), one_in);
+        // First the number: whoever sees an open slice with the number before believes what it knew then.
+        self.tell()?;
+        self.phase = Phase::Opened;
+        self.tell()
+    }
+
+    /// What begins from now on is not followed.
+    pub(crate) fn close_at(&mut self, now_ns: i64) -> Result<(), Refusal> {
+        self.until_ns = now_ns;
+        self.tell()?;
+        self.phase = Phase::Closing;
+        self.tell()
+    }
+
+    /// Ends a slice.
+    pub(crate) fn close(&mut self) -> Result<(), Refusal> {
+        self.phase = Phase::Closed;
+        self.tell()
+    }
+
+    fn tell(&self) -> Result<(), Refusal> {
+        let mut target = self.wait_pointer.unwrap_or(0).to_ne_bytes().to_vec();
+        target.extend(slew_ns().to_ne_bytes());
+        target.extend(self.until_ns.to_ne_bytes());
+        for number in [self.parent, self.phase as u32, self.slice, self.one_in] {
+            target.extend(number.to_ne_bytes());
+        }
+        let told = self.map.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
+        told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
     }
 }
 

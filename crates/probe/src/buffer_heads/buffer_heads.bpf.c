@@ -3,6 +3,7 @@
 #include "../bpf/kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "../bpf/counters.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -12,12 +13,7 @@ struct settings {
 
 const volatile struct settings settings SEC(".rodata.settings");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64[1]);
-} counters SEC(".maps");
+COUNTERS_OF_EACH_CPU(counters, 1, 1);
 
 SEC("tp_btf/block_touch_buffer")
 int BPF_PROG(on_touch, struct buffer_head *buffer)

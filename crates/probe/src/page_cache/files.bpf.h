@@ -3,23 +3,14 @@
 #ifndef PLIMSOLL_FILES_BPF_H
 #define PLIMSOLL_FILES_BPF_H
 
+#include "../bpf/counters.bpf.h"
+
 const volatile struct settings settings SEC(".rodata.settings");
 
 u32 files_seen;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, CLASSES);
-	__type(key, u32);
-	__type(value, u64[COUNTERS]);
-} counters SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64[LOSSES]);
-} losses SEC(".maps");
+COUNTERS_OF_EACH_CPU(counters, CLASSES, COUNTERS);
+COUNTERS_OF_EACH_CPU(losses, 1, LOSSES);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -311,7 +311,7 @@ impl Probe for PageCache {
             self.row.extend(known.iter().map(|at| counts[*at]));
             row(&self.row);
         }
-        self.cost.sampled();
+        self.cost.sampled(false);
         if self.first.is_none() {
             self.first = Some(counts);
             self.lost_before = self.lost();
@@ -325,7 +325,7 @@ impl Probe for PageCache {
         let before = |at: usize| self.lost_before.get(at).copied().unwrap_or(0);
         let mut lost: BTreeMap<String, u64> =
             LOST.iter().enumerate().map(|(at, what)| ((*what).to_owned(), (now[at] - before(at)) as u64)).collect();
-        lost.insert(LOST_EVENTS.to_owned(), self.cost.missed());
+        lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
         let why = "this kernel has no tracepoints mm_filemap_fault and mm_filemap_map_pages";
         let absent = COUNTERS.iter().filter(|counter| self.is_absent(counter));
         Some(ProbeReport {

@@ -3,17 +3,13 @@
 #include "../bpf/kernel.h"
 #include <bpf/bpf_helpers.h>
 #include "throttle.h"
+#include "../bpf/counters.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct settings settings SEC(".rodata.settings");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64[2]);
-} counters SEC(".maps");
+COUNTERS_OF_EACH_CPU(counters, 1, 2);
 
 /* Classic, because the arguments changed twice while the event's fields kept their names. */
 SEC("tracepoint")

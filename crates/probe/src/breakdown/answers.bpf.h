@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What a backend sends tells where its requests and transactions end. */
+#ifndef PLIMSOLL_ANSWERS_BPF_H
+#define PLIMSOLL_ANSWERS_BPF_H
+
+#include "states.bpf.h"
+
+/* What ReadyForQuery says of the transaction. */
+#define NO_BLOCK 'I'
+#define BLOCK 'T'
+#define FAILED_BLOCK 'E'
+
+/* ReadyForQuery: a byte, a length of five, and the state of the transaction; that state, or 0 if the answer goes on. */
+static __always_inline u8 state_at_end(struct pt_regs *regs, s64 bytes)
+{
+	u8 end[READY_BYTES] = {};
+
+	if (bytes < READY_BYTES || call_in(regs) != settings.send_call)
+		return 0;
+	if (bpf_probe_read_user(end, sizeof(end), (void *)(second_argument(regs) + bytes - READY_BYTES)))
+		return 0;
+	if (end[0] != 'Z' || end[1] || end[2] || end[3] || end[4] != READY_BYTES - 1)
+		return 0;
+	return end[5] == NO_BLOCK || end[5] == BLOCK || end[5] == FAILED_BLOCK ? end[5] : 0;
+}
+
+/* Application data of TLS 1.2 or 1.3, whose records begin alike. */
+static __always_inline bool is_record_of_tls(struct pt_regs *regs)
+{
+	u8 head[3] = {};
+
+	return !bpf_probe_read_user(head, sizeof(head), (void *)second_argument(regs)) && head[0] == 23 && head[1] == 3 &&
+	       head[2] == 3;
+}
+
+/* An answer within a slice ends a transaction that is not known: what follows is. */
+static __always_inline void follow(struct backend *backend, struct task_struct *task)
+{
+	if (is_closing())
+		return;
+	begin_anew(backend, task, bpf_ktime_get_ns(), QUEUED);
+	set_busy(backend, true);
+}
+
+/* With the last byte of an answer a request ends, and outside of blocks the next transaction, if its message is there, begins. */
+static __always_inline void sent(struct task_struct *task, s64 bytes)
+{
+	struct backend *backend = known(task);
+	struct pt_regs *regs;
+	u8 state;
+	u64 now;
+
+	if (!backend)
+		return;
+	regs = registers_of(task);
+	state = state_at_end(regs, bytes);
+	if (!state) {
+		backend->sent = true;
+		backend->encrypted |= is_record_of_tls(regs);
+		return;
+	}
+	backend->answered = backend->has_client = true;
+	/* Before the request is counted, for if the backend came unseen what was counted so far was before. */
+	if (is_followed(backend, task, false) && backend->state != RUNNING)
+		catch_up(backend, task, bpf_ktime_get_ns());
+	if (backend->state == PASSED_OVER) {
+		if (state == NO_BLOCK)
+			follow(backend, task);
+		return;
+	}
+	backend->transaction.requests++;
+	if (state != NO_BLOCK && !settings.by_request) {
+		backend->in_block = true;
+		if (backend->found_waiting)
+			backend->transaction.flags |= HEADLESS;
+		return;
+	}
+	now = bpf_ktime_get_ns();
+	pass(backend, task, now);
+	end(backend, task, now, 0);
+	if (is_closing()) {
+		pass_over(backend);
+	} else {
+		begin(backend, now, QUEUED);
+		set_busy(backend, true);
+	}
+}
+
+#endif
