@@ -13,7 +13,7 @@ mod opener;
 
 pub use opener::ConversationOpener;
 
-use crate::session::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
+use crate::session::{Begun, Ending, Failure, Pause, Progress, Ready, Session, SessionReport};
 use crate::workload::{Next, RoundTrip, Workload};
 use answer::Answer;
 use plimsoll_record::{Outcome, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer};
@@ -59,8 +59,9 @@ pub struct Conversation<W: Workload> {
     index: u64,
     statements: u8,
     retries: u32,
-    /// Round trips of all transactions so far.
+    /// Round trips of all transactions so far, and of those before the present one.
     requests: u64,
+    requests_before: u64,
     /// What the last ReadyForQuery said of a transaction block.
     block: u8,
     commit_queued: bool,
@@ -96,6 +97,7 @@ impl<W: Workload> Conversation<W> {
             statements: 0,
             retries: 0,
             requests: 0,
+            requests_before: 0,
             block: BLOCK_CLOSED,
             commit_queued: false,
             commit_handed: false,
@@ -140,7 +142,8 @@ impl<W: Workload> Conversation<W> {
         self.state = State::Idle;
         self.workload.tally(&self.client, outcome, &mut self.totals);
         let retries = u8::try_from(self.retries).unwrap_or(u8::MAX);
-        Progress::Ended(Ending { outcome, statements: self.statements, retries, failure, alive })
+        let requests = u16::try_from(self.requests - self.requests_before).unwrap_or(u16::MAX);
+        Progress::Ended(Ending { outcome, statements: self.statements, retries, requests, failure, alive })
     }
 
     /// The transaction has failed, for `failure`.
@@ -217,7 +220,7 @@ impl<W: Workload> Conversation<W> {
             };
             match frame.tag {
                 b'D' => self.answer.row(frame.body, self.workload.as_ref(), &mut self.client, self.form),
-                b'C' => self.answer.completed(frame.body),
+                b'C' => self.answer.completed(frame.body, self.workload.as_ref(), &mut self.client),
                 b'Z' => {
                     self.block = frame.body.first().copied().unwrap_or(BLOCK_CLOSED);
                     if let Some(progress) = self.round_trip_answered() {
@@ -225,7 +228,7 @@ impl<W: Workload> Conversation<W> {
                     }
                 }
                 b'T' => self.workload.described(&mut self.client, frame.body),
-                b'I' => self.answer.completed(b""),
+                b'I' => self.answer.completed(b"", self.workload.as_ref(), &mut self.client),
                 b'E' => {
                     let error = ServerError::parse(frame.body);
                     if error.fatal {
@@ -264,7 +267,7 @@ impl<W: Workload> Conversation<W> {
             return Some(Failure { sqlstate: error.sqlstate, message: error.message });
         }
         self.verification.checked += u64::from(self.answer.is_compared());
-        self.answer.wrong(self.workload.as_ref()).map(|message| self.wrong_answer(message))
+        self.answer.wrong(self.workload.as_ref(), &self.client).map(|message| self.wrong_answer(message))
     }
 
     #[cold]
@@ -288,11 +291,16 @@ impl<W: Workload> Session for Conversation<W> {
         self.connection.backend_pid()
     }
 
+    fn pause(&mut self, after: u64) -> Pause {
+        self.workload.pause(&mut self.client, after)
+    }
+
     fn begin(&mut self, index: u64) -> Begun {
         let begun = self.workload.begin(&mut self.client, index);
         if !begun.skipped {
             (self.index, self.state) = (index, State::Begun);
             (self.statements, self.retries, self.failure) = (0, 0, None);
+            self.requests_before = self.requests;
             (self.commit_queued, self.commit_handed) = (false, false);
         }
         begun
@@ -336,7 +344,7 @@ impl<W: Workload> Session for Conversation<W> {
         match self.broken(Failure::ABANDONED, "no reply after the segment was to end".to_owned()) {
             Progress::Ended(ending) => ending,
             Progress::Waiting { .. } | Progress::Resting { .. } | Progress::Closed => {
-                Ending { outcome: Outcome::Failed, statements: 0, retries: 0, failure: None, alive: false }
+                Ending { outcome: Outcome::Failed, statements: 0, retries: 0, requests: 0, failure: None, alive: false }
             }
         }
     }

@@ -8,6 +8,7 @@
 //! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a [`Session`].
 //! - [`DataSet`]: the tables, their rows, and the consistency check after a trial.
 //! - [`bank`]: pgbench's tables and transactions.
+//! - [`order_entry`]: the order-entry workload derived from TPC-C.
 //! - [`script`]: users' pgbench script files, run unchanged.
 //! - [`wpi_orders`]: the order-entry workload of the WPI and EMC study of 2002.
 
@@ -16,6 +17,7 @@ mod checks;
 mod conversation;
 mod data_set;
 mod keys;
+pub mod order_entry;
 mod pages;
 pub mod script;
 mod session;
@@ -26,5 +28,5 @@ pub use bank::Bank;
 pub use conversation::{Conversation, ConversationOpener};
 pub use data_set::{DataSet, DataSetError, Event, Listener, Loaded, Making, Stamp, drop_data, populate};
 pub use keys::Keys;
-pub use session::{Begun, Ending, Failure, Opener, Progress, Ready, Session, SessionReport};
+pub use session::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, Session, SessionReport};
 pub use workload::{Expect, Next, RoundTrip, Statement, Workload};

@@ -14,6 +14,15 @@ pub struct Begun {
     pub skipped: bool,
 }
 
+/// How long a connection of a closed loop waits before its next transaction, by the workload's own pacing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// How long, in nanoseconds.
+    pub ns: i64,
+    /// From when its last transaction was due, not from when it ended: the user handed that in and did not wait for it.
+    pub since_planned: bool,
+}
+
 /// Why a transaction failed or was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -41,6 +50,8 @@ pub struct Ending {
     pub statements: u8,
     /// How often it was tried again. 255 stands for as many or more.
     pub retries: u8,
+    /// Round trips begun for it, those of earlier tries and a rollback too. 65,535 stands for as many or more.
+    pub requests: u16,
     /// Why, unless done.
     pub failure: Option<Failure>,
     /// False if the session can perform no more.
@@ -92,6 +103,12 @@ pub struct SessionReport {
 pub trait Session: AsFd + Send {
     /// The server's process, 0 if unknown.
     fn backend_pid(&self) -> u32;
+
+    /// The pause before the next transaction of a closed loop; `after` is the index of the last one, and before the first one
+    /// a number that no other connection of the segment is given then. Asked once between two transactions.
+    fn pause(&mut self, _after: u64) -> Pause {
+        Pause::default()
+    }
 
     /// Prepares transaction `index`; nothing is handed to the kernel before [`Session::advance`].
     fn begin(&mut self, index: u64) -> Begun;

@@ -3,12 +3,14 @@
 //! The fact that constrains it: what transaction i does is a pure function of (seed, i). What one connection keeps, its
 //! [`Workload::Client`], is only a place to hold the transaction under way (and, for scripts, their variables).
 
-use crate::session::{Begun, Failure};
+use crate::session::{Begun, Failure, Pause};
 use bytes::BytesMut;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Connection, Form, Query};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::io;
+use std::path::Path;
 
 /// A statement of a workload, for people and for `describe`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,6 +42,9 @@ pub enum Expect {
     OneRow,
     /// Any number of rows; [`Workload::row`] hears of each.
     AnyRows,
+    /// What the workload says in the end: [`Workload::row`] hears of each row, [`Workload::completed`] of the end of each
+    /// statement, and [`Workload::verdict`] is asked when all has been heard.
+    Judged,
     /// A command tag, such as `INSERT 0 1`.
     Tag(&'static [u8]),
     /// No error; whatever is answered is passed over.
@@ -96,8 +101,21 @@ pub trait Workload: Send + Sync {
         &[]
     }
 
+    /// Hears of the folder of the segment's record before any connection is opened, for workloads that write there.
+    ///
+    /// # Errors
+    /// When a file cannot be made there.
+    fn record_in(&mut self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What connection `number` keeps, as it is before its first transaction.
     fn client(&self, number: u32) -> Self::Client;
+
+    /// The pause before the next transaction of a closed loop, as [`crate::Session::pause`] has it.
+    fn pause(&self, _client: &mut Self::Client, _after: u64) -> Pause {
+        Pause::default()
+    }
 
     /// Makes transaction `index` the one that `client` performs.
     fn begin(&self, client: &mut Self::Client, index: u64) -> Begun;
@@ -112,8 +130,16 @@ pub trait Workload: Send + Sync {
     /// statements in simple mode, have one.
     fn described(&self, _client: &mut Self::Client, _body: &[u8]) {}
 
-    /// Hears of a row's body where [`Expect::OneRow`] or [`Expect::AnyRows`] is awaited.
+    /// Hears of a row's body where [`Expect::OneRow`], [`Expect::AnyRows`] or [`Expect::Judged`] is awaited.
     fn row(&self, _client: &mut Self::Client, _body: &[u8]) {}
+
+    /// Hears that a statement was answered, by its command tag, where [`Expect::Judged`] is awaited.
+    fn completed(&self, _client: &mut Self::Client, _tag: &[u8]) {}
+
+    /// What is wrong with the round trip that was answered, where [`Expect::Judged`] was awaited.
+    fn verdict(&self, _client: &Self::Client) -> Option<String> {
+        None
+    }
 
     /// Appends the row that [`Expect::Row`] names, in the form of a DataRow with values in `form`. For workloads that await
     /// such rows.

@@ -6,8 +6,8 @@
 
 use super::{Address, Client, Error};
 use bytes::BytesMut;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// How a table gets its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +154,28 @@ fn pieces(table: &Table, whole: Range) -> Vec<(&str, Range)> {
 /// The first failure of any connection.
 pub fn run_all(address: &Address, parallel: usize, statements: &[String]) -> Result<(), Error> {
     share_out(address, parallel, statements, |client, sql| client.run(sql))
+}
+
+/// Asks each of `statements` on one of the connections, which begin with `settings`, for a row of integers; in the order of the
+/// statements.
+///
+/// # Errors
+/// The first failure of any connection.
+pub fn ask_all(
+    address: &Address,
+    parallel: usize,
+    settings: &str,
+    statements: &[String],
+) -> Result<Vec<Vec<i64>>, Error> {
+    let answers: Vec<OnceLock<Vec<i64>>> = statements.iter().map(|_| OnceLock::new()).collect();
+    let asked: Vec<(&String, &OnceLock<Vec<i64>>)> = statements.iter().zip(&answers).collect();
+    share_out(address, parallel, &asked, |client, (sql, answer)| {
+        client.run(settings)?;
+        let integers = client.integers(sql)?;
+        answer.get_or_init(|| integers);
+        Ok(())
+    })?;
+    Ok(answers.into_iter().filter_map(OnceLock::into_inner).collect())
 }
 
 fn share_out<T: Sync>(

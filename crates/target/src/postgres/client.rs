@@ -14,6 +14,7 @@ pub type Row = Vec<Option<String>>;
 /// A blocking session.
 #[derive(Debug)]
 pub struct Client {
+    address: Address,
     socket: Socket,
     inbox: Inbox,
 }
@@ -24,7 +25,13 @@ impl Client {
     /// # Errors
     /// When the server cannot be reached or refuses.
     pub fn open(address: &Address) -> Result<Self, Error> {
-        handshake::open(address).map(|welcome| Self { socket: welcome.socket, inbox: welcome.inbox })
+        let welcome = handshake::open(address)?;
+        Ok(Self { address: address.clone(), socket: welcome.socket, inbox: welcome.inbox })
+    }
+
+    /// Where it went, for further sessions like this one.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     fn send(&mut self, write: impl FnOnce(&mut BytesMut) -> std::io::Result<()>) -> Result<(), Error> {

@@ -9,6 +9,7 @@ mod client;
 mod connection;
 mod error;
 mod handshake;
+mod numeric;
 mod socket;
 mod spare;
 mod statement;

@@ -1,6 +1,7 @@
 //! Values on their way to the server, and the rows it is expected to answer with, in each of the three forms in use.
 
 use super::calendar::{put_date, put_timestamp};
+use super::numeric::{put_numeric, put_numeric_in_words};
 use bytes::{BufMut, BytesMut};
 
 /// How values are written.
@@ -78,6 +79,17 @@ impl<'a> Parameters<'a> {
             self.bigint(microseconds);
         } else {
             self.in_words(true, |out| put_timestamp(out, microseconds));
+        }
+    }
+
+    /// A numeric: `value` divided by ten to the power of `scale`, which is 0 to 4 and the number of its digits after the point.
+    #[inline]
+    pub fn numeric(&mut self, value: i64, scale: u32) {
+        debug_assert!(scale <= 4, "one group of digits after the point");
+        if self.form == Form::Binary {
+            put_numeric(self.out, value, scale);
+        } else {
+            self.in_words(false, |out| put_numeric_in_words(out, value, scale));
         }
     }
 

@@ -49,16 +49,17 @@ impl Answer {
                     self.wrong = Some(difference(workload.columns(table), key, body, &self.expected));
                 }
             }
-            Expect::OneRow | Expect::AnyRows => workload.row(client, body),
+            Expect::OneRow | Expect::AnyRows | Expect::Judged => workload.row(client, body),
             Expect::Tag(_) | Expect::Nothing => {}
         }
     }
 
     /// A CommandComplete came, or an EmptyQueryResponse.
     #[inline]
-    pub(super) fn completed(&mut self, body: &[u8]) {
+    pub(super) fn completed<W: Workload>(&mut self, body: &[u8], workload: &W, client: &mut W::Client) {
         self.rows_of_last = std::mem::take(&mut self.rows);
         let wanted = match self.expect {
+            Expect::Judged => return workload.completed(client, command_tag(body)),
             Expect::Row { .. } | Expect::OneRow | Expect::AnyRows | Expect::Nothing => return,
             Expect::Tag(tag) => tag,
         };
@@ -80,13 +81,14 @@ impl Answer {
     /// True if rows are compared with what they must be.
     #[inline]
     pub(super) fn is_compared(&self) -> bool {
-        matches!(self.expect, Expect::Row { .. } | Expect::OneRow)
+        matches!(self.expect, Expect::Row { .. } | Expect::OneRow | Expect::Judged)
     }
 
     /// What is wrong with the whole of it, in words.
     #[inline]
-    pub(super) fn wrong<W: Workload>(&mut self, workload: &W) -> Option<String> {
+    pub(super) fn wrong<W: Workload>(&mut self, workload: &W, client: &W::Client) -> Option<String> {
         let right = match self.expect {
+            Expect::Judged => return workload.verdict(client),
             Expect::Row { .. } => self.wrong.is_none() && self.rows_of_last == 1,
             Expect::OneRow => self.rows_of_last == 1,
             Expect::Tag(_) => self.tag_matches,
@@ -104,7 +106,9 @@ impl Answer {
         match self.expect {
             Expect::Row { table, key } => format!("{} {key}: {rows} rows instead of one", workload.columns(table).0),
             Expect::Tag(tag) => format!("the server did not answer {}", tag.escape_ascii()),
-            Expect::OneRow | Expect::AnyRows | Expect::Nothing => format!("{rows} rows instead of one"),
+            Expect::OneRow | Expect::AnyRows | Expect::Judged | Expect::Nothing => {
+                format!("{rows} rows instead of one")
+            }
         }
     }
 }

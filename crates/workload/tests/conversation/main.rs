@@ -33,7 +33,10 @@ fn broken(outcome: Outcome, sqlstate: &str) -> (Outcome, bool, Option<String>) {
 #[test]
 fn a_committed_transaction_is_done() {
     let (ending, _) = ending(vec![read_answer(7), [tag(b"COMMIT"), ready(b'I')].concat()]);
-    assert_eq!(ending, Ending { outcome: Outcome::Done, statements: 1, retries: 0, failure: None, alive: true });
+    assert_eq!(
+        ending,
+        Ending { outcome: Outcome::Done, statements: 1, retries: 0, requests: 2, failure: None, alive: true }
+    );
 }
 
 #[test]
