@@ -6,7 +6,7 @@ use crate::request::{self, Check, Describe, Drop, Populate};
 use crate::stop;
 use plimsoll_record::Summary;
 use plimsoll_target::postgres::{Client, Mode};
-use plimsoll_workload::Event;
+use plimsoll_workload::{Event, order_entry};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +28,7 @@ pub(crate) fn describe(request: &Describe) -> Result<(), Failure> {
         "estimated_bytes": bytes,
         "ddl": ddl,
         "statements": chosen.statements(),
+        "facts": chosen.facts(),
     }));
     Ok(())
 }
@@ -77,8 +78,13 @@ pub(crate) fn check(request: &Check) -> Result<(), Failure> {
     let segments = request.segments.iter().map(read_summary).collect::<Result<Vec<_>, _>>()?;
     stop::exit_on_signal("nothing was changed")?;
     let mut client = Client::open(&request.target.address_in_schema()?)?;
-    let checks = data.check(&mut client, &request.target.schema, &segments)?;
-    output::event("checked", json!({"checks": checks}));
+    let mut checks = data.check(&mut client, &request.target.schema, &segments)?;
+    let ledger = chosen.compare_ledgers(&mut client, &request.segments)?;
+    checks.extend(ledger.iter().flat_map(order_entry::Compared::checks));
+    match ledger {
+        Some(ledger) => output::event("checked", json!({"checks": checks, "ledger": ledger})),
+        None => output::event("checked", json!({"checks": checks})),
+    }
     Ok(())
 }
 

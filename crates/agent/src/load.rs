@@ -13,9 +13,12 @@ use plimsoll_load::{
     Config, Control, CpuNs, Ended, EngineError, Outcomes, Tables, monotonic_ns, open_all, raise_descriptor_limit, run,
 };
 use plimsoll_record::{Identity, Summary, write_latency};
+use plimsoll_schedule::Schedule;
 use plimsoll_target::postgres::Client;
 use plimsoll_workload::{ConversationOpener, Workload};
 use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -59,14 +62,18 @@ fn cpu_ns() -> CpuNs {
 pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     request.validate()?;
     let chosen = request::workload(&request.workload, request.mode)?;
+    if chosen.is_paced() && !matches!(request.schedule, Schedule::Closed { .. }) {
+        let message = "schedule.kind: keying and think times of the workload need the closed one";
+        return Err(Failure::Request(message.to_owned()));
+    }
     let (tell, heard) = channel();
     stop::watch(&tell, Heard::Stop)?;
     raise_descriptor_limit(request.clients).map_err(|error| Failure::Record(error.to_string()))?;
     let mut client = Client::open(&request.target.address_in_schema()?)?;
     chosen.recognise(&mut client, &request.target.schema)?;
     drop(client);
-    let (name, counts_commits) = (chosen.name(), chosen.data().is_some());
-    chosen.into_use(Segment { request, name, counts_commits, tell, heard })
+    let (name, counts_commits, facts) = (chosen.name(), chosen.data().is_some(), chosen.facts());
+    chosen.into_use(Segment { request, name, counts_commits, facts, tell, heard })
 }
 
 /// A segment whose workload is known.
@@ -74,6 +81,7 @@ struct Segment<'a> {
     request: &'a Load,
     name: &'static str,
     counts_commits: bool,
+    facts: BTreeMap<String, Value>,
     tell: Sender<Heard>,
     heard: Receiver<Heard>,
 }
@@ -81,9 +89,12 @@ struct Segment<'a> {
 impl Use for Segment<'_> {
     type Outcome = Result<(), Failure>;
 
-    fn of<W: Workload + 'static>(self, workload: W) -> Self::Outcome {
-        let Self { request, name, counts_commits, tell, heard } = self;
+    fn of<W: Workload + 'static>(self, mut workload: W) -> Self::Outcome {
+        let Self { request, name, counts_commits, facts, tell, heard } = self;
         let kinds = workload.kinds();
+        workload
+            .record_in(&request.out)
+            .map_err(|error| Failure::Record(format!("a file of the workload cannot be written: {error}")))?;
         let address = request.target.address_in_schema()?;
         let protocol = request.protocol();
         let opener = Arc::new(ConversationOpener::new(&address, Arc::new(workload), protocol, request.retries_max)?);
@@ -107,7 +118,8 @@ impl Use for Segment<'_> {
         let sampled: Sampled =
             running.finish().map_err(|error| Failure::Record(format!("a series cannot be written: {error}")))?;
         let outcomes = outcomes?;
-        let summary = summary(request, &outcomes, Facts { name, kinds, counts_commits, cpu, sampled, cause });
+        let summary =
+            summary(request, &outcomes, Facts { name, kinds, counts_commits, workload: facts, cpu, sampled, cause });
         write(request, &outcomes, &summary)?;
         output::line(&Event { event: "summary", value: &summary });
         verdict(&summary, outcomes.ended, cause)

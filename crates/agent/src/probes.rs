@@ -62,6 +62,21 @@ pub(crate) struct FileSystemRequest {
 #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(crate) struct BreakdownRequest {
     pub(crate) data_directory: PathBuf,
+    #[serde(default)]
+    pub(crate) rows: BreakdownRows,
+    /// What the programs may take of the machine's CPU time; without it every transaction is recorded.
+    pub(crate) budget: Option<f64>,
+}
+
+/// What a row of the breakdown is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum BreakdownRows {
+    /// A block, or a request outside of one.
+    #[default]
+    Transactions,
+    /// A request.
+    Requests,
 }
 
 /// A probe's name in the record, and the probe or why there is none.
@@ -82,7 +97,7 @@ impl ProbesRequest {
             opened.push(("throttle", kernel::throttle(request)));
         }
         if let Some(request) = &self.breakdown {
-            opened.push(("breakdown", kernel::breakdown(request, out)));
+            opened.push(("breakdown", kernel::breakdown(request, out)?));
         }
         Ok(opened)
     }
@@ -90,7 +105,7 @@ impl ProbesRequest {
 
 #[cfg(feature = "bpf")]
 mod kernel {
-    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest};
+    use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest};
     use crate::failure::Failure;
     use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions};
     use plimsoll_probe::page_cache::{
@@ -158,10 +173,20 @@ mod kernel {
         Throttle::start(&request.path).map(boxed)
     }
 
-    pub(super) fn breakdown(request: &BreakdownRequest, out: &Path) -> Start {
+    pub(super) fn breakdown(request: &BreakdownRequest, out: &Path) -> Result<Start, Failure> {
+        if let Some(share) = request.budget.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            let message = format!("probes.breakdown.budget: {share} is not a share of CPU time above 0, up to 1");
+            return Err(Failure::Request(message));
+        }
+        Ok(start_breakdown(request, out))
+    }
+
+    fn start_breakdown(request: &BreakdownRequest, out: &Path) -> Start {
         let failed = |error| Refusal::from(format!("this program does not know itself: {error}"));
         let options = BreakdownOptions {
             data_directory: request.data_directory.clone(),
+            by_request: request.rows == BreakdownRows::Requests,
+            budget: request.budget,
             out: out.to_owned(),
             stimulus: std::env::current_exe().map_err(failed)?,
         };
@@ -195,7 +220,7 @@ mod kernel {
         none()
     }
 
-    pub(super) fn breakdown(_: &BreakdownRequest, _: &Path) -> Start {
-        none()
+    pub(super) fn breakdown(_: &BreakdownRequest, _: &Path) -> Result<Start, Failure> {
+        Ok(none())
     }
 }

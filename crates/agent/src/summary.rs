@@ -8,6 +8,7 @@ use plimsoll_load::{CpuNs, Ended, Outcomes, epoch_minus_monotonic_ns};
 use plimsoll_record::{FORMAT, Health, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification};
 use plimsoll_target::postgres::Mode;
 use plimsoll_workload::SessionReport;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What the outcomes do not say.
@@ -18,6 +19,8 @@ pub(crate) struct Facts {
     pub(crate) kinds: Vec<String>,
     /// Whether a done transaction is one commit.
     pub(crate) counts_commits: bool,
+    /// What of the workload belongs to the record.
+    pub(crate) workload: BTreeMap<String, Value>,
     /// Of the process.
     pub(crate) cpu: CpuNs,
     /// The series.
@@ -27,7 +30,7 @@ pub(crate) struct Facts {
 }
 
 pub(crate) fn summary(request: &Load, outcomes: &Outcomes, facts: Facts) -> Summary {
-    let Facts { name, kinds, counts_commits, cpu, sampled, cause } = facts;
+    let Facts { name, kinds, counts_commits, workload, cpu, sampled, cause } = facts;
     let (verification, totals) = merged(&outcomes.reports);
     Summary {
         format: FORMAT,
@@ -56,6 +59,7 @@ pub(crate) fn summary(request: &Load, outcomes: &Outcomes, facts: Facts) -> Summ
         retries: Some(outcomes.by_kind.iter().map(|kind| kind.retries).sum()),
         reconnects: Some(outcomes.reconnects),
         requests_sent: Some(outcomes.reports.iter().map(|report| report.requests).sum()),
+        facts: workload,
         probes: sampled.probes,
     }
 }

@@ -3,18 +3,23 @@
 use crate::failure::Failure;
 use plimsoll_target::postgres::{Client, Mode};
 use plimsoll_workload::bank::{self, Bank};
+use plimsoll_workload::order_entry::{self, Compared, OrderEntry};
 use plimsoll_workload::script::{self, Scripts};
 use plimsoll_workload::wpi_orders::{self, WpiOrders};
 use plimsoll_workload::{DataSet, Statement, Workload};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-const KNOWN: [&str; 3] = [bank::NAME, script::NAME, wpi_orders::NAME];
+const KNOWN: [&str; 4] = [bank::NAME, order_entry::NAME, script::NAME, wpi_orders::NAME];
 
 /// A workload that a request names.
 pub(crate) enum Chosen {
     /// pgbench's tables and transactions.
     Bank(Bank),
+    /// The order-entry workload derived from TPC-C.
+    OrderEntry(Box<OrderEntry>),
     /// pgbench script files.
     Script(Scripts),
     /// The order-entry workload of the WPI and EMC study.
@@ -35,6 +40,7 @@ impl Chosen {
     pub(crate) fn from_request(value: &Value, mode: Mode) -> Result<Self, Failure> {
         match value.get("name").and_then(Value::as_str).unwrap_or_default() {
             bank::NAME => Bank::new(&parameters(value)?).map(Self::Bank),
+            order_entry::NAME => OrderEntry::new(&parameters(value)?).map(Box::new).map(Self::OrderEntry),
             script::NAME => Scripts::new(&parameters(value)?, mode).map(Self::Script),
             wpi_orders::NAME => WpiOrders::new(&parameters(value)?).map(Self::WpiOrders),
             name => Err(format!("workload.name: \"{name}\" is not known; known: {}", KNOWN.join(", "))),
@@ -46,6 +52,7 @@ impl Chosen {
     pub(crate) fn into_use<U: Use>(self, what: U) -> U::Outcome {
         match self {
             Self::Bank(bank) => what.of(bank),
+            Self::OrderEntry(orders) => what.of(*orders),
             Self::Script(scripts) => what.of(scripts),
             Self::WpiOrders(orders) => what.of(orders),
         }
@@ -55,6 +62,7 @@ impl Chosen {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Bank(_) => bank::NAME,
+            Self::OrderEntry(_) => order_entry::NAME,
             Self::Script(_) => script::NAME,
             Self::WpiOrders(_) => wpi_orders::NAME,
         }
@@ -64,6 +72,7 @@ impl Chosen {
     pub(crate) fn data(&self) -> Option<&dyn DataSet> {
         match self {
             Self::Bank(bank) => Some(bank),
+            Self::OrderEntry(orders) => Some(orders.as_ref()),
             Self::Script(_) => None,
             Self::WpiOrders(orders) => Some(orders),
         }
@@ -79,6 +88,7 @@ impl Chosen {
     pub(crate) fn kinds(&self) -> Vec<String> {
         match self {
             Self::Bank(bank) => bank.kinds(),
+            Self::OrderEntry(orders) => orders.kinds(),
             Self::Script(scripts) => scripts.kinds(),
             Self::WpiOrders(orders) => orders.kinds(),
         }
@@ -88,9 +98,38 @@ impl Chosen {
     pub(crate) fn statements(&self) -> Vec<Statement> {
         match self {
             Self::Bank(bank) => bank.statements(),
+            Self::OrderEntry(orders) => orders.statements(),
             Self::Script(scripts) => scripts.statements(),
             Self::WpiOrders(orders) => orders.statements(),
         }
+    }
+
+    /// What of the workload belongs to its results beside its request.
+    pub(crate) fn facts(&self) -> BTreeMap<String, Value> {
+        match self {
+            Self::OrderEntry(orders) => orders.facts(),
+            Self::Bank(_) | Self::Script(_) | Self::WpiOrders(_) => BTreeMap::new(),
+        }
+    }
+
+    /// Whether its users pause, which only a closed loop lets them.
+    pub(crate) fn is_paced(&self) -> bool {
+        matches!(self, Self::OrderEntry(orders) if orders.is_paced())
+    }
+
+    /// Compares the ledgers beside `summaries` with the tables in the search path; `None` if there is no ledger.
+    pub(crate) fn compare_ledgers(
+        &self,
+        client: &mut Client,
+        summaries: &[PathBuf],
+    ) -> Result<Option<Compared>, Failure> {
+        let Self::OrderEntry(_) = self else { return Ok(None) };
+        let beside = |summary: &PathBuf| summary.with_file_name(order_entry::LEDGER_FILE);
+        let ledgers: Vec<PathBuf> = summaries.iter().map(beside).filter(|ledger| ledger.exists()).collect();
+        if ledgers.is_empty() {
+            return Ok(None);
+        }
+        order_entry::compare(client, &ledgers).map(Some).map_err(|error| Failure::Target(error.to_string()))
     }
 
     /// Makes sure that `schema` holds the workload's data. What is asked is one transaction, so that the server's count of

@@ -40,10 +40,11 @@ fn open_ns(out: &Path) -> Vec<i64> {
     open
 }
 
-/// Requests recorded of the load's own backends, which are fewer than all: the observer asks, too.
-fn requests_of_load(out: &Path, summary: &Value) -> i64 {
+/// Requests in each row of the load's own backends, which are fewer than all: the observer asks, too.
+fn requests_of_load(out: &Path, summary: &Value) -> Vec<i64> {
     let backends: Vec<i64> = summary["backend_pids"].as_array().unwrap().iter().filter_map(Value::as_i64).collect();
-    column(out, "breakdown.npy", "backend_pid").iter().filter(|pid| backends.contains(pid)).count() as i64
+    let rows = column(out, "breakdown.npy", "backend_pid").into_iter().zip(column(out, "breakdown.npy", "requests"));
+    rows.filter(|(pid, _)| backends.contains(pid)).map(|(_, requests)| requests).collect()
 }
 
 #[test]
@@ -60,11 +61,51 @@ fn every_request_is_counted_and_its_parts_add_up() {
         assert_eq!(probe["status"], "on", "{probe}");
         assert!(probe["checks"].as_array().unwrap().iter().all(|check| check["ok"] == true), "{probe}");
         assert_eq!(summary["requests_sent"], 2_003 * round_trips, "{transaction}");
-        assert_eq!(requests_of_load(out.path(), &summary), 2_003 * round_trips, "{transaction} {mode}: {probe}");
+        let rows = requests_of_load(out.path(), &summary);
+        assert_eq!(rows, vec![round_trips; 2_003], "{transaction} {mode}: {probe}");
+        assert_eq!(column(out.path(), "transactions.npy", "requests"), rows, "as the load counts them");
         assert!(probe["lost"].as_object().unwrap().values().all(|lost| lost == 0), "{probe}");
         assert!(open_ns(out.path()).iter().all(|open| *open == 0), "{transaction}: {:?}", open_ns(out.path()));
         assert_eq!(probe["request_counts"]["wrong_guesses"], 0, "{probe}");
     }
+}
+
+#[test]
+fn each_request_has_a_row_where_that_is_asked_for() {
+    let Some(server) = Server::start() else { return };
+    must("populate", &bank(&server, "tpcb_like", json!({})));
+    let out = tempfile::tempdir().unwrap();
+    let probes = json!({"breakdown": {"data_directory": server.data(), "rows": "requests"}});
+    let more = json!({"clients": 4, "mode": "prepared", "stop": {"transactions": 503}, "probes": probes});
+    let summary = load(&server, "tpcb_like", out.path(), more);
+    assert_eq!(requests_of_load(out.path(), &summary), vec![1; 503 * 7]);
+    assert!(open_ns(out.path()).iter().all(|open| *open == 0));
+}
+
+#[test]
+fn within_a_budget_whole_transactions_of_a_part_of_the_time_are_recorded() {
+    let Some(server) = Server::start() else { return };
+    must("populate", &bank(&server, "tpcb_like", json!({})));
+    let out = tempfile::tempdir().unwrap();
+    let probes = json!({"breakdown": {"data_directory": server.data(), "budget": 1e-5}});
+    let sample = json!({"interval_ms": 100});
+    // The longest pause is 4.8 s.
+    let more = json!({"clients": 4, "mode": "prepared", "stop": {"seconds": 7}, "probes": probes, "sample": sample});
+    let summary = load(&server, "tpcb_like", out.path(), more);
+    let sampling = &summary["probes"]["breakdown"]["sampling"];
+    assert!(sampling["one_in_max"].as_i64() > Some(1), "{sampling}");
+    assert_eq!(sampling["cut"], 0, "{sampling}");
+    let rows = requests_of_load(out.path(), &summary);
+    let done = summary["identity"]["done"].as_u64().unwrap() as usize;
+    assert!(!rows.is_empty() && rows.len() < done / 2, "{} of {done}", rows.len());
+    // A block that was open already when the slice began is in part there, and says so.
+    let headless = column(out.path(), "breakdown.npy", "flags").into_iter().filter(|flags| flags & 128 != 0).count();
+    let in_part = rows.iter().filter(|requests| **requests != 7).count();
+    assert!(in_part <= headless && headless < rows.len() / 10, "{in_part} {headless} of {}", rows.len());
+    let one_in = column(out.path(), "breakdown.npy", "one_in");
+    assert!(one_in.windows(2).all(|pair| pair[0] <= pair[1] || pair[0] > 1), "never more than at the begin");
+    assert!(one_in.iter().any(|one_in| *one_in > 1), "slices come again");
+    assert!(open_ns(out.path()).iter().all(|open| *open == 0));
 }
 
 #[test]

@@ -41,6 +41,11 @@ pub(crate) struct Server {
 impl Server {
     /// `None`, with the reason on standard error, if this machine cannot run one.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with("")
+    }
+
+    /// The same with settings of its own.
+    pub(crate) fn start_with(more_settings: &str) -> Option<Self> {
         let skip = |reason: &str| {
             eprintln!("skipped: {reason}");
             None
@@ -61,7 +66,7 @@ impl Server {
         let socket = server.folder.path().display();
         let settings = format!(
             "listen_addresses = ''\nunix_socket_directories = '{socket}'\nport = {PORT}\nwal_level = minimal\n\
-             max_wal_senders = 0\nfsync = off\nautovacuum = off\nmax_wal_size = 4GB\n"
+             max_wal_senders = 0\nfsync = off\nautovacuum = off\nmax_wal_size = 4GB\n{more_settings}\n"
         );
         let file = Path::new(&data).join("postgresql.conf");
         let before = std::fs::read_to_string(&file).unwrap();
@@ -108,6 +113,44 @@ impl Server {
         let _ = self.command("pg_ctl").args(["-D", &self.data(), "-m", "immediate", "-w", "stop"]).output();
     }
 
+    /// Ends every process of the server by SIGKILL, the first one included, and waits until none is left.
+    pub(crate) fn kill(&self) {
+        let first = self.first();
+        // Those that it has forked are known once it forks no more.
+        kill_process(first, Signal::STOP).unwrap();
+        let all: Vec<Pid> = std::iter::once(first).chain(children(first)).collect();
+        for &pid in &all {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        // One that has ended and is not yet waited for has no command line any more.
+        let is_running = |pid: &Pid| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+            line.is_ok_and(|line| !line.is_empty())
+        };
+        while all.iter().any(is_running) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // While nobody has waited for the first process its number is taken, and a server would not start over its locks.
+        std::fs::remove_file(Path::new(&self.data()).join("postmaster.pid")).unwrap();
+        std::fs::remove_file(self.folder.path().join(format!(".s.PGSQL.{PORT}.lock"))).unwrap();
+    }
+
+    /// Lets the server's process of this name stand still until it is killed.
+    pub(crate) fn stop(&self, name: &str) {
+        let is_it = |pid: &Pid| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(name)
+        };
+        let found = children(self.first()).into_iter().find(is_it);
+        kill_process(found.unwrap_or_else(|| panic!("no process {name}")), Signal::STOP).unwrap();
+    }
+
+    /// The server's first process.
+    fn first(&self) -> Pid {
+        let file = std::fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).unwrap();
+        Pid::from_raw(file.lines().next().unwrap().parse().unwrap()).unwrap()
+    }
+
     /// Runs `sql` and gives psql's unaligned answer.
     pub(crate) fn sql(&self, sql: &str) -> String {
         let socket = self.folder.path().display().to_string();
@@ -133,8 +176,7 @@ impl Server {
     /// Lets every process of the server stand still for `duration`, its first one included. Gives how long it was from
     /// before the first stopped until the last went on.
     pub(crate) fn stand_still(&self, duration: Duration) -> Duration {
-        let file = std::fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).unwrap();
-        let first = Pid::from_raw(file.lines().next().unwrap().parse().unwrap()).unwrap();
+        let first = self.first();
         let begun = Instant::now();
         // Those that it has forked are known once it forks no more.
         let mut stopped = Stopped(Vec::new());
