@@ -21,6 +21,7 @@ COMMIT_RULE = (
     "`server_commits_beside` of summary.json, else one number that all trials with as many connections share; the "
     "reader's own commits happen in another database, lost transactions may or may not be among them"
 )
+ROLLED_BACK_RULE = "; New-Orders that the workload itself rolls back are done and not committed, so they are taken off"
 _STEAL_NOTED = 0.05
 _COMMITS_A_CONNECTION_MAX = 16
 _TAIL_SECONDS = 10
@@ -95,15 +96,17 @@ def check_commits(trial: Trial) -> dict[str, Any]:
     lost = int((summary.get("identity") or {}).get("lost") or 0)
     beside = summary.get("server_commits_beside")
     connections = len(summary.get("backend_pids") or [])
-    excess = int(grown) - done
+    rolled_back = int((summary.get("totals") or {}).get("new_order_rolled_back") or 0)
+    excess = int(grown) - (done - rolled_back)
     most = _COMMITS_A_CONNECTION_MAX * (connections + 1) if beside is None else int(beside) + lost
     least = 0 if beside is None else int(beside)
     settled = excess == least or not least <= excess <= most or beside is not None
     return {
         "ok": least <= excess <= most if settled else None,
-        "rule": COMMIT_RULE,
+        "rule": COMMIT_RULE + (ROLLED_BACK_RULE if rolled_back else ""),
         "commits": int(grown),
         "done": done,
+        **({"rolled_back": rolled_back} if rolled_back else {}),
         "lost": lost,
         "beside": beside,
         "excess": excess,
@@ -123,8 +126,9 @@ def settle_commits(found: list[dict[str, Any]]) -> None:
 
 def commit_words(commits: dict[str, Any]) -> str:
     return (
-        f"the server committed {commits['commits']} and the load did {commits['done']} transactions: the difference of "
-        f"{commits['excess']} is not what connecting explains"
+        f"the server committed {commits['commits']} and the load did {commits['done']} transactions"
+        f"{', ' + str(commits['rolled_back']) + ' of them rolled back' if commits.get('rolled_back') else ''}: the "
+        f"difference of {commits['excess']} is not what connecting explains"
     )
 
 
@@ -245,8 +249,10 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
     found.reasons += _answer_reasons(trial)
     found.commits = check_commits(trial)
     if found.commits.get("excess", 0) < 0:
+        beside = f" less {found.commits['rolled_back']} rolled back" if found.commits.get("rolled_back") else ""
         found.reasons.append(
-            f"the server committed {found.commits['commits']}, fewer than the {found.commits['done']} transactions done"
+            f"the server committed {found.commits['commits']}, fewer than the {found.commits['done']} transactions "
+            f"done{beside}"
         )
     found.generator = generator(trial, values.get("cpu_busy_share"))
     if found.generator["limit"]:

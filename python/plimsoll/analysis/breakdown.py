@@ -16,8 +16,10 @@ from plimsoll.analysis.breakdown_difference import (
     pairs,
 )
 from plimsoll.analysis.breakdown_parts import PARTS, PLAIN
+from plimsoll.analysis.breakdown_sampling import sampling_caveats
 from plimsoll.analysis.breakdown_slowest import SLOWEST as SLOWEST_COUNT
 from plimsoll.analysis.breakdown_trial import BANDS, MEAN, SLOWEST, reading
+from plimsoll.analysis.breakdown_waits import READ, READ_CAUSES
 from plimsoll.analysis.histograms import ALL
 from plimsoll.record import Trial
 
@@ -39,10 +41,12 @@ def caveats(found: Json | None) -> list[str]:
     if found["reason"]:
         return [f"no breakdown: {found['reason']}"]
     said = [f"no breakdown, because time is counted twice: {what} ({count})" for what, count in found["faults"].items()]
+    said += sampling_caveats(found["sampling"], found["joined"])
     if found["lost"]:
         said.append("the breakdown probe lost events: some requests are missing")
     seen, sent = found["requests"].get("seen"), found["requests"].get("sent")
-    if seen is not None and sent is not None and seen != sent:
+    watched_all = found["sampling"]["one_in_max"] == 1
+    if watched_all and seen is not None and sent is not None and seen != sent:
         said.append(f"the breakdown probe saw {seen} requests and the load sent {sent}")
     for kind, one in found["types"].items():
         if kind not in kinds_of([found]):
@@ -61,6 +65,7 @@ def breakdown(
     treatments: Mapping[str, Json],
     comparisons: list[Json],
     clients: Json | None,
+    beside: list[Json] | None = None,
 ) -> Json | None:
     """The `breakdown` of verdict.json; None for a run whose records do not mention it. A pure function of its parts."""
     if not readings:
@@ -78,7 +83,7 @@ def breakdown(
         "why_absent": None if present else _why(readings),
         "trials": [_trial(one) for one in readings.values() if one["status"] == "on"],
         "treatments": {name: _treatment(mine) for name, mine in present.items()},
-        "differences": _differences(present, pairs(comparisons, clients)),
+        "differences": _differences(present, pairs(comparisons, clients, beside)),
     }
 
 
@@ -97,6 +102,10 @@ def _why(readings: Mapping[int, Json]) -> str:
         return f"the probe was refused: {first['reason']}" + (f" ({first['remedy']})" if first["remedy"] else "")
     if any(one.get("faults") for one in readings.values()):
         return "time is counted twice in the records, so that no figure from them can be trusted"
+    if any((one.get("joined") or {}).get("transactions_in_part") for one in readings.values()):
+        return "no transaction is recorded with all its requests in a trial that entered the verdict"
+    if any((one.get("joined") or {}).get("transactions_not_watched") for one in readings.values()):
+        return "too little of the time was watched in the trials that entered the verdict"
     return "no trial that entered the verdict has transactions with requests"
 
 
@@ -112,6 +121,8 @@ def _trial(one: Json) -> Json:
         "cost",
         "joined",
         "sampled",
+        "sampling",
+        "syncs",
         "faults",
     )
     return {key: one[key] for key in kept} | {
@@ -130,7 +141,17 @@ def _treatment(mine: Mapping[int, Json]) -> Json:
         "types": {kind: _of_type(mine, kind) for kind in kinds_of(trials)},
         "slowest": slowest[:SLOWEST_COUNT],
         "system": _system(trials),
+        "one_in_max": max(one["sampling"]["one_in_max"] for one in trials),
+        "syncs": _syncs(trials),
     }
+
+
+def _syncs(trials: list[Json]) -> Json:
+    """Calls that sync, of all the server's processes, by what was synced, over the trials whose file system tells."""
+    told = [one for one in trials if one["syncs"]]
+    done = sum(one["done"] or 0 for one in told)
+    counts = {what: sum(int(one["syncs"].get(what) or 0) for one in told) for one in told for what in one["syncs"]}
+    return {what: {"count": count, "per_transaction": count / done if done else None} for what, count in counts.items()}
 
 
 def _of_type(mine: Mapping[int, Json], kind: str) -> Json:
@@ -155,9 +176,15 @@ def _waits(found: list[Json], bands: Mapping[str, Json | None]) -> Json:
     slow = {(row["name"], row["bucket"]): row["ns"] for row in _all_waits([one[SLOWEST] for one in found])}
     counts = {band: (one or {}).get("transactions") or 0 for band, one in bands.items()}
     for row in every["waits"]:
+        row["times_per_transaction"] = row["count"] / counts[MEAN]
         row["ns_per_transaction"] = row["ns"] / counts[MEAN]
         spent = slow.get((row["name"], row["bucket"]), 0) if row["bucket"] else None
         row["ns_per_slowest"] = spent / counts[SLOWEST] if spent is not None and counts[SLOWEST] else None
+    reads, of_slowest = every[READ], breakdown_waits.reads_together([one[SLOWEST] for one in found])
+    for name in READ_CAUSES:
+        key = f"{name}_ns"
+        reads[f"{key}_per_transaction"] = reads[key] / counts[MEAN]
+        reads[f"{key}_per_slowest"] = of_slowest[key] / counts[SLOWEST] if counts[SLOWEST] else None
     return every
 
 
@@ -169,8 +196,13 @@ def _all_waits(found: list[Json]) -> list[Json]:
 
 
 def _system(trials: list[Json]) -> list[Json]:
-    """The server's processes that carry no client's requests, over the trials by what they are."""
-    done = sum(one["done"] or 0 for one in trials)
+    """The server's processes that carry no client's requests, over the trials by what they are.
+
+    Of slices of time there are no figures a transaction: a slice is kept open for what is under way, so that they are
+    watched for longer than transactions begin.
+    """
+    sampled = any(one["sampling"]["one_in_max"] > 1 for one in trials)
+    done = 0 if sampled else sum(one["done"] or 0 for one in trials)
     found: dict[str, Json] = {}
     for process in (process for one in trials for process in one["processes"]):
         what = str(process.get("what") or "unknown")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from plimsoll.analysis.breakdown_parts import WAY_OUT, in_order
-from plimsoll.analysis.breakdown_trial import MEAN, SLOWEST, mean_parts
+from plimsoll.analysis.breakdown_trial import MEAN, SLOWEST, mean_latency, mean_parts
 from plimsoll.analysis.histograms import ALL
 from plimsoll.analysis.intervals import over_blocks
 
@@ -39,7 +39,7 @@ def band_over_blocks(readings: Readings, kind: str, band: str) -> Json | None:
     return {
         "transactions": sum(one["transactions"] for one in found),
         "requests": sum(one["requests"] for one in found),
-        "latency": over([one["latency_ns"] / one["transactions"] for one in found], 0.0),
+        "latency": over([mean_latency(one) for one in found], 0.0),
         "parts": {
             name: over([mean.get(name, 0.0) for mean in means], None if name == WAY_OUT else 0.0) for name in names
         },
@@ -57,11 +57,11 @@ def _difference(first: Mapping[int, Json], second: Mapping[int, Json]) -> Json |
     for block in blocks:
         one, two = (mean_parts(side[block], split) for side in (first, second))
         rows.append({name: two.get(name, 0.0) - one.get(name, 0.0) for name in one.keys() | two.keys()})
-        before, after = (side[block]["latency_ns"] / side[block]["transactions"] for side in (first, second))
+        before, after = (mean_latency(side[block]) for side in (first, second))
         totals.append(after - before)
         errors.append(after - before - sum(rows[-1].values()))
     names = in_order({name for row in rows for name in row})
-    before = sum(first[block]["latency_ns"] / first[block]["transactions"] for block in blocks)
+    before = sum(mean_latency(first[block]) for block in blocks)
     return {
         "blocks": len(blocks),
         "total": over(totals),
@@ -87,8 +87,10 @@ def kinds_of(readings: list[Json]) -> list[str]:
     return [kind for kind in found if kind != ALL] if len(found) == 2 else found
 
 
-def pairs(comparisons: list[Json], clients: Json | None) -> list[Json]:
+def pairs(comparisons: list[Json], clients: Json | None, beside: list[Json] | None = None) -> list[Json]:
     """What is set against what: each level against the best estimate; of pgbench's clients, the smallest scale too.
+
+    `beside`: pairs of another analysis, in the same form.
 
     {first, second (treatments), first_label, second_label, at, about}: the difference is second less first.
     """
@@ -99,7 +101,7 @@ def pairs(comparisons: list[Json], clients: Json | None) -> list[Json]:
             if base is not None and level["treatment"] != base["treatment"] and level["blocks"]:
                 labels = {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
                 found.append(_pair(base, level, labels, comparison["at"], "levels") | {"verdict": level["verdict"]})
-    return found + _scales(clients)
+    return found + _scales(clients) + (beside or [])
 
 
 def _pair(first: Json, second: Json, labels: dict[str, str], at: dict[str, str], about: str) -> Json:

@@ -1,7 +1,7 @@
-"""The slowest transactions of a trial as timelines: the way in, each request with its parts, the gaps, the way out.
+"""The slowest transactions of a trial as timelines: the way in, each row with its parts, the gaps, the way out.
 
-Within a request only sums are known: its parts stand one after another in the order of the buckets, not in the order
-in which they happened.
+A row is a transaction of the server, the waits for its client among its parts, or a single request. Within it only sums
+are known: its parts stand one after another in the order of the buckets, not in the order in which they happened.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from plimsoll.analysis.breakdown_join import Joined
 from plimsoll.analysis.breakdown_parts import CLIENT, CPU, LAG, RUN_QUEUE, WAY_IN, WAY_OUT, in_order
+from plimsoll.analysis.breakdown_sampling import between, requests_in
 from plimsoll.analysis.breakdown_waits import wait_name
 
 Json = dict[str, Any]
@@ -25,17 +26,19 @@ def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Json) -> 
     worst = places[np.lexsort((rows["index"][places], -latency[places]))][:SLOWEST]
     of_worst = np.isin(joined.wait_owner, worst)
     waits, row = joined.waits[of_worst], joined.wait_row[of_worst]
+    answered = requests_in(joined.rows)
+    requests = between(answered, joined.first, joined.last)
     result = []
     for place in worst.tolist():
         one = rows[place]
-        segments = _segments(joined, waits, row, place, found)
+        segments = _segments(joined, answered, waits, row, place, found)
         result.append(
             {
                 "index": int(one["index"]),
                 "kind": kinds[one["kind"]] if one["kind"] < len(kinds) else f"kind {one['kind']}",
                 "backend_pid": int(one["backend_pid"]),
                 "latency_ns": int(latency[place]),
-                "requests": int(joined.last[place] - joined.first[place]),
+                "requests": int(requests[place]),
                 "segments": segments[:SEGMENTS_MAX],
                 "cut": len(segments) > SEGMENTS_MAX,
             }
@@ -43,7 +46,10 @@ def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Json) -> 
     return result
 
 
-def _segments(joined: Joined, waits: np.ndarray, row: np.ndarray, place: int, found: Json) -> list[Json]:
+def _segments(
+    joined: Joined, answered: np.ndarray, waits: np.ndarray, row: np.ndarray, place: int, found: Json
+) -> list[Json]:
+    """In time: {part, at_ns, ns}; inside a row its number from 1 as `row`, its `requests`, and of a wait its name."""
     one = joined.transactions[place]
     zero = int(one["planned_ns"])
     result: list[Json] = []
@@ -54,19 +60,19 @@ def _segments(joined: Joined, waits: np.ndarray, row: np.ndarray, place: int, fo
 
     add(LAG, zero, int(one["start_ns"]))
     before, name = int(one["start_ns"]), WAY_IN
-    for number, request in enumerate(range(int(joined.first[place]), int(joined.last[place])), 1):
-        asked = joined.requests[request]
+    for number, mine in enumerate(range(int(joined.first[place]), int(joined.last[place])), 1):
+        asked, where = joined.rows[mine], {"row": number, "requests": int(answered[mine])}
         add(name, before, int(asked["arrived_ns"]))
         at = int(asked["arrived_ns"])
-        for part, spent, waited in _in_request(asked, waits[row == request], found):
-            add(part, at, at + spent, request=number, **({"wait": waited} if waited else {}))
+        for part, spent, waited in _in_row(asked, waits[row == mine], found):
+            add(part, at, at + spent, **where, **({"wait": waited} if waited else {}))
             at += spent
         before, name = int(asked["ended_ns"]), CLIENT
     add(WAY_OUT, before, int(one["end_ns"]))
     return result
 
 
-def _in_request(asked: np.void, waits: np.ndarray, found: Json) -> list[tuple[str, int, str]]:
+def _in_row(asked: np.void, waits: np.ndarray, found: Json) -> list[tuple[str, int, str]]:
     """Part, nanoseconds and the wait's name, in the order of the parts."""
     buckets, names = [str(name) for name in found["buckets"]], found.get("wait_names") or {}
     parts = [(CPU, int(asked["cpu_ns"]), ""), (RUN_QUEUE, int(asked["run_queue_ns"]), "")]

@@ -1,7 +1,8 @@
 """One trial's breakdown: exact sums of its transactions' parts by type and band of latency, and how well they close.
 
-Sums are whole nanoseconds over the done transactions that have requests. The closure error is what the buckets leave of
-the time in which the server or a gap had the transaction; it is never given to a bucket.
+Sums are whole nanoseconds over the done transactions whose requests were all recorded, and of which thinning leaves
+those of all rates alike (breakdown_sampling.py). The closure error is what the buckets leave of the time in which the
+server or a gap had the transaction; it is never given to a bucket.
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis import breakdown_join, breakdown_slowest, breakdown_waits
+from plimsoll.analysis import breakdown_join, breakdown_sampling, breakdown_slowest, breakdown_waits
 from plimsoll.analysis.breakdown_join import Joined
 from plimsoll.analysis.breakdown_parts import BUCKETS, CPU, OTHER, TRANSPORT, UNATTRIBUTED, split_cpu
 from plimsoll.analysis.histograms import ALL
@@ -33,7 +34,8 @@ def reading(trial: Trial) -> Json | None:
     """The trial's breakdown; None when its record does not mention one.
 
     `status` as in the record; of a probe that was on `types` ({kind: bands and closure}), `joined` (counts), `faults`
-    ({what: how often}; with any there are no types), `slowest`, `processes`, `cost`, `requests` (of the load).
+    ({what: how often}; with any there are no types), `slowest`, `processes`, `cost`, `requests` (of the load),
+    `sampling` and `syncs` (by what was synced; empty where the file system does not tell).
     """
     found = probe(trial.measure, NAME)
     if found is None:
@@ -42,11 +44,11 @@ def reading(trial: Trial) -> Json | None:
     if found.get("status") != "on":
         return said | {"reason": str(found.get("reason") or "no reason recorded")}
     segment = trial.measure
-    requests, waits, rows = segment.breakdown, segment.breakdown_waits, segment.transactions
-    if requests is None or waits is None or rows is None:
+    rows, waits, transactions = segment.breakdown, segment.breakdown_waits, segment.transactions
+    if rows is None or waits is None or transactions is None:
         return said | {"status": "missing", "reason": "the record of its requests is missing"}
     found = {"buckets": BUCKETS} | found
-    return said | {"reason": None} | _about(trial, found) | _split(segment, rows, requests, waits, found)
+    return said | {"reason": None} | _about(trial, found) | _split(segment, transactions, rows, waits, found)
 
 
 def _about(trial: Trial, found: Json) -> Json:
@@ -64,6 +66,7 @@ def _about(trial: Trial, found: Json) -> Json:
         "boundaries": found.get("boundaries") or {},
         "counts": found.get("request_counts") or {},
         "processes": found.get("processes") or [],
+        "syncs": found.get("syncs") or {},
         "done": done,
         "cost": {
             "run_ns": run_ns,
@@ -73,22 +76,24 @@ def _about(trial: Trial, found: Json) -> Json:
     }
 
 
-def _split(segment: Segment, rows: np.ndarray, requests: np.ndarray, waits: np.ndarray, found: Json) -> Json:
+def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: np.ndarray, found: Json) -> Json:
     buckets = [str(name) for name in found["buckets"]]
     summary = segment.summary or {}
-    joined = breakdown_join.join(rows, requests, waits, summary.get("backend_pids"))
+    sampling = breakdown_sampling.sampling_of(found, rows)
+    joined = breakdown_join.join(transactions, rows, waits, summary.get("backend_pids"), sampling["one_in_max"])
     wrong = breakdown_join.faults(joined, buckets)
     result: Json = {"joined": joined.counts, "sampled": not is_whole(segment), "faults": wrong, "types": {}}
     result["requests"] = {"seen": joined.counts["requests"], "sent": summary.get("requests_sent")}
+    result["sampling"] = sampling
     if wrong:
         return result | {"slowest": []}
-    kinds = [str(kind) for kind in (segment.summary or {}).get("kinds") or []]
-    done = joined.served & (joined.transactions["outcome"] == DONE)
+    kinds = [str(kind) for kind in summary.get("kinds") or []]
+    done = joined.transactions["outcome"] == DONE
     parts = breakdown_join.parts_of(joined, buckets)
-    known = breakdown_waits.roles(found, joined.requests["backend_pid"])
-    for name, chosen in _kinds(joined, done, kinds):
+    known = breakdown_waits.roles(found, joined.rows["backend_pid"])
+    for name, chosen in _kinds(joined, done & joined.served, kinds):
         result["types"][name] = _of_type(joined, parts, chosen, found, known)
-    return result | {"slowest": breakdown_slowest.slowest(joined, done, kinds, found)}
+    return result | {"slowest": breakdown_slowest.slowest(joined, done & joined.whole, kinds, found)}
 
 
 def _kinds(joined: Joined, done: np.ndarray, kinds: list[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -107,15 +112,14 @@ def _of_type(
     latency = rows["end_ns"] - rows["planned_ns"]
     places = np.nonzero(chosen)[0]
     ordered = places[np.argsort(latency[places], kind="stable")]
-    tick = _tick_ns(joined.requests)
-    bands = {}
-    for band, (low, high) in BANDS.items():
-        mine = ordered[_rank(low, len(ordered)) : _rank(high, len(ordered))]
-        bands[band] = _sums(joined, parts, latency, mine, tick)
+    tick = _tick_ns(joined.rows)
+    places_of = {
+        band: ordered[_rank(low, len(ordered)) : _rank(high, len(ordered))] for band, (low, high) in BANDS.items()
+    }
     beyond = np.zeros(len(rows), bool)
-    beyond[ordered[_rank(BANDS[SLOWEST][0], len(ordered)) :]] = True
+    beyond[places_of[SLOWEST]] = True
     return {
-        "bands": bands,
+        "bands": {band: _sums(joined, parts, latency, mine, tick) for band, mine in places_of.items()},
         "closure": closure(parts, latency, places),
         MEAN: breakdown_waits.waits_of(joined, chosen, found, known),
         SLOWEST: breakdown_waits.waits_of(joined, beyond, found, known),
@@ -130,10 +134,10 @@ def _rank(share: float, count: int) -> int:
 def _sums(
     joined: Joined, parts: dict[str, np.ndarray], latency: np.ndarray, mine: np.ndarray, tick_ns: float | None
 ) -> Json:
-    user, system = (int(joined.over_requests(joined.requests[name])[mine].sum()) for name in ("user_ns", "system_ns"))
+    user, system = (int(joined.over_rows(joined.rows[name])[mine].sum()) for name in ("user_ns", "system_ns"))
     return {
         "transactions": len(mine),
-        "requests": int((joined.last - joined.first)[mine].sum()),
+        "requests": int(joined.over_rows(breakdown_sampling.requests_in(joined.rows))[mine].sum()),
         "latency_ns": int(latency[mine].sum()),
         "ns": {name: total for name, values in parts.items() if (total := int(values[mine].sum()))},
         "user_ns": user,
@@ -142,9 +146,9 @@ def _sums(
     }
 
 
-def _tick_ns(requests: np.ndarray) -> float | None:
-    """What the kernel counts user and system time by, as most requests that saw any of it show it."""
-    grown = np.concatenate([requests[name][requests[name] > 0] for name in ("user_ns", "system_ns")])
+def _tick_ns(rows: np.ndarray) -> float | None:
+    """What the kernel counts user and system time by, as most rows that saw any of it show it, or more."""
+    grown = np.concatenate([rows[name][rows[name] > 0] for name in ("user_ns", "system_ns")])
     return float(np.median(grown)) if len(grown) else None
 
 
@@ -173,3 +177,8 @@ def mean_parts(band: Json, split: bool) -> dict[str, float]:
     """Nanoseconds a transaction by part of a band with transactions; the CPU in two where it is to be split."""
     found = {name: total / band["transactions"] for name, total in band["ns"].items()}
     return split_cpu(found, band["user_ns"], band["system_ns"]) if split and CPU in found else found
+
+
+def mean_latency(band: Json) -> float:
+    """Nanoseconds a transaction, of a band with transactions."""
+    return float(band["latency_ns"] / band["transactions"])

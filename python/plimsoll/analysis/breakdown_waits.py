@@ -1,4 +1,4 @@
-"""What transactions waited for, by the server's own names, and who ended the waits for another's sync of the log."""
+"""What transactions waited for, by the server's own names; who ended those for another's sync; what reads were for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +13,15 @@ GROUP_COMMIT = "wal_wait"
 BACKEND, UNKNOWN = "another backend", "unknown"
 SHOWN_MAX = 12
 NAMELESS = "(no name)"
+READ = "data_read"
 CAUSES = {1: ", asked of the device by itself", 2: ", already on its way"}
-REST = "(kinds beyond those a request's record holds)"
+# What is told of reads by their causes; 0 is a read of which the kernel did not tell.
+READ_CAUSES = {"own": 1, "on_its_way": 2, "untold": 0}
+REST = "(kinds beyond those a row of the record holds)"
 
 
 def wait_name(event: int, bucket: str, cause: int, names: Mapping[str, Any]) -> str:
-    """The server's name of a wait event; 0 is none, and in `other_wait` the rest of a request with many kinds.
+    """The server's name of a wait event; 0 is none, and in `other_wait` the rest of a row with many kinds.
 
     Of a read it is said whether the backend asked the device, or waited for what was asked earlier or by others.
     """
@@ -28,13 +31,13 @@ def wait_name(event: int, bucket: str, cause: int, names: Mapping[str, Any]) -> 
 
 
 def roles(found: Json, backends: np.ndarray) -> dict[int, str]:
-    """What each process of the server is: those with requests are backends."""
+    """What each process of the server is: those with rows are backends."""
     known = {int(one["pid"]): str(one.get("what") or UNKNOWN) for one in found.get("processes") or [] if "pid" in one}
     return known | dict.fromkeys(np.unique(backends).tolist(), BACKEND)
 
 
 def waits_of(joined: Joined, chosen: np.ndarray, found: Json, known: Mapping[int, str]) -> Json:
-    """Of the chosen transactions (a mask): `waits` by name and bucket, and `payers` by role (`known`: by process)."""
+    """Of the chosen transactions (a mask): `waits` by name and bucket, `payers` by role (`known`: by pid), reads."""
     # A wait of nobody has the owner -1, which is the place behind the last transaction.
     mine = joined.waits[np.append(chosen, False)[joined.wait_owner]]
     buckets, names = [str(name) for name in found["buckets"]], found.get("wait_names") or {}
@@ -45,7 +48,7 @@ def waits_of(joined: Joined, chosen: np.ndarray, found: Json, known: Mapping[int
         _row(kind, times, spent, buckets, names)
         for kind, times, spent in zip(kinds.tolist(), count.tolist(), ns.tolist(), strict=True)
     ]
-    return {"waits": rows, "payers": _payers(mine, buckets, known)}
+    return {"waits": rows, "payers": _payers(mine, buckets, known), READ: _reads(mine, buckets)}
 
 
 def _row(kind: int, count: int, ns: int, buckets: list[str], names: Mapping[str, Any]) -> Json:
@@ -59,8 +62,19 @@ def _sums(values: np.ndarray, place: np.ndarray, length: int) -> np.ndarray:
     return total
 
 
+def _reads(waits: np.ndarray, buckets: list[str]) -> dict[str, int]:
+    """Waits for data by whether the backend asked the device itself: {own_count, own_ns, on_its_way_count...}."""
+    is_read = waits["bucket"] == (buckets.index(READ) if READ in buckets else -1)
+    found = {}
+    for name, cause in READ_CAUSES.items():
+        mine = is_read & (waits["cause"] == cause)
+        for key in ("count", "ns"):
+            found[f"{name}_{key}"] = int(waits[key][mine].sum(dtype=np.int64))
+    return found
+
+
 def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> dict[str, Json]:
-    """Waits for another's sync, by the role of the process that ended the last of each request's."""
+    """Waits for another's sync, by the role of the process that ended the last of each row's."""
     if GROUP_COMMIT not in buckets:
         return {}
     mine = waits[waits["bucket"] == buckets.index(GROUP_COMMIT)]
@@ -75,7 +89,7 @@ def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> 
 
 
 def together(found: list[Json]) -> Json:
-    """Several trials' waits and payers added up; the waits by time, the longest first, beyond SHOWN_MAX in one row."""
+    """Several trials' figures added up; the waits by time, the longest first, beyond SHOWN_MAX in one row."""
     waits: dict[tuple[str, str], Json] = {}
     payers: dict[str, Json] = {}
     for row in (row for one in found for row in one["waits"]):
@@ -86,7 +100,20 @@ def together(found: list[Json]) -> Json:
     rows.sort(key=lambda row: (-row["ns"], row["name"]))
     beyond = {key: sum(row[key] for row in rows[SHOWN_MAX:]) for key in ("count", "ns")}
     rest = [{"name": f"({len(rows) - SHOWN_MAX} more)", "bucket": "", **beyond}] if len(rows) > SHOWN_MAX else []
-    return {"waits": rows[:SHOWN_MAX] + rest, "payers": dict(sorted(payers.items(), key=lambda item: -item[1]["ns"]))}
+    return {
+        "waits": rows[:SHOWN_MAX] + rest,
+        "payers": dict(sorted(payers.items(), key=lambda item: -item[1]["ns"])),
+        READ: reads_together(found),
+    }
+
+
+def reads_together(found: list[Json]) -> Json:
+    """Several trials' waits for data added up."""
+    return {
+        f"{name}_{key}": sum(one[READ][f"{name}_{key}"] for one in found)
+        for name in READ_CAUSES
+        for key in ("count", "ns")
+    }
 
 
 def _add(sums: Json, row: Json) -> None:

@@ -33,10 +33,11 @@ def is_told(found: Json | None) -> bool:
     return bool(found and found["low"] is not None and (found["low"] > 0 or found["high"] < 0))
 
 
-def named_parts(row: Json) -> list[str]:
+def named_parts(row: Json, only_growing: bool = False) -> list[str]:
     """The parts of a difference that are told from zero and worth a word, the largest first."""
     least = _WORTH * abs(row["total"]["value"])
     told = [part for part, one in row["parts"].items() if is_told(one) and abs(one["value"]) >= least]
+    told = [part for part in told if row["parts"][part]["value"] > 0 or not only_growing]
     return sorted(told, key=lambda part: -abs(row["parts"][part]["value"]))[:NAMED_MAX]
 
 
@@ -59,7 +60,7 @@ def exceeds_spread(verdict: Json, row: Json) -> bool:
     return bool(row["band"] != MEAN or not ratio or max(ratio, 1 / ratio) > _spread(verdict))
 
 
-def _part_words(verdict: Json, row: Json, part: str) -> str:
+def part_words(verdict: Json, row: Json, part: str) -> str:
     names = wait_names(verdict, row, part)
     about = PLAIN.get(part, "") + (f": {', '.join(names)}" if names else "")
     return f"{amount(row['parts'][part])} {part}" + (f" ({about})" if about else "")
@@ -100,10 +101,8 @@ def _consists(verdict: Json, row: Json, named: list[str]) -> str:
     """The parts that made it so, and those that went the other way."""
     with_it = [part for part in named if (row["parts"][part]["value"] > 0) == (row["total"]["value"] > 0)]
     against = [part for part in named if part not in with_it]
-    text = f", of which {', '.join(_part_words(verdict, row, part) for part in with_it)}" if with_it else ""
-    return text + (
-        f"; against that {', '.join(_part_words(verdict, row, part) for part in against)}" if against else ""
-    )
+    text = f", of which {', '.join(part_words(verdict, row, part) for part in with_it)}" if with_it else ""
+    return text + (f"; against that {', '.join(part_words(verdict, row, part) for part in against)}" if against else "")
 
 
 def slowest_line(verdict: Json, treatment: str, kind: str) -> str | None:
@@ -112,8 +111,10 @@ def slowest_line(verdict: Json, treatment: str, kind: str) -> str | None:
     row, slow, mean = found["beyond_mean"], found["bands"][SLOWEST], found["bands"][MEAN]
     if row is None or slow is None or mean is None:
         return None
+    sampled = verdict["breakdown"]["treatments"][treatment]["one_in_max"] > 1
+    whose = " of those recorded" if sampled else ""
     text = (
-        f"the slowest 1 % ({slow['transactions']:,} transactions) take {amount(slow['latency'], signed=False)}, "
+        f"the slowest 1 % ({slow['transactions']:,} transactions{whose}) take {amount(slow['latency'], signed=False)}, "
         f"the mean {amount(mean['latency'], signed=False)}"
     )
     row = row | {"kind": kind, "first": treatment, "second": treatment}
@@ -122,7 +123,7 @@ def slowest_line(verdict: Json, treatment: str, kind: str) -> str | None:
         return f"{text}; cannot tell what makes them slow: no interval from fewer than three blocks"
     if not named:
         return f"{text}; cannot tell what makes them slow"
-    return f"{text}; more by {', '.join(_part_words(verdict, row, part) for part in named)}"
+    return f"{text}; more by {', '.join(part_words(verdict, row, part) for part in named)}"
 
 
 def why_lines(verdict: Json, most: int = 2) -> list[str]:

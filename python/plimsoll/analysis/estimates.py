@@ -25,18 +25,20 @@ from plimsoll.analysis.writeback import writeback_metrics
 from plimsoll.record import Segment, Trial
 
 _CPU = ("cpu_user", "cpu_nice", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_irq", "cpu_softirq", "cpu_steal")
+_TICK_NS = 10_000_000  # of USER_HZ, the unit of /proc/stat: 100 a second
 
 
-def _cpu(segment: Segment) -> dict[str, float | None]:
+def _cpu(segment: Segment, done: float | None) -> dict[str, float | None]:
     found = {name: grown(segment, "host", name) for name in _CPU}
     total = None if found["cpu_idle"] is None else sum(value for value in found.values() if value is not None)
     if not total:
-        return dict.fromkeys(("cpu_busy_share", "cpu_iowait_share", "cpu_steal_share"))
+        return dict.fromkeys(("cpu_busy_share", "cpu_iowait_share", "cpu_steal_share", "cpu_ns_per_transaction"))
     busy = total - sum(found[name] or 0.0 for name in ("cpu_idle", "cpu_iowait", "cpu_steal"))
     return {
         "cpu_busy_share": busy / total,
         "cpu_iowait_share": per(found["cpu_iowait"], total),
         "cpu_steal_share": per(found["cpu_steal"], total),
+        "cpu_ns_per_transaction": per(busy * _TICK_NS, done),
     }
 
 
@@ -98,5 +100,5 @@ def estimates(trial: Trial) -> dict[str, float | None]:
     }
     overall = latency_by_kind(segment).get("all") or {}
     values |= {f"latency_ns_{name}": overall.get(name) for name in PERCENTILES}
-    values |= _cpu(segment) | _generator(segment, seconds, count) | _outcomes(segment)
+    values |= _cpu(segment, count) | _generator(segment, seconds, count) | _outcomes(segment)
     return values | probe_metrics(trial) | writeback_metrics(trial)

@@ -144,6 +144,14 @@ _ALL = [
         ceiling=1.0,
     ),
     Metric(
+        "cpu_ns_per_transaction",
+        "CPU cost per transaction",
+        "ns",
+        "log",
+        "lower",
+        "time not idle, iowait or steal of all CPUs of the host, the load generator's included, per done transaction",
+    ),
+    Metric(
         "generator_cpu_ns_per_transaction",
         "generator CPU per transaction",
         "ns",

@@ -16,8 +16,11 @@ from plimsoll.analysis import (
     generator,
     histograms,
     instruments,
+    memory_scaling,
+    order_entry,
     placement,
     reconcile,
+    scaling,
     stationary,
     throughput,
     words,
@@ -186,6 +189,8 @@ def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Js
     found = []
     if run.data.get("quick"):
         found.append("quick: few levels and short trials; run the experiment without --quick before deciding by it")
+    if run.data.get("left_out"):
+        found.append(f"levels that this machine cannot give were left out: {'; '.join(run.data['left_out'])}")
     if run.data.get("status") not in (None, "finished"):
         found.append(f"the run is {run.data.get('status')}: blocks that did not run are missing")
     if any(comparison["grade"] == "indicative" for comparison in comparisons):
@@ -223,7 +228,10 @@ def analyse(run: Run) -> Json:
     treatments = _treatments(run, entries)
     labels = words.treatment_labels({"treatments": treatments, "comparisons": comparisons})
     by_clients = clients.clients(run.plan, run.experiment, used, relevant - 1)
-    split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients)
+    scaled = scaling.scaling(run.plan, run.experiment, used, relevant - 1)
+    by_memory = memory_scaling.memory_scaling(run.plan, run.experiment, used, relevant - 1, spread_log)
+    split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients, scaling.pairs(scaled))
+    by_rules = order_entry.order_entry(run, used)
     swap_note = reconcile.swap_of(run)["note"]
     return {
         "format": FORMAT,
@@ -242,7 +250,10 @@ def analyse(run: Run) -> Json:
         "a_a": evidence,
         "generator": _generator(entries) | {"placement": placed},
         "clients": by_clients,
+        "scaling": scaled,
+        "memory_scaling": by_memory,
         **({} if split is None else {"breakdown": split}),
+        **({} if by_rules is None else {"order_entry": by_rules}),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [

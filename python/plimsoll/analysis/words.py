@@ -7,7 +7,7 @@ ratio would be read as a finding.
 import textwrap
 from typing import Any
 
-from plimsoll.analysis import breakdown_words, clients
+from plimsoll.analysis import breakdown_words, clients, order_entry_words, scaling_words
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
 from plimsoll.analysis.metrics import PERCENTILE_NAMES
 
@@ -118,8 +118,9 @@ def a_a_words(verdict: Json) -> str:
 
 def headlines(verdict: Json) -> list[str]:
     """One sentence a comparison; for a run that compares nothing, the A/A finding."""
-    if verdict["comparisons"]:
-        return clients.lines(verdict) + [headline(comparison) for comparison in verdict["comparisons"]]
+    special = clients.lines(verdict) + scaling_words.lines(verdict)
+    if verdict["comparisons"] or special:
+        return special + [headline(comparison) for comparison in verdict["comparisons"]]
     return [a_a_words(verdict) if verdict["a_a"]["within_run"] else "nothing to compare: the run has one treatment"]
 
 
@@ -221,8 +222,10 @@ def _middle(verdict: Json, rows: int, exclusions: int) -> list[str]:
     """What stands between the verdict and the caveats, with so many rows of evidence and so many trials left out."""
     lines = [_cut(line) for line in evidence_lines(verdict, rows)]
     if verdict["comparisons"]:
-        lines += [line for text in [*breakdown_words.why_lines(verdict, 1), *_twice(verdict)] for line in _wrap(text)]
+        why = breakdown_words.why_lines(verdict, 1) + scaling_words.growth_lines(verdict)[-1:]
+        lines += [line for text in [*why, *_twice(verdict)] for line in _wrap(text)]
         lines += _wrap(a_a_words(verdict))
+    lines += [line for text in order_entry_words.lines(verdict) for line in _wrap(text)]
     return [*lines, *_wrap(generator_words(verdict)), *(_cut(line) for line in exclusion_lines(verdict, exclusions))]
 
 

@@ -173,7 +173,9 @@ def run(
 
 @app.command()
 def capacity(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="bank, wpi_orders, or an experiment's name or path")],
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="bank, order_entry, wpi_orders, or an experiment's name or path")
+    ],
     slo: Annotated[str, typer.Option("--slo", help="the objective, such as 'p99 <= 20ms and errors <= 0.1%'")],
     dsn: Annotated[str | None, typer.Option("--dsn", help="an existing server, used as it is")] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", help="time for the search [10; --quick: 3]")] = None,
@@ -311,8 +313,9 @@ def _refuse(where: str, message: str, allowed: str) -> NoReturn:
 
 def _source(name: str, quick: bool, sets: list[str] | None, blocks: int | None) -> Any:
     from plimsoll.experiment import load
+    from plimsoll.run.fitting import Machine, fitted
 
-    return load(name, quick=quick, sets=sets, blocks=blocks)
+    return fitted(load(name, quick=quick, sets=sets, blocks=blocks), Machine.found())
 
 
 def _runner(source: Any, out: Path, command: list[str], seed: int | None) -> Any:

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.strict import Cpus, Scalar, Size, Strict, Version
-from plimsoll.experiment.workload import Bank, Load, Script, ScriptFile, Workload, WpiOrders, Zipf
+from plimsoll.experiment.workload import Bank, Load, OrderEntry, Script, ScriptFile, Workload, WpiOrders, Zipf
 
-__all__ = ["Bank", "Experiment", "Load", "Script", "ScriptFile", "WpiOrders", "Zipf"]
+__all__ = ["Bank", "Experiment", "Load", "OrderEntry", "Script", "ScriptFile", "WpiOrders", "Zipf"]
 
 AS_FOUND: Final = "as found"
 # What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
@@ -96,6 +96,15 @@ class Probes(Strict):
     )
     throttle: bool = Field(False, description="pauses of tasks that dirty pages faster than they are written (BPF)")
     breakdown: bool = Field(True, description="where each transaction's time goes (BPF)")
+    breakdown_budget_percent: float = Field(
+        0.5,
+        ge=0,
+        le=100,
+        description="of the machine's CPU time: beyond it one slice of time in so many is watched; 0: always all of it",
+    )
+    breakdown_rows: Literal["transactions", "requests"] = Field(
+        "transactions", description="what the breakdown records one by one: the server's transactions, or each request"
+    )
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )
@@ -188,6 +197,10 @@ class Varied(Strict):
 
     label: str | None = None
     compare: bool = Field(True, description="false: the report shows one figure per level instead of comparing levels")
+    where_possible: bool = Field(
+        False,
+        description="true: levels with CPUs or memory that this machine has not are left out, and the plan says so",
+    )
 
 
 class Factor(Varied):
@@ -291,6 +304,15 @@ class Experiment(Strict):
     def judged(self) -> str:
         """The metric that levels are compared by."""
         return self.design.judged or ("latency_ns_p99" if self.is_open else "throughput_per_second")
+
+    @model_validator(mode="after")
+    def _users_wait_for_answers(self) -> Experiment:
+        if isinstance(self.workload, OrderEntry) and self.workload.keying_and_think and self.is_open:
+            raise ValueError(
+                "workload.keying_and_think has users who wait for each answer, and this schedule starts transactions "
+                'whoever waits; allowed: schedule.kind = "closed", or keying_and_think = false'
+            )
+        return self
 
     @model_validator(mode="after")
     def _each_factor_once(self) -> Experiment:

@@ -35,6 +35,7 @@ class Source:
     treatments: list[Treatment]
     quick: bool
     changed: bool = False  # by --set: no longer the experiment that ships under this name
+    left_out: tuple[str, ...] = ()  # levels that this machine cannot give (where_possible), each with its reason
 
 
 def shipped() -> list[Path]:

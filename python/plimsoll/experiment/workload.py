@@ -12,8 +12,10 @@ from plimsoll.experiment.strict import Seed, Size, Strict
 Weight = Annotated[int, Field(ge=0, le=1000)]
 BankTransaction = Literal["tpcb_like", "simple_update", "select_only"]
 WpiTransaction = Literal["new_order", "payment", "check_order", "delivery", "stock"]
+OrderEntryTransaction = Literal["new_order", "payment", "order_status", "delivery", "stock_level"]
 SCALE_MAX = 100_000
 TEXT_MAX = 1_000_000
+TIME_SCALE_MAX = 40.0
 
 
 class Zipf(Strict):
@@ -152,4 +154,50 @@ class Script(Load):
         return self
 
 
-Workload = Annotated[WpiOrders | Bank | Script, Discriminator("name")]
+class OrderEntry(Load):
+    """An order-entry load by the rules of TPC-C 5.11: nine tables, five transactions, terminals bound to warehouses.
+
+    Its results are "-like" and not comparable to published ones.
+    """
+
+    name: Literal["order_entry"]
+    warehouses: int = Field(ge=1, le=SCALE_MAX, description="the scale; each some 100 MiB with its indexes")
+    seed: Seed = 1992
+    statements: Literal["client", "functions"] = Field(
+        "client", description='where the logic is: "client" sends statements, "functions" calls one function each'
+    )
+    isolation: Literal["read committed", "repeatable read", "serializable"] = Field(
+        "read committed", description="with the stricter ones transactions that conflict fail: set retries_max"
+    )
+    mix: Literal["deck"] | dict[OrderEntryTransaction, Weight] = Field(
+        "deck", description='"deck": 23 cards a terminal, 10 : 10 : 1 : 1 : 1, shuffled; or weights'
+    )
+    keying_and_think: bool = Field(
+        False, description="whether users key and think as the specification says; without, it is another benchmark"
+    )
+    time_scale: float | None = Field(
+        None, gt=0, le=TIME_SCALE_MAX, description="multiplies keying and think times, with keying_and_think only"
+    )
+    delivery: Literal["in turn", "deferred"] | None = Field(
+        None, description='by default "deferred" with keying_and_think (its user goes on at once), else "in turn"'
+    )
+    ledger: bool = Field(
+        False, description="write down each acknowledged New-Order and Payment, and look for it in the database"
+    )
+    foreign_keys: bool = True
+
+    @model_validator(mode="after")
+    def _whole(self) -> OrderEntry:
+        if isinstance(self.mix, dict):
+            _some_weight(self.mix)
+        if self.time_scale is not None and not self.keying_and_think:
+            raise ValueError("time_scale multiplies keying and think times; allowed: with keying_and_think = true only")
+        if self.delivery == "deferred" and not self.keying_and_think:
+            raise ValueError(
+                'delivery = "deferred" is performed while its user keys and thinks; allowed: with '
+                'keying_and_think = true, or "in turn"'
+            )
+        return self
+
+
+Workload = Annotated[WpiOrders | Bank | OrderEntry | Script, Discriminator("name")]

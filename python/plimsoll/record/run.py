@@ -70,12 +70,12 @@ class Segment:
 
     @cached_property
     def breakdown(self) -> "np.ndarray | None":
-        """The requests of the server's backends, and where the time of each went; None when they were not watched."""
+        """Where the time of the server's transactions went; None when its backends were not watched."""
         return read_table(self.path / "breakdown.npy")
 
     @cached_property
     def breakdown_waits(self) -> "np.ndarray | None":
-        """The blocked intervals within these requests, by kind of wait."""
+        """The blocked intervals within these, by kind of wait."""
         return read_table(self.path / "breakdown_waits.npy")
 
     def series(self, name: str) -> "np.ndarray | None":

@@ -4,9 +4,11 @@ from typing import Any
 
 from plimsoll.analysis import breakdown_words
 from plimsoll.analysis.breakdown_parts import in_order
+from plimsoll.analysis.breakdown_sampling import sampling_words
 from plimsoll.analysis.breakdown_trial import MEAN, SLOWEST
 from plimsoll.analysis.histograms import ALL
 from plimsoll.analysis.words import treatment_labels
+from plimsoll.report.breakdown_cost import boundaries, cost_row, joined
 from plimsoll.report.breakdown_figures import type_name
 from plimsoll.report.tables import NONE, number, trials_words
 
@@ -15,6 +17,7 @@ _US = 1e-3
 _IDLE = "Activity:"  # the server's own name of waits for having nothing to do
 _WAITS_OF_SYSTEM = 3
 _LINES_MAX = 8
+_READ_CAUSES = ("own", "on_its_way", "untold")
 
 
 def breakdown_part(verdict: Json) -> Json | None:
@@ -27,15 +30,18 @@ def breakdown_part(verdict: Json) -> Json | None:
         return absent
     lines, others = _lines(verdict)
     return absent | {
+        "sampled": _sampled(verdict),
         "lines": lines[:_LINES_MAX],
         "more_lines": lines[_LINES_MAX:] + others,
         "numbers": _numbers(verdict),
         "waits": _waits(verdict),
         "payers": _payers(verdict),
+        "reads": _reads(verdict),
+        "syncs": _syncs(verdict),
         "system": _system(verdict),
-        "cost": [_cost_row(verdict, treatment) for treatment in found["treatments"]],
-        "joined": _joined(found["trials"]),
-        "boundaries": _boundaries(found["trials"]),
+        "cost": [cost_row(verdict, treatment) for treatment in found["treatments"]],
+        "joined": joined(found["trials"]),
+        "boundaries": boundaries(found["trials"]),
     }
 
 
@@ -44,6 +50,23 @@ def _not_from(found: Json) -> str:
     wrong = [str(one["number"]) for one in found["trials"] if one["faults"]]
     refused += [f"time counted twice in trial {', '.join(wrong)}"] if wrong else []
     return "; ".join(refused)
+
+
+def _entered(verdict: Json) -> list[Json]:
+    """The trials that the figures are from."""
+    entries = verdict["breakdown"]["treatments"].values()
+    numbers = {number for entry in entries for number in entry["trials"]}
+    return [one for one in verdict["breakdown"]["trials"] if one["number"] in numbers]
+
+
+def _sampled(verdict: Json) -> str:
+    """In which trials not all of the time was watched."""
+    found: dict[str, list[int]] = {}
+    for one in _entered(verdict):
+        said = sampling_words(one["sampling"])
+        if said:
+            found.setdefault(said, []).append(one["number"])
+    return "; ".join(f"{trials_words(numbers)}: {said}" for said, numbers in found.items())
 
 
 def _lines(verdict: Json) -> tuple[list[str], list[str]]:
@@ -116,7 +139,6 @@ def _waits(verdict: Json) -> list[Json]:
     """The server's named waits, the longest first within a treatment and type."""
     rows = []
     for label, kind, found in _each(verdict):
-        count = (found["bands"][MEAN] or {}).get("transactions") or 0
         for wait in found["waits"]:
             rows.append(
                 {
@@ -124,12 +146,47 @@ def _waits(verdict: Json) -> list[Json]:
                     "kind": kind,
                     "name": wait["name"],
                     "bucket": wait["bucket"],
-                    "times": number(wait["count"] / count if count else None, ",.3f"),
+                    "times": number(wait["times_per_transaction"], ",.3f"),
                     "each": number(wait["ns_per_transaction"], ",.1f", _US),
                     "slowest": number(wait["ns_per_slowest"], ",.1f", _US),
                 }
             )
     return rows
+
+
+def _reads(verdict: Json) -> list[Json]:
+    """What the waits for data were for, where there were any."""
+    rows = []
+    for label, kind, found in _each(verdict):
+        reads = found["data_read"]
+        if not any(reads[f"{name}_count"] for name in _READ_CAUSES):
+            continue
+        cells = {name: number(reads[f"{name}_ns_per_transaction"], ",.1f", _US) for name in _READ_CAUSES}
+        slow = {f"{name}_slowest": number(reads[f"{name}_ns_per_slowest"], ",.1f", _US) for name in _READ_CAUSES}
+        told = reads["own_ns"] + reads["on_its_way_ns"]
+        share = f"{reads['own_ns'] / told:.0%}" if told else NONE
+        rows.append({"label": label, "kind": kind, "share": share, **cells, **slow})
+    return rows
+
+
+def _syncs(verdict: Json) -> Json | None:
+    """Calls that sync, a treatment; None where no record tells of any."""
+    labels, found = treatment_labels(verdict), verdict["breakdown"]["treatments"]
+    columns = list(dict.fromkeys(what for entry in found.values() for what in entry["syncs"]))
+    rows = [
+        {
+            "label": labels.get(treatment, treatment),
+            "cells": [
+                (f"{one['count']:,}", number(one["per_transaction"], ",.4f"))
+                if (one := entry["syncs"].get(what))
+                else (NONE, NONE)
+                for what in columns
+            ],
+        }
+        for treatment, entry in found.items()
+        if entry["syncs"]
+    ]
+    return {"columns": columns, "rows": rows} if rows else None
 
 
 def _payers(verdict: Json) -> list[Json]:
@@ -153,7 +210,7 @@ def _system(verdict: Json) -> list[Json]:
             rows.append(
                 {
                     "label": labels.get(treatment, treatment),
-                    "what": one["what"],
+                    "what": one["what"] + (", in the slices watched" if entry["one_in_max"] > 1 else ""),
                     "cpu": number(one["cpu_ns"], ",.1f", 1e-6),
                     "each": number(one["cpu_ns_per_transaction"], ",.2f", _US),
                     "queue": number(one["run_queue_ns"], ",.1f", 1e-6),
@@ -161,73 +218,3 @@ def _system(verdict: Json) -> list[Json]:
                 }
             )
     return rows
-
-
-def _span(values: list[float], form: str, scale: float = 1.0) -> str:
-    """The least and the most, or the one value."""
-    if not values:
-        return NONE
-    ends = [format(value * scale, form) for value in (min(values), max(values))]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-
-
-def _cost_row(verdict: Json, treatment: str) -> Json:
-    """What the probe took, what it lost, and how its figures close, over a treatment's trials."""
-    found, entry = verdict["breakdown"], verdict["breakdown"]["treatments"][treatment]
-    trials = [one for one in found["trials"] if one["number"] in entry["trials"]]
-    costs = [one["cost"] for one in trials]
-    seen, sent = ([one["requests"].get(key) for one in trials] for key in ("seen", "sent"))
-    known = [value for value in (*seen, *sent) if value is not None]
-    whole = len(known) == 2 * len(trials)
-    types = entry["types"].values()
-    worst = max(
-        (one["closure_share_worst"] for one in types if one["closure_share_worst"] is not None), key=abs, default=None
-    )
-    unnamed = max((one["unnamed_share_max"] for one in types if one["unnamed_share_max"] is not None), default=None)
-    absolute = max((one["absolute_share_max"] for one in types if one["absolute_share_max"] is not None), default=None)
-    lost: dict[str, int] = {}
-    for one in trials:
-        for what, count in one["lost"].items():
-            lost[what] = lost.get(what, 0) + count
-    return {
-        "label": treatment_labels(verdict).get(treatment, treatment),
-        "each": _span([c["ns_per_transaction"] for c in costs if c["ns_per_transaction"] is not None], ",.2f", _US),
-        "share": _span([c["cpu_share"] for c in costs if c["cpu_share"] is not None], ".2f", 100),
-        "lost": ", ".join(f"{count:,} {what}" for what, count in lost.items()) or "none",
-        "closure": NONE if worst is None else f"{worst:+.2%}",
-        "absolute": NONE if absolute is None else f"{absolute:.2%}",
-        "unnamed": NONE if unnamed is None else f"{unnamed:.1%}",
-        "seen": f"{sum(value or 0 for value in seen):,}" if whole else NONE,
-        "sent": f"{sum(value or 0 for value in sent):,}" if whole else NONE,
-        "equal": whole and all(one == other for one, other in zip(seen, sent, strict=True)),
-    }
-
-
-def _joined(trials: list[Json]) -> list[tuple[str, str]]:
-    """What became of requests and transactions, over the trials."""
-    sums: dict[str, int] = {}
-    for one in trials:
-        for key, count in (one.get("joined") or {}).items():
-            sums[key] = max(sums.get(key, 0), count) if key.endswith("_max") else sums.get(key, 0) + count
-    names = {
-        "requests_joined": "requests joined with a transaction",
-        "requests_without_transaction": "requests of no transaction",
-        "requests_of_others": "requests of other clients of the server",
-        "requests_straddling": "requests that reach into the next transaction",
-        "requests_ended_later": "requests whose end was noted after the client had the answer",
-        "transactions_joined": "transactions with requests",
-        "transactions_without_request": "transactions without a request",
-    }
-    rows = [(name, f"{sums.get(key, 0):,}") for key, name in names.items()]
-    for what in dict.fromkeys(what for one in trials for what in one["counts"]):
-        total = sum(int(one["counts"].get(what) or 0) for one in trials)
-        rows.append((f"of every client, {what.replace('_', ' ')}", f"{total:,}"))
-    if any(one["sampled"] for one in trials):
-        rows.append(("transactions recorded", "a sample: requests of the others are of no transaction"))
-    return rows
-
-
-def _boundaries(trials: list[Json]) -> str:
-    """What begins and ends a request."""
-    found = {(one["boundaries"].get("begin"), one["boundaries"].get("end")) for one in trials if one["boundaries"]}
-    return "; ".join(f"{begin} to {end}" for begin, end in sorted(found, key=str))

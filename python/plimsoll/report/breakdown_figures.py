@@ -144,9 +144,19 @@ def bands_figure(verdict: Json) -> Figure:
     return Figure(name, title, caption, spec=spec_of(chart))
 
 
+def _within(segment: Json) -> str:
+    """What the record has one row for: a request, or a transaction of the server with several."""
+    number, requests = segment.get("row"), segment.get("requests")
+    if number is None:
+        return "between"
+    return f"request {number}" if requests == 1 else f"transaction {number} of the server, {requests} requests"
+
+
 def timelines_figure(verdict: Json) -> Figure:
     """The ten slowest transactions of a treatment, each a line in time."""
     name, title = "breakdown-slowest", "The ten slowest transactions"
+    if any(entry["one_in_max"] > 1 for entry in verdict["breakdown"]["treatments"].values()):
+        title += " of those recorded"
     labels, rows = treatment_labels(verdict), []
     for treatment, entry in verdict["breakdown"]["treatments"].items():
         for place, one in enumerate(entry["slowest"], 1):
@@ -156,7 +166,7 @@ def timelines_figure(verdict: Json) -> Figure:
                 at, ns = segment["at_ns"] * MS, segment["ns"] * MS
                 row = {"shown": labels.get(treatment, treatment), "transaction": text, "place": place}
                 row |= {"part": segment["part"], "from": round(at, 6), "to": round(at + ns, 6), "ms": round(ns, 6)}
-                rows.append(row | {"request": segment.get("request", "between"), "wait": segment.get("wait", "")})
+                rows.append(row | {"within": _within(segment), "wait": segment.get("wait", "")})
     if not rows:
         return Figure(name, title, absent="no transaction has requests")
     shown = list(dict.fromkeys(row["shown"] for row in rows))
@@ -169,14 +179,15 @@ def timelines_figure(verdict: Json) -> Figure:
             alt.X2("to:Q"),
             alt.Y("transaction:N", sort=alt.SortField("place"), title=None, axis=alt.Axis(labelLimit=280, domain=True)),
             _colour(rows),
-            tooltip=["part:N", "wait:N", alt.Tooltip("ms:Q", format=_TIP), "request:N", "transaction:N"],
+            tooltip=["part:N", "wait:N", alt.Tooltip("ms:Q", format=_TIP), "within:N", "transaction:N"],
         )
         .properties(width=WIDTH - 300, height={"step": 26})
         .add_params(choice("shown", "shown", shown))
     )
     caption = (
-        "From the time each was due. Of a request only the sums are known: its parts stand in the order of the legend, "
-        "not in the order in which they happened; what a request's parts leave of it stays blank."
+        "From the time each was due. Of a transaction of the server, or of a request recorded by itself, only the sums "
+        "are known: its parts, the waits for its client among them, stand in the order of the legend, not in the order "
+        "in which they happened; what they leave of it stays blank."
     )
     return Figure(name, title, caption, spec=spec_of(chart))
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis import breakdown_words, words
+from plimsoll.analysis import breakdown_words, order_entry_words, words
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report import double_caching, figures, instruments, load, reconcile, tables, theme
@@ -13,6 +13,9 @@ from plimsoll.report.clients import clients_figures
 from plimsoll.report.figure import Figure
 from plimsoll.report.html import write_page
 from plimsoll.report.machine import machine_rows
+from plimsoll.report.order_entry import order_entry_part
+from plimsoll.report.scaling import scaling_part
+from plimsoll.report.scaling_figures import scaling_figures
 from plimsoll.report.studies import study_of
 from plimsoll.report.writeback import writeback_figures, writeback_tables
 
@@ -23,7 +26,7 @@ _TABLES_SHOWN = 4
 def _verdict(run: Run) -> Json:
     """The stored verdict; made first where there is none, or an older one."""
     found = read_json(run.path / "verdict.json")
-    if found is None or "clients" not in found:  # none yet, or of a version that knew less
+    if found is None or "scaling" not in found:  # none yet, or of a version that knew less
         from plimsoll.analysis import analyse
 
         found = analyse(run)
@@ -51,6 +54,7 @@ def _context(run: Run, verdict: Json) -> Json:
         ("main", [figures.main_figure(verdict)]),
         ("breakdown", breakdown_figures(verdict)),
         ("clients", clients_figures(verdict, study_of(run.experiment) or {})),
+        ("scaling", scaling_figures(verdict, study_of(run.experiment) or {})),
         ("study", figures.study_figures(run, verdict)),
         ("device", figures.device_figures(verdict)),
         ("twice", figures.twice_figures(verdict)),
@@ -75,6 +79,9 @@ def _context(run: Run, verdict: Json) -> Json:
         "cache_lines": words.cache_lines(verdict),
         "why_lines": breakdown_words.why_lines(verdict),
         "breakdown": breakdown_part(verdict),
+        "order_entry": order_entry_part(verdict),
+        "order_entry_lines": order_entry_words.lines(verdict),
+        "scaling": scaling_part(verdict),
         "level_tables": tables.level_tables(verdict),
         "judged": words.metric_words(verdict["metric"]),
         "open_rows": load.open_rows(verdict),

@@ -10,10 +10,15 @@ from typing import Any
 from plimsoll.analysis import capacity_objective
 from plimsoll.analysis.capacity_objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
-from plimsoll.experiment.model import Bank, Script
+from plimsoll.experiment.model import Bank, OrderEntry, Script
 from plimsoll.experiment.source import find
 
-WORKLOADS = {"bank": "capacity_bank.toml", "wpi_orders": "capacity_wpi_orders.toml"}
+WORKLOADS = {
+    "bank": "capacity_bank.toml",
+    "order_entry": "capacity_order_entry.toml",
+    "wpi_orders": "capacity_wpi_orders.toml",
+}
+ORDER_ENTRY = "TPC-C-like, not comparable to published results; without keying and think time: a different benchmark"
 MINUTES, MINUTES_QUICK = 10.0, 3.0
 MINUTES_MIN, MINUTES_MAX = 0.5, 24 * 60.0
 ARRIVALS = ("poisson", "constant")
@@ -54,8 +59,10 @@ def source_of(what: str, *, quick: bool, sets: list[str] | None, clients: int | 
     source = load(str(path), quick=quick, sets=given)
     _one_treatment(source)
     treatment = source.treatments[0]
+    _no_users(source, treatment.settings)
     document = _document(treatment.settings)
-    document["probes"] = dict.fromkeys(document["probes"], False)  # they take time that operations would wait for
+    # They take time that operations would wait for.
+    document["probes"] |= {name: False for name, value in document["probes"].items() if value is True}
     if what in WORKLOADS and treatment.settings.target.dsn:
         document["target"]["settings"] = {}  # ours, for a private server; --set target.settings is refused later
         document["warmup"]["prewarm"] = False
@@ -103,6 +110,14 @@ def _one_treatment(source: Source) -> None:
         raise ExperimentError(problems)
 
 
+def _no_users(source: Source, settings: Experiment) -> None:
+    workload = settings.workload
+    if isinstance(workload, OrderEntry) and workload.keying_and_think:
+        what = "has users who wait for each answer, and a load line is of arrivals that wait for nobody"
+        allowed = "workload.keying_and_think = false"
+        raise ExperimentError([Problem(str(source.path), "workload.keying_and_think", what, allowed)])
+
+
 def _document(settings: Experiment) -> dict[str, Any]:
     """Settings as an experiment file has them, the factors already in their places."""
     return settings.model_dump(mode="json", by_alias=True) | {"factors": [], "quick": {}}
@@ -131,6 +146,9 @@ def subject_of(what: str, settings: Experiment) -> str:
         text = f"{workload.name} {done}, scale {workload.scale}"
     elif isinstance(workload, Script):
         text = "script " + " + ".join(Path(file.path).name for file in workload.files)
+    elif isinstance(workload, OrderEntry):
+        houses = "1 warehouse" if workload.warehouses == 1 else f"{workload.warehouses} warehouses"
+        text = f"{workload.name} ({ORDER_ENTRY}), {houses}"
     else:
         text = f"{workload.name}, {workload.size}"
     name = "" if what in WORKLOADS else f"{settings.name}: "

@@ -16,7 +16,7 @@ import psycopg
 from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.environment.discover import PostgresInstall
 from plimsoll.experiment import Experiment, Plan
-from plimsoll.experiment.model import Script
+from plimsoll.experiment.model import OrderEntry, Script
 from plimsoll.run import agent, planning
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request, setup_text, workload_request
@@ -26,6 +26,10 @@ from plimsoll.target import Connection, PostgresServer, ServerFailed, bank
 from plimsoll.target.dataset import BUILD_SETTINGS, Dataset, describe_new, find, keep, key_of
 
 LOADERS = 2
+
+
+class LoadedWrong(ValueError):
+    """Data that were just made break a condition that they are to hold."""
 
 
 def key_for(settings: Experiment) -> str | None:
@@ -92,13 +96,22 @@ def _needed(plan: Plan) -> dict[str, Experiment]:
 
 
 def fill(connection: Connection, settings: Experiment, observer: Observer) -> dict[str, Any]:
-    """Makes the tables in the connection's schema; the agent's result, empty where there is nothing for it to do."""
+    """Makes the tables in the connection's schema; the agent's result, empty where there is nothing for it to do.
+
+    Order entry has conditions that hold only until the first Delivery, so they are checked here. Raises LoadedWrong.
+    """
     result: dict[str, Any] = {}
     if data := data_request(settings):
         request = {"target": connection.as_request(), "workload": data, "parallel": LOADERS}
         result = agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
     if isinstance(settings.workload, Script):
         bank.run_sql(connection, setup_text(settings) or "")
+    if isinstance(settings.workload, OrderEntry):
+        request = {"target": connection.as_request(), "workload": data_request(settings), "segments": []}
+        checks = agent.call("check", request).get("checks", [])
+        broken = [f"{one['name']} (found {one['found']})" for one in checks if not one["ok"]]
+        if broken or not checks:
+            raise LoadedWrong(f"the data as loaded break {', '.join(broken) or 'nothing that was looked at'}")
     return result
 
 
@@ -132,7 +145,7 @@ def build(
             result = fill(cluster.connection, settings, observer)
             cluster.checkpoint()
             cluster.stop()
-        except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
+        except (ServerFailed, agent.AgentFailed, LoadedWrong, psycopg.Error) as error:
             what = f"data set {key} could not be built: {error}; the server's log ends: {cluster.log_tail(1500)}"
             raise Fault(
                 what, remedy=f"free disk and memory, see ./plimsoll doctor; nothing of it was kept in {folder}"

@@ -175,7 +175,7 @@ class ExistingServer:
             warm_up(load, report)
             measure(load, report)
             with report.phase("check", self._runner.observer):
-                report.found["checks"] = load.check()
+                report.found["checks"], report.found["ledger"] = load.check_with_ledger()
         except (agent.AgentFailed, psycopg.Error) as error:
             raise TrialFailed(str(error)) from error
         finally:

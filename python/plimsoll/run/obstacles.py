@@ -35,7 +35,10 @@ from plimsoll.target import Connection
 
 SOCKET_PATH_MAX = 107
 SOCKET = "12345678-0001/.s.PGSQL.65535"
-DATA_KEYS = ("size", "seed", "scale", "partitions", "partition_method", "unlogged", "fillfactor", "data")
+DATA_KEYS = (
+    "size", "seed", "scale", "partitions", "partition_method", "unlogged", "fillfactor", "data", "warehouses",
+    "foreign_keys",
+)  # fmt: skip
 CONNECTIONS_BESIDE = 6  # three that only superusers get, and the observer's
 DESCRIPTORS_BESIDE = 200
 REMARKS_MAX = 3

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from plimsoll.environment.discover import PostgresInstall, servers
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
-from plimsoll.experiment.model import AS_FOUND, Bank, WpiOrders
+from plimsoll.experiment.model import AS_FOUND, Bank, OrderEntry, WpiOrders
 from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.experiment.source import memory_of
-from plimsoll.target import bank
+from plimsoll.target import bank, order_entry
 
 # Rates seen on a two-core machine with a fast virtual disk; used for estimates only.
 BUILD_BYTES_PER_S = 100 * 2**20
@@ -67,6 +67,8 @@ def data_bytes(experiment: Experiment) -> int:
         return size.parse(workload.size, memory_bytes(experiment))
     if isinstance(workload, Bank):
         return bank.estimated_bytes(workload.scale, workload.fillfactor)
+    if isinstance(workload, OrderEntry):
+        return order_entry.estimated_bytes(workload.warehouses)
     return bank.estimated_bytes(workload.scale) if workload.scale else 0
 
 

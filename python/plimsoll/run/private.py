@@ -53,7 +53,7 @@ def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> No
         with private.caches.around(report), residency_watched(report, private.server.data):
             measure(load, report)
         with report.phase("check", load.observer):
-            report.found["checks"] = load.check()
+            report.found["checks"], report.found["ledger"] = load.check_with_ledger()
         with report.phase("stop", load.observer):
             private.server.abandon()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.model import Bank, Script, WpiOrders
+from plimsoll.experiment.model import Bank, OrderEntry, Script, WpiOrders
 from plimsoll.experiment.schedule import Closed, Open, Ramp, Steps
 from plimsoll.experiment.workload import Zipf
 from plimsoll.run import planning
@@ -27,6 +27,8 @@ def workload_request(settings: Experiment) -> dict[str, Any]:
     if isinstance(workload, Bank):
         done = {"transaction": workload.transaction} if workload.mix is None else {"mix": workload.mix}
         return _bank_data(workload) | {"keys": _keys(workload.keys)} | done
+    if isinstance(workload, OrderEntry):
+        return _order_entry(workload)
     # As pgbench does, the scale is a variable; one that the user gives is the user's.
     scale = {} if workload.scale is None else {"scale": workload.scale}
     return {
@@ -43,6 +45,8 @@ def data_request(settings: Experiment) -> dict[str, Any] | None:
     workload = settings.workload
     if isinstance(workload, Bank):
         return _bank_data(workload)
+    if isinstance(workload, OrderEntry):
+        return _order_entry_data(workload)
     if isinstance(workload, Script):
         if workload.scale is None:
             return None
@@ -102,6 +106,28 @@ def _bank_data(workload: Bank) -> dict[str, Any]:
         "unlogged": workload.unlogged,
         "fillfactor": workload.fillfactor,
     }
+
+
+def _order_entry_data(workload: OrderEntry) -> dict[str, Any]:
+    """One data set serves statements and functions, with users' times and without."""
+    return {
+        "name": workload.name,
+        "warehouses": workload.warehouses,
+        "seed": workload.seed,
+        "foreign_keys": workload.foreign_keys,
+    }
+
+
+def _order_entry(workload: OrderEntry) -> dict[str, Any]:
+    request = _order_entry_data(workload) | {
+        "statements": workload.statements,
+        "isolation": workload.isolation,
+        "mix": workload.mix,
+        "keying_and_think": workload.keying_and_think,
+        "ledger": workload.ledger,
+    }
+    given = {"time_scale": workload.time_scale, "delivery": workload.delivery}
+    return request | {key: value for key, value in given.items() if value is not None}
 
 
 def _keys(keys: Any) -> Any:

@@ -71,7 +71,8 @@ class Runner:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
         needs = planning.needs_of(self.plan, left, datasets.missing_bytes(self.plan, self.state))
-        needs.remarks = obstacles.remarks(self.plan)
+        needs.remarks = [f"left out on this machine: {text}" for text in self.source.left_out]
+        needs.remarks += obstacles.remarks(self.plan)
         needs.impossible = obstacles.obstacles(self.plan, needs, self.state) + datasets.refusals(self.plan)
         return needs
 
@@ -171,6 +172,8 @@ class Runner:
             "file": self.source.path.name,
             "a_a": a_a.newest(self.state),
         }
+        if self.source.left_out:
+            document["left_out"] = list(self.source.left_out)
         dumped = experiment.model_dump(mode="json")
         if experiment.target.dsn:
             dumped["target"]["dsn"] = record.redact(experiment.target.dsn)

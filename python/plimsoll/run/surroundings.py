@@ -56,11 +56,16 @@ class PrivatePlace(Place):
     def probes(self, settings: Experiment) -> dict[str, Any] | None:
         """The probes of the experiment, for this server's files."""
         wanted, folder = settings.probes, str(self.folder)
+        breakdown = {
+            "data_directory": f"{folder}/data",
+            "rows": wanted.breakdown_rows,
+            "budget": wanted.breakdown_budget_percent / 100 or None,
+        }
         return {
             "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
-            "breakdown": {"data_directory": f"{folder}/data"} if wanted.breakdown else None,
+            "breakdown": breakdown if wanted.breakdown else None,
         }
 
     def read_inside(self, tree: Path) -> None:

@@ -16,7 +16,7 @@ from plimsoll.analysis import stationary
 from plimsoll.environment import Group
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment, PlannedTrial
-from plimsoll.experiment.model import Bank, Script
+from plimsoll.experiment.model import Bank, OrderEntry, Script
 from plimsoll.record import writer
 from plimsoll.run import agent
 from plimsoll.run.observer import Observer
@@ -118,14 +118,19 @@ class Load:
 
     def check(self) -> list[dict[str, Any]]:
         """Asks the agent whether the data agree with what it did since they were loaded."""
+        return self.check_with_ledger()[0]
+
+    def check_with_ledger(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """The checks, and what became of the transactions in the durability ledger where one was kept."""
         if not self.is_checked or isinstance(self.settings.workload, Script):
-            return []  # nobody but the user knows what a script leaves behind
+            return [], None  # nobody but the user knows what a script leaves behind
         request = {
             "target": self.connection.as_request(),
             "workload": self.workload,
             "segments": [str(path) for path in self.summaries],
         }
-        return list(agent.call("check", request, cpus=self.place.load_cpus).get("checks", []))
+        answer = agent.call("check", request, cpus=self.place.load_cpus)
+        return list(answer.get("checks", [])), answer.get("ledger")
 
 
 def warm_up(load: Load, report: Report) -> None:
@@ -180,12 +185,25 @@ def measure(load: Load, report: Report) -> dict[str, Any]:
 def workload_caveats(settings: Experiment) -> list[str]:
     """What the reader of the plan and of the result has to know about a workload."""
     workload = settings.workload
+    if isinstance(workload, OrderEntry):
+        return _order_entry_caveats(workload)
     if not isinstance(workload, Bank) or workload.scale >= workload.clients:
         return []
     weight = (workload.mix or {}).get("tpcb_like") if workload.mix else workload.transaction == "tpcb_like"
     if not weight:
         return []
     return ["fewer branches (scale) than clients: transactions wait for each other's branch rows"]
+
+
+def _order_entry_caveats(workload: OrderEntry) -> list[str]:
+    found = []
+    if not workload.keying_and_think:
+        found.append("order entry without keying and think time: a different benchmark")
+        if workload.warehouses < workload.clients:
+            found.append("fewer warehouses than clients: Payments wait for each other's warehouse rows")
+    if workload.isolation != "read committed" and not workload.retries_max:
+        found.append(f"{workload.isolation} without retries_max: transactions that conflict fail")
+    return found
 
 
 def device_counters(names: list[str]) -> dict[str, list[int]]:

@@ -57,6 +57,7 @@ class Dataset:
 _DATA = {
     "wpi_orders": ("name", "size_bytes", "seed"),
     "bank": ("name", "scale", "partitions", "partition_method", "unlogged", "fillfactor"),
+    "order_entry": ("name", "warehouses", "seed", "foreign_keys"),
 }
 
 
@@ -70,7 +71,7 @@ def key_of(
     parts: dict[str, Any] = {"format": FORMAT, "server": server_version}
     name = "script"
     if data is not None and description is not None:
-        name = f"{data['name']}-" + (f"{data['size_bytes'] >> 20}MiB" if "size_bytes" in data else f"{data['scale']}")
+        name = f"{data['name']}-{_extent(data)}"
         parts |= {
             "workload": {key: data[key] for key in _DATA[data["name"]] if key in data},
             "tables": description["tables"],
@@ -81,6 +82,13 @@ def key_of(
         parts["setup"] = setup
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
     return f"{name}-pg{server_version}-{digest}"
+
+
+def _extent(data: dict[str, Any]) -> str:
+    """How large a workload's data are, in its own terms."""
+    if "size_bytes" in data:
+        return f"{data['size_bytes'] >> 20}MiB"
+    return str(data.get("scale", data.get("warehouses")))
 
 
 def kept(folder: Path) -> list[Dataset]:
