@@ -208,7 +208,7 @@ REFUSED = [
         "never configured",
     ),
     (["script", "--slo", "p99 <= 20ms"], "scripts need an experiment file"),
-    (["banc", "--slo", "p99 <= 20ms"], "bank, wpi_orders, "),
+    (["banc", "--slo", "p99 <= 20ms"], "bank, order_entry, wpi_orders, "),
     (["./nowhere.toml", "--slo", "p99 <= 20ms"], "no such file"),
     (["buffer-cache", "--slo", "p99 <= 20ms"], "levels, and a load line is that of one treatment"),
     (["bank", "--slo", "p99 <= 20ms", "--out", "/dev/null/nothing"], "--out"),

@@ -37,7 +37,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Request:
-    """A row of breakdown.npy with its waits."""
+    """A row of breakdown.npy with its waits: a request, or a transaction of several."""
 
     backend_pid: int
     flags: int
@@ -46,6 +46,7 @@ class Request:
     cpu_ns: int
     run_queue_ns: int
     after_ns: int
+    requests: int
     waits: tuple[Wait, ...]
 
     @property
@@ -117,9 +118,9 @@ class Breakdown(Watching):
 
     probe = "breakdown"
 
-    def __init__(self, data_directory: Path, out: Path) -> None:
+    def __init__(self, data_directory: Path, out: Path, rows: str = "requests") -> None:
         super().__init__()
-        self.data_directory, self.out = data_directory, out
+        self.data_directory, self.out, self.rows = data_directory, out, rows
         self.requests: list[Request] = []
         # Requests count once the tables are there, and the last backend has to have reached its wait for the client.
         self.begun, self.ending = self._wait_for_the_tables, self._all_rest
@@ -127,7 +128,7 @@ class Breakdown(Watching):
     def request(self) -> dict[str, Any]:
         """Tables go to `out`."""
         self.out.mkdir(parents=True, exist_ok=True)
-        probes = {"breakdown": {"data_directory": str(self.data_directory)}}
+        probes = {"breakdown": {"data_directory": str(self.data_directory), "rows": self.rows}}
         return {"out": str(self.out), "interval_ms": 100, "probes": probes}
 
     def _judge(self) -> None:
@@ -158,7 +159,7 @@ class Breakdown(Watching):
             name, bucket = self.result["wait_names"][str(row["wait"])], self.result["buckets"][row["bucket"]]
             wait = Wait(name, bucket, *(int(row[column]) for column in ("cause", "count", "ns", "waker_pid")))
             kinds.setdefault(int(row["request"]), []).append(wait)
-        columns = ("backend_pid", "flags", "arrived_ns", "ended_ns", "cpu_ns", "run_queue_ns", "after_ns")
+        columns = ("backend_pid", "flags", "arrived_ns", "ended_ns", "cpu_ns", "run_queue_ns", "after_ns", "requests")
         numbered = [(int(row["request"]), [int(row[column]) for column in columns]) for row in rows]
         assert [number for number, _ in numbered] == list(range(len(rows)))
         assert set(kinds) <= set(range(len(rows)))
@@ -177,8 +178,9 @@ class Breakdown(Watching):
     def _holds_whatever_was_done(self) -> None:
         counts = self.result["request_counts"]
         assert not any(self.result["lost"].values()), self.result["lost"]
-        assert counts["seen"] == counts["recorded"] == len(self.requests), counts
-        if counts["wakes_unseen"] or counts["arrivals_unseen"]:
+        assert counts["rows"] == len(self.requests), counts
+        assert counts["seen"] == counts["recorded"] == sum(each.requests for each in self.requests), counts
+        if counts["arrivals_unseen"]:
             print(f"unseen: {counts}")
         assert counts["queued"] == sum(bool(each.flags & QUEUED) for each in self.requests), counts
         last: dict[int, int] = {}

@@ -9,7 +9,7 @@ from breakdown_watch import MS, US, Request, Wait, lands
 
 TRUTH = 100 * MS
 LOCK = Wait("Lock:advisory", "lock", 0, 1, TRUTH, 7)
-GOOD = Request(1, 0, 0, TRUTH + 3 * US, 2 * US, US, 0, (LOCK,))
+GOOD = Request(1, 0, 0, TRUTH + 3 * US, 2 * US, US, 0, 1, (LOCK,))
 
 
 def _lands(request: Request, truth_ns: int = TRUTH) -> None:

@@ -28,6 +28,9 @@ REQUEST = np.dtype(
         *(("cpu_ns", "<i8"), ("run_queue_ns", "<i8"), ("user_ns", "<u4"), ("system_ns", "<u4"), ("after_ns", "<u4")),
     ]
 )
+# What later records have besides.
+SENT = np.dtype([*TRANSACTION.descr, ("requests", "<u2")])
+ROW = np.dtype([*REQUEST.descr, ("requests", "<u4"), ("one_in", "<u4")])
 WAIT = np.dtype(
     [
         *(("request", "<u8"), ("wait", "<u4"), ("waker_pid", "<u4"), ("bucket", "u1"), ("cause", "u1")),
@@ -47,14 +50,24 @@ def table(dtype: np.dtype[Any], rows: list[dict[str, Any]]) -> np.ndarray:
     return found
 
 
-def transactions(*rows: dict[str, Any]) -> np.ndarray:
-    return table(TRANSACTION, [{"index": place, **row} for place, row in enumerate(rows)])
+def transactions(*rows: dict[str, Any], dtype: np.dtype[Any] = TRANSACTION) -> np.ndarray:
+    return table(dtype, [{"index": place, **row} for place, row in enumerate(rows)])
 
 
-def requests(*rows: dict[str, Any]) -> np.ndarray:
+def requests(*rows: dict[str, Any], dtype: np.dtype[Any] = REQUEST) -> np.ndarray:
     """Numbered as the record has them: by the time they ended."""
     ordered = sorted(rows, key=lambda row: row["ended_ns"])
-    return table(REQUEST, [{"request": place, **row} for place, row in enumerate(ordered)])
+    return table(dtype, [{"request": place, **row} for place, row in enumerate(ordered)])
+
+
+def sent(*rows: dict[str, Any]) -> np.ndarray:
+    """Transactions with the number of requests that were sent for them."""
+    return transactions(*rows, dtype=SENT)
+
+
+def server_rows(*rows: dict[str, Any]) -> np.ndarray:
+    """Rows of the server's transactions, each of one request while all the time was watched unless told otherwise."""
+    return requests(*({"requests": 1, "one_in": 1, **row} for row in rows), dtype=ROW)
 
 
 def waits(*rows: tuple[int, int, str, int] | tuple[int, int, str, int, int]) -> np.ndarray:
@@ -74,7 +87,7 @@ def report(count: int = 0, **more: Any) -> dict[str, Any]:
         "cost": {"run_ns": 1_000_000, "segment_ns": 10**10, "accounted_ns": 2 * 10**9, "programs": []},
         "checks": [{"name": "pg_sleep", "expected": "1", "found": "1", "ok": True}],
         "buckets": BUCKETS, "wait_names": NAMES,
-        "boundaries": {"begin": "sock_recv_length", "end": "sock_send_length"},
+        "boundaries": {"begin": "sched_switch", "end": "sock_send_length"},
         "request_counts": {"seen": count, "queued": 0, "recorded": count, "open_at_end": 0, "unknown_waits": 0},
         "processes": [], **more,
     }  # fmt: skip

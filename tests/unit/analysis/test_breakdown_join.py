@@ -76,6 +76,9 @@ def test_what_could_not_be_joined_is_counted() -> None:
         "transactions": 5,
         "transactions_joined": 4,
         "transactions_without_request": 1,
+        "transactions_not_watched": 0,
+        "transactions_in_part": 0,
+        "transactions_thinned": 0,
     }
 
 
@@ -179,14 +182,14 @@ def test_sums_are_conserved(world: tuple[np.ndarray, np.ndarray, np.ndarray]) ->
     assert counts["requests_joined"] + counts["requests_without_transaction"] == counts["requests"]
     assert counts["requests"] + counts["requests_of_others"] == len(every)
     assert counts["transactions_joined"] + counts["transactions_without_request"] == len(some)
-    assert found["cpu"].sum() == joined.requests["cpu_ns"][mine].sum()
-    assert found["run_queue"].sum() == joined.requests["run_queue_ns"][mine].sum()
-    owned = set(joined.requests["request"][mine].tolist())
+    assert found["cpu"].sum() == joined.rows["cpu_ns"][mine].sum()
+    assert found["run_queue"].sum() == joined.rows["run_queue_ns"][mine].sum()
+    owned = set(joined.rows["request"][mine].tolist())
     for name in ("wal_sync", "lock"):
         of_bucket = [int(row["ns"]) for row in spent if BUCKETS[row["bucket"]] == name and int(row["request"]) in owned]
         assert sum(of_bucket) == (found[name].sum() if name in found else 0)
     # The ways, the requests and the gaps are the whole of a transaction, to the nanosecond.
-    elapsed = joined.over_requests(joined.requests["ended_ns"] - joined.requests["arrived_ns"])
+    elapsed = joined.over_rows(joined.rows["ended_ns"] - joined.rows["arrived_ns"])
     whole = found["lag"] + found["transport_in"] + elapsed + found["client"] + found["transport_out"]
     latency = joined.transactions["end_ns"] - joined.transactions["planned_ns"]
     assert (whole == latency)[joined.served].all()

@@ -14,7 +14,7 @@ from plimsoll.record import Trial
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))
 transactions, requests, waits = (_WORLD[name] for name in ("transactions", "requests", "waits"))
-write_segment, report, CUT = (_WORLD[name] for name in ("write_segment", "report", "CUT"))
+write_segment, report, CUT, BUCKETS = (_WORLD[name] for name in ("write_segment", "report", "CUT", "BUCKETS"))
 PAY, LOOK, BACKEND, OTHER_BACKEND, WALWRITER = 0, 1, 10, 11, 77
 TICK = 4_000_000
 
@@ -101,8 +101,31 @@ def test_waits_are_named_and_payers_told(tmp_path: Path) -> None:
     assert pay["payers"] == {"another backend": {"count": 1, "ns": 150}, "walwriter": {"count": 1, "ns": 250}}
     assert {row["name"] for row in look["waits"]} == {
         "IO:DataFileRead, asked of the device by itself",
-        "(kinds beyond those a request's record holds)",
+        "(kinds beyond those a row of the record holds)",
     }
+
+
+def test_what_reads_waited_for_is_told_by_their_cause(tmp_path: Path) -> None:
+    rows, asked, spent = segment()
+    read = BUCKETS.index("data_read")
+    later = waits((1, 14, "data_read", 7), (1, 14, "data_read", 9), (3, 14, "data_read", 11), (2, 14, "data_read", 99))
+    later["cause"], later["count"] = [1, 2, 2, 1], [1, 2, 3, 4]  # the last is nobody's
+    found = reading(trial(tmp_path, (rows, asked, np.concatenate([spent[spent["bucket"] != read], later]))))
+    assert found is not None
+    assert found["types"]["pay"]["all"]["data_read"] == {
+        "own_count": 1, "own_ns": 7, "on_its_way_count": 5, "on_its_way_ns": 20, "untold_count": 0, "untold_ns": 0,
+    }  # fmt: skip
+    assert not any(found["types"]["look"]["all"]["data_read"].values())
+
+
+def test_what_the_probe_says_of_syncs(tmp_path: Path) -> None:
+    counts = {"wal": 3, "data": 1, "other": 0}
+    found = reading(trial(tmp_path / "told", probes={"breakdown": report(5, syncs=counts)}))
+    assert found is not None
+    assert found["syncs"] == counts
+    silent = reading(trial(tmp_path / "silent"))
+    assert silent is not None
+    assert silent["syncs"] == {}
 
 
 def test_who_ended_a_wait_may_be_unknown(tmp_path: Path) -> None:
@@ -121,7 +144,7 @@ def test_the_slowest_as_timelines(tmp_path: Path) -> None:
         ("pay", 1000, 2),
         ("look", 500, 1),
     ]
-    segments = [(row["part"], row["at_ns"], row["ns"], row.get("request")) for row in found["slowest"][0]["segments"]]
+    segments = [(row["part"], row["at_ns"], row["ns"], row.get("row")) for row in found["slowest"][0]["segments"]]
     assert segments == [
         ("lag", 0, 100, None),
         ("transport_in", 100, 50, None),
@@ -137,6 +160,29 @@ def test_the_slowest_as_timelines(tmp_path: Path) -> None:
         ("transport_out", 910, 90, None),
     ]
     assert found["slowest"][0]["segments"][4]["wait"] == "Lock:transactionid"
+
+
+def test_a_row_of_several_requests_holds_the_waits_for_its_client(tmp_path: Path) -> None:
+    rows = _WORLD["sent"]({"backend_pid": BACKEND, "start_ns": 0, "end_ns": 1000, "requests": 7})
+    asked = _WORLD["server_rows"](
+        {"backend_pid": BACKEND, "arrived_ns": 100, "ended_ns": 900, "cpu_ns": 500, "requests": 7}
+    )
+    found = reading(trial(tmp_path, (rows, asked, waits((0, 11, "client", 200), (0, 11, "wal_sync", 90)))))
+    assert found is not None
+    assert found["requests"]["seen"] == 7
+    pay = found["types"]["pay"]
+    assert pay["bands"]["all"]["requests"] == 7
+    assert pay["bands"]["all"]["ns"]["client"] == 200
+    assert pay["closure"]["error_ns"] == 10
+    (slowest,) = found["slowest"]
+    assert slowest["requests"] == 7
+    within = [segment for segment in slowest["segments"] if "row" in segment]
+    assert [(segment["part"], segment["at_ns"]) for segment in within] == [
+        ("cpu", 100),
+        ("wal_sync", 600),
+        ("client", 690),
+    ]
+    assert {(segment["row"], segment["requests"]) for segment in within} == {(1, 7)}
 
 
 def many(count: int, **columns: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -30,7 +30,8 @@ def band(latency_us: int, count: int = 100, **us: int) -> Json:
 def one(number: int, mean: Json, slow: Json, waits: list[Json] | None = None) -> Json:
     """A trial's reading with one type."""
     closure = {"error_ns": 0, "of_ns": 1, "share": 0.001, "absolute_share": 0.002, "unnamed_share": 0.0}
-    named = {"waits": waits or [], "payers": {}}
+    reads = {f"{name}_{key}": 0 for name in ("own", "on_its_way", "untold") for key in ("count", "ns")}
+    named = {"waits": waits or [], "payers": {}, "data_read": reads}
     bands = {"all": mean, "up to p50": mean, "p50 to p90": mean, "p90 to p99": mean, "beyond p99": slow}
     kind = {"bands": bands, "closure": closure, "all": named, "beyond p99": named}
     return {
@@ -38,7 +39,8 @@ def one(number: int, mean: Json, slow: Json, waits: list[Json] | None = None) ->
         "slowest": [], "processes": [], "done": 100,
         "cost": {"run_ns": 1, "ns_per_transaction": 1.0, "cpu_share": 0.01},
         "lost": {}, "checks": [], "boundaries": {}, "counts": {}, "faults": {}, "joined": {}, "sampled": False,
-        "requests": {"seen": 5, "sent": 5},
+        "requests": {"seen": 5, "sent": 5}, "syncs": {},
+        "sampling": {"one_in_max": 1, "budget_share": None, "share": None, "cut": 0},
     }  # fmt: skip
 
 

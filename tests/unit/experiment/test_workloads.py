@@ -107,7 +107,7 @@ def test_scripts_may_be_compared(tmp_path: Path) -> None:
         ((BANK, "retries_max = -1\n", MEASURE), ["workload.retries_max", "greater than or equal to 0"]),
         (
             (BANK.replace('"bank"', '"tpcc"'), MEASURE),
-            ["experiment.toml:5", "workload.name", "wpi_orders, bank, script"],
+            ["experiment.toml:5", "workload.name", "wpi_orders, bank, order_entry, script"],
         ),
         ((BANK.replace('name = "bank"', ""), MEASURE), ["workload.name", "is missing", "bank"]),
         ((SCRIPT.replace("one.sql", "none.sql"), MEASURE), ["experiment.toml:6", "none.sql cannot be read"]),
@@ -168,3 +168,53 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "one.sql")
     with pytest.raises(ExperimentError, match="is not a file"):
         load(str(path))
+
+
+ORDERS = """[workload]
+name = "order_entry"
+warehouses = 3
+"""
+
+
+def test_order_entry_is_by_client_and_without_users_by_default(tmp_path: Path) -> None:
+    one = load(str(written(tmp_path, ORDERS, MEASURE))).experiment.workload
+    assert one.name == "order_entry"
+    assert (one.statements, one.isolation, one.mix, one.delivery) == ("client", "read committed", "deck", None)
+    assert (one.keying_and_think, one.time_scale, one.ledger, one.foreign_keys) == (False, None, False, True)
+
+
+def test_order_entry_survives_its_record(tmp_path: Path) -> None:
+    more = 'keying_and_think = true\ntime_scale = 0.5\ndelivery = "in turn"\nledger = true\nforeign_keys = false\n'
+    more += 'mix = {new_order = 2, stock_level = 1}\nisolation = "serializable"\nretries_max = 3\n'
+    path = written(tmp_path, ORDERS, more, MEASURE)
+    source = load(str(path))
+    assert reload(source.experiment.model_dump(mode="json"), path, False).experiment == source.experiment
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("terminals = 10\n", ["workload.terminals", "no such key"]),
+        ('statements = "server"\n', ["workload.statements", "client", "functions"]),
+        ('isolation = "chaos"\n', ["workload.isolation", "read committed"]),
+        ("mix = {new_order = 0}\n", ["every weight of mix is 0"]),
+        ("mix = {new_orders = 1}\n", ["new_order"]),
+        ('mix = "cards"\n', ["workload.mix", "deck"]),
+        ("time_scale = 2\n", ["time_scale", "keying_and_think = true"]),
+        ("keying_and_think = true\ntime_scale = 0\n", ["workload.time_scale", "greater than 0"]),
+        ("keying_and_think = true\ntime_scale = 41\n", ["workload.time_scale", "40"]),
+        ('delivery = "deferred"\n', ["deferred", "keying_and_think = true"]),
+        ('keying_and_think = true\n[schedule]\nkind = "poisson"\nrate = 9\n', ["keying_and_think", "closed"]),
+    ],
+)
+def test_faults_of_order_entry(tmp_path: Path, more: str, words: list[str]) -> None:
+    said = faults(tmp_path, ORDERS, more, MEASURE)
+    for word in words:
+        assert word in said, said
+
+
+def test_order_entry_needs_warehouses(tmp_path: Path) -> None:
+    said = faults(tmp_path, '[workload]\nname = "order_entry"\n', MEASURE)
+    assert "workload.warehouses" in said
+    assert "is missing" in said
+    assert "workload.warehouses" in faults(tmp_path, '[workload]\nname = "order_entry"\nwarehouses = 0\n', MEASURE)

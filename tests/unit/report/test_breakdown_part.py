@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plimsoll.report import write_report
@@ -92,12 +93,98 @@ def test_the_tables_say_what_the_verdict_says(page: Path) -> None:
     assert "LWLock:WALWrite" in text
     assert "IO:WALSync 6.0 ms" in text or "IO:WALSync 10.0 ms" in text
     assert "Activity:" not in text
-    assert "sock_recv_length to sock_send_length" in text
+    assert "sched_switch to sock_send_length" in text
 
 
 def test_the_servers_names_are_escaped(page: Path) -> None:
     assert "&lt;b&gt;swap&lt;/b&gt;" in part(page)
     assert "<b>swap</b>" not in page.read_text()
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of which one slice of time in eight was watched, with transactions of the server of three requests."""
+    folder = made(tmp_path_factory.mktemp("runs") / "run")
+    _WORLD["add_to_run"](folder, {"t1": ("data_read", _WORLD["DATA_READ"], 0.3)}, per=1)
+    said = {"budget_share": 0.01, "one_in_max": 8, "share": 0.0097, "cut": 0}
+    for path in summaries(folder):
+        change(path, sampling=said, syncs={"wal": 40, "data": 8, "other": 0})
+        early = np.load(path.with_name("breakdown.npy"))
+        rows = np.zeros(len(early), _WORLD["ROW"])
+        for name in early.dtype.names:
+            rows[name] = early[name]
+        rows["requests"], rows["one_in"] = 3, 8
+        np.save(path.with_name("breakdown.npy"), rows)
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"requests_sent": 23 * len(rows)}))
+        waits = np.load(path.with_name("breakdown_waits.npy"))
+        reads = waits["bucket"] == _WORLD["BUCKETS"].index("data_read")
+        waits["cause"][reads] = 1 + waits["request"][reads] % 2
+        np.save(path.with_name("breakdown_waits.npy"), waits)
+    return write_report(folder)
+
+
+def within(verdict: Any) -> set[str]:
+    """What the parts of the slowest transactions are said to lie within."""
+    (figure,) = (one for one in breakdown_figures(verdict) if one.name == "breakdown-slowest")
+    return set(re.findall(r'"within": "([^"]*)"', json.dumps(figure.spec)))
+
+
+def test_a_sample_is_said_to_be_one(sampled: Path) -> None:
+    text, verdict = part(sampled), json.loads((sampled.parent.parent / "verdict.json").read_text())
+    words = "1 in 8 slices of time was watched, to keep the probe within 1 % of the machine's CPU time"
+    assert words.replace("'", "&#39;") in text
+    assert any(words in caveat for caveat in verdict["caveats"])
+    assert "The ten slowest transactions of those recorded" in text
+    assert "transactions of those recorded) take" in text
+    costs = text[text.index("What it cost") :]
+    assert costs.count('<td class="n">0.97</td><td class="n">1</td><td class="n">1 in 8</td>') == 2
+    band = verdict["breakdown"]["treatments"]["t1"]["types"]["all"]["bands"]["all"]
+    assert band["requests"] == 3 * band["transactions"]
+    assert within(verdict) == {"between", "transaction 1 of the server, 3 requests"}
+    assert not any("requests and the load sent" in caveat for caveat in verdict["caveats"])
+    assert "word-worse" not in costs, "fewer were seen than sent, as is right between slices"
+
+
+def test_of_the_systems_processes_only_slices_are_known(sampled: Path, page: Path) -> None:
+    for where, is_sampled in ((sampled, True), (page, False)):
+        verdict = json.loads((where.parent.parent / "verdict.json").read_text())
+        for entry in verdict["breakdown"]["treatments"].values():
+            (walwriter,) = entry["system"]
+            assert walwriter["cpu_ns"] == 3_000_000 * len(entry["trials"])
+            assert (walwriter["cpu_ns_per_transaction"] is None) == is_sampled
+        assert ("walwriter, in the slices watched" in part(where)) == is_sampled
+
+
+def test_reads_are_split_by_what_they_waited_for(sampled: Path, page: Path) -> None:
+    found = json.loads((sampled.parent.parent / "verdict.json").read_text())["breakdown"]["treatments"]["t1"]
+    one = found["types"]["all"]
+    reads, part_of_mean = one["data_read"], one["bands"]["all"]["parts"]["data_read"]["value"]
+    told = reads["own_ns_per_transaction"] + reads["on_its_way_ns_per_transaction"]
+    assert told == pytest.approx(part_of_mean, rel=0.05)
+    assert reads["own_ns"] == pytest.approx(reads["on_its_way_ns"], rel=0.1)
+    assert reads["untold_ns"] == 0
+    assert part(sampled).count("What reading data waited for") == 1
+    assert "What reading data waited for" not in part(page), "nothing waited for data there"
+
+
+def test_syncs_are_shown_where_they_are_told(sampled: Path, page: Path) -> None:
+    found = json.loads((sampled.parent.parent / "verdict.json").read_text())["breakdown"]
+    for entry in found["treatments"].values():
+        done = sum(one["done"] for one in found["trials"] if one["number"] in entry["trials"])
+        assert entry["syncs"]["wal"] == {
+            "count": 40 * len(entry["trials"]),
+            "per_transaction": pytest.approx(40 * len(entry["trials"]) / done),
+        }
+    assert "Calls of fsync and fdatasync" in part(sampled)
+    assert "Calls of fsync" not in part(page)
+
+
+def test_nothing_is_said_of_a_sample_where_all_was_recorded(page: Path) -> None:
+    assert "recorded," not in part(page)
+    assert "of those recorded" not in part(page)
+    assert '<td class="n">all</td>' in part(page)
+    verdict = json.loads((page.parent.parent / "verdict.json").read_text())
+    assert within(verdict) == {"between", "request 1", "request 2"}
 
 
 def test_the_why_stands_in_the_verdict(page: Path) -> None:
@@ -116,8 +203,6 @@ def test_a_refused_probe_says_why_once(tmp_path: Path) -> None:
 
 
 def test_requests_that_are_nobodys_give_a_reason(tmp_path: Path) -> None:
-    import numpy as np
-
     folder = made(tmp_path / "run")
     _WORLD["add_to_run"](folder)
     for path in summaries(folder):
@@ -130,8 +215,6 @@ def test_requests_that_are_nobodys_give_a_reason(tmp_path: Path) -> None:
 
 
 def test_time_counted_twice_is_shown_and_not_drawn(tmp_path: Path) -> None:
-    import numpy as np
-
     folder = made(tmp_path / "run")
     _WORLD["add_to_run"](folder)
     for path in summaries(folder):

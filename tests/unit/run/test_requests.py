@@ -10,7 +10,9 @@ from plimsoll.experiment.source import load
 from plimsoll.run.documents import plan_document, resolved
 from plimsoll.run.planning import data_bytes, measured_seconds
 from plimsoll.run.requests import data_request, load_request, schedule_request, setup_text, workload_request
+from plimsoll.run.surroundings import PrivatePlace
 from plimsoll.run.trial import workload_caveats
+from plimsoll.target.dataset import key_of
 
 BANK = {"name": "bank", "scale": 3}
 POISSON = {"kind": "poisson", "rate": 200.0}
@@ -142,3 +144,69 @@ def test_the_plan_names_what_is_judged(tmp_path: Path) -> None:
     assert made(BANK, schedule=POISSON).judged == "latency_ns_p99"
     assert made(BANK, schedule=POISSON, design={"judged": "latency_ns_p999"}).judged == "latency_ns_p999"
     del tmp_path
+
+
+ORDERS = {"name": "order_entry", "warehouses": 3}
+
+
+def test_order_entry() -> None:
+    assert workload_request(made(ORDERS)) == {
+        "name": "order_entry", "warehouses": 3, "seed": 1992, "foreign_keys": True, "statements": "client",
+        "isolation": "read committed", "mix": "deck", "keying_and_think": False, "ledger": False,
+    }  # fmt: skip
+    users = {"keying_and_think": True, "time_scale": 0.5, "delivery": "in turn", "mix": {"payment": 2}, "ledger": True}
+    asked = workload_request(made({**ORDERS, **users}))
+    assert {key: asked[key] for key in users} == users
+
+
+def test_one_data_set_serves_all_that_is_done_with_it() -> None:
+    users = {"keying_and_think": True, "statements": "functions", "isolation": "serializable", "ledger": True}
+    assert data_request(made({**ORDERS, **users})) == data_request(made(ORDERS))
+    for other in ({"warehouses": 4}, {"seed": 1}, {"foreign_keys": False}):
+        assert data_request(made({**ORDERS, **other})) != data_request(made(ORDERS))
+
+
+def test_the_key_of_order_entry_tells_its_data_apart() -> None:
+    described = {"tables": {}, "ddl": []}
+    keys = [
+        key_of(data_request(made({**ORDERS, **other})), described, None, "15")
+        for other in ({}, {"warehouses": 4}, {"seed": 1}, {"foreign_keys": False}, {"statements": "functions"})
+    ]
+    assert keys[0].startswith("order_entry-3-pg15-")
+    assert len(set(keys)) == 4
+    assert keys[0] == keys[-1]
+
+
+def test_what_is_said_beside_order_entry() -> None:
+    alone = workload_caveats(made({**ORDERS, "clients": 4}))
+    assert any("a different benchmark" in text for text in alone)
+    assert any("warehouse rows" in text for text in alone)
+    users = {**ORDERS, "keying_and_think": True, "clients": 30}
+    assert workload_caveats(made(users)) == []
+    assert "without retries_max" in workload_caveats(made({**users, "isolation": "serializable"}))[0]
+    assert workload_caveats(made({**users, "isolation": "serializable", "retries_max": 5})) == []
+
+
+def test_order_entry_takes_some_100_mib_a_warehouse() -> None:
+    one, four = (data_bytes(made({**ORDERS, "warehouses": count})) for count in (1, 4))
+    assert 95 * 2**20 < (four - one) / 3 < 105 * 2**20
+
+
+@pytest.mark.parametrize(("percent", "budget"), [({}, 0.005), ({"breakdown_budget_percent": 0}, None)])
+def test_what_the_breakdown_may_take(percent: dict[str, float], budget: float | None) -> None:
+    place = PrivatePlace([], None, None, folder=Path("/x"), owner=(0, 0), limits=None)
+    asked = place.probes(made(BANK, probes={"breakdown_rows": "requests", **percent}))
+    assert asked is not None
+    assert asked["breakdown"] == {"data_directory": "/x/data", "rows": "requests", "budget": budget}
+    plain = place.probes(made(BANK))
+    assert plain is not None
+    assert plain["breakdown"]["rows"] == "transactions"
+    off = place.probes(made(BANK, probes={"breakdown": False}))
+    assert off is not None
+    assert off["breakdown"] is None
+
+
+@pytest.mark.parametrize("wrong", [{"breakdown_budget_percent": -1}, {"breakdown_budget_percent": 101}])
+def test_a_budget_that_is_no_share_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="breakdown_budget_percent"):
+        made(BANK, probes=wrong)

@@ -1,0 +1,26 @@
+"""What a load line of order entry is asked of, and what is refused."""
+
+import pytest
+
+from plimsoll.experiment import ExperimentError, Source
+from plimsoll.run.capacity_source import source_of, subject_of
+
+
+def asked(*sets: str) -> Source:
+    return source_of("order_entry", quick=True, sets=list(sets), clients=8, dsn=None)
+
+
+def test_order_entry_by_warehouses() -> None:
+    settings = asked("workload.warehouses=1").experiment
+    said = subject_of("order_entry", settings)
+    assert "1 warehouse, 8 connections" in said
+    assert "TPC-C-like, not comparable to published results" in said
+    assert "a different benchmark" in said
+    assert "7 warehouses" in subject_of("order_entry", asked("workload.warehouses=7").experiment)
+
+
+def test_users_who_wait_have_no_load_line() -> None:
+    with pytest.raises(ExperimentError) as caught:
+        asked("workload.keying_and_think=true")
+    assert "workload.keying_and_think" in str(caught.value)
+    assert "wait for each answer" in str(caught.value)

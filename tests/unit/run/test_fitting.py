@@ -1,0 +1,78 @@
+"""Levels that a machine cannot give are left out and named; the rest is the experiment as it was."""
+
+from pathlib import Path
+
+import pytest
+
+from plimsoll.experiment import Source, load
+from plimsoll.run.fitting import Machine, fitted
+
+GIB = 2**30
+TEXT = """format = 1
+name = "mine"
+title = "A question"
+[workload]
+name = "order_entry"
+warehouses = 1
+[measure]
+seconds = 1
+[[factors]]
+path = "environment.target_cpus"
+levels = ["0", "0-1", "0-3"]
+where_possible = {cpus}
+[[factors]]
+path = "environment.memory"
+levels = ["1 GiB", "2 GiB", "0.9 x memory"]
+where_possible = {memory}
+"""
+
+
+def read(tmp_path: Path, *, cpus: str = "true", memory: str = "true") -> Source:
+    path = tmp_path / "experiment.toml"
+    path.write_text(TEXT.format(cpus=cpus, memory=memory))
+    return load(str(path), sets=["workload.clients=2"])
+
+
+def machine(cpus: int, gib: int) -> Machine:
+    return Machine(frozenset(range(cpus)), gib * GIB, gib * GIB)
+
+
+def levels(source: Source) -> list[list[str]]:
+    return [list(factor.levels) for factor in source.experiment.factors]
+
+
+def test_a_small_machine_runs_what_it_can(tmp_path: Path) -> None:
+    found = fitted(read(tmp_path), machine(2, 2))
+    assert levels(found) == [["0", "0-1"], ["1 GiB"]]
+    assert len(found.treatments) == 2
+    assert [one.levels["environment.target_cpus"] for one in found.treatments] == ["0", "0-1"]
+    assert len(found.left_out) == 3
+    assert "target_cpus 0-3 (no CPU 2-3)" in found.left_out[0]
+    assert "2 GiB" in found.left_out[1]
+    assert "0.9 x memory" in found.left_out[2], "1.8 GiB and the load generator are more than there is"
+    assert found.changed
+    assert found.experiment.workload.clients == 2
+
+
+def test_a_large_one_runs_all(tmp_path: Path) -> None:
+    source = read(tmp_path)
+    assert fitted(source, machine(4, 64)) is source
+
+
+def test_only_factors_that_say_so_lose_levels(tmp_path: Path) -> None:
+    source = read(tmp_path, cpus="false")
+    assert levels(fitted(source, machine(1, 2))) == [["0", "0-1", "0-3"], ["1 GiB"]]
+
+
+def test_where_nothing_is_left_all_stays_and_the_plan_refuses(tmp_path: Path) -> None:
+    source = read(tmp_path)
+    assert fitted(source, Machine(frozenset({9}), GIB, 0)) is source
+
+
+@pytest.mark.parametrize("name", ["cpu-scaling", "memory-scaling"])
+def test_the_shipped_ones_run_from_two_cores_on(name: str) -> None:
+    for quick in (False, True):
+        small, large = (fitted(load(name, quick=quick), machine(*size)) for size in ((2, 4), (16, 64)))
+        assert 2 <= len(small.treatments) <= len(large.treatments)
+        assert large.left_out == ()
+        assert small.experiment.workload == large.experiment.workload
