@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plimsoll's generator and loader against pgbench's and sysbench's: ratios in pairs in random order.
+"""Plimsoll's generator and loaders against pgbench's, sysbench's and psql's: ratios in pairs in random order.
 
     .plimsoll/venv/bin/python benches/against_peers.py --help
 
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
 from overhead.judge import orders
-from peers import judge
+from peers import copying, judge
 from peers.arms import Arm, Bare, Pgbench, Plimsoll, Run, Sysbench, Task
 from peers.judge import Bound, Ratio
 from peers.site import SETTINGS, Bank
@@ -39,9 +39,11 @@ from plimsoll.target import ServerFailed
 
 NAME = "against-peers"
 KINDS = ("select_only", "tpcb_like", "point_select")
+LOADS = ("loader", "copying")
 CAPACITY_SHARE = 0.3
 AGREEMENT = 0.05
 LOADER_BOUND = 1.5
+COPYING_BOUND = 0.8
 
 
 def pairs(ours: Arm, theirs: Arm, task: Task, count: int, seed: int) -> tuple[list[Run], list[Run]]:
@@ -145,6 +147,39 @@ def measure_loader(site: Bank, options: argparse.Namespace) -> list[dict[str, An
     ]
 
 
+def measure_copying(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows a second of order_entry's loader against `psql \\copy` of the same rows from ready files."""
+    tables = copying.OrderEntry(site, options.scale, options.parallel)
+    found: dict[str, list[float]] = {"plimsoll": [], "psql": []}
+    whole: list[float] = []
+    with copying.files(site.cluster.user):
+        tables.ours()
+        rows = tables.prepare()
+        tables.empty("ours")
+        for number, ours_first in enumerate(orders(options.seed, options.pairs), start=1):
+            for mine in (ours_first, not ours_first):
+                if mine:
+                    load = tables.ours()
+                    whole.append(load.whole_s)
+                    found["plimsoll"].append(rows / load.rows_s)
+                else:
+                    found["psql"].append(rows / tables.theirs())
+                tables.empty("ours" if mine else "theirs")
+            said = ", ".join(f"{name} {values[-1]:,.0f} rows/s" for name, values in found.items())
+            say(f"  pair {number} of {options.pairs}: {said}; {60 * options.scale / whole[-1]:.1f} warehouses a minute")
+    ratio = judge.ratio("rows a second", found["plimsoll"], found["psql"])
+    title = f"order_entry, {options.scale} warehouses, {options.parallel} sessions, wal_level {options.wal_level}"
+    return [
+        {
+            "title": title,
+            "ratios": [asdict(ratio)],
+            "bounds": [asdict(judge.at_least(ratio, COPYING_BOUND))],
+            "rows_per_second": found,
+            "warehouses_per_minute": [60 * options.scale / seconds for seconds in whole],
+        }
+    ]
+
+
 def _drop_tables(site: Bank) -> None:
     tables = ", ".join(f"pgbench_{name}" for name in ("accounts", "branches", "tellers", "history"))
     with site.cluster.connection.open(site.cluster.connection.dbname) as connection:
@@ -200,6 +235,8 @@ def text_of(result: dict[str, Any]) -> str:
         lines.append(f"  {name:26}{arm['cpu_us']:8.2f} us of CPU a transaction {arm['tps']:12,.0f} transactions/s")
     for name, values in result.get("rows_per_second", {}).items():
         lines.append(f"  {name:26}{sum(values) / len(values):12,.0f} rows/s")
+    if loads := result.get("warehouses_per_minute"):
+        lines.append(f"  warehouses a minute, whole: {min(loads):.1f} to {max(loads):.1f}")
     for each in result["ratios"]:
         lines.append(
             f"  {each['what']:28}{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}], median "
@@ -212,14 +249,14 @@ def text_of(result: dict[str, Any]) -> str:
 
 def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:
     """On one server; whatever happens the machine is put back."""
-    measures = {"cost": measure_cost, "latency": measure_latency, "loader": measure_loader}
+    measures = {"cost": measure_cost, "latency": measure_latency, "loader": measure_loader, "copying": measure_copying}
     settings = dict(SETTINGS) | ({} if options.durable else {"synchronous_commit": False})
-    if options.what == "loader":
+    if options.what in LOADS:
         settings |= {"wal_level": options.wal_level} | (
             {"max_wal_senders": 0} if options.wal_level == "minimal" else {}
         )
     with laboratory(NAME, interrupts) as place:
-        scale = 0 if options.what == "loader" else options.scale
+        scale = 0 if options.what in LOADS else options.scale
         site = Bank(place.state, place.journal, place.install, place.state.work / NAME, scale=scale)
         say("making its data set")
         site.build()
@@ -232,22 +269,22 @@ def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dic
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=["cost", "latency", "loader"], help="what is compared")
+    parser.add_argument("what", choices=["cost", "latency", *LOADS], help="what is compared")
     parser.add_argument("--kind", action="append", choices=KINDS, help="of cost; may be repeated; all if left out")
     parser.add_argument("--floor", action="store_true", help="of cost: beside it a bare client, and threads not pinned")
     parser.add_argument("--clients", action="append", type=int, help="may be repeated; 8 and 32 if left out")
-    parser.add_argument("--pairs", type=int, help="runs of each arm; 20, of the loader 5")
+    parser.add_argument("--pairs", type=int, help="runs of each arm; 20, of the loaders 5")
     parser.add_argument("--seconds", type=float, default=5, help="of one run")
-    parser.add_argument("--scale", type=int, help="of the tables; 50, of the loader 100")
+    parser.add_argument("--scale", type=int, help="of the tables; 50, of the loader 100; of copying: warehouses, 10")
+    parser.add_argument("--parallel", type=int, default=2, help="sessions of copying, on both sides")
     parser.add_argument("--partitions", type=int, default=0, help="of the loader's accounts, by range")
-    parser.add_argument("--wal-level", default="replica", choices=["minimal", "replica"], help="of the loader's server")
+    parser.add_argument("--wal-level", default="replica", choices=["minimal", "replica"], help="of a loader's server")
     parser.add_argument("--durable", action="store_true", help="wait for the device at commit")
     parser.add_argument("--seed", type=int, default=None, help="of the order of arms and of the transactions")
     parser.add_argument("--json", action="store_true", help="everything, on standard output")
     options = parser.parse_args(argv)
-    loads = options.what == "loader"
-    options.pairs = options.pairs or (5 if loads else 20)
-    options.scale = options.scale or (100 if loads else 50)
+    options.pairs = options.pairs or (5 if options.what in LOADS else 20)
+    options.scale = options.scale or {"loader": 100, "copying": 10}.get(options.what, 50)
     options.clients = options.clients or [8, 32]
     if options.pairs < 3 or options.seconds < 1:
         parser.error("--pairs must be at least 3, --seconds at least 1")

@@ -167,17 +167,7 @@ fn what_was_acknowledged_survives_a_kill() {
     let Some(server) = Server::start_with(settings) else { return };
     must("populate", &request(&server, json!({}), json!({})));
     let mut segments = Segments::new(&server);
-    for (clients, statements) in [(8, "client"), (16, "functions")] {
-        segments.kill_under(json!({"ledger": true, "statements": statements}), clients, None);
-    }
-    let checked = segments.check();
-    assert_eq!(failed_checks(&checked), Vec::<&str>::new());
-    let ledger = &checked["ledger"];
-    let fate = |kind: &str, what: &str| ledger[kind][what].as_i64().unwrap();
-    assert_eq!(fate("new_orders", "acknowledged"), segments.total("new_order_done"));
-    assert_eq!(fate("payments", "acknowledged"), segments.total("payment_done"));
-    assert_eq!([fate("new_orders", "lost"), fate("payments", "lost")], [0, 0]);
-    assert_eq!(ledger["lost"], json!([]));
+    nothing_is_lost_by_kills(&mut segments, 2);
 
     // Commits that do not wait for their log are acknowledged before they last: the ledger finds that out. Left alone, the
     // writer of the log is behind by less than a page.
@@ -200,6 +190,30 @@ fn what_was_acknowledged_survives_a_kill() {
     );
     assert_eq!(server.sql(&sql), "0");
     numbers_given_again_are_other_orders(&mut segments);
+}
+
+/// Kills the server so often, then finds all that was acknowledged.
+fn nothing_is_lost_by_kills(segments: &mut Segments<'_>, kills: usize) {
+    for (clients, statements) in [(8, "client"), (16, "functions")].into_iter().cycle().take(kills) {
+        segments.kill_under(json!({"ledger": true, "statements": statements}), clients, None);
+    }
+    let checked = segments.check();
+    assert_eq!(failed_checks(&checked), Vec::<&str>::new());
+    let ledger = &checked["ledger"];
+    println!("{kills} kills: {ledger}");
+    let fate = |kind: &str, what: &str| ledger[kind][what].as_i64().unwrap();
+    assert_eq!(fate("new_orders", "acknowledged"), segments.total("new_order_done"));
+    assert_eq!(fate("payments", "acknowledged"), segments.total("payment_done"));
+    assert_eq!([fate("new_orders", "lost"), fate("payments", "lost")], [0, 0]);
+    assert_eq!(ledger["lost"], json!([]));
+}
+
+#[test]
+#[ignore = "a minute or two"]
+fn what_was_acknowledged_survives_ten_kills() {
+    let Some(server) = Server::start_with("fsync = on\nshared_buffers = 512MB\nwal_buffers = 64MB") else { return };
+    must("populate", &request(&server, json!({}), json!({})));
+    nothing_is_lost_by_kills(&mut Segments::new(&server), 10);
 }
 
 /// After a loss the server gives the numbers of lost orders again; the ledger tells them apart.

@@ -147,7 +147,9 @@ mod tests {
             let now = tick * SLICE_NS / 10;
             match slices.step(now, 64, 0) {
                 Some(Phase::Closed) => closed_at = now,
-                Some(Phase::Opened) => (longest, shortest) = (longest.max(now - closed_at), shortest.min(now - closed_at)),
+                Some(Phase::Opened) => {
+                    (longest, shortest) = (longest.max(now - closed_at), shortest.min(now - closed_at))
+                }
                 _ => {}
             }
         }

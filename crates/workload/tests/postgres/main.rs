@@ -6,7 +6,6 @@ mod bank;
 mod loader;
 mod order_entry;
 mod order_entry_data;
-mod order_entry_loader;
 mod script;
 mod server;
 mod support;

@@ -126,11 +126,6 @@ impl Server {
         text(&self.must("psql", &["-XAtqc", sql], "").stdout).trim().to_owned()
     }
 
-    /// Runs the commands of psql in `file`, with the server's `options` for its session.
-    pub(crate) fn psql_file(&self, file: &str, options: &str) {
-        self.must("psql", &["-Xq", "-v", "ON_ERROR_STOP=1", "-f", file], options);
-    }
-
     /// Puts a script where pgbench or psql can read it, and gives its path.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);
