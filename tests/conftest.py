@@ -80,6 +80,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "two CPUs": lambda: len(os.sched_getaffinity(0)) >= 2,
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
     "bpf": _has_bpf,
+    "strace": lambda: _tool("strace"),
     "io_uring": _has_io_uring,
     "blkio throttling": lambda: any(
         os.access(Path(mount.point, "blkio.throttle.read_bps_device"), os.W_OK) for mount in cgroups.mounts()

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROBES: [&str; 4] = ["page_cache", "buffer_heads", "throttle", "breakdown"];
+const PROBES: [&str; 6] = ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync"];
 
 fn main() {
     println!("cargo:rerun-if-changed=src/bpf");
+    println!("cargo:rerun-if-changed=src/folders");
     if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
         return;
     }

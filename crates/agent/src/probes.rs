@@ -17,6 +17,10 @@ pub(crate) struct ProbesRequest {
     pub(crate) throttle: Option<FileSystemRequest>,
     #[serde(default)]
     pub(crate) breakdown: Option<BreakdownRequest>,
+    #[serde(default)]
+    pub(crate) syscalls: Option<ServerRequest>,
+    #[serde(default)]
+    pub(crate) sync: Option<ServerRequest>,
 }
 
 /// A folder and the class of the files in it.
@@ -54,6 +58,14 @@ fn auto() -> String {
 #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(crate) struct FileSystemRequest {
     pub(crate) path: PathBuf,
+}
+
+/// `syscalls`, `sync`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
+pub(crate) struct ServerRequest {
+    pub(crate) data_directory: PathBuf,
 }
 
 /// `breakdown`.
@@ -99,18 +111,25 @@ impl ProbesRequest {
         if let Some(request) = &self.breakdown {
             opened.push(("breakdown", kernel::breakdown(request, out)?));
         }
+        if let Some(request) = &self.syscalls {
+            opened.push(("syscalls", kernel::syscalls(request)));
+        }
+        if let Some(request) = &self.sync {
+            opened.push(("sync", kernel::sync(request, out)));
+        }
         Ok(opened)
     }
 }
 
 #[cfg(feature = "bpf")]
 mod kernel {
-    use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest};
+    use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest, ServerRequest};
     use crate::failure::Failure;
     use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions};
-    use plimsoll_probe::page_cache::{
-        Attachment, CLASSES, Class, Fault, PageCache, PageCacheOptions, Requests, Tree, of_postgres,
-    };
+    use plimsoll_probe::folders::{CLASSES, Class, Tree, of_postgres};
+    use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
+    use plimsoll_probe::sync::Syncs;
+    use plimsoll_probe::syscalls::SystemCalls;
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
     use std::path::Path;
 
@@ -173,6 +192,14 @@ mod kernel {
         Throttle::start(&request.path).map(boxed)
     }
 
+    pub(super) fn syscalls(request: &ServerRequest) -> Start {
+        SystemCalls::start(&request.data_directory).map(boxed)
+    }
+
+    pub(super) fn sync(request: &ServerRequest, out: &Path) -> Start {
+        Syncs::start(&request.data_directory, out).map(boxed)
+    }
+
     pub(super) fn breakdown(request: &BreakdownRequest, out: &Path) -> Result<Start, Failure> {
         if let Some(share) = request.budget.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             let message = format!("probes.breakdown.budget: {share} is not a share of CPU time above 0, up to 1");
@@ -196,7 +223,7 @@ mod kernel {
 
 #[cfg(not(feature = "bpf"))]
 mod kernel {
-    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest};
+    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest, ServerRequest};
     use crate::failure::Failure;
     use plimsoll_probe::{Probe, Refusal};
     use std::path::Path;
@@ -217,6 +244,14 @@ mod kernel {
     }
 
     pub(super) fn throttle(_: &FileSystemRequest) -> Start {
+        none()
+    }
+
+    pub(super) fn syscalls(_: &ServerRequest) -> Start {
+        none()
+    }
+
+    pub(super) fn sync(_: &ServerRequest, _: &Path) -> Start {
         none()
     }
 

@@ -12,6 +12,8 @@ pub mod breakdown;
 #[cfg(feature = "bpf")]
 mod buffer_heads;
 mod device;
+#[cfg(feature = "bpf")]
+pub mod folders;
 mod group;
 mod host;
 #[cfg(feature = "bpf")]
@@ -19,6 +21,10 @@ pub mod page_cache;
 pub mod postgres_waits;
 mod refusal;
 mod server;
+#[cfg(feature = "bpf")]
+pub mod sync;
+#[cfg(feature = "bpf")]
+pub mod syscalls;
 mod text;
 #[cfg(feature = "bpf")]
 mod throttle;

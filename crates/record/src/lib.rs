@@ -4,6 +4,7 @@
 //! length; a reader believes the file's size, never the row count in the header.
 
 mod breakdown;
+mod calls;
 mod latency;
 mod npy;
 mod probe;
@@ -11,9 +12,11 @@ mod reader;
 mod seconds;
 mod series;
 mod summary;
+mod sync;
 mod transaction;
 
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
+pub use calls::{CallTotals, OtherCalls};
 pub use latency::write_latency;
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
@@ -26,4 +29,5 @@ pub use summary::{
     ByKind, Check, ErrorEntry, FORMAT, Health, Identity, LagNs, Rows, Summary, VERIFICATION_EXAMPLES_MAX, Verification,
     WrongAnswer,
 };
+pub use sync::{SYNC_PARTS, SyncRow, SyncTotals, SyncWriter};
 pub use transaction::{KIND_NOT_DRAWN, NO_CONNECTION, Outcome, Transaction, TransactionWriter};

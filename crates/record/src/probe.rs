@@ -1,6 +1,8 @@
 //! What a probe in the kernel says about itself, in `summary.json`.
 
+use crate::calls::{CallTotals, OtherCalls};
 use crate::summary::Check;
+use crate::sync::SyncTotals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -76,6 +78,21 @@ pub struct ProbeReport {
     /// Known stimuli and what was found of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
+    /// Names of the kinds of system calls; `call` of `syscalls.npy` and of `sync.npy` is the place here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// System calls over the segment, by class and kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub call_totals: BTreeMap<String, BTreeMap<String, CallTotals>>,
+    /// All other system calls over the segment, by name or number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_calls: BTreeMap<String, OtherCalls>,
+    /// Syncs over the segment, by class and kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sync_totals: BTreeMap<String, BTreeMap<String, SyncTotals>>,
+    /// By how much the parts of a sync miss it at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_ns_max: Option<i64>,
     /// What the probe itself took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,

@@ -26,6 +26,9 @@ typedef __s64 s64;
 #define offsetof(type, member) __builtin_offsetof(type, member)
 /* Set for the time of any reclaim, by kswapd, direct, of a group or asked for (DAMON, memory.reclaim). */
 #define PF_MEMALLOC 0x00000800
+#define S_IFMT 0170000
+#define S_IFDIR 0040000
+#define S_IFREG 0100000
 #define O_DIRECT_X86 040000
 #define O_DIRECT_ARM64 0200000
 
@@ -51,6 +54,7 @@ struct super_block {
 struct address_space;
 
 struct inode {
+	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	s64 i_size;
@@ -114,6 +118,14 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct path {
+	struct dentry *dentry;
+};
+
+struct fs_struct {
+	struct path pwd;
+};
+
 struct task_io_accounting {
 	u64 syscr;
 	u64 read_bytes;
@@ -136,6 +148,7 @@ struct task_struct {
 	unsigned long maj_flt;
 	struct task_io_accounting ioac;
 	struct files_struct *files;
+	struct fs_struct *fs;
 };
 
 struct block_device {
@@ -144,6 +157,28 @@ struct block_device {
 
 struct buffer_head {
 	struct block_device *b_bdev;
+};
+
+struct bvec_iter {
+	unsigned int bi_size;
+};
+
+struct bio {
+	u32 bi_opf;
+	struct bvec_iter bi_iter;
+};
+
+struct gendisk {
+	int major, first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
 };
 
 struct bdi_writeback {
@@ -169,6 +204,10 @@ struct pt_regs {
 
 enum pageflags {
 	PG_head = 0,
+};
+
+enum req_flag_bits {
+	__REQ_PREFLUSH = 0,
 };
 
 static inline __attribute__((always_inline)) u32 call_in(struct pt_regs *regs)

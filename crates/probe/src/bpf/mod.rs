@@ -12,7 +12,7 @@ mod tracefs;
 
 pub(crate) use cost::CostMeter;
 pub(crate) use counter::Counter;
-pub(crate) use file_systems::{WatchedFileSystem, file_system_of};
+pub(crate) use file_systems::{Found, WatchedFileSystem, file_system_of};
 pub(crate) use kernel::Kernel;
 pub(crate) use switch::Switch;
 pub(crate) use tracefs::{offset, with_tracefs};

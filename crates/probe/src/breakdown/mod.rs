@@ -9,7 +9,7 @@ mod records;
 mod self_test;
 mod slices;
 mod stimulus;
-mod target;
+pub(crate) mod target;
 
 pub use stimulus::serve as serve_stimulus;
 

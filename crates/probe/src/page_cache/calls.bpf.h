@@ -4,6 +4,7 @@
 #define PLIMSOLL_CALLS_BPF_H
 
 #include "ahead.bpf.h"
+#include "../bpf/system_calls.bpf.h"
 
 struct piece {
 	u64 first, end;
@@ -54,24 +55,9 @@ struct {
 	__type(value, struct call);
 } calls SEC(".maps");
 
-static __always_inline struct pt_regs *registers_of(struct task_struct *task)
-{
-	return (struct pt_regs *)bpf_task_pt_regs(task);
-}
-
 static __always_inline u32 system_call_of(struct task_struct *task)
 {
 	return call_in(registers_of(task));
-}
-
-/* The arguments of the call, from 0. */
-static __always_inline u64 argument(struct pt_regs *regs, u32 number)
-{
-#if defined(__TARGET_ARCH_x86)
-	return number == 0 ? regs->di : number == 1 ? regs->si : number == 2 ? regs->dx : regs->r10;
-#else
-	return number == 0 ? regs->orig_x0 : regs->regs[number];
-#endif
 }
 
 static __always_inline u32 context_of(struct task_struct *task)
@@ -86,41 +72,10 @@ static __always_inline u32 context_of(struct task_struct *task)
 	return call < SYSCALLS ? settings.contexts[call] : CONTEXT_OTHER;
 }
 
-/* The open file of an argument of the call. */
-static __always_inline struct file *file_of(struct task_struct *task, u32 number)
-{
-	u32 descriptor = argument(registers_of(task), number);
-	struct file *file, **table;
-
-	if (descriptor >= BPF_CORE_READ(task, files, fdt, max_fds))
-		return NULL;
-	table = BPF_CORE_READ(task, files, fdt, fd);
-	return bpf_probe_read_kernel(&file, sizeof(file), table + descriptor) ? NULL : file;
-}
-
-struct vector {
-	u64 base, length;
-};
-
 /* Bytes that the call asks for; 0 when that cannot be told. */
 static __always_inline u64 length_of(struct pt_regs *regs, u32 kind)
 {
-	u64 length = 0, vectors = argument(regs, 2);
-	void *at = (void *)argument(regs, 1);
-	struct vector vector;
-
-	if (!(kind & LENGTH_VECTORS))
-		return vectors;
-	if (vectors > VECTORS)
-		return 0;
-	for (u32 i = 0; i < VECTORS; i++) {
-		if (i >= vectors)
-			break;
-		if (bpf_probe_read_user(&vector, sizeof(vector), at + i * sizeof(vector)))
-			return 0;
-		length += vector.length;
-	}
-	return length;
+	return kind & LENGTH_VECTORS ? bytes_of_vectors(regs, VECTORS) : argument(regs, 2);
 }
 
 /* The bytes of a read call from its arguments, while it is under way. */

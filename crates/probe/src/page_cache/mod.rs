@@ -1,17 +1,13 @@
 //! What the target asks of the page cache, by file class, in pages; definitions in README.md.
 
 mod fields;
-mod folders;
-mod known;
 mod self_test;
 mod settings;
 
-pub use folders::{Tree, of_postgres};
-
 use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, summed, with_tracefs};
+use crate::folders::{CLASSES, Known, SELF_TEST, Tree};
 use crate::{Probe, Refusal};
 use fields::Fields;
-use known::Known;
 use libbpf_rs::MapHandle;
 use plimsoll_record::{ABSENT_SAMPLE, Counts, PageIdentity, ProbeReport, SelfTest};
 use settings::{Settings, block_bytes, page_bytes};
@@ -20,34 +16,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page_cache.bpf.o"));
-
-/// What a file is to the database; the order is the program's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Tables and indexes.
-    Data,
-    /// The write-ahead log.
-    Wal,
-    /// What belongs to no database.
-    Global,
-    /// Temporary files and relations.
-    Temp,
-    /// Everything else of the server.
-    Other,
-}
-
-/// Names in the record, in the program's order.
-pub const CLASSES: [&str; 5] = ["data", "wal", "global", "temp", "other"];
-const SELF_TEST: u32 = 5;
-
-impl Class {
-    /// By its name in the record.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Data, Self::Wal, Self::Global, Self::Temp, Self::Other];
-        all.into_iter().zip(CLASSES).find_map(|(class, known)| (known == name).then_some(class))
-    }
-}
 
 /// `enum counter`, but for the last, WHOLE_BLOCK_READS, which is none of the record's.
 const COUNTERS: [&str; 20] = [
@@ -211,14 +179,16 @@ impl PageCache {
             kernel.has_tracepoint("mm_filemap_fault") && kernel.has_tracepoint("mm_filemap_map_pages");
         let folder = self_test::Folder::create(&options.scratch)?;
         let btf = attachment == Attachment::Btf;
-        let known = Known::of(options, folder.path(), btf)?;
-        let devices = known.file_systems.iter().map(|one| one.device).collect();
+        let known = Known::of(&options.trees, btf)?.with_self_test(folder.path(), btf)?;
+        let devices = known.devices();
         let settings = Settings { devices, faults_are_seen, by_subvolume: btf, fields }.bytes()?;
         let mut wanted = wanted(btf, by_get_pages, faults_are_seen);
         if options.fault == Some(Fault::Attach) {
             wanted.push(Wanted { function: wanted[0].function, tracepoint: Some(("filemap", "no_such_tracepoint")) });
         }
-        let programs = Programs::start(OBJECT, &settings, &wanted, |programs| known.fill(programs, options.fault))?;
+        let programs = Programs::start(OBJECT, &settings, &wanted, |programs| {
+            known.fill(programs, options.fault == Some(Fault::FolderMap))
+        })?;
         let (counters, losses, cost) = (programs.map("counters")?, programs.map("losses")?, programs.cost_meter()?);
         let mut probe = Self {
             _programs: programs,

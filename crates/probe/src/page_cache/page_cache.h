@@ -3,16 +3,7 @@
 #ifndef PLIMSOLL_PAGE_CACHE_H
 #define PLIMSOLL_PAGE_CACHE_H
 
-enum class {
-	CLASS_DATA,
-	CLASS_WAL,
-	CLASS_GLOBAL,
-	CLASS_TEMP,
-	CLASS_OTHER,
-	CLASS_SELF_TEST,
-	CLASSES,
-	CLASS_NONE = 255, /* not the target's */
-};
+#include "../folders/folders.h"
 
 enum counter {
 	READ_CALLS,
@@ -66,7 +57,6 @@ enum read_kind {
 };
 
 #define SYSCALLS 512
-#define DEVICES 8
 #define AHEAD_PAGES 512 /* pages in one entry of the map of pages brought ahead */
 #define AHEAD_WORDS (AHEAD_PAGES / 64)
 /* Where the program looks before it looks into that map: how many pages wait in an entry, or in another that shares the place. */
@@ -75,17 +65,14 @@ enum read_kind {
 #define RECENT_FILES 64
 #define VECTORS 16
 #define SIZE_UNKNOWN 0x7fffffffffffffffLL
-#define GENERATION_UNKNOWN 0xffffffffU
-#define BTRFS_MAGIC 0x9123683eU
 
 /* Set before load. The user side writes it word by word in this order (settings.rs). */
 struct settings {
-	unsigned int devices[DEVICES]; /* file systems of the target; 0 ends the list */
+	struct folders folders;
 	unsigned int page_shift;
 	unsigned int block_shift; /* pages to blocks */
 	unsigned int direct_flag; /* O_DIRECT */
 	unsigned int faults_are_seen;
-	unsigned int by_subvolume; /* keys of btrfs files have their subvolume's number */
 	unsigned int positioned_read; /* the number of pread64, in which PostgreSQL reads */
 	/* Where the classic tracepoints have their fields, in bytes (their format files say). */
 	unsigned int op_inode_at, op_index_at, op_device_at, op_order_at; /* add, delete; no order: 0 */
@@ -94,25 +81,6 @@ struct settings {
 	unsigned int fault_inode_at, fault_device_at, fault_index_at;
 	unsigned char contexts[SYSCALLS]; /* what each system call does to the page cache */
 	unsigned char reads[SYSCALLS]; /* how each read call says what it asks for */
-};
-
-struct file_key {
-	unsigned long long inode;
-	unsigned int device;
-	unsigned int unused;
-};
-
-struct file_entry {
-	unsigned int generation;
-	unsigned int number; /* of the file, for the map of pages brought ahead */
-	unsigned int class;
-	unsigned int unused;
-};
-
-struct directory_key {
-	unsigned long long inode;
-	unsigned int device;
-	unsigned int unused;
 };
 
 struct ahead_key {

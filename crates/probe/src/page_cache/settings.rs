@@ -1,10 +1,9 @@
 //! The constants of the probe's program: `struct settings` of page_cache.h, field by field in its order.
 
 use super::fields::Fields;
-use crate::Refusal;
+use crate::{Refusal, folders};
 
 const SYSCALLS: usize = 512;
-const DEVICES: usize = 8;
 const BLOCK_BYTES: u32 = 8192;
 
 /// `enum context`.
@@ -86,13 +85,9 @@ pub(crate) fn block_bytes() -> u32 {
 impl Settings {
     /// As the program has it.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, Refusal> {
-        if self.devices.len() > DEVICES {
-            return Err(Refusal::from(format!("the target lies on more than {DEVICES} file systems")));
-        }
-        let mut words = self.devices.clone();
-        words.resize(DEVICES, 0);
+        let mut words = folders::words(&self.devices, self.by_subvolume)?;
         words.extend([page_bytes().ilog2(), (block_bytes() / page_bytes()).ilog2(), libc::O_DIRECT as u32]);
-        words.extend([u32::from(self.faults_are_seen), u32::from(self.by_subvolume), libc::SYS_pread64 as u32]);
+        words.extend([u32::from(self.faults_are_seen), libc::SYS_pread64 as u32]);
         words.extend(self.fields.words());
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend(table(&CONTEXTS));

@@ -1,9 +1,9 @@
 //! What the program is told before it starts: the folders with their classes, and the files that are in them already, so
 //! that a file whose name is gone by the time it is seen, or that an event gives by number alone, is known.
 
-use super::{Class, Fault, PageCacheOptions, SELF_TEST};
+use super::{Class, SELF_TEST, Tree};
 use crate::Refusal;
-use crate::bpf::{Programs, WatchedFileSystem, file_system_of};
+use crate::bpf::{Found, Programs, WatchedFileSystem, file_system_of};
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::fs::{Mode, OFlags, open};
 use std::collections::BTreeSet;
@@ -57,32 +57,45 @@ fn key_bytes((device, inode): Key) -> Vec<u8> {
 }
 
 impl Known {
-    /// Looks at the folders of `options` and of the self-test. With `by_subvolume` what lies on btrfs is known by its
-    /// subvolume's number.
-    pub(crate) fn of(options: &PageCacheOptions, self_test: &Path, by_subvolume: bool) -> Result<Self, Refusal> {
-        if options.trees.is_empty() {
+    /// Looks at the folders of `trees`. With `by_subvolume` what lies on btrfs is known by its subvolume's number.
+    pub(crate) fn of(trees: &[Tree], by_subvolume: bool) -> Result<Self, Refusal> {
+        if trees.is_empty() {
             return Err(Refusal::from("no folder to watch".to_owned()));
         }
         let mut known = Self { folders: Vec::new(), files: Vec::new(), file_systems: Vec::new() };
-        let roots: BTreeSet<PathBuf> =
-            options.trees.iter().filter_map(|tree| fs::canonicalize(&tree.path).ok()).collect();
-        for tree in &options.trees {
+        let roots: BTreeSet<PathBuf> = trees.iter().filter_map(|tree| fs::canonicalize(&tree.path).ok()).collect();
+        for tree in trees {
             let device = known.add_folder(&tree.path, tree.class as u32, by_subvolume)?;
             known.add_files(&tree.path, tree.class, device, &roots);
-        }
-        let watched = known.file_systems.len();
-        known.add_folder(self_test, SELF_TEST, by_subvolume)?;
-        if known.file_systems.len() != watched {
-            let reason = format!("{} is on another file system than the target's files", options.scratch.display());
-            return Err(Refusal::with_remedy(reason, "name a scratch folder beside the data"));
         }
         Ok(known)
     }
 
+    /// Adds the folder of a self-test, which has to be on a file system that is watched.
+    pub(crate) fn with_self_test(mut self, folder: &Path, by_subvolume: bool) -> Result<Self, Refusal> {
+        let watched = self.file_systems.len();
+        self.add_folder(folder, SELF_TEST, by_subvolume)?;
+        if self.file_systems.len() != watched {
+            let reason = format!("{} is on another file system than the target's files", folder.display());
+            return Err(Refusal::with_remedy(reason, "name a scratch folder beside the data"));
+        }
+        Ok(self)
+    }
+
+    /// The numbers of the file systems.
+    pub(crate) fn devices(&self) -> Vec<u32> {
+        self.file_systems.iter().map(|one| one.device).collect()
+    }
+
+    /// The device in the key of a file.
+    pub(crate) fn key_device(found: &Found, by_subvolume: bool) -> u32 {
+        let numbered = by_subvolume && found.file_system.shown.kind == BTRFS;
+        if numbered { found.stat_device } else { found.file_system.device }
+    }
+
     fn add_folder(&mut self, path: &Path, class: u32, by_subvolume: bool) -> Result<u32, Refusal> {
         let found = file_system_of(path)?;
-        let numbered = by_subvolume && found.file_system.shown.kind == BTRFS;
-        let device = if numbered { found.stat_device } else { found.file_system.device };
+        let device = Self::key_device(&found, by_subvolume);
         self.folders.push(((device, found.inode), class));
         if !self.file_systems.contains(&found.file_system) {
             self.file_systems.push(found.file_system);
@@ -106,18 +119,19 @@ impl Known {
         }
     }
 
-    /// Tells the program.
-    pub(crate) fn fill(&self, programs: &Programs, fault: Option<Fault>) -> Result<(), Refusal> {
+    /// Tells the program. Tests may have it told numbers that are not the folders'.
+    pub(crate) fn fill(&self, programs: &Programs, wrongly: bool) -> Result<(), Refusal> {
         let failed = |error: libbpf_rs::Error| Refusal::from(format!("the maps of folders and files: {error}"));
         let (directories, files) = (programs.map("directories")?, programs.map("files")?);
         for &((device, inode), class) in &self.folders {
-            let inode = inode + u64::from(fault == Some(Fault::FolderMap));
-            let key = key_bytes((device, inode));
+            let key = key_bytes((device, inode + u64::from(wrongly)));
             directories.update(&key, &class.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
         }
         for (number, &(key, class, generation)) in (NUMBERS_FROM..).zip(&self.files) {
-            // struct file_entry
-            let entry: Vec<u8> = [generation, number, class, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            // struct file_entry, which may have more
+            let mut entry: Vec<u8> =
+                [generation, number, class, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            entry.resize(files.value_size() as usize, 0);
             files.update(&key_bytes(key), &entry, MapFlags::ANY).map_err(failed)?;
         }
         Ok(())
@@ -127,7 +141,6 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_cache::Tree;
 
     #[test]
     fn files_are_known_once_by_the_deepest_folder_and_their_name() {
@@ -141,8 +154,7 @@ mod tests {
         fs::create_dir(root.join("scratch")).unwrap();
         let tree = |name: &str, class| Tree { path: root.join(name), class };
         let trees = vec![tree("", Class::Other), tree("base", Class::Data), tree("wal", Class::Wal)];
-        let options = PageCacheOptions { trees, scratch: root.clone(), ..PageCacheOptions::default() };
-        let known = Known::of(&options, &root.join("scratch"), true).unwrap();
+        let known = Known::of(&trees, true).unwrap().with_self_test(&root.join("scratch"), true).unwrap();
         let mut classes: Vec<u32> = known.files.iter().map(|(_, class, _)| *class).collect();
         classes.sort_unstable();
         let (data, wal, temp) = (Class::Data as u32, Class::Wal as u32, Class::Temp as u32);
@@ -154,10 +166,8 @@ mod tests {
     fn a_scratch_folder_elsewhere_is_refused_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let trees = vec![Tree { path: folder.path().to_owned(), class: Class::Data }];
-        let options = PageCacheOptions { trees, scratch: "/proc".into(), ..PageCacheOptions::default() };
-        let refusal = Known::of(&options, Path::new("/proc"), true).err().unwrap();
+        let refusal = Known::of(&trees, true).unwrap().with_self_test(Path::new("/proc"), true).err().unwrap();
         assert!(refusal.reason.contains("another file system") && refusal.remedy.is_some());
-        let empty = PageCacheOptions { trees: Vec::new(), ..options };
-        assert_eq!(Known::of(&empty, Path::new("/"), true).err().unwrap().reason, "no folder to watch");
+        assert_eq!(Known::of(&[], true).err().unwrap().reason, "no folder to watch");
     }
 }

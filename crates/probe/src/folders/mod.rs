@@ -1,9 +1,54 @@
 //! File classes by folder: what a file is to the database is told by where it lies.
 
-use super::Class;
+mod known;
+
+pub(crate) use known::Known;
+
 use crate::Refusal;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// What a file is to the database; the order is the programs'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Tables and indexes.
+    Data,
+    /// The write-ahead log.
+    Wal,
+    /// What belongs to no database.
+    Global,
+    /// Temporary files and relations.
+    Temp,
+    /// Everything else of the server.
+    Other,
+}
+
+/// Names in the record, in the programs' order.
+pub const CLASSES: [&str; 5] = ["data", "wal", "global", "temp", "other"];
+/// `CLASS_SELF_TEST`.
+pub(crate) const SELF_TEST: u32 = 5;
+/// File systems that a target may lie on.
+const DEVICES: usize = 8;
+
+impl Class {
+    /// By its name in the record.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Data, Self::Wal, Self::Global, Self::Temp, Self::Other];
+        all.into_iter().zip(CLASSES).find_map(|(class, known)| (known == name).then_some(class))
+    }
+}
+
+/// `struct folders` of folders.h.
+pub(crate) fn words(devices: &[u32], by_subvolume: bool) -> Result<Vec<u32>, Refusal> {
+    if devices.len() > DEVICES {
+        return Err(Refusal::from(format!("the target lies on more than {DEVICES} file systems")));
+    }
+    let mut words = devices.to_vec();
+    words.resize(DEVICES, 0);
+    words.push(u32::from(by_subvolume));
+    Ok(words)
+}
 
 /// A folder and the class of the files in it and below it; a deeper folder wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +59,8 @@ pub struct Tree {
     pub class: Class,
 }
 
-fn real(path: &Path) -> Result<PathBuf, Refusal> {
+/// Where `path` really is.
+pub(crate) fn real(path: &Path) -> Result<PathBuf, Refusal> {
     fs::canonicalize(path).map_err(|error| Refusal::from(format!("{}: {error}", path.display())))
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The system call that a task is in: its arguments, the open file it names, the bytes it asks for. */
+#ifndef PLIMSOLL_SYSTEM_CALLS_BPF_H
+#define PLIMSOLL_SYSTEM_CALLS_BPF_H
+
+static __always_inline struct pt_regs *registers_of(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+/* The arguments of the call, from 0. */
+static __always_inline u64 argument(struct pt_regs *regs, u32 number)
+{
+#if defined(__TARGET_ARCH_x86)
+	return number == 0 ? regs->di : number == 1 ? regs->si : number == 2 ? regs->dx : regs->r10;
+#else
+	return number == 0 ? regs->orig_x0 : regs->regs[number];
+#endif
+}
+
+static __always_inline struct file *file_of_descriptor(struct task_struct *task, u32 descriptor)
+{
+	struct file *file, **table;
+
+	if (descriptor >= BPF_CORE_READ(task, files, fdt, max_fds))
+		return NULL;
+	table = BPF_CORE_READ(task, files, fdt, fd);
+	return bpf_probe_read_kernel(&file, sizeof(file), table + descriptor) ? NULL : file;
+}
+
+/* The open file of an argument of the call. */
+static __always_inline struct file *file_of(struct task_struct *task, u32 number)
+{
+	return file_of_descriptor(task, argument(registers_of(task), number));
+}
+
+struct vector {
+	u64 base, length;
+};
+
+/* The bytes of the vectors that the second and third argument give; 0 if those cannot be read, or are more than so many. */
+static __always_inline u64 bytes_of_vectors(struct pt_regs *regs, u32 vectors_max)
+{
+	u64 length = 0, vectors = argument(regs, 2);
+	void *at = (void *)argument(regs, 1);
+	struct vector vector;
+
+	if (vectors > vectors_max)
+		return 0;
+	for (u32 i = 0; i < vectors_max; i++) {
+		if (i >= vectors)
+			break;
+		if (bpf_probe_read_user(&vector, sizeof(vector), at + i * sizeof(vector)))
+			return 0;
+		length += vector.length;
+	}
+	return length;
+}
+
+#endif

@@ -1,0 +1,277 @@
+//! Each fsync and fdatasync of a server's processes, and what it waits for; definitions in README.md.
+
+mod records;
+mod self_test;
+mod totals;
+
+use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, summed};
+use crate::breakdown::target::Server;
+use crate::folders::{self, Known, of_postgres};
+use crate::{Probe, Refusal};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBufferBuilder};
+use plimsoll_record::{Check, ProbeReport, SyncTotals, SyncWriter};
+use records::{Record, TOLD_BY_SOME};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sync.bpf.o"));
+
+/// Classes in the program's order: those of the server's files, and all other files.
+const CLASSES: [&str; 6] = ["data", "wal", "global", "temp", "other", "elsewhere"];
+/// `enum call`.
+const CALLS: [&str; 2] = ["fsync", "fdatasync"];
+/// `enum lost`, and what the kernel left out.
+const LOST: [&str; 3] = ["files", "tasks", "records"];
+const LOST_EVENTS: &str = "events";
+/// File systems that tell when they write pages and when a commit of their journal has ended.
+const TELLING: &str = "ext4";
+const DEVICES: usize = 8;
+
+/// Programs and their tracepoints. Without the first ones there is no probe; each of the others tells a part.
+const ALWAYS: [(&str, &str); 3] =
+    [("on_sys_enter", "sys_enter"), ("on_sys_exit", "sys_exit"), ("on_switch", "sched_switch")];
+const OF_PARTS: [(&str, &str); 9] = [
+    ("on_waking", "sched_waking"),
+    ("on_wait_for_page", "folio_wait_writeback"),
+    ("on_bio", "block_bio_queue"),
+    ("on_issue", "block_rq_issue"),
+    ("on_complete", "block_rq_complete"),
+    ("on_writing", "ext4_writepages"),
+    ("on_written", "ext4_writepages_result"),
+    ("on_start_commit", "jbd2_start_commit"),
+    ("on_end_commit", "jbd2_end_commit"),
+];
+/// What is not told without a tracepoint; it is then within `cpu` and `other_wait`.
+const NEEDED_BY: [(&str, &str); 2] = [("folio_wait_writeback", "write_io"), ("block_bio_queue", "flush")];
+
+/// The probe.
+pub struct Syncs {
+    // Declared first: programs are detached before their maps go.
+    _programs: Programs,
+    ended: MapHandle,
+    losses: MapHandle,
+    cost: CostMeter,
+    checks: Vec<Check>,
+    file_systems: Vec<WatchedFileSystem>,
+    absent: BTreeMap<String, String>,
+    out: PathBuf,
+    recording: Recording,
+    lost_before: Vec<i64>,
+}
+
+enum Recording {
+    NotYet,
+    Now(Box<Recorded>),
+    Failed(String),
+}
+
+struct Recorded {
+    /// Until the table is closed.
+    writer: Option<SyncWriter>,
+    totals: BTreeMap<(u8, u8), SyncTotals>,
+    open_ns_max: i64,
+    unreadable: u64,
+}
+
+impl Recorded {
+    fn take(&mut self, records: &[Option<Record>]) -> io::Result<()> {
+        for record in records {
+            let Some(record) = record else {
+                self.unreadable += 1;
+                continue;
+            };
+            self.open_ns_max = self.open_ns_max.max(record.open_ns().abs());
+            totals::add(self.totals.entry((record.row.class, record.row.call)).or_default(), record);
+            if let Some(writer) = &mut self.writer {
+                writer.append(&record.row)?;
+            }
+        }
+        self.writer.as_mut().map_or(Ok(()), SyncWriter::flush)
+    }
+}
+
+/// Takes what is in the ring; None for what cannot be read.
+fn drain(ended: &MapHandle) -> Result<Vec<Option<Record>>, Refusal> {
+    let failed = |error: libbpf_rs::Error| Refusal::from(format!("the ring of syncs: {error}"));
+    let records = std::cell::RefCell::new(Vec::new());
+    {
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(ended, |bytes| {
+                records.borrow_mut().push(Record::decode(bytes));
+                0
+            })
+            .map_err(failed)?;
+        builder.build().map_err(failed)?.consume().map_err(failed)?;
+    }
+    Ok(records.into_inner())
+}
+
+/// The number of the disk that a device is, or is a part of; 0 if it is none.
+fn disk_of(device: &str) -> u32 {
+    let number = |path: &Path| {
+        let text = fs::read_to_string(path.join("dev")).ok()?;
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
+    };
+    let Ok(own) = fs::canonicalize(Path::new("/sys/dev/block").join(device)) else { return 0 };
+    let whole = if own.join("partition").exists() { own.parent().map(Path::to_owned) } else { Some(own) };
+    whole.and_then(|folder| number(&folder)).unwrap_or(0)
+}
+
+/// `struct settings`.
+fn settings(known: &Known) -> Result<Vec<u8>, Refusal> {
+    let mut words = folders::words(&known.devices(), true)?;
+    let of_each = |of: &dyn Fn(&WatchedFileSystem) -> u32| {
+        let mut found: Vec<u32> = known.file_systems.iter().map(of).collect();
+        found.resize(DEVICES, 0);
+        found
+    };
+    words.extend(of_each(&|one| disk_of(&one.shown.device)));
+    words.extend(of_each(&|one| u32::from(one.shown.kind == TELLING)));
+    words.extend([libc::SYS_fsync as u32, libc::SYS_fdatasync as u32]);
+    Ok(words.iter().flat_map(|word| word.to_ne_bytes()).collect())
+}
+
+/// Parts that are not told here, and why.
+fn absent(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> BTreeMap<String, String> {
+    let mut absent = BTreeMap::new();
+    let mut others: Vec<&str> = file_systems.iter().map(|one| one.shown.kind.as_str()).collect();
+    others.retain(|kind| *kind != TELLING);
+    if !others.is_empty() {
+        let why = format!("{} does not tell it; it is within cpu, write_io and other_wait", others.join(", "));
+        absent.extend(TOLD_BY_SOME.iter().map(|part| ((*part).to_owned(), why.clone())));
+    }
+    for (tracepoint, part) in NEEDED_BY.into_iter().filter(|(tracepoint, _)| !kernel.has_tracepoint(tracepoint)) {
+        absent.insert(part.to_owned(), format!("this kernel has no tracepoint {tracepoint}"));
+    }
+    absent
+}
+
+fn wanted(kernel: &Kernel) -> Vec<Wanted> {
+    let told = OF_PARTS.into_iter().filter(|(_, tracepoint)| kernel.has_tracepoint(tracepoint));
+    ALWAYS.into_iter().chain(told).map(|(function, _)| Wanted { function, tracepoint: None }).collect()
+}
+
+impl Syncs {
+    /// Loads, attaches and tests the probe for the server that runs on the cluster in `data_directory`; the table goes to `out`.
+    ///
+    /// # Errors
+    /// The reason why its figures cannot be had, or would not be believed.
+    pub fn start(data_directory: &Path, out: &Path) -> Result<Self, Refusal> {
+        let server = Server::of(data_directory)?;
+        let known = Known::of(&of_postgres(data_directory)?, true)?;
+        let kernel = Kernel::read()?;
+        let absent = absent(&kernel, &known.file_systems);
+        let programs =
+            Programs::start(OBJECT, &settings(&known)?, &wanted(&kernel), |programs| known.fill(programs, false))?;
+        let target = programs.map_of_section(".data.target")?;
+        let aim = |parent: u32| {
+            let told = [parent.to_ne_bytes(), [0; 4]].concat();
+            let told = target.update(&0_u32.to_ne_bytes(), &told, MapFlags::ANY);
+            told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
+        };
+        let ended = programs.map("ended")?;
+        aim(std::process::id())?;
+        let checks = self_test::run(data_directory, &|| drain(&ended))?;
+        aim(server.postmaster)?;
+        Ok(Self {
+            losses: programs.map("losses")?,
+            cost: programs.cost_meter()?,
+            _programs: programs,
+            ended,
+            checks,
+            file_systems: known.file_systems,
+            absent,
+            out: out.to_owned(),
+            recording: Recording::NotYet,
+            lost_before: Vec::new(),
+        })
+    }
+
+    fn lost(&self) -> Vec<i64> {
+        summed(&self.losses, 0, LOST.len()).unwrap_or_else(|| vec![0; LOST.len()])
+    }
+
+    /// What was before the segment is let go.
+    fn begin(&mut self) -> Result<(), String> {
+        drain(&self.ended).map_err(|refusal| refusal.reason)?;
+        self.lost_before = self.lost();
+        let writer = SyncWriter::create(&self.out).map_err(|error| error.to_string())?;
+        let recorded = Recorded { writer: Some(writer), totals: BTreeMap::new(), open_ns_max: 0, unreadable: 0 };
+        self.recording = Recording::Now(Box::new(recorded));
+        Ok(())
+    }
+
+    fn go_on(&mut self) {
+        let done = match &mut self.recording {
+            Recording::NotYet => self.begin(),
+            Recording::Now(recorded) => {
+                let records = drain(&self.ended).map_err(|refusal| refusal.reason);
+                records.and_then(|records| recorded.take(&records).map_err(|error| error.to_string()))
+            }
+            Recording::Failed(_) => Ok(()),
+        };
+        if let Err(reason) = done {
+            self.recording = Recording::Failed(format!("sync.npy cannot be written: {reason}"));
+        }
+    }
+
+    /// The table is as long as its header says.
+    fn close(&mut self) {
+        let Recording::Now(recorded) = &mut self.recording else { return };
+        if let Some(Err(error)) = recorded.writer.take().map(SyncWriter::close) {
+            self.recording = Recording::Failed(format!("sync.npy cannot be written: {error}"));
+        }
+    }
+
+    fn add_totals(&self, recorded: &Recorded, report: &mut ProbeReport) {
+        for (&(class, call), totals) in &recorded.totals {
+            let class = CLASSES.get(usize::from(class)).copied().unwrap_or("elsewhere").to_owned();
+            let call = CALLS[usize::from(call).min(CALLS.len() - 1)].to_owned();
+            report.sync_totals.entry(class).or_default().insert(call, totals.clone());
+        }
+        report.open_ns_max = Some(recorded.open_ns_max);
+        report.lost.insert("unreadable".to_owned(), recorded.unreadable);
+    }
+}
+
+impl Probe for Syncs {
+    /// It writes a table of its own.
+    fn columns(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn sample(&mut self, _: &mut dyn FnMut(&[i64])) {
+        self.go_on();
+        self.cost.sampled(false);
+    }
+
+    fn report(&mut self) -> Option<ProbeReport> {
+        self.close();
+        if let Recording::Failed(reason) = &self.recording {
+            return Some(ProbeReport::refused(reason.clone(), None));
+        }
+        let before = |at: usize| self.lost_before.get(at).copied().unwrap_or(0);
+        let lost = self.lost().into_iter().enumerate().map(|(at, now)| (now - before(at)).max(0) as u64);
+        let mut report = ProbeReport {
+            status: "on".to_owned(),
+            programs: Some("tp_btf".to_owned()),
+            absent: self.absent.clone(),
+            classes: CLASSES.map(str::to_owned).to_vec(),
+            calls: CALLS.map(str::to_owned).to_vec(),
+            file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
+            checks: self.checks.clone(),
+            lost: LOST.map(str::to_owned).into_iter().zip(lost).collect(),
+            cost: self.cost.cost(),
+            ..ProbeReport::default()
+        };
+        report.lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
+        if let Recording::Now(recorded) = &self.recording {
+            self.add_totals(recorded, &mut report);
+        }
+        Some(report)
+    }
+}

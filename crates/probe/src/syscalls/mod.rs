@@ -1,0 +1,218 @@
+//! The system calls of a server's processes, by kind and by what the file is to the database; definitions in README.md.
+
+mod calls;
+mod self_test;
+
+use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, summed};
+use crate::breakdown::target::Server;
+use crate::folders::{Known, of_postgres};
+use crate::{Probe, Refusal};
+use calls::{CLASSES, KINDS, SYSCALLS};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use plimsoll_record::{CallTotals, Check, OtherCalls, ProbeReport};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/syscalls.bpf.o"));
+
+/// `enum number`: the columns, then both histograms.
+const COLUMNS: [&str; 6] = ["count", "errors", "asked_bytes", "returned_bytes", "ns", "sequential"];
+const NS_BUCKETS: usize = 40;
+const BYTES_BUCKETS: usize = 33;
+const NUMBERS: usize = COLUMNS.len() + NS_BUCKETS + BYTES_BUCKETS;
+/// Of calls counted by number alone: count, errors, and at the place of `ns` their time.
+const OTHER_NUMBERS: usize = 5;
+/// `enum lost`, and what the kernel left out.
+const LOST: [&str; 4] = ["files", "tasks", "paths", "vectors"];
+const LOST_EVENTS: &str = "events";
+
+/// Counts of every class and kind, then of every other number.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    by_class: BTreeMap<(usize, usize), Vec<i64>>,
+    others: BTreeMap<usize, Vec<i64>>,
+    lost: Vec<i64>,
+}
+
+/// The probe.
+pub struct SystemCalls {
+    // Declared first: programs are detached before their maps go.
+    _programs: Programs,
+    maps: Maps,
+    cost: CostMeter,
+    checks: Vec<Check>,
+    file_systems: Vec<WatchedFileSystem>,
+    first: Option<Counts>,
+}
+
+/// What the programs count into.
+struct Maps {
+    counters: MapHandle,
+    others: MapHandle,
+    losses: MapHandle,
+    target: MapHandle,
+}
+
+impl Maps {
+    fn of(programs: &Programs) -> Result<Self, Refusal> {
+        Ok(Self {
+            counters: programs.map("counters")?,
+            others: programs.map("others")?,
+            losses: programs.map("losses")?,
+            target: programs.map_of_section(".data.target")?,
+        })
+    }
+
+    /// Makes `parent` and its children the ones that are watched.
+    fn aim(&self, parent: u32) -> Result<(), Refusal> {
+        let target = [parent.to_ne_bytes(), [0; 4]].concat();
+        let told = self.target.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
+        told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
+    }
+
+    /// What was counted of a class and kind; nothing where nothing was.
+    fn of_class(&self, class: usize, kind: usize) -> Option<Vec<i64>> {
+        let row = class * (KINDS.len() + 1) + kind + 1;
+        summed(&self.counters, row as u32, NUMBERS).filter(|counts| counts[0] > 0)
+    }
+
+    fn counts(&self, with_others: bool) -> Counts {
+        let mut counts = Counts { lost: self.lost(), ..Counts::default() };
+        for class in 0..CLASSES.len() {
+            for kind in 0..KINDS.len() {
+                counts.by_class.extend(self.of_class(class, kind).map(|found| ((class, kind), found)));
+            }
+        }
+        let numbers = if with_others { 0..SYSCALLS } else { 0..0 };
+        let other = |number: usize| Some((number, summed(&self.others, number as u32, OTHER_NUMBERS)?));
+        counts.others = numbers.filter_map(other).filter(|(_, found)| found[0] > 0).collect();
+        counts
+    }
+
+    fn lost(&self) -> Vec<i64> {
+        summed(&self.losses, 0, LOST.len()).unwrap_or_else(|| vec![0; LOST.len()])
+    }
+}
+
+fn grown(now: &[i64], before: Option<&Vec<i64>>) -> Vec<u64> {
+    let then = |at: usize| before.map_or(0, |before| before[at]);
+    now.iter().enumerate().map(|(at, count)| (count - then(at)).max(0) as u64).collect()
+}
+
+/// Without the zeros at its end.
+fn cut(histogram: &[u64]) -> Vec<u64> {
+    let end = histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+    histogram[..end].to_vec()
+}
+
+fn totals(grown: &[u64]) -> CallTotals {
+    let (columns, histograms) = grown.split_at(COLUMNS.len());
+    let (ns, bytes) = histograms.split_at(NS_BUCKETS);
+    CallTotals {
+        count: columns[0],
+        errors: columns[1],
+        asked_bytes: columns[2],
+        returned_bytes: columns[3],
+        ns: columns[4],
+        sequential: columns[5],
+        ns_log2: cut(ns),
+        bytes_log2: cut(bytes),
+    }
+}
+
+impl SystemCalls {
+    /// Loads, attaches and tests the probe for the server that runs on the cluster in `data_directory`.
+    ///
+    /// # Errors
+    /// The reason why its figures cannot be had, or would not be believed.
+    pub fn start(data_directory: &Path) -> Result<Self, Refusal> {
+        let server = Server::of(data_directory)?;
+        let known = Known::of(&of_postgres(data_directory)?, true)?;
+        let settings = calls::settings(&known, data_directory)?;
+        let wanted = ["on_sys_enter", "on_sys_exit"].map(|function| Wanted { function, tracepoint: None });
+        let programs = Programs::start(OBJECT, &settings, &wanted, |programs| known.fill(programs, false))?;
+        let (maps, cost) = (Maps::of(&programs)?, programs.cost_meter()?);
+        maps.aim(std::process::id())?;
+        let checks = self_test::run(data_directory, &|| maps.counts(false))?;
+        maps.aim(server.postmaster)?;
+        Ok(Self { _programs: programs, maps, cost, checks, file_systems: known.file_systems, first: None })
+    }
+
+    fn call_totals(&self, now: &Counts) -> BTreeMap<String, BTreeMap<String, CallTotals>> {
+        let mut by_class: BTreeMap<String, BTreeMap<String, CallTotals>> = BTreeMap::new();
+        for (&(class, kind), counts) in &now.by_class {
+            let before = self.first.as_ref().and_then(|first| first.by_class.get(&(class, kind)));
+            let totals = totals(&grown(counts, before));
+            if totals.count > 0 {
+                by_class.entry(CLASSES[class].to_owned()).or_default().insert(KINDS[kind].to_owned(), totals);
+            }
+        }
+        by_class
+    }
+
+    fn other_calls(&self, now: &Counts) -> BTreeMap<String, OtherCalls> {
+        let of = |(number, counts): (&usize, &Vec<i64>)| {
+            let grown = grown(counts, self.first.as_ref().and_then(|first| first.others.get(number)));
+            let calls = OtherCalls { count: grown[0], errors: grown[1], ns: grown[4] };
+            (calls.count > 0).then(|| (calls::name_of(*number), calls))
+        };
+        now.others.iter().filter_map(of).collect()
+    }
+}
+
+impl Probe for SystemCalls {
+    fn columns(&self) -> Vec<&'static str> {
+        ["class", "call"].into_iter().chain(COLUMNS).collect()
+    }
+
+    /// Classes and kinds of which nothing was counted yet have no row.
+    fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
+        let counts = self.maps.counts(self.first.is_none());
+        for (&(class, kind), found) in &counts.by_class {
+            let place = [class as i64, kind as i64];
+            row(&place.iter().chain(&found[..COLUMNS.len()]).copied().collect::<Vec<i64>>());
+        }
+        self.cost.sampled(false);
+        if self.first.is_none() {
+            self.first = Some(counts);
+        }
+    }
+
+    fn report(&mut self) -> Option<ProbeReport> {
+        let now = self.maps.counts(true);
+        let lost_since = grown(&now.lost, self.first.as_ref().map(|first| &first.lost));
+        let mut lost: BTreeMap<String, u64> = LOST.map(str::to_owned).into_iter().zip(lost_since).collect();
+        lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
+        Some(ProbeReport {
+            status: "on".to_owned(),
+            programs: Some("tp_btf".to_owned()),
+            classes: CLASSES.map(str::to_owned).to_vec(),
+            calls: KINDS.map(str::to_owned).to_vec(),
+            file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
+            checks: self.checks.clone(),
+            call_totals: self.call_totals(&now),
+            other_calls: self.other_calls(&now),
+            lost,
+            cost: self.cost.cost(),
+            ..ProbeReport::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_growth_with_histograms_cut_at_their_ends() {
+        let mut now = vec![0; NUMBERS];
+        (now[0], now[4], now[COLUMNS.len() + 9], now[COLUMNS.len() + NS_BUCKETS + 14]) = (7, 5_000, 7, 6);
+        let mut before = vec![0; NUMBERS];
+        (before[0], before[4], before[COLUMNS.len() + 9]) = (2, 1_000, 2);
+        let found = totals(&grown(&now, Some(&before)));
+        assert_eq!((found.count, found.ns), (5, 4_000));
+        assert_eq!((found.ns_log2.len(), found.ns_log2[9]), (10, 5));
+        assert_eq!((found.bytes_log2.len(), found.bytes_log2[14]), (15, 6));
+        assert!(cut(&[0, 0]).is_empty());
+    }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Counts the system calls of a server's processes, by kind and by the class of the file they name.
+ *
+ * The fact that constrains it: it runs at the entry and the end of every system call of the machine. So whose call it is
+ * comes first, the entry notes only what the end cannot know any more (when, which file was closed, where it stood), and
+ * names and vectors are read at the end, when the kernel has just had them in memory.
+ */
+#include "../bpf/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "syscalls.h"
+#include "../bpf/counters.bpf.h"
+#include "../bpf/system_calls.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct settings settings SEC(".rodata.settings");
+
+volatile struct target target SEC(".data.target");
+
+COUNTERS_OF_EACH_CPU(counters, CALL_CLASSES *KINDS, NUMBERS);
+COUNTERS_OF_EACH_CPU(others, SYSCALLS, OTHER_NUMBERS);
+COUNTERS_OF_EACH_CPU(losses, 1, LOSSES);
+
+static __noinline int lose(u32 what)
+{
+	u32 zero = 0;
+	u64 *lost = bpf_map_lookup_elem(&losses, &zero);
+
+	if (lost && what < LOSSES)
+		lost[what]++;
+	return 0;
+}
+
+#include "../folders/folders.bpf.h"
+#include "names.bpf.h"
+
+/* A call under way. */
+struct call {
+	u64 entered; /* 0: none */
+	s64 position;
+	struct file_key file; /* of a read or write of one of the server's files */
+	u32 class, number;
+	bool of_server;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+static __always_inline bool is_watched(struct task_struct *task)
+{
+	return task->real_parent->tgid == target.parent || task->tgid == target.parent;
+}
+
+/* Global functions are verified once and not at each call, or there would be too many ways through the program. */
+__noinline u32 log2_of(u64 value)
+{
+	u32 log = 0;
+
+	for (int shift = 32; shift; shift >>= 1) {
+		if (value >> shift) {
+			value >>= shift;
+			log += shift;
+		}
+	}
+	return log;
+}
+
+/* The class of an open file; fills its key, and gives its entry, if it is one of the server's. */
+static __always_inline struct file_entry *entry_of(struct file *file, struct file_key *key, u32 *class)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	u32 device = BPF_CORE_READ(inode, i_sb, s_dev);
+	u32 kind = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	struct file_entry *entry = NULL;
+
+	*class = CLASS_NO_FILE;
+	if (kind != S_IFREG && kind != S_IFDIR)
+		return NULL;
+	*class = CLASS_ELSEWHERE;
+	if (!watched(device))
+		return NULL;
+	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->device = numbered_by(inode, device);
+	entry = look_up(key, inode, BPF_CORE_READ(inode, i_generation), device);
+	if (entry)
+		*class = entry->class;
+	return entry;
+}
+
+static __always_inline u32 class_of_descriptor(struct task_struct *task, u32 descriptor)
+{
+	struct file *file = file_of_descriptor(task, descriptor);
+	struct file_key key = {};
+	u32 class = CLASS_NO_FILE;
+
+	if (file)
+		entry_of(file, &key, &class);
+	return class;
+}
+
+static __always_inline bool in_root(struct task_struct *task)
+{
+	struct inode *folder = BPF_CORE_READ(task, fs, pwd.dentry, d_inode);
+
+	return BPF_CORE_READ(folder, i_ino) == settings.root_inode &&
+	       numbered_by(folder, BPF_CORE_READ(folder, i_sb, s_dev)) == settings.root_device;
+}
+
+static __always_inline bool is_empty(u64 user)
+{
+	char first = 1;
+
+	return bpf_probe_read_user(&first, sizeof(first), (void *)user) == 0 && !first;
+}
+
+/* The class of a call that names its file, at its end. */
+static __always_inline u32 class_of_named(struct task_struct *task, struct pt_regs *regs, u32 way, s64 result)
+{
+	u64 user = argument(regs, way & BY_PATH_AT ? 1 : 0);
+	int folder = (int)argument(regs, 0);
+
+	if (way & GIVES_DESCRIPTOR && result >= 0)
+		return class_of_descriptor(task, result);
+	/* fstat is stat of nothing, relative to the file. */
+	if (way & BY_PATH_AT && folder >= 0 && is_empty(user))
+		return class_of_descriptor(task, folder);
+	return class_of_path(user, (way & BY_PATH || folder == -100) && in_root(task));
+}
+
+/* What a read or write of an open file asks for, and from where. */
+static __always_inline void note_transfer(struct call *call, struct file *file, struct pt_regs *regs, u32 way)
+{
+	struct file_entry *entry = entry_of(file, &call->file, &call->class);
+
+	call->of_server = entry != NULL;
+	if (!entry)
+		return;
+	call->position = way & FROM_ARGUMENT ? (s64)argument(regs, 3) : -1;
+	if (call->position >= 0)
+		return;
+	if (way & TRANSFERS_WRITE && BPF_CORE_READ(file, f_flags) & settings.append_flag)
+		call->position = BPF_CORE_READ(file, f_inode, i_size);
+	else
+		call->position = BPF_CORE_READ(file, f_pos);
+}
+
+static __always_inline void enters(struct task_struct *task, struct pt_regs *regs, u32 number)
+{
+	struct call *call = bpf_task_storage_get(&calls, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct file *file;
+	u32 way;
+
+	if (!call) {
+		lose(LOST_TASKS);
+		return;
+	}
+	call->number = number;
+	call->class = CLASS_NO_FILE;
+	call->of_server = false;
+	if (number < SYSCALLS) {
+		way = settings.ways[number];
+		file = way & BY_DESCRIPTOR ? file_of(task, 0) : NULL;
+		if (file && way & (TRANSFERS_READ | TRANSFERS_WRITE))
+			note_transfer(call, file, regs, way);
+		else if (file)
+			entry_of(file, &call->file, &call->class);
+	}
+	/* Last, so that what is done here is in no call's time. */
+	call->entered = bpf_ktime_get_ns();
+}
+
+static __always_inline void count(u64 *counted, s64 result, u64 ns)
+{
+	counted[COUNT]++;
+	if (result < 0 && result >= -4095)
+		counted[ERRORS]++;
+	counted[NS] += ns;
+}
+
+/* Whether it begins where the last one ended. */
+static __always_inline bool goes_on(struct call *call, u32 way, s64 bytes)
+{
+	struct file_entry *entry = bpf_map_lookup_elem(&files, &call->file);
+	u64 from = call->position + 1, *end;
+	bool same;
+
+	if (!entry)
+		return false;
+	end = way & TRANSFERS_READ ? &entry->read_end : &entry->write_end;
+	same = *end == from;
+	*end = from + bytes;
+	return same;
+}
+
+static __always_inline void count_transfer(u64 *counted, struct call *call, struct pt_regs *regs, u32 way, s64 result)
+{
+	u64 asked = way & OF_VECTORS ? bytes_of_vectors(regs, VECTORS_MAX) : argument(regs, 2);
+	u32 bucket = 0;
+
+	if (way & OF_VECTORS && !asked && result > 0) {
+		lose(LOST_VECTORS);
+		asked = result;
+	}
+	counted[ASKED_BYTES] += asked;
+	if (result < 0)
+		return;
+	counted[RETURNED_BYTES] += result;
+	if (result > 0)
+		bucket = log2_of(result) + 1;
+	counted[BYTES_BUCKETS_AT + (bucket < BYTES_BUCKETS ? bucket : BYTES_BUCKETS - 1)]++;
+	if (result > 0 && call->of_server && goes_on(call, way, result))
+		counted[SEQUENTIAL]++;
+}
+
+static __always_inline void count_other(u32 number, s64 result, u64 ns)
+{
+	/* Numbers beyond the table share its last place, which no call has. */
+	u32 place = number < SYSCALLS ? number : SYSCALLS - 1;
+	u64 *counted = bpf_map_lookup_elem(&others, &place);
+
+	if (counted)
+		count(counted, result, ns);
+}
+
+static __always_inline void leaves(struct task_struct *task, struct call *call, struct pt_regs *regs, s64 result, u64 ns)
+{
+	u32 number = call->number, kind, way, place, bucket;
+	u64 *counted;
+
+	kind = number < SYSCALLS ? settings.kinds[number] : KIND_OTHER;
+	if (number >= SYSCALLS || kind == KIND_OTHER) {
+		count_other(number, result, ns);
+		return;
+	}
+	way = settings.ways[number];
+	if (way & (BY_PATH | BY_PATH_AT))
+		call->class = class_of_named(task, regs, way, result);
+	place = call->class * KINDS + kind;
+	counted = bpf_map_lookup_elem(&counters, &place);
+	if (!counted)
+		return;
+	count(counted, result, ns);
+	bucket = log2_of(ns);
+	counted[NS_BUCKETS_AT + (bucket < NS_BUCKETS ? bucket : NS_BUCKETS - 1)]++;
+	if (way & (TRANSFERS_READ | TRANSFERS_WRITE))
+		count_transfer(counted, call, regs, way, result);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (is_watched(task))
+		enters(task, registers_of(task), number);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct call *call;
+	u64 now;
+
+	if (!is_watched(task))
+		return 0;
+	now = bpf_ktime_get_ns();
+	call = bpf_task_storage_get(&calls, task, 0, 0);
+	/* Begun before anybody looked, or in the process that this one was forked from. */
+	if (!call || !call->entered)
+		return 0;
+	leaves(task, call, registers_of(task), result, now - call->entered);
+	call->entered = 0;
+	return 0;
+}
