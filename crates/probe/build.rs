@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROBES: [&str; 4] = ["page_cache", "buffer_heads", "throttle", "breakdown"];
+const PROBES: [&str; 5] = ["page_cache", "buffer_heads", "throttle", "breakdown", "profile"];
 
 fn main() {
     println!("cargo:rerun-if-changed=src/bpf");

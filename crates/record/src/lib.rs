@@ -7,6 +7,7 @@ mod breakdown;
 mod latency;
 mod npy;
 mod probe;
+mod profile;
 mod reader;
 mod seconds;
 mod series;
@@ -19,6 +20,7 @@ pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, Sampling, SelfTest, Waited,
 };
+pub use profile::{Profile, ProfileSamples, ProfiledImage};
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};

@@ -1,5 +1,6 @@
 //! What a probe in the kernel says about itself, in `summary.json`.
 
+use crate::profile::Profile;
 use crate::summary::Check;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,6 +74,9 @@ pub struct ProbeReport {
     /// The server's processes that carry no client's requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessTime>,
+    /// What was sampled on the CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Known stimuli and what was found of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,

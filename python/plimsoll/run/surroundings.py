@@ -66,6 +66,7 @@ class PrivatePlace(Place):
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
             "breakdown": breakdown if wanted.breakdown else None,
+            "profile": {"data_directory": f"{folder}/data", "hz": wanted.profile_hz} if wanted.profile else None,
         }
 
     def read_inside(self, tree: Path) -> None:

@@ -3,13 +3,13 @@
 mod buckets;
 mod budget;
 mod follower;
-mod processes;
+pub(crate) mod processes;
 mod programs;
 mod records;
 mod self_test;
 mod slices;
 mod stimulus;
-mod target;
+pub(crate) mod target;
 
 pub use stimulus::serve as serve_stimulus;
 
