@@ -90,6 +90,9 @@ pub(crate) struct ProfileRequest {
     /// Samples a second on each CPU; a rate that keeps no step with what happens so many times a second.
     #[serde(default = "ninety_nine")]
     pub(crate) hz: u32,
+    /// Waits for the kernel's own locks, too.
+    #[serde(default)]
+    pub(crate) locks: bool,
 }
 
 fn ninety_nine() -> u32 {
@@ -233,6 +236,7 @@ mod kernel {
         let options = ProfileOptions {
             data_directory: request.data_directory.clone(),
             hz: request.hz,
+            locks: request.locks,
             out: out.to_owned(),
             stimulus: own_program()?,
         };

@@ -47,7 +47,8 @@ fn this_process_as_server() -> tempfile::TempDir {
     folder
 }
 
-/// A process that is on a CPU for 100 ms each time: outside of the kernel when asked "u", inside when asked "k".
+/// A process that is on a CPU for 100 ms each time: outside of the kernel when asked "u", inside when asked "k". Asked "l" it
+/// waits three times for a mutex of the kernel.
 struct Known(Child);
 
 impl Known {
@@ -56,11 +57,15 @@ impl Known {
         Self(command.arg("sampled").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
     }
 
-    fn ask(&mut self, what: u8, times: usize) {
+    /// Gives for how many nanoseconds in all, by its own clock.
+    fn ask(&mut self, what: u8, times: usize) -> u64 {
+        let (mut lasted, mut all) = ([0; 8], 0);
         for _ in 0..times {
             self.0.stdin.as_mut().unwrap().write_all(&[what]).unwrap();
-            self.0.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            self.0.stdout.as_mut().unwrap().read_exact(&mut lasted).unwrap();
+            all += u64::from_ne_bytes(lasted);
         }
+        all
     }
 }
 
@@ -100,6 +105,36 @@ fn known_functions_get_their_shares() {
     // Other children of this process may have been gone before anybody could look at their memory.
     let whole = with(&stacks, "work_out_numbers") - with(&not_from_the_start(&stacks), "work_out_numbers");
     assert!(whole * 100 >= user * 98, "{whole} of {user}");
+    assert!(probe["lost"].as_object().unwrap().values().all(|lost| lost == 0), "{probe}");
+}
+
+#[test]
+fn waits_for_a_known_lock_are_counted_with_their_time() {
+    let (server, out) = (this_process_as_server(), tempfile::tempdir().unwrap());
+    let mut known = Known::start();
+    let probes = json!({"profile": {"data_directory": server.path(), "locks": true}});
+    let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
+    if watching.line()["probes"]["profile"]["reason"].as_str().is_some_and(|reason| reason.contains("needs root")) {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let lasted_ns = known.ask(b'l', 7);
+    watching.tell("stop");
+    let said = watching.end();
+    let probe = &said.result()["probes"]["profile"];
+    assert_eq!(probe["status"], "on", "{probe}");
+    let sites = probe["profile"]["contention"]["sites"].as_array().unwrap();
+    let of_terminal = sites.iter().filter(|site| site["stack"].as_str().unwrap().contains("tty_write"));
+    let of_terminal: Vec<&Value> = of_terminal.filter(|site| site["kind"] == "mutex").collect();
+    let sum = |key: &str| of_terminal.iter().map(|site| site[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("count"), 21, "{sites:?}");
+    let (found, slack) = (sum("total_ns"), lasted_ns / 50 + 21 * 400_000);
+    assert!(found.abs_diff(lasted_ns) <= slack, "{found} of {lasted_ns}: {sites:?}");
+    assert!(of_terminal.iter().all(|site| site["caller"].as_str().unwrap().contains("tty")), "{sites:?}");
+    let kinds = probe["profile"]["contention"]["kinds"].as_array().unwrap();
+    let mutexes = kinds.iter().find(|kind| kind["kind"] == "mutex").unwrap();
+    assert!(mutexes["count"].as_u64() >= Some(21) && mutexes["total_ns"].as_u64() >= Some(found), "{kinds:?}");
     assert!(probe["lost"].as_object().unwrap().values().all(|lost| lost == 0), "{probe}");
 }
 

@@ -20,7 +20,7 @@ pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, Sampling, SelfTest, Waited,
 };
-pub use profile::{Profile, ProfileSamples, ProfiledImage};
+pub use profile::{Contended, Contention, Profile, ProfileSamples, ProfiledImage};
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};

@@ -13,6 +13,39 @@ pub struct Profile {
     pub images: Vec<ProfiledImage>,
     /// CPU time of the agent for unwinding and counting, during the segment.
     pub agent_cpu_ns: u64,
+    /// Waits for the kernel's own locks; absent if they were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
+}
+
+/// Waits of the server's processes for the kernel's own locks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contention {
+    /// By the kind of lock.
+    pub kinds: Vec<Contended>,
+    /// By who wanted it, those with the longest waits first.
+    pub sites: Vec<Contended>,
+    /// How many there are, in `sites` or not.
+    pub sites_known: u64,
+}
+
+/// Waits of one kind, or in one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contended {
+    /// Of the lock: "spinlock", "mutex", "rwsem read"...
+    pub kind: String,
+    /// The function that wanted it; empty in a sum over all of a kind.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub caller: String,
+    /// Up to it, outermost first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stack: String,
+    /// How many.
+    pub count: u64,
+    /// How long in all.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
 }
 
 /// Samples by what is known of them.

@@ -150,6 +150,7 @@ def _treatment(mine: list[tuple[Trial, Json]]) -> Json:
         "functions": functions(stacks),
         "boxes": tree(stacks),
         "nameless": _nameless(facts),
+        "locks": _locks(facts),
         "lost": dict(lost),
         "cost_ns": sum(int((entry.get("cost") or {}).get("run_ns") or 0) for _, entry in mine),
         "agent_cpu_ns": sum(int(one.get("agent_cpu_ns") or 0) for one in facts),
@@ -159,6 +160,29 @@ def _treatment(mine: list[tuple[Trial, Json]]) -> Json:
 
 def _stacks(segment: Segment) -> Stacks:
     return segment.stacks or {}
+
+
+def _locks(facts: list[Json]) -> Json | None:
+    """Waits for the kernel's locks added up: by kind, and by who wanted them; None where they were not asked for."""
+    found = [one["contention"] for one in facts if one.get("contention")]
+    if not found:
+        return None
+    return {
+        key: _added(row for one in found for row in one.get(key) or [])[: 2 * FUNCTIONS_MAX]
+        for key in ("kinds", "sites")
+    }
+
+
+def _added(rows: Iterable[Json]) -> list[Json]:
+    sums: dict[tuple[str, str], Json] = {}
+    for row in rows:
+        kind, stack = str(row["kind"]), str(row.get("stack") or "")
+        first = {"kind": kind, "caller": str(row.get("caller") or ""), "stack": stack}
+        mine = sums.setdefault((kind, stack), first | {"count": 0, "total_ns": 0, "max_ns": 0})
+        mine["count"] += int(row["count"])
+        mine["total_ns"] += int(row["total_ns"])
+        mine["max_ns"] = max(mine["max_ns"], int(row["max_ns"]))
+    return sorted(sums.values(), key=lambda row: (-row["total_ns"], row["kind"], row["stack"]))
 
 
 def _nameless(facts: list[Json]) -> list[Json]:

@@ -109,6 +109,9 @@ class Probes(Strict):
         False, description="in which functions the server and the kernel for it are while on a CPU: flame graphs (BPF)"
     )
     profile_hz: int = Field(99, ge=1, le=9_999, description="samples a second on each CPU")
+    profile_locks: bool = Field(
+        False, description="with the profile: waits for the kernel's own locks, by kind and by who wanted them (BPF)"
+    )
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -115,10 +115,32 @@ def profile_part(verdict: Json) -> Json | None:
                     row | {"share": f"{row['unnamed'] / one['samples']:.1%}", "remedy": row["remedy"] or ""}
                     for row in one["nameless"]
                 ],
+                "locks": _lock_rows(one["locks"]),
                 "folded": f"figures/{_file_name(name)}.folded",
             }
         )
     return {"absent": found["why_absent"], "treatments": parts}
+
+
+def _lock_rows(found: Json | None) -> Json | None:
+    """Waits for the kernel's locks: a row a kind, then a row a place."""
+    if found is None:
+        return None
+    return {
+        key: [
+            {
+                "kind": row["kind"],
+                "caller": row["caller"],
+                "stack": " < ".join(reversed(row["stack"].split(";")[-5:])),
+                "count": f"{row['count']:,}",
+                "total": f"{row['total_ns'] / 1e6:,.3f}",
+                "mean": f"{row['total_ns'] / row['count'] / 1e3:,.1f}" if row["count"] else "",
+                "max": f"{row['max_ns'] / 1e3:,.1f}",
+            }
+            for row in rows
+        ]
+        for key, rows in found.items()
+    }
 
 
 def _cost(one: Json) -> str:

@@ -91,6 +91,25 @@ def test_trials_of_a_treatment_are_one_profile(tmp_path: Path) -> None:
     assert one["nameless"] == [image | {"samples": 18, "unnamed": 4}]
 
 
+def test_waits_for_locks_add_up(tmp_path: Path) -> None:
+    def wait(kind: str, stack: str, count: int, total_ns: int, max_ns: int) -> dict[str, Any]:
+        return {"kind": kind, "caller": "b", "stack": stack, "count": count, "total_ns": total_ns, "max_ns": max_ns}
+
+    rows = [[wait("mutex", "a;b", 2, 30, 20)], [wait("mutex", "a;b", 1, 40, 40), wait("rwsem read", "a;b", 1, 90, 90)]]
+    trials = [
+        trial(n, tmp_path / str(n), profile={"contention": {"kinds": [], "sites": sites}})
+        for n, sites in enumerate(rows, 1)
+    ]
+    for one in trials:
+        (one.measure.path / "profile.folded").write_text("backend;main 10\n")
+    found = profile(trials, {(n, "t"): {"number": n} for n in (1, 2)}, ["t"])
+    assert found is not None
+    assert found["treatments"]["t"]["locks"] == {
+        "kinds": [],
+        "sites": [wait("rwsem read", "a;b", 1, 90, 90), wait("mutex", "a;b", 3, 70, 40)],
+    }
+
+
 def test_a_refused_profile_says_why(tmp_path: Path) -> None:
     refused = trial(1, tmp_path / "1", status="refused", reason="no clock", remedy="root")
     found = profile([refused], {(1, "t1"): {"number": 1}}, ["t1"])

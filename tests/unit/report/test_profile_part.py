@@ -35,7 +35,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     image = {"path": "/b/postgres", "symbols": "dynamic symbols", "samples": 10, "unnamed": 10, "remedy": "install <x>"}
     counts = {"taken": 100, "in_kernel": 50, "named": 90, "complete": 100}
     cost = {"run_ns": 10, "segment_ns": 1000, "programs": []}
-    facts = {"hz": 99, "samples": counts, "images": [image], "agent_cpu_ns": 5}
+    wait = {
+        "kind": "mutex",
+        "caller": "f<oo>",
+        "stack": "sys;f<oo>",
+        "count": 2,
+        "total_ns": 3_000_000,
+        "max_ns": 2_000_000,
+    }
+    locks = {"kinds": [{**wait, "caller": "", "stack": ""}], "sites": [wait], "sites_known": 1}
+    facts = {"contention": locks, "hz": 99, "samples": counts, "images": [image], "agent_cpu_ns": 5}
     add(folder, {"status": "on", "programs": "perf_event", "lost": {}, "cost": cost, "profile": facts}, STACKS)
     return write_report(folder)
 
@@ -52,6 +61,12 @@ def test_a_flame_graph_a_treatment_is_drawn(page: Path) -> None:
     assert "install &lt;x&gt;" in text
     # Three blocks of a hundred samples each.
     assert "300 at 99 a second" in text
+
+
+def test_waits_for_locks_have_a_table(page: Path) -> None:
+    text = page.read_text()
+    assert "f&lt;oo&gt; &lt; sys" in text
+    assert '<td class="n">9.000</td>' in text, "three blocks of 3 ms"
 
 
 def test_names_are_never_markup(page: Path) -> None:

@@ -211,9 +211,9 @@ def test_the_profile_is_asked_for_with_its_rate() -> None:
     plain = place.probes(made(BANK))
     assert plain is not None
     assert plain["profile"] is None
-    asked = place.probes(made(BANK, probes={"profile": True, "profile_hz": 499}))
+    asked = place.probes(made(BANK, probes={"profile": True, "profile_hz": 499, "profile_locks": True}))
     assert asked is not None
-    assert asked["profile"] == {"data_directory": "/x/data", "hz": 499}
+    assert asked["profile"] == {"data_directory": "/x/data", "hz": 499, "locks": True}
     with pytest.raises(ValueError, match="profile_hz"):
         made(BANK, probes={"profile_hz": 0})
 

@@ -1,12 +1,17 @@
 //! What the kernel's functions are called: /proc/kallsyms, which shows addresses to root only, or to nobody.
 
 use std::fs;
+use std::ops::Range;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 
 /// Functions by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KernelNames(Vec<(u64, String)>);
+
+/// Where the code of locks begins and ends.
+const OF_LOCKS: [(&str, &str); 2] =
+    [("__sched_text_start", "__sched_text_end"), ("__lock_text_start", "__lock_text_end")];
 
 impl KernelNames {
     /// Of the running kernel; none of them if it does not show their addresses.
@@ -24,6 +29,16 @@ impl KernelNames {
         let mut functions: Vec<_> = text.lines().filter_map(function).collect();
         functions.sort();
         Self(functions)
+    }
+
+    fn address(&self, name: &str) -> Option<u64> {
+        self.0.iter().find(|(_, known)| known == name).map(|(address, _)| *address)
+    }
+
+    /// Where locks and the tracepoints in them are: ranges of addresses.
+    pub(crate) fn of_locks(&self) -> Vec<Range<u64>> {
+        let between = |(from, to): &(&str, &str)| Some(self.address(from)?..self.address(to)?);
+        OF_LOCKS.iter().filter_map(between).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -46,6 +61,8 @@ mod tests {
         let names = KernelNames::parse("30 T two\n10 t one\n20 d data\n0000 T hidden\n40 t three\t[module]\n");
         let of = [5, 0x10, 0x2f, 0x30, 0x99].map(|address| names.name(address));
         assert_eq!(of, [None, Some("one"), Some("one"), Some("two"), Some("three")]);
+        let locks = KernelNames::parse("10 T __lock_text_start\n20 T down\n30 T __lock_text_end\n").of_locks();
+        assert!(locks.len() == 1 && locks[0] == (0x10..0x30), "{locks:?}");
         assert!(KernelNames::parse("0000000000000000 T hidden\n").is_empty());
     }
 }

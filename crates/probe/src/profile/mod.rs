@@ -1,8 +1,10 @@
 //! Where a server's processes are when they are on a CPU: stacks at each tick of a clock; definitions in README.md.
 
 mod clock;
+mod contention;
 mod images;
 mod kernel_names;
+mod locked;
 mod packages;
 mod records;
 mod sampling;
@@ -17,6 +19,8 @@ use crate::bpf::{CostMeter, Kernel, Programs, Wanted, summed};
 use crate::breakdown::target::Server;
 use crate::{Probe, Refusal};
 use clock::Clock;
+use contention::Locks;
+use kernel_names::KernelNames;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use plimsoll_record::{Check, ProbeReport, Profile as ProfileReport};
 use sampling::{Sampled, Sampling, drain};
@@ -29,7 +33,7 @@ const PROGRAM: &str = "on_clock";
 const FILE: &str = "profile.folded";
 /// `enum counter` and `enum lost`.
 const COUNTERS: usize = 2;
-const LOST: usize = 1;
+const LOST: usize = 3;
 
 /// What to watch.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +42,8 @@ pub struct ProfileOptions {
     pub data_directory: PathBuf,
     /// Samples a second on each CPU.
     pub hz: u32,
+    /// Waits for the kernel's own locks are counted, too.
+    pub locks: bool,
     /// Where the table goes.
     pub out: PathBuf,
     /// The program that becomes the known stimulus when it is started with the word "sampled" ([`serve_sampled`]).
@@ -53,6 +59,7 @@ pub struct Profile {
     losses: MapHandle,
     samples: MapHandle,
     cost: CostMeter,
+    locks: Option<Locks>,
     server: Server,
     options: ProfileOptions,
     checks: Vec<Check>,
@@ -86,11 +93,19 @@ impl Profile {
     /// The reason why its figures cannot be had, or would not be believed.
     pub fn start(options: &ProfileOptions) -> Result<Self, Refusal> {
         let server = Server::of(&options.data_directory)?;
-        Kernel::read()?;
-        let wanted = [Wanted { function: PROGRAM, tracepoint: None }];
+        let kernel = Kernel::read()?;
+        let mut wanted = vec![Wanted { function: PROGRAM, tracepoint: None }];
+        if options.locks {
+            if let Some(missing) = contention::TRACEPOINTS.iter().find(|name| !kernel.has_tracepoint(name)) {
+                let reason = format!("waits for the kernel's locks: this kernel has no tracepoint {missing}");
+                return Err(Refusal::with_remedy(reason, "use a kernel from 5.19 on, or leave them out"));
+            }
+            wanted.extend(contention::PROGRAMS.map(|function| Wanted { function, tracepoint: None }));
+        }
         let programs = Programs::start(OBJECT, &[], &wanted, |_| Ok(()))?;
         let samples = programs.map("samples")?;
-        let checks = self_test::run(&options.stimulus, &programs, &samples)?;
+        let locks = options.locks.then(|| Locks::of(&programs)).transpose()?;
+        let checks = self_test::run(&options.stimulus, &programs, &samples, locks.as_ref())?;
         aim(&programs, server.postmaster)?;
         Ok(Self {
             sampling: State::NotYet,
@@ -99,6 +114,7 @@ impl Profile {
             samples,
             cost: programs.cost_meter()?,
             programs,
+            locks,
             server,
             options: options.clone(),
             checks,
@@ -121,6 +137,9 @@ impl Profile {
     fn begin(&mut self) -> io::Result<Sampling> {
         drain(&self.samples, |_| {})?;
         self.before = self.counts();
+        if let Some(locks) = &self.locks {
+            locks.forget();
+        }
         let samples = MapHandle::try_from(&self.samples).map_err(|error| io::Error::other(error.to_string()))?;
         let clock = Clock::start(&self.programs, PROGRAM, self.options.hz);
         let clock = clock.map_err(|refusal| io::Error::other(refusal.reason))?;
@@ -129,6 +148,8 @@ impl Profile {
 
     /// Names and writes what was sampled.
     fn write(&self, sampled: &Sampled) -> io::Result<Finished> {
+        // First, for it goes on being counted.
+        let contention = self.locks.as_ref().map(|locks| locks.report(&KernelNames::read()));
         let named = sampled.stacks.named();
         let mut file = BufWriter::new(std::fs::File::create(self.options.out.join(FILE))?);
         for (stack, count) in &named.folded {
@@ -140,6 +161,7 @@ impl Profile {
             samples: named.samples,
             images: named.images,
             agent_cpu_ns: sampled.cpu_ns,
+            contention,
         };
         profile.samples.others = self.grown(1);
         packages::advise(&mut profile.images);
@@ -193,6 +215,8 @@ impl Probe for Profile {
             State::Done(finished) => {
                 report.lost = [
                     ("no_room".to_owned(), self.grown(COUNTERS)),
+                    ("no_room_for_wait".to_owned(), self.grown(COUNTERS + 1)),
+                    ("no_room_for_lock".to_owned(), self.grown(COUNTERS + 2)),
                     ("no_room_for_stack".to_owned(), finished.lost_stacks),
                     ("unreadable".to_owned(), finished.unreadable),
                     ("events".to_owned(), self.cost.missed(|_| true)),

@@ -2,6 +2,7 @@
 /* Where the processes of a server are at each tick of a clock: the kernel's stack as addresses, the user's as registers and memory. */
 #include "../bpf/kernel.h"
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 #include "profile.h"
 #include "../bpf/counters.bpf.h"
 
@@ -55,6 +56,8 @@ static __always_inline void count(void *map, u32 which)
 	if (counts)
 		counts[which]++;
 }
+
+#include "contention.bpf.h"
 
 static __always_inline void read_registers(struct sample *sample, struct task_struct *task)
 {

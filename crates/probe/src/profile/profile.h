@@ -25,7 +25,25 @@ enum counter {
 
 enum lost {
 	NO_ROOM, /* samples that the ring had no room for */
+	NO_ROOM_FOR_WAIT, /* waits for locks, too many at once */
+	NO_ROOM_FOR_SITE, /* waits for locks, in too many places */
 	LOST,
+};
+
+#define SITES 8192
+#define SITE_FRAMES 12
+/* Of the program itself and of what calls it, before the lock's own. */
+#define OWN_FRAMES 3
+
+/* A kind of lock and who wanted it, innermost first. */
+struct site {
+	u32 flags; /* LCB_F_* */
+	u32 unused;
+	u64 callers[SITE_FRAMES];
+};
+
+struct waited {
+	u64 count, total_ns, max_ns;
 };
 
 /* Changes while the program runs: first the self-test is watched, then the server. */

@@ -1,6 +1,9 @@
 //! The known stimulus before each segment: a known time on a CPU in a known function has to get its share of samples.
 
 use super::clock::Clock;
+use super::contention::Locks;
+use super::kernel_names::KernelNames;
+use super::locked;
 use super::sampling::drain;
 use super::stacks::{Named, Stacks};
 use super::stimulus::{Ask, KERNEL_FUNCTION, LENGTH, USER_FUNCTION};
@@ -8,7 +11,7 @@ use super::{PROGRAM, aim};
 use crate::Refusal;
 use crate::bpf::Programs;
 use libbpf_rs::MapHandle;
-use plimsoll_record::Check;
+use plimsoll_record::{Check, Contended, Contention};
 use std::cell::RefCell;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -23,6 +26,8 @@ const HZ_MAX: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 const TRIES: u32 = 5;
 /// Of the samples of a stimulus, in hundredths: the others are on the way there.
 const PERCENT_MIN: u64 = 90;
+/// Of the system call around a wait, and of the way to a CPU on a busy machine.
+const LOCK_SLACK_NS: u64 = 400_000;
 
 struct Stimulus(Child);
 
@@ -40,10 +45,13 @@ impl Stimulus {
         command.spawn().map(Self)
     }
 
-    fn ask(&mut self, what: Ask) -> io::Result<()> {
+    /// Gives how long it took, by its own clock.
+    fn ask(&mut self, what: Ask) -> io::Result<u64> {
+        let mut lasted = [0; 8];
         let gone = || io::Error::other("the stimulus has no pipes");
         self.0.stdin.as_mut().ok_or_else(gone)?.write_all(&[what as u8])?;
-        self.0.stdout.as_mut().ok_or_else(gone)?.read_exact(&mut [0])
+        self.0.stdout.as_mut().ok_or_else(gone)?.read_exact(&mut lasted)?;
+        Ok(u64::from_ne_bytes(lasted))
     }
 }
 
@@ -110,6 +118,33 @@ fn sampled(stimulus: &mut Stimulus, what: Ask, samples: &MapHandle) -> io::Resul
     Ok(named)
 }
 
+/// Waits for a lock whose time is known have to be counted, each, and with that time.
+fn judge_locks(waits: &Contention, names: &KernelNames, lasted_ns: u64) -> Vec<Check> {
+    let is_known = |site: &&Contended| names.is_empty() || site.stack.contains(locked::FUNCTION);
+    let (mut count, mut total_ns) = (0, 0);
+    for site in waits.sites.iter().filter(is_known).filter(|site| site.kind.contains("mutex")) {
+        count += site.count;
+        total_ns += site.total_ns;
+    }
+    let (expected, found) = (locked::ROUNDS.to_string(), count.to_string());
+    let counted = Check { name: "waits for a known lock".to_owned(), expected, found, ok: count == locked::ROUNDS };
+    let slack = lasted_ns / 50 + locked::ROUNDS * LOCK_SLACK_NS;
+    let long = Check {
+        name: "nanoseconds in them".to_owned(),
+        expected: format!("{lasted_ns} give or take {slack}"),
+        found: total_ns.to_string(),
+        ok: total_ns.abs_diff(lasted_ns) <= slack,
+    };
+    vec![counted, long]
+}
+
+fn try_locks(stimulus: &mut Stimulus, locks: &Locks) -> Result<Vec<Check>, Refusal> {
+    locks.forget();
+    let lasted = stimulus.ask(Ask::Lock).map_err(|error| Refusal::from(format!("the self-test: {error}")))?;
+    let names = KernelNames::read();
+    Ok(judge_locks(&locks.report(&names), &names, lasted))
+}
+
 fn try_once(stimulus: &mut Stimulus, programs: &Programs, samples: &MapHandle) -> Result<Vec<Check>, Refusal> {
     let failed = |error: io::Error| Refusal::from(format!("the self-test: {error}"));
     let hz = rate();
@@ -121,13 +156,21 @@ fn try_once(stimulus: &mut Stimulus, programs: &Programs, samples: &MapHandle) -
 }
 
 /// Starts `program` with the word "sampled", and compares what it did with what was sampled.
-pub(crate) fn run(program: &Path, programs: &Programs, samples: &MapHandle) -> Result<Vec<Check>, Refusal> {
+pub(crate) fn run(
+    program: &Path,
+    programs: &Programs,
+    samples: &MapHandle,
+    locks: Option<&Locks>,
+) -> Result<Vec<Check>, Refusal> {
     aim(programs, std::process::id())?;
     let mut stimulus =
         Stimulus::start(program).map_err(|error| Refusal::from(format!("{}: {error}", program.display())))?;
     let mut checks = Vec::new();
     for _ in 0..TRIES {
         checks = try_once(&mut stimulus, programs, samples)?;
+        if let Some(locks) = locks {
+            checks.extend(try_locks(&mut stimulus, locks)?);
+        }
         if checks.iter().all(|check| check.ok) {
             return Ok(checks);
         }

@@ -1,6 +1,7 @@
 //! The known stimulus: a process that is on a CPU in a known function for a known time, first outside of the kernel, then
 //! inside.
 
+use super::locked::wait_for_lock;
 use rustix::io::read;
 use rustix::stdio::{stdin, stdout};
 use rustix::time::{ClockId, clock_gettime};
@@ -15,6 +16,8 @@ pub(crate) enum Ask {
     User = b'u' as isize,
     /// To let the kernel fill memory.
     Kernel = b'k' as isize,
+    /// To wait for one of the kernel's locks.
+    Lock = b'l' as isize,
 }
 
 /// How long a stimulus is on a CPU.
@@ -38,7 +41,12 @@ fn work_out_numbers(from: u64) -> u64 {
     (0..AT_ONCE).fold(from, |number, _| black_box(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1)))
 }
 
-/// Serves its standard input until that is closed: does what each byte asks, and answers with a byte.
+fn answer(lasted: Duration) -> std::io::Result<()> {
+    rustix::io::write(stdout(), &(lasted.as_nanos() as u64).to_ne_bytes())?;
+    Ok(())
+}
+
+/// Serves its standard input until that is closed: does what each byte asks, and answers with eight: for how many nanoseconds.
 ///
 /// # Errors
 /// When standard input or output fails.
@@ -49,6 +57,10 @@ pub fn serve() -> std::io::Result<()> {
         let mut asked = [0];
         if read(stdin(), &mut asked)? == 0 {
             return Ok(());
+        }
+        if asked[0] == Ask::Lock as u8 {
+            answer(wait_for_lock()?)?;
+            continue;
         }
         let began = cpu_time();
         while cpu_time() - began < LENGTH {
@@ -61,6 +73,6 @@ pub fn serve() -> std::io::Result<()> {
                 number = work_out_numbers(number);
             }
         }
-        rustix::io::write(stdout(), &asked)?;
+        answer(cpu_time() - began)?;
     }
 }
