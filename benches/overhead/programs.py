@@ -18,12 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from overhead import clocks
 from overhead.slices import Slices
 from plimsoll.environment import Fault
 from plimsoll.run.agent import Agent, AgentFailed
 
 _BPF = {"x86_64": 321, "aarch64": 280}
 _LOOKUP, _UPDATE, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO, _OPEN_TRACEPOINT, _ENABLE_STATS = 1, 2, 13, 14, 15, 17, 32
+# As the agent has it by default.
+PROFILE_HZ = 99
 # BPF_MAP_TYPE_RINGBUF
 _RING = 27
 # Programs of the breakdown that are detached between slices, and the one whose missed runs lose only who ended a wait.
@@ -60,15 +63,20 @@ class Program:
 
     name: str
     descriptor: int
-    link: int | None = None
+    is_of_clock: bool = False
+    links: list[int] = field(default_factory=list)
 
     def set(self, attached: bool) -> None:
         """Attaches it, or detaches it."""
-        if attached and self.link is None:
-            self.link = _bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, self.descriptor))
-        elif not attached and self.link is not None:
-            os.close(self.link)
-            self.link = None
+        if attached and not self.links:
+            self.links = clocks.start(self.descriptor, PROFILE_HZ) if self.is_of_clock else [self._trace()]
+        elif not attached:
+            for link in self.links:
+                os.close(link)
+            self.links = []
+
+    def _trace(self) -> int:
+        return _bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, self.descriptor))
 
     def counts(self) -> tuple[int, int, int]:
         """Runs, run time in ns, and runs left out because it was at work already."""
@@ -228,13 +236,14 @@ def _of(pid: int, report: dict[str, Any]) -> Programs:
     targets: dict[int, tuple[int, int]] = {}
     for path in Path(f"/proc/{pid}/fdinfo").iterdir():
         found = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
-        if found.get("link_type", "").strip() not in ("raw_tracepoint", "tracing"):
+        kind = found.get("link_type", "").strip()
+        if kind not in ("raw_tracepoint", "tracing", "perf") or int(found["prog_id"]) in programs:
             continue
         number = int(found["prog_id"])
         descriptor = _bpf(_PROGRAM_BY_ID, struct.pack("=I", number))
         maps = (ctypes.c_uint32 * 32)()
         about = _info(descriptor, maps)
-        programs[number] = Program(_name(about[64:80]), descriptor)
+        programs[number] = Program(_name(about[64:80]), descriptor, kind == "perf")
         for each in maps[: struct.unpack_from("=I", about, 52)[0]]:
             if each not in losses and each not in rings and each not in targets:
                 held = _bpf(_MAP_BY_ID, struct.pack("=I", each))

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROBES: [&str; 6] = ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync"];
+const PROBES: [&str; 7] = ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync", "profile"];
 
 fn main() {
     println!("cargo:rerun-if-changed=src/bpf");

@@ -46,6 +46,10 @@ enum Verb {
     #[cfg(feature = "bpf")]
     #[command(hide = true)]
     Stimulus { major: u32 },
+    /// Is the known stimulus of the profile's self-test; the probe starts it.
+    #[cfg(feature = "bpf")]
+    #[command(hide = true)]
+    Sampled,
 }
 
 fn main() -> ExitCode {
@@ -66,6 +70,11 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         let served = plimsoll_probe::breakdown::serve_stimulus(major);
         return served.map_err(|error| Failure::Request(format!("standard input: {error}")));
     }
+    #[cfg(feature = "bpf")]
+    if let Verb::Sampled = verb {
+        stop::end_with_parent()?;
+        return plimsoll_probe::profile::serve_sampled().map_err(|error| Failure::Request(format!("pipe: {error}")));
+    }
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|e| Failure::Request(format!("standard input: {e}")))?;
     stop::end_with_parent()?;
@@ -77,6 +86,6 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Check => data::check(&request::parse(&line)?),
         Verb::Drop => data::drop_data(&request::parse(&line)?),
         #[cfg(feature = "bpf")]
-        Verb::Stimulus { .. } => Ok(()),
+        Verb::Stimulus { .. } | Verb::Sampled => Ok(()),
     }
 }

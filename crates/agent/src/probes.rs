@@ -21,6 +21,7 @@ pub(crate) struct ProbesRequest {
     pub(crate) syscalls: Option<ServerRequest>,
     #[serde(default)]
     pub(crate) sync: Option<ServerRequest>,
+    pub(crate) profile: Option<ProfileRequest>,
 }
 
 /// A folder and the class of the files in it.
@@ -91,6 +92,24 @@ pub(crate) enum BreakdownRows {
     Requests,
 }
 
+/// `profile`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
+pub(crate) struct ProfileRequest {
+    pub(crate) data_directory: PathBuf,
+    /// Samples a second on each CPU; a rate that keeps no step with what happens so many times a second.
+    #[serde(default = "ninety_nine")]
+    pub(crate) hz: u32,
+    /// Waits for the kernel's own locks, too.
+    #[serde(default)]
+    pub(crate) locks: bool,
+}
+
+fn ninety_nine() -> u32 {
+    99
+}
+
 /// A probe's name in the record, and the probe or why there is none.
 pub(crate) type Opened = (&'static str, Result<Box<dyn Probe>, Refusal>);
 
@@ -117,21 +136,28 @@ impl ProbesRequest {
         if let Some(request) = &self.sync {
             opened.push(("sync", kernel::sync(request, out)));
         }
+        if let Some(request) = &self.profile {
+            opened.push(("profile", kernel::profile(request, out)?));
+        }
         Ok(opened)
     }
 }
 
 #[cfg(feature = "bpf")]
 mod kernel {
-    use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest, ServerRequest};
+    use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest, ProfileRequest, ServerRequest};
     use crate::failure::Failure;
     use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions};
     use plimsoll_probe::folders::{CLASSES, Class, Tree, of_postgres};
     use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
+    use plimsoll_probe::profile::{Profile, ProfileOptions};
     use plimsoll_probe::sync::Syncs;
     use plimsoll_probe::syscalls::SystemCalls;
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
+
+    /// Samples a second; beyond this the samples are what is sampled.
+    const HZ_MAX: u32 = 9_999;
 
     type Start = Result<Box<dyn Probe>, Refusal>;
 
@@ -208,22 +234,45 @@ mod kernel {
         Ok(start_breakdown(request, out))
     }
 
+    /// The program that a probe starts as its known stimulus.
+    fn own_program() -> Result<PathBuf, Refusal> {
+        std::env::current_exe().map_err(|error| Refusal::from(format!("this program does not know itself: {error}")))
+    }
+
     fn start_breakdown(request: &BreakdownRequest, out: &Path) -> Start {
-        let failed = |error| Refusal::from(format!("this program does not know itself: {error}"));
         let options = BreakdownOptions {
             data_directory: request.data_directory.clone(),
             by_request: request.rows == BreakdownRows::Requests,
             budget: request.budget,
             out: out.to_owned(),
-            stimulus: std::env::current_exe().map_err(failed)?,
+            stimulus: own_program()?,
         };
         Breakdown::start(&options).map(boxed)
+    }
+
+    pub(super) fn profile(request: &ProfileRequest, out: &Path) -> Result<Start, Failure> {
+        if !(1..=HZ_MAX).contains(&request.hz) {
+            let message = format!("probes.profile.hz: {} is not between 1 and {HZ_MAX}", request.hz);
+            return Err(Failure::Request(message));
+        }
+        Ok(start_profile(request, out))
+    }
+
+    fn start_profile(request: &ProfileRequest, out: &Path) -> Start {
+        let options = ProfileOptions {
+            data_directory: request.data_directory.clone(),
+            hz: request.hz,
+            locks: request.locks,
+            out: out.to_owned(),
+            stimulus: own_program()?,
+        };
+        Profile::start(&options).map(boxed)
     }
 }
 
 #[cfg(not(feature = "bpf"))]
 mod kernel {
-    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest, ServerRequest};
+    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest, ProfileRequest, ServerRequest};
     use crate::failure::Failure;
     use plimsoll_probe::{Probe, Refusal};
     use std::path::Path;
@@ -256,6 +305,10 @@ mod kernel {
     }
 
     pub(super) fn breakdown(_: &BreakdownRequest, _: &Path) -> Result<Start, Failure> {
+        Ok(none())
+    }
+
+    pub(super) fn profile(_: &ProfileRequest, _: &Path) -> Result<Start, Failure> {
         Ok(none())
     }
 }

@@ -19,6 +19,8 @@ mod host;
 #[cfg(feature = "bpf")]
 pub mod page_cache;
 pub mod postgres_waits;
+#[cfg(feature = "bpf")]
+pub mod profile;
 mod refusal;
 mod server;
 #[cfg(feature = "bpf")]

@@ -8,6 +8,7 @@ mod calls;
 mod latency;
 mod npy;
 mod probe;
+mod profile;
 mod reader;
 mod seconds;
 mod series;
@@ -22,6 +23,7 @@ pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, Sampling, SelfTest, Waited,
 };
+pub use profile::{Contended, Contention, Profile, ProfileSamples, ProfiledImage};
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};

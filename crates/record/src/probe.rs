@@ -1,6 +1,7 @@
 //! What a probe in the kernel says about itself, in `summary.json`.
 
 use crate::calls::{CallTotals, OtherCalls};
+use crate::profile::Profile;
 use crate::summary::Check;
 use crate::sync::SyncTotals;
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,9 @@ pub struct ProbeReport {
     /// The server's processes that carry no client's requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessTime>,
+    /// What was sampled on the CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Known stimuli and what was found of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,

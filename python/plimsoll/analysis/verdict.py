@@ -19,6 +19,7 @@ from plimsoll.analysis import (
     memory_scaling,
     order_entry,
     placement,
+    profile,
     reconcile,
     scaling,
     stationary,
@@ -232,6 +233,7 @@ def analyse(run: Run) -> Json:
     by_memory = memory_scaling.memory_scaling(run.plan, run.experiment, used, relevant - 1, spread_log)
     split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients, scaling.pairs(scaled))
     by_rules = order_entry.order_entry(run, used)
+    sampled = profile.profile(run.trials, used, treatments)
     swap_note = reconcile.swap_of(run)["note"]
     return {
         "format": FORMAT,
@@ -253,6 +255,7 @@ def analyse(run: Run) -> Json:
         "scaling": scaled,
         "memory_scaling": by_memory,
         **({} if split is None else {"breakdown": split}),
+        **({} if sampled is None else {"profile": sampled, "off_cpu": profile.off_cpu(split)}),
         **({} if by_rules is None else {"order_entry": by_rules}),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),

@@ -105,6 +105,13 @@ class Probes(Strict):
     breakdown_rows: Literal["transactions", "requests"] = Field(
         "transactions", description="what the breakdown records one by one: the server's transactions, or each request"
     )
+    profile: bool = Field(
+        False, description="in which functions the server and the kernel for it are while on a CPU: flame graphs (BPF)"
+    )
+    profile_hz: int = Field(99, ge=1, le=9_999, description="samples a second on each CPU")
+    profile_locks: bool = Field(
+        False, description="with the profile: waits for the kernel's own locks, by kind and by who wanted them (BPF)"
+    )
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -78,6 +78,16 @@ class Segment:
         """The blocked intervals within these, by kind of wait."""
         return read_table(self.path / "breakdown_waits.npy")
 
+    @cached_property
+    def stacks(self) -> dict[tuple[str, ...], int] | None:
+        """Samples of each stack on the CPUs, its process's role first, its innermost function last; None without."""
+        try:
+            lines = (self.path / "profile.folded").read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return None
+        split = (line.rpartition(" ") for line in lines)
+        return {tuple(stack.split(";")): int(count) for stack, _, count in split if stack and count.isdigit()}
+
     def series(self, name: str) -> "np.ndarray | None":
         """One of SERIES; None when it was not taken or holds no row."""
         table = read_table(self.path / f"{name}.npy")

@@ -14,6 +14,7 @@ from plimsoll.report.figure import Figure
 from plimsoll.report.html import write_page
 from plimsoll.report.machine import machine_rows
 from plimsoll.report.order_entry import order_entry_part
+from plimsoll.report.profile import off_cpu_figures, profile_figures, profile_part, write_folded
 from plimsoll.report.scaling import scaling_part
 from plimsoll.report.scaling_figures import scaling_figures
 from plimsoll.report.studies import study_of
@@ -53,6 +54,7 @@ def _context(run: Run, verdict: Json) -> Json:
     shown: list[tuple[str, list[Figure]]] = [
         ("main", [figures.main_figure(verdict)]),
         ("breakdown", breakdown_figures(verdict)),
+        ("profile", profile_figures(verdict) + off_cpu_figures(verdict)),
         ("clients", clients_figures(verdict, study_of(run.experiment) or {})),
         ("scaling", scaling_figures(verdict, study_of(run.experiment) or {})),
         ("study", figures.study_figures(run, verdict)),
@@ -79,6 +81,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "cache_lines": words.cache_lines(verdict),
         "why_lines": breakdown_words.why_lines(verdict),
         "breakdown": breakdown_part(verdict),
+        "profile": profile_part(verdict),
         "order_entry": order_entry_part(verdict),
         "order_entry_lines": order_entry_words.lines(verdict),
         "scaling": scaling_part(verdict),
@@ -123,5 +126,7 @@ def _context(run: Run, verdict: Json) -> Json:
 def write_report(run_dir: str | Path) -> Path:
     """Draw a run's verdict; returns the page's path. The figures lie beside it."""
     run = open_run(run_dir)
-    context = _context(run, _verdict(run))
+    verdict = _verdict(run)
+    context = _context(run, verdict)
+    write_folded(run, verdict)
     return write_page(run, "report.html.j2", context, context["all_figures"])

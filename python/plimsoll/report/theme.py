@@ -47,6 +47,8 @@ SPENT = {
     "unattributed": "#7A5C3E",
     "transport_out": "#B1BAC5",
 }
+# Boxes of flame graphs: light enough for dark text on them.
+FLAME = {"whose": "#C3CAD3", "server": "#F2B66D", "kernel": "#7FC4EE", "no name": "#DDE1E6", "wait": "#A9D8C8"}
 SERIES = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7A828E"]
 SHADE = "#8A93A3"
 FONT = "'Inter', 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"

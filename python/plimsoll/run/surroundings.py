@@ -61,11 +61,13 @@ class PrivatePlace(Place):
             "rows": wanted.breakdown_rows,
             "budget": wanted.breakdown_budget_percent / 100 or None,
         }
+        profile = {"data_directory": f"{folder}/data", "hz": wanted.profile_hz, "locks": wanted.profile_locks}
         return {
             "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
             "breakdown": breakdown if wanted.breakdown else None,
+            "profile": profile if wanted.profile else None,
         }
 
     def read_inside(self, tree: Path) -> None:

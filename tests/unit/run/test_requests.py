@@ -206,6 +206,18 @@ def test_what_the_breakdown_may_take(percent: dict[str, float], budget: float | 
     assert off["breakdown"] is None
 
 
+def test_the_profile_is_asked_for_with_its_rate() -> None:
+    place = PrivatePlace([], None, None, folder=Path("/x"), owner=(0, 0), limits=None)
+    plain = place.probes(made(BANK))
+    assert plain is not None
+    assert plain["profile"] is None
+    asked = place.probes(made(BANK, probes={"profile": True, "profile_hz": 499, "profile_locks": True}))
+    assert asked is not None
+    assert asked["profile"] == {"data_directory": "/x/data", "hz": 499, "locks": True}
+    with pytest.raises(ValueError, match="profile_hz"):
+        made(BANK, probes={"profile_hz": 0})
+
+
 @pytest.mark.parametrize("wrong", [{"breakdown_budget_percent": -1}, {"breakdown_budget_percent": 101}])
 def test_a_budget_that_is_no_share_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="breakdown_budget_percent"):

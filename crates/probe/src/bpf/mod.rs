@@ -18,8 +18,9 @@ pub(crate) use switch::Switch;
 pub(crate) use tracefs::{offset, with_tracefs};
 
 use crate::Refusal;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, set_print};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ProgramType, set_print};
 use rustix::process::geteuid;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 /// What libbpf and the verifier said last.
@@ -85,9 +86,31 @@ impl Programs {
         let mut programs = Self { links: Vec::new(), object };
         fill(&programs)?;
         for one in wanted {
-            programs.links.push((one.function, programs.attach(*one)?));
+            if !programs.is_of_event(one.function) {
+                programs.links.push((one.function, programs.attach(*one)?));
+            }
         }
         Ok(programs)
+    }
+
+    /// Whether a program belongs to a perf event, which whoever opens it attaches it to.
+    fn is_of_event(&self, function: &str) -> bool {
+        let mut programs = self.object.progs_mut();
+        programs.any(|program| program.name() == function && program.prog_type() == ProgramType::PerfEvent)
+    }
+
+    /// Attaches a program to a perf event, which is closed with the link.
+    pub(crate) fn attach_to_event(&self, function: &str, event: OwnedFd) -> Result<Link, Refusal> {
+        let program = self.object.progs_mut().find(|program| program.name() == function);
+        let program = program.ok_or_else(|| Refusal::from(format!("the object has no program {function}")))?;
+        match program.attach_perf_event(event.as_raw_fd()) {
+            Ok(link) => {
+                // The link has taken it over.
+                let _ = event.into_raw_fd();
+                Ok(link)
+            }
+            Err(error) => Err(Refusal::from(format!("{function} cannot be attached: {error}; {}", said()))),
+        }
     }
 
     fn attach(&self, one: Wanted) -> Result<Link, Refusal> {

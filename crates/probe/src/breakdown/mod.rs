@@ -3,7 +3,7 @@
 mod buckets;
 mod budget;
 mod follower;
-mod processes;
+pub(crate) mod processes;
 mod programs;
 mod records;
 mod self_test;

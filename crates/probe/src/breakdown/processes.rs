@@ -30,6 +30,15 @@ fn role(title: &str) -> &'static str {
     OWN.into_iter().find(|known| title.contains(known)).unwrap_or(ANOTHER)
 }
 
+/// What a process is by its title; one with a client is a backend.
+pub(crate) fn role_of(pid: u32) -> &'static str {
+    let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    match role(&String::from_utf8_lossy(&title)) {
+        ANOTHER => "backend",
+        own => own,
+    }
+}
+
 /// The children of `parent`, with what they are.
 pub(crate) fn children(parent: u32) -> Vec<(u32, &'static str)> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };

@@ -1,0 +1,201 @@
+//! The profile of known processes and of a private PostgreSQL. Needs root and the programs.
+
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use plimsoll_record::Table;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{Agent, Server, agent, must};
+
+/// Stacks and their counts.
+fn folded(out: &Path) -> BTreeMap<String, u64> {
+    let text = std::fs::read_to_string(out.join("profile.folded")).unwrap();
+    let line = |line: &str| {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        (stack.to_owned(), count.parse().unwrap())
+    };
+    text.lines().map(line).collect()
+}
+
+fn with(stacks: &BTreeMap<String, u64>, frame: &str) -> u64 {
+    let holds = |stack: &str| stack.split(';').any(|one| one.contains(frame));
+    stacks.iter().filter(|(stack, _)| holds(stack)).map(|(_, count)| count).sum()
+}
+
+fn not_from_the_start(stacks: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let others = stacks.iter().filter(|(stack, _)| !stack.starts_with("backend;_start;"));
+    others.map(|(stack, count)| (stack.clone(), *count)).collect()
+}
+
+/// Four standard deviations of a count, and a part of it for what one clock sees and another does not.
+fn is_about(expected: f64, found: u64, part: f64) -> bool {
+    (found as f64 - expected).abs() <= 4.0 * expected.sqrt() + part * expected + 2.0
+}
+
+/// A folder that names this process as a server's first one.
+fn this_process_as_server() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("PG_VERSION"), "15\n").unwrap();
+    std::fs::write(folder.path().join("postmaster.pid"), format!("{}\n", std::process::id())).unwrap();
+    folder
+}
+
+/// A process that is on a CPU for 100 ms each time: outside of the kernel when asked "u", inside when asked "k". Asked "l" it
+/// waits three times for a mutex of the kernel.
+struct Known(Child);
+
+impl Known {
+    fn start() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll-agent"));
+        Self(command.arg("sampled").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Gives for how many nanoseconds in all, by its own clock.
+    fn ask(&mut self, what: u8, times: usize) -> u64 {
+        let (mut lasted, mut all) = ([0; 8], 0);
+        for _ in 0..times {
+            self.0.stdin.as_mut().unwrap().write_all(&[what]).unwrap();
+            self.0.stdout.as_mut().unwrap().read_exact(&mut lasted).unwrap();
+            all += u64::from_ne_bytes(lasted);
+        }
+        all
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn known_functions_get_their_shares() {
+    let (server, out) = (this_process_as_server(), tempfile::tempdir().unwrap());
+    // It is there before the watch, or its parent's memory map would have to stand for its own.
+    let mut known = Known::start();
+    let probes = json!({"profile": {"data_directory": server.path(), "hz": 499}});
+    let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
+    if watching.line()["probes"]["profile"]["reason"].as_str().is_some_and(|reason| reason.contains("needs root")) {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    known.ask(b'u', 5);
+    known.ask(b'k', 15);
+    watching.tell("stop");
+    let said = watching.end();
+    let probe = &said.result()["probes"]["profile"];
+    assert_eq!(probe["status"], "on", "{probe}");
+    assert!(probe["checks"].as_array().unwrap().iter().all(|check| check["ok"] == true), "{probe}");
+    let stacks = folded(out.path());
+    let (user, kernel) = (with(&stacks, "work_out_numbers"), with(&stacks, "sys_read"));
+    // Half a second, and a second and a half.
+    assert!(is_about(249.5, user, 0.05), "{user}: {probe}");
+    assert!(is_about(748.5, kernel, 0.05), "{kernel}: {probe}");
+    let samples = &probe["profile"]["samples"];
+    assert_eq!(stacks.values().sum::<u64>(), samples["taken"].as_u64().unwrap());
+    // Other children of this process may have been gone before anybody could look at their memory.
+    let whole = with(&stacks, "work_out_numbers") - with(&not_from_the_start(&stacks), "work_out_numbers");
+    assert!(whole * 100 >= user * 98, "{whole} of {user}");
+    assert!(probe["lost"].as_object().unwrap().values().all(|lost| lost == 0), "{probe}");
+}
+
+#[test]
+fn waits_for_a_known_lock_are_counted_with_their_time() {
+    let (server, out) = (this_process_as_server(), tempfile::tempdir().unwrap());
+    let mut known = Known::start();
+    let probes = json!({"profile": {"data_directory": server.path(), "locks": true}});
+    let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
+    if watching.line()["probes"]["profile"]["reason"].as_str().is_some_and(|reason| reason.contains("needs root")) {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let lasted_ns = known.ask(b'l', 7);
+    watching.tell("stop");
+    let said = watching.end();
+    let probe = &said.result()["probes"]["profile"];
+    assert_eq!(probe["status"], "on", "{probe}");
+    let sites = probe["profile"]["contention"]["sites"].as_array().unwrap();
+    let of_terminal = sites.iter().filter(|site| site["stack"].as_str().unwrap().contains("tty_write"));
+    let of_terminal: Vec<&Value> = of_terminal.filter(|site| site["kind"] == "mutex").collect();
+    let sum = |key: &str| of_terminal.iter().map(|site| site[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("count"), 21, "{sites:?}");
+    let (found, slack) = (sum("total_ns"), lasted_ns / 50 + 21 * 400_000);
+    assert!(found.abs_diff(lasted_ns) <= slack, "{found} of {lasted_ns}: {sites:?}");
+    assert!(of_terminal.iter().all(|site| site["caller"].as_str().unwrap().contains("tty")), "{sites:?}");
+    let kinds = probe["profile"]["contention"]["kinds"].as_array().unwrap();
+    let mutexes = kinds.iter().find(|kind| kind["kind"] == "mutex").unwrap();
+    assert!(mutexes["count"].as_u64() >= Some(21) && mutexes["total_ns"].as_u64() >= Some(found), "{kinds:?}");
+    assert!(probe["lost"].as_object().unwrap().values().all(|lost| lost == 0), "{probe}");
+}
+
+fn column_sum(out: &Path, name: &str) -> f64 {
+    Table::read(&out.join("breakdown.npy")).unwrap().column(name).unwrap().into_iter().sum::<i128>() as f64
+}
+
+#[test]
+fn a_servers_samples_are_its_time_on_the_cpus() {
+    let Some(server) = Server::start() else { return };
+    let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "select_only"});
+    must("populate", &json!({"target": server.target(), "workload": workload}));
+    let out = tempfile::tempdir().unwrap();
+    let folder = server.data();
+    let probes = json!({"profile": {"data_directory": folder, "hz": 997}, "breakdown": {"data_directory": folder}});
+    let summary = must(
+        "load",
+        &json!({"target": server.target(), "workload": workload, "clients": 4, "stop": {"seconds": 6},
+                "out": out.path(), "probes": probes}),
+    );
+    let probe = &summary["probes"]["profile"];
+    assert_eq!(probe["status"], "on", "{probe}");
+    let processes = summary["probes"]["breakdown"]["processes"].as_array().unwrap();
+    let beside: u64 = processes.iter().map(|process| process["cpu_ns"].as_u64().unwrap()).sum();
+    let cpu_ns = column_sum(out.path(), "cpu_ns") + column_sum(out.path(), "after_ns") + beside as f64;
+    let samples = &probe["profile"]["samples"];
+    let taken = samples["taken"].as_u64().unwrap();
+    // What backends do between their answer and waiting again, and while they start, is in one and not in the other.
+    assert!(is_about(cpu_ns * 997e-9, taken, 0.15), "{taken} samples of {cpu_ns} ns: {samples}");
+    let stacks = folded(out.path());
+    assert_eq!(stacks.values().sum::<u64>(), taken);
+    let count = |key: &str| samples[key].as_u64().unwrap();
+    assert!(count("complete") * 100 >= taken * 90, "{samples}");
+    assert!(with(&stacks, "PostgresMain") * 100 >= taken * 80, "{stacks:?}");
+    assert!(with(&stacks, "_[k]") == count("in_kernel"), "{samples}");
+    // Either nearly all have names, or it says how to get those that have not.
+    let images = probe["profile"]["images"].as_array().unwrap();
+    let unnamed: u64 = images.iter().map(|image| image["unnamed"].as_u64().unwrap()).sum();
+    assert_eq!(taken - count("in_kernel") - count("named_outside"), unnamed, "{probe}");
+    let advised = images.iter().filter(|image| image["unnamed"].as_u64() > Some(0));
+    assert!(advised.clone().all(|image| image["remedy"].is_string()), "{images:?}");
+    assert!(count("named") * 100 >= taken * 95 || advised.count() > 0, "{probe}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let (out, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let ask = |hz: Value| {
+        let probes = json!({"profile": {"data_directory": nowhere.path(), "hz": hz}});
+        let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
+        watching.close_input();
+        watching.end()
+    };
+    for wrong in [json!(0), json!(10_000), json!("often")] {
+        let said = ask(wrong.clone());
+        assert_eq!(said.code, Some(2), "{wrong}: {said:?}");
+        assert!(said.errors.contains("probes.profile.hz"), "{wrong}: {said:?}");
+    }
+    let said = ask(json!(99));
+    let reason = said.result()["probes"]["profile"]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("PG_VERSION") || reason.contains("postmaster.pid"), "{reason}");
+    let said = agent("watch", &json!({"out": out.path(), "probes": {"profile": {"hz": 99}}}));
+    assert!(said.errors.contains("data_directory"), "{said:?}");
+}
