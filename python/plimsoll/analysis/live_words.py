@@ -67,7 +67,7 @@ def caveats(found: Json) -> list[str]:
     if found.get("ended_early"):
         said.append(str(found["ended_early"]))
     for what, count in found["probe"]["lost"].items():
-        said.append(f"the probe lost {count:,} {what.replace('_', ' ')}: times are lower bounds")
+        said.append(f"the probe lost events ({count:,} {what.replace('_', ' ')}): times are lower bounds")
     for row in found["buckets"]:
         if row["bucket"] in (UNATTRIBUTED, OTHER) and (row["share"] or 0) > UNNAMED_MAX:
             said.append(f"{share(row['share'])} of the busy time is in {row['bucket']}: {PLAIN[row['bucket']]}")

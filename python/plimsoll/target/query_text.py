@@ -38,4 +38,4 @@ def without_values(text: str) -> str:
 
     text = re.sub(r"\s+", " ", _PIECES.sub(shown, text)).strip()
     text = _ROWS.sub(r"\1", _LIST.sub(HIDDEN, text))
-    return re.sub(r"(?<![\w)?\"])-\s*\?", HIDDEN, text)
+    return re.sub(r"([-+*/<>=(,%]\s*)-\s*\?", r"\1?", text)
