@@ -36,10 +36,11 @@ def main() -> int:
     last, number = time.monotonic_ns(), 0
     while True:
         heard, _, _ = select.select([sys.stdin], [], [], request["interval_ms"] / 1000)
+        now = time.monotonic_ns()
         if heard:
             word = sys.stdin.readline()
+            _print({"event": "breakdown", "t_ns": now, "lasted_ns": now - last, "names": {}, "processes": []})
             break
-        now = time.monotonic_ns()
         line = script["lines"][min(number, len(script["lines"]) - 1)]
         names = line.get("names", {}) if number < len(script["lines"]) else {}
         _print({"event": "progress", "t_ns": now})

@@ -179,8 +179,9 @@ class Picture:
         return {"busy": busy, "idle_in_transaction": waiting, "idle": None}
 
     def _query_rows(self, queries: dict[int, Query], sharing: Json, top: int) -> list[Json]:
-        busy = self.whole.busy_ns
-        sampled = busy - sum(ns for one in queries.values() for name, ns in one.exact.items() if name != CLIENT)
+        # Of what is shared out: the last line waits for a look behind it.
+        sampled = sharing["sampled_ns"]
+        busy = sharing["exact_ns"] + sampled
         rows: list[Json] = []
         for number, one in queries.items():
             ns, text = one.busy_ns, self.texts.get(number) or {}
@@ -237,7 +238,7 @@ class Picture:
                     "busy": self._mean(sums.busy_ns),
                     "client_ns": sums.client_ns,
                     "buckets": sums.buckets,
-                    "mostly": largest(sums.buckets),
+                    "mostly": largest({name: ns for name, ns in sums.buckets.items() if name != CLIENT}, 2),
                     "now": self._now(one),
                     **self._identity(pid),
                 }

@@ -136,9 +136,11 @@ class Queries:
         unshared = {
             bucket: ns for bucket, ns in self._rest.items() if ns and not seen[CPU if bucket == RUN_QUEUE else bucket]
         }
-        exact = sum(sum(mine.values()) for mine in self._exact.values())
+        exact = sum(ns for mine in self._exact.values() for name, ns in mine.items() if name != CLIENT)
+        rest = sum(ns for name, ns in self._rest.items() if name != CLIENT)
         counted = sum(looks.values())
-        return found, {"looks": self.looks, "sessions_seen": counted, "exact_ns": exact, "unshared": unshared}
+        sharing = {"looks": self.looks, "sessions_seen": counted, "exact_ns": exact, "sampled_ns": rest}
+        return found, sharing | {"unshared": unshared}
 
 
 def margin(query: Query, counted: int, busy_ns: float, sampled_ns: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.analysis.breakdown_parts import CPU, OTHER, PLAIN, RUN_QUEUE, UNATTRIBUTED
+from plimsoll.analysis.breakdown_parts import CPU, PLAIN, RUN_QUEUE, UNATTRIBUTED
 from plimsoll.analysis.live_sums import largest
 
 Json = dict[str, Any]
@@ -69,7 +69,7 @@ def caveats(found: Json) -> list[str]:
     for what, count in found["probe"]["lost"].items():
         said.append(f"the probe lost events ({count:,} {what.replace('_', ' ')}): times are lower bounds")
     for row in found["buckets"]:
-        if row["bucket"] in (UNATTRIBUTED, OTHER) and (row["share"] or 0) > UNNAMED_MAX:
+        if row["bucket"] == UNATTRIBUTED and (row["share"] or 0) > UNNAMED_MAX:
             said.append(f"{share(row['share'])} of the busy time is in {row['bucket']}: {PLAIN[row['bucket']]}")
     return said + _of_sharing(found)
 

@@ -100,6 +100,8 @@ def query_lines(found: Json, width: int) -> list[Text]:
             continue
         exact = row["busy_ns"] and row["exact_ns"] / row["busy_ns"] > 0.995
         how = "exact" if exact else f"{row['looks']:,} looks"
+        if not exact and row["exact_ns"]:
+            how = f"{row['exact_ns'] / row['busy_ns']:.0%} exact"
         margin = "" if exact or row["margin"] is None else f"±{100 * row['margin']:.1f}"
         text = row["text"] or NOTHING
         line = f"{cut(text, width - 32):<{width - 31}}{share(row['share']):>8}{margin:>8}{how:>15}"
@@ -120,7 +122,7 @@ def now_words(row: Json) -> str:
             doing = "idle in transaction"
     else:
         doing = {"cpu": "on a CPU", "runnable": "ready to run"}.get(now["state"], str(now["state"]))
-    return f"{doing} {duration(now['since_ns'])}" if now["since_ns"] is not None else doing
+    return f"{doing} {duration(now['since_ns'])}" if now["since_ns"] else doing
 
 
 def backend_lines(found: Json, width: int, live: bool) -> list[Text]:
@@ -218,6 +220,6 @@ def plain_line(found: Json) -> str:
 def cost_line(found: Json) -> str:
     """What watching took of the machine's CPU time."""
     cost = found["cost"]
-    named = (("the probe", "probe_share"), ("the looks", "looks_share"), ("Plimsoll itself", "plimsoll_share"))
+    named = (("probe", "probe_share"), ("looks", "looks_share"), ("Plimsoll", "plimsoll_share"))
     parts = [f"{name} {100 * cost[key]:.2f} %" for name, key in named if cost[key] is not None]
-    return f"cost, of the machine's CPU time: {', '.join(parts)}" if parts else "cost: not known"
+    return f"cost in the machine's CPU time: {', '.join(parts)}" if parts else "cost: not known"

@@ -65,8 +65,8 @@ class View(Prepared):
 
     def __enter__(self) -> View:
         one = self._about
-        self._out.print(f"PostgreSQL {one['version']}, process {one['pid']}, {one['data']}: watched for ", end="")
-        self._out.print(f"{one['seconds']:.0f} s; Ctrl-C ends it early; record: {self._folder}")
+        self._out.print(f"Watching process {one['pid']} for {one['seconds']:.0f} s; Ctrl-C ends it early")
+        self._out.print(f"record: {self._folder}")
         if self._live:
             self._live.__enter__()
         return self

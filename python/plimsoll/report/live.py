@@ -68,7 +68,11 @@ def _query_rows(found: Json) -> list[Json] | None:
                 "id": row["query_id"],
                 "bar": drawn.bar(row["buckets"], longest or None),
                 "share": drawn.share_words(row["share"], None if exact else row["margin"]),
-                "how": "exact" if exact else "sampled" if not row["exact_ns"] else "in part exact",
+                "how": "exact"
+                if exact
+                else f"{row['exact_ns'] / row['busy_ns']:.0%} exact"
+                if row["exact_ns"]
+                else "sampled",
                 "looks": f"{row['looks']:,}",
                 "backends": row["backends"],
                 "client": duration(row["client_ns"]) if row["client_ns"] else NONE,

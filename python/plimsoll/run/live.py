@@ -6,6 +6,7 @@ looks with it, and the kernel takes the programs away with the agent.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import resource
@@ -29,8 +30,7 @@ from plimsoll.target.running import RunningServer
 
 Json = dict[str, Any]
 INTERVAL_MS = 1000
-START_SECONDS, END_SECONDS, SLACK_SECONDS = 30.0, 10.0, 2.5
-NEARLY = 0.97  # of the time asked for: a line more would be a whole one too many
+START_SECONDS, END_SECONDS, LAST_LOOK_SECONDS = 30.0, 10.0, 0.4
 _CLOSED = {"event": "closed"}
 _OLD_AGENT = "the agent is older than this Plimsoll or was built without its probes; ./plimsoll setup builds it anew"
 
@@ -75,6 +75,7 @@ class Watch:
     _begun_ns: int = 0
     _told: bool = False
     _ended_early: str | None = None
+    _agent_cpu_ns: int | None = None
 
     def run(self) -> str:
         """Watches, and leaves the record; returns "finished", "stopped" or "failed". Raises CannotWatch."""
@@ -90,19 +91,23 @@ class Watch:
             self._looker.finish()
             raise CannotWatch(f"{agent.PROGRAM}: {error.strerror}; ./plimsoll setup builds it") from None
         around = threading.Thread(target=self._surroundings, daemon=True)
+        around.start()
         try:
             for name, lines in (("agent", self._agent.lines()), ("looks", self._looker.lines())):
                 threading.Thread(target=self._hear, args=(name, lines), daemon=True).start()
-            around.start()
             self.observer.event("started")
             self._follow()
+            self._look_once_more()
         except BaseException:
             self._agent.kill()
+            with contextlib.suppress(agent.AgentFailed):
+                self._agent.finish()
             raise
+        else:
+            self._end_agent()
         finally:
             self._looker.finish()
-            self._end_agent()
-        around.join(END_SECONDS)
+            around.join(END_SECONDS)
         return self._closed()
 
     # --- what is heard ----------------------------------------------------------------------------------------------
@@ -141,6 +146,19 @@ class Watch:
                 self._agent.kill()
                 raise CannotWatch(f"the agent says nothing for {END_SECONDS:.0f} s; {_OLD_AGENT}")
 
+    def _look_once_more(self) -> None:
+        """A look behind the last line tells what went on through all of it."""
+        until = time.monotonic() + LAST_LOOK_SECONDS
+        while (left := until - time.monotonic()) > 0 and self.picture.looked and "lost" not in self.session:
+            try:
+                name, line = self._heard.get(timeout=left)
+            except queue.Empty:
+                return
+            if name == "looks":
+                self._of_looks(line)
+                if line is _CLOSED or int(line.get("t_ns") or 0) > (self.picture.last_ns or 0):
+                    return
+
     def _stop(self) -> None:
         """Told once; what the agent has used of a CPU is read while it is still there."""
         self._told = True
@@ -148,14 +166,8 @@ class Watch:
         self._agent.stop()
 
     def _is_over(self) -> bool:
-        """When the lines cover the time, or none comes although it is up."""
-        asked = self.asked.seconds
-        if self._lasted_ns >= NEARLY * asked * 1e9:
-            return True
-        return time.monotonic_ns() > self._begun_ns + (asked + SLACK_SECONDS) * 1e9
-
-    _lasted_ns: int = 0
-    _agent_cpu_ns: int | None = None
+        """The agent tells the rest when it is told to stop."""
+        return time.monotonic_ns() >= self._begun_ns + self.asked.seconds * 1e9
 
     def _of_agent(self, line: Json) -> None:
         event = line.get("event")
@@ -164,7 +176,6 @@ class Watch:
             self._begun_ns = time.monotonic_ns()
             self.observer.event("watching")
         elif event == "breakdown":
-            self._lasted_ns += int(line["lasted_ns"])
             self._tables.line(line)
             self.picture.line(line)
             if line.get("server_ended"):

@@ -22,6 +22,7 @@ _PIECES = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SIGN = re.compile(r"([-+*/<>=(,%]\s*)-\s*\?")
 _LIST = re.compile(r"\?(?:\s*,\s*\?)+")
 _ROWS = re.compile(r"(\(\?\))(?:\s*,\s*\(\?\))+")
 
@@ -37,5 +38,5 @@ def without_values(text: str) -> str:
         return HIDDEN
 
     text = re.sub(r"\s+", " ", _PIECES.sub(shown, text)).strip()
-    text = _ROWS.sub(r"\1", _LIST.sub(HIDDEN, text))
-    return re.sub(r"([-+*/<>=(,%]\s*)-\s*\?", r"\1?", text)
+    text = _SIGN.sub(r"\1?", text)
+    return _ROWS.sub(r"\1", _LIST.sub(HIDDEN, text))

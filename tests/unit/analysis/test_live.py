@@ -138,7 +138,9 @@ def test_without_looks_queries_are_absent_and_idle_is_not_told() -> None:
 
 def test_workers_stand_under_their_leader() -> None:
     found = picture(
-        look(0.5, seen(1, 0), seen(2, 0, kind="parallel worker", leader=1), seen(3, 0, kind="parallel worker", leader=1)),
+        look(
+            0.5, seen(1, 0), seen(2, 0, kind="parallel worker", leader=1), seen(3, 0, kind="parallel worker", leader=1)
+        ),
         line(
             1,
             backend(1, cpu=0.1),

@@ -70,7 +70,7 @@ def test_it_fits_the_height_and_keeps_the_buckets(found: Json, height: int) -> N
     assert any(one.startswith("wal_sync") for one in lines)
 
 
-def test_what_is_missing_is_said(found: Json) -> None:
+def test_what_is_missing_is_said() -> None:
     picture = Picture()
     picture.line(line(1, backend(1, cpu=0.5)))
     lines = shown(picture.document(20), notes=["queries and users are not shown: no session"])
