@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use plimsoll_probe::{Probe, Refusal};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// `probes` of `load` and `watch`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -66,6 +67,9 @@ pub(crate) struct BreakdownRequest {
     pub(crate) rows: BreakdownRows,
     /// What the programs may take of the machine's CPU time; without it every transaction is recorded.
     pub(crate) budget: Option<f64>,
+    /// What goes on is told line by line, and what is under way at the end has a row.
+    #[serde(default)]
+    pub(crate) live: bool,
 }
 
 /// What a row of the breakdown is.
@@ -84,8 +88,8 @@ pub(crate) type Opened = (&'static str, Result<Box<dyn Probe>, Refusal>);
 
 impl ProbesRequest {
     /// Opens what is asked for. What cannot be had here is refused, not failed; what is wrong in the request fails. Tables of
-    /// their own go to `out`.
-    pub(crate) fn open(&self, out: &Path) -> Result<Vec<Opened>, Failure> {
+    /// their own go to `out`; who can tell what goes on does so each `live` interval, if asked to.
+    pub(crate) fn open(&self, out: &Path, live: Option<Duration>) -> Result<Vec<Opened>, Failure> {
         let mut opened = Vec::new();
         if let Some(request) = &self.page_cache {
             opened.push(("page_cache", kernel::page_cache(request)?));
@@ -97,7 +101,7 @@ impl ProbesRequest {
             opened.push(("throttle", kernel::throttle(request)));
         }
         if let Some(request) = &self.breakdown {
-            opened.push(("breakdown", kernel::breakdown(request, out)?));
+            opened.push(("breakdown", kernel::breakdown(request, out, live)?));
         }
         Ok(opened)
     }
@@ -107,12 +111,15 @@ impl ProbesRequest {
 mod kernel {
     use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest};
     use crate::failure::Failure;
-    use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions};
+    use crate::output;
+    use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions, Live};
     use plimsoll_probe::page_cache::{
         Attachment, CLASSES, Class, Fault, PageCache, PageCacheOptions, Requests, Tree, of_postgres,
     };
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
+    use plimsoll_record::LiveLine;
     use std::path::Path;
+    use std::time::Duration;
 
     type Start = Result<Box<dyn Probe>, Refusal>;
 
@@ -173,15 +180,24 @@ mod kernel {
         Throttle::start(&request.path).map(boxed)
     }
 
-    pub(super) fn breakdown(request: &BreakdownRequest, out: &Path) -> Result<Start, Failure> {
+    pub(super) fn breakdown(
+        request: &BreakdownRequest,
+        out: &Path,
+        interval: Option<Duration>,
+    ) -> Result<Start, Failure> {
         if let Some(share) = request.budget.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             let message = format!("probes.breakdown.budget: {share} is not a share of CPU time above 0, up to 1");
             return Err(Failure::Request(message));
         }
-        Ok(start_breakdown(request, out))
+        let live = interval.filter(|_| request.live).map(|interval| Live { interval, tell });
+        Ok(start_breakdown(request, out, live))
     }
 
-    fn start_breakdown(request: &BreakdownRequest, out: &Path) -> Start {
+    fn tell(line: &LiveLine) {
+        output::event("breakdown", line);
+    }
+
+    fn start_breakdown(request: &BreakdownRequest, out: &Path, live: Option<Live>) -> Start {
         let failed = |error| Refusal::from(format!("this program does not know itself: {error}"));
         let options = BreakdownOptions {
             data_directory: request.data_directory.clone(),
@@ -189,6 +205,7 @@ mod kernel {
             budget: request.budget,
             out: out.to_owned(),
             stimulus: std::env::current_exe().map_err(failed)?,
+            live,
         };
         Breakdown::start(&options).map(boxed)
     }
@@ -200,6 +217,7 @@ mod kernel {
     use crate::failure::Failure;
     use plimsoll_probe::{Probe, Refusal};
     use std::path::Path;
+    use std::time::Duration;
 
     type Start = Result<Box<dyn Probe>, Refusal>;
 
@@ -220,7 +238,7 @@ mod kernel {
         none()
     }
 
-    pub(super) fn breakdown(_: &BreakdownRequest, _: &Path) -> Result<Start, Failure> {
+    pub(super) fn breakdown(_: &BreakdownRequest, _: &Path, _: Option<Duration>) -> Result<Start, Failure> {
         Ok(none())
     }
 }

@@ -5,6 +5,7 @@
 
 mod breakdown;
 mod latency;
+mod live;
 mod npy;
 mod probe;
 mod reader;
@@ -15,6 +16,7 @@ mod transaction;
 
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use latency::write_latency;
+pub use live::{LiveLine, LiveNow, LiveProcess, LiveWait};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, Sampling, SelfTest, Waited,

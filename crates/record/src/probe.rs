@@ -73,6 +73,9 @@ pub struct ProbeReport {
     /// The server's processes that carry no client's requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessTime>,
+    /// When the server was found to have ended; what it did after is in no figure, nor what a new one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_ended_ns: Option<i64>,
     /// Known stimuli and what was found of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
