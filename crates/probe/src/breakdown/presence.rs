@@ -50,20 +50,29 @@ pub(crate) fn unseen(
     buckets: &Buckets,
     now_ns: i64,
 ) -> BTreeMap<u32, Present> {
-    pids.filter_map(|pid| Some((pid, doing(pid, wait_pointer?, buckets, now_ns)?))).collect()
+    pids.filter_map(|pid| Some((pid, doing(pid, wait_pointer, buckets, now_ns)?))).collect()
 }
 
-fn doing(pid: u32, wait_pointer: u64, buckets: &Buckets, now_ns: i64) -> Option<Present> {
+fn doing(pid: u32, wait_pointer: Option<u64>, buckets: &Buckets, now_ns: i64) -> Option<Present> {
     if state_of(pid)? == 'R' {
         return Some(Present::running(now_ns));
     }
-    let (event, bucket) = match event_of(pid, wait_pointer)? {
+    let title = title(pid);
+    let (is_idle, in_block) = idleness(&title);
+    // Where the program does not tell its wait events the title tells of waiting for the client.
+    let guessed = if is_idle { buckets.client_read } else { 0 };
+    let (event, bucket) = match wait_pointer.map_or(Some(guessed), |pointer| event_of(pid, pointer))? {
         0 => (SYSTEM_CALL | (call_of(pid)? & 0xff_ffff), UNATTRIBUTED),
         event => (event, buckets.of_event(event)),
     };
-    // Whether a block is open only its title tells.
-    let in_block = bucket == CLIENT && title(pid).contains("idle in transaction");
-    Some(Present::blocked(now_ns, event, bucket, in_block))
+    Some(Present::blocked(now_ns, event, bucket, in_block && bucket == CLIENT))
+}
+
+/// Whether a backend waits for its client by its title, and whether a block is open meanwhile.
+fn idleness(title: &str) -> (bool, bool) {
+    let title = title.trim_end_matches(['\0', ' ']);
+    let in_block = title.ends_with(" idle in transaction") || title.ends_with(" idle in transaction (aborted)");
+    (in_block || title.ends_with(" idle"), in_block)
 }
 
 /// The letter of its state.
@@ -106,6 +115,14 @@ mod tests {
         assert_eq!(event_of(std::process::id(), pointer), Some(lock));
         assert_eq!(event_of(std::process::id(), 0), None, "nothing is mapped there");
         assert_eq!(Buckets::of(&names).of_event(lock), 3);
+    }
+
+    #[test]
+    fn a_title_tells_of_waiting_for_the_client() {
+        let of = |activity| idleness(&format!("postgres: somebody bench [local] {activity}\0"));
+        assert_eq!((of("idle"), of("SELECT"), of("SELECT waiting")), ((true, false), (false, false), (false, false)));
+        assert_eq!(of("idle in transaction"), (true, true));
+        assert_eq!(of("idle in transaction (aborted)"), (true, true));
     }
 
     #[test]

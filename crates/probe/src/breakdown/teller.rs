@@ -33,10 +33,10 @@ impl Teller {
         // Only now: what has been read has in it what was until then.
         let began_ns = now_ns();
         self.due_ns = began_ns + self.live.interval.min(FIRST).as_nanos() as i64;
-        // Between slices a process may have gone on unseen.
-        let pointer = server.wait_pointer.filter(|_| !in_slices);
         let not_seen = found.iter().filter(|process| process.present.is_none()).map(|process| process.pid);
-        let unseen = presence::unseen(not_seen, pointer, &Buckets::of(&self.names), began_ns);
+        // Between slices a process may have gone on unseen.
+        let not_seen = not_seen.filter(|_| !in_slices);
+        let unseen = presence::unseen(not_seen, server.wait_pointer, &Buckets::of(&self.names), began_ns);
         let pids = found.iter().map(|process| process.pid).collect();
         let mut lives = Lives::begin(&found, unseen, in_slices, began_ns, watching.slices.opened_ns(began_ns));
         lives.meet(pids, &processes::what);
