@@ -212,7 +212,7 @@ def test_pgbench_against_pg_stat_activity(server: LiveServer) -> None:
         )
     assert sum(row["share"] or 0 for row in found["buckets"]) == pytest.approx(1.0)
     texts = " ".join(row["text"] for row in found["queries"])
-    assert "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?;" in texts
+    assert "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?" in texts
     assert found["latency"]["count"] == pytest.approx(found["transactions"], abs=12)
 
 

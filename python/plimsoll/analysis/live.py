@@ -55,6 +55,7 @@ class Picture:
         self._looked = False
         self._seen: dict[int, list[Any]] = {}
         self._idle: int | None = None
+        self._seen_ns = 0
         self._known: dict[int, list[Any]] = {}
 
     # --- what comes in ----------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class Picture:
         """One of the looks."""
         self.texts |= {int(number): text for number, text in (look.get("queries") or {}).items()}
         self.sessions |= {int(number): one for number, one in (look.get("sessions") or {}).items()}
-        self._looked, self._idle = True, int(look["idle"])
+        self._looked, self._idle, self._seen_ns = True, int(look["idle"]), int(look["t_ns"])
         self._seen = {row[0]: row for row in look["seen"]}
         self._known |= self._seen
         wanted = [row for row in look["seen"] if row[1] in ("client backend", WORKER)]
@@ -239,15 +240,18 @@ class Picture:
                     "client_ns": sums.client_ns,
                     "buckets": sums.buckets,
                     "mostly": largest({name: ns for name, ns in sums.buckets.items() if name != CLIENT}, 2),
-                    "now": self._now(one),
+                    "now": self._now(pid, one),
                     **self._identity(pid),
                 }
             )
         rows.sort(key=lambda row: (-(row["busy_ns"] + row["client_ns"]), row["pid"]))
         return rows[:top]
 
-    def _now(self, one: Backend) -> Json | None:
-        """What it does at the last line, or null: it waits for its client, or ended."""
+    def _now(self, pid: int, one: Backend) -> Json | None:
+        """What it does at the last line, or null: it waits for its client, or ended.
+
+        What began before the watch is as old as that for the kernel's probe; the server's own clock knows it older.
+        """
         if one.now is None or one.last_ns != self.last_ns:
             return None
         name = one.now.get("event")
@@ -256,9 +260,18 @@ class Picture:
             "state": one.now.get("state"),
             "event": known,
             "bucket": one.now.get("bucket"),
-            "since_ns": one.now.get("since_ns"),
+            "since_ns": max([int(one.now.get("since_ns") or 0), *self._older(pid, one.now.get("bucket"))]),
             "transaction_ns": one.now.get("transaction_ns"),
         }
+
+    def _older(self, pid: int, bucket: str | None) -> list[int]:
+        """For how long a wait has lasted by the server's word, where it has one."""
+        if bucket == "lock":
+            return [wait.ns for wait in self._locks.current if wait.waiter == pid]
+        row = self._seen.get(pid)
+        if bucket == CLIENT and row is not None and row[2] in IDLE_IN_TRANSACTION and row[6] is not None:
+            return [self._seen_ns - row[6]]
+        return []
 
     def _identity(self, pid: int) -> Json:
         """Whose it is and its query, its last one where it is idle now; nulls where no look saw it."""

@@ -106,8 +106,11 @@ def query_lines(found: Json, width: int) -> list[Text]:
         text = row["text"] or NOTHING
         line = f"{cut(text, width - 32):<{width - 31}}{share(row['share']):>8}{margin:>8}{how:>15}"
         lines.append(Text(line))
-        if said := mostly(row):
-            lines.append(Text(cut(f"    {said}", width), style=DIM))
+        said = [mostly(row)] if row["mostly"] else []
+        if row["client_ns"] > row["busy_ns"]:
+            said.append(f"then idle in a transaction, {duration(row['client_ns'])} in all")
+        if said:
+            lines.append(Text(cut(f"    {'; '.join(said)}", width), style=DIM))
     return lines if len(lines) > 1 else []
 
 

@@ -45,7 +45,9 @@ def _bucket_rows(found: Json) -> list[Json]:
         {
             "bucket": row["bucket"],
             "plain": found["plain"].get(row["bucket"], ""),
-            "bar": drawn.bar({row["bucket"]: row["ns"]}, found["busy_ns"] or None) if row["share"] is not None else "",
+            "bar": drawn.bar({row["bucket"]: row["ns"]}, found["busy_ns"] or None, 420)
+            if row["share"] is not None
+            else "not busy",
             "share": share(row["share"]),
             "backends": f"{row['backends'] or 0:.3f}",
             "each": duration(row["ns_per_transaction"]),

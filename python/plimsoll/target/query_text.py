@@ -28,7 +28,7 @@ _ROWS = re.compile(r"(\(\?\))(?:\s*,\s*\(\?\))+")
 
 
 def without_values(text: str) -> str:
-    """The query with every value replaced, on one line."""
+    """The query with every value replaced, on one line and without the semicolon at its end."""
 
     def shown(piece: re.Match[str]) -> str:
         if piece["comment"] is not None or piece["blank"] is not None:
@@ -37,6 +37,6 @@ def without_values(text: str) -> str:
             return piece[0]
         return HIDDEN
 
-    text = re.sub(r"\s+", " ", _PIECES.sub(shown, text)).strip()
+    text = re.sub(r"\s+", " ", _PIECES.sub(shown, text)).strip().rstrip("; ")
     text = _SIGN.sub(r"\1?", text)
     return _ROWS.sub(r"\1", _LIST.sub(HIDDEN, text))

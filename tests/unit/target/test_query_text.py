@@ -22,7 +22,7 @@ from plimsoll.target.query_text import without_values
         ("select 'a'::text, x::int4", "select ?::text, x::int4"),
         ("alter role x password 'secr", "alter role x password ?"),
         ("do $body$ begin perform secret(); ", "do ?"),
-        ("  BEGIN ;\n", "BEGIN ;"),
+        ("  BEGIN ;\n", "BEGIN"),
         ("", ""),
     ],
 )
