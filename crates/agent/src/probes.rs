@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use plimsoll_probe::{Probe, Refusal};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// `probes` of `load` and `watch`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -79,6 +80,9 @@ pub(crate) struct BreakdownRequest {
     pub(crate) rows: BreakdownRows,
     /// What the programs may take of the machine's CPU time; without it every transaction is recorded.
     pub(crate) budget: Option<f64>,
+    /// What goes on is told line by line, and what is under way at the end has a row.
+    #[serde(default)]
+    pub(crate) live: bool,
 }
 
 /// What a row of the breakdown is.
@@ -115,8 +119,8 @@ pub(crate) type Opened = (&'static str, Result<Box<dyn Probe>, Refusal>);
 
 impl ProbesRequest {
     /// Opens what is asked for. What cannot be had here is refused, not failed; what is wrong in the request fails. Tables of
-    /// their own go to `out`.
-    pub(crate) fn open(&self, out: &Path) -> Result<Vec<Opened>, Failure> {
+    /// their own go to `out`; who can tell what goes on does so each `live` interval, if asked to.
+    pub(crate) fn open(&self, out: &Path, live: Option<Duration>) -> Result<Vec<Opened>, Failure> {
         let mut opened = Vec::new();
         if let Some(request) = &self.page_cache {
             opened.push(("page_cache", kernel::page_cache(request)?));
@@ -128,7 +132,7 @@ impl ProbesRequest {
             opened.push(("throttle", kernel::throttle(request)));
         }
         if let Some(request) = &self.breakdown {
-            opened.push(("breakdown", kernel::breakdown(request, out)?));
+            opened.push(("breakdown", kernel::breakdown(request, out, live)?));
         }
         if let Some(request) = &self.syscalls {
             opened.push(("syscalls", kernel::syscalls(request)));
@@ -147,14 +151,17 @@ impl ProbesRequest {
 mod kernel {
     use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest, ProfileRequest, ServerRequest};
     use crate::failure::Failure;
-    use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions};
+    use crate::output;
+    use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions, Live};
     use plimsoll_probe::folders::{CLASSES, Class, Tree, of_postgres};
     use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
     use plimsoll_probe::profile::{Profile, ProfileOptions};
     use plimsoll_probe::sync::Syncs;
     use plimsoll_probe::syscalls::SystemCalls;
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
+    use plimsoll_record::LiveLine;
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     /// Samples a second; beyond this the samples are what is sampled.
     const HZ_MAX: u32 = 9_999;
@@ -226,12 +233,17 @@ mod kernel {
         Syncs::start(&request.data_directory, out).map(boxed)
     }
 
-    pub(super) fn breakdown(request: &BreakdownRequest, out: &Path) -> Result<Start, Failure> {
+    pub(super) fn breakdown(
+        request: &BreakdownRequest,
+        out: &Path,
+        interval: Option<Duration>,
+    ) -> Result<Start, Failure> {
         if let Some(share) = request.budget.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             let message = format!("probes.breakdown.budget: {share} is not a share of CPU time above 0, up to 1");
             return Err(Failure::Request(message));
         }
-        Ok(start_breakdown(request, out))
+        let live = interval.filter(|_| request.live).map(|interval| Live { interval, tell });
+        Ok(start_breakdown(request, out, live))
     }
 
     /// The program that a probe starts as its known stimulus.
@@ -239,13 +251,18 @@ mod kernel {
         std::env::current_exe().map_err(|error| Refusal::from(format!("this program does not know itself: {error}")))
     }
 
-    fn start_breakdown(request: &BreakdownRequest, out: &Path) -> Start {
+    fn tell(line: &LiveLine) {
+        output::event("breakdown", line);
+    }
+
+    fn start_breakdown(request: &BreakdownRequest, out: &Path, live: Option<Live>) -> Start {
         let options = BreakdownOptions {
             data_directory: request.data_directory.clone(),
             by_request: request.rows == BreakdownRows::Requests,
             budget: request.budget,
             out: out.to_owned(),
             stimulus: own_program()?,
+            live,
         };
         Breakdown::start(&options).map(boxed)
     }
@@ -276,6 +293,7 @@ mod kernel {
     use crate::failure::Failure;
     use plimsoll_probe::{Probe, Refusal};
     use std::path::Path;
+    use std::time::Duration;
 
     type Start = Result<Box<dyn Probe>, Refusal>;
 
@@ -304,7 +322,7 @@ mod kernel {
         none()
     }
 
-    pub(super) fn breakdown(_: &BreakdownRequest, _: &Path) -> Result<Start, Failure> {
+    pub(super) fn breakdown(_: &BreakdownRequest, _: &Path, _: Option<Duration>) -> Result<Start, Failure> {
         Ok(none())
     }
 

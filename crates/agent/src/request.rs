@@ -227,6 +227,9 @@ impl Load {
         if self.sample_one_in == 0 {
             return refuse("sample_one_in: must be above 0".to_owned());
         }
+        if self.probes.iter().filter_map(|probes| probes.breakdown.as_ref()).any(|breakdown| breakdown.live) {
+            return refuse("probes.breakdown.live: only watch tells what goes on".to_owned());
+        }
         folder("out", &self.out)?;
         self.schedule.validate().map_err(|impossible| Failure::Request(impossible.0))
     }
@@ -340,6 +343,7 @@ mod tests {
             (r#", "reconnect": "yes""#, "reconnect"),
             (r#", "rows_max": -1"#, "rows_max"),
             (r#", "sample_one_in": 0"#, "sample_one_in"),
+            (r#", "probes": {"breakdown": {"data_directory": "/tmp", "live": true}}"#, "probes.breakdown.live"),
         ] {
             let error = load(more).unwrap_err().to_string();
             assert!(error.contains(field), "{more}: {error}");

@@ -103,7 +103,8 @@ impl Sampler {
     pub(crate) fn of_load(request: &Load) -> Result<Self, Failure> {
         let proc = Path::new("/proc");
         let mut sampler = Self::empty(request.sample.interval_ms);
-        let probes = request.probes.as_ref().map_or_else(|| Ok(Vec::new()), |probes| probes.open(&request.out))?;
+        let probes =
+            request.probes.as_ref().map_or_else(|| Ok(Vec::new()), |probes| probes.open(&request.out, None))?;
         let folder = &request.out;
         sampler.add(folder, "host", Host::open(proc)?)?;
         if !request.sample.devices.is_empty() {
@@ -121,7 +122,10 @@ impl Sampler {
     /// Opens the probes of a watch.
     pub(crate) fn of_watch(request: &Watch) -> Result<Self, Failure> {
         let mut sampler = Self::empty(request.interval_ms);
-        sampler.add_opened(&request.out, request.probes.open(&request.out)?)?;
+        sampler.add_opened(
+            &request.out,
+            request.probes.open(&request.out, Some(Duration::from_millis(request.interval_ms)))?,
+        )?;
         Ok(sampler)
     }
 

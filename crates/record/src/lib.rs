@@ -6,6 +6,7 @@
 mod breakdown;
 mod calls;
 mod latency;
+mod live;
 mod npy;
 mod probe;
 mod profile;
@@ -19,6 +20,7 @@ mod transaction;
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use calls::{CallTotals, OtherCalls};
 pub use latency::write_latency;
+pub use live::{LiveLine, LiveNow, LiveProcess, LiveWait};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     Cost, Counts, FileSystem, PageIdentity, ProbeReport, ProcessTime, ProgramCost, Sampling, SelfTest, Waited,

@@ -79,6 +79,9 @@ pub struct ProbeReport {
     /// What was sampled on the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// When the server was found to have ended; what it did after is in no figure, nor what a new one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_ended_ns: Option<i64>,
     /// Known stimuli and what was found of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,

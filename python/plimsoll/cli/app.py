@@ -63,6 +63,7 @@ def _explain(error: Exception) -> NoReturn:
     from plimsoll.record import RecordError
     from plimsoll.run import agent
     from plimsoll.run.runner import Impossible
+    from plimsoll.target.running import Elsewhere, NotFound
 
     if isinstance(error, ExperimentError):
         for problem in error.problems:
@@ -84,7 +85,7 @@ def _explain(error: Exception) -> NoReturn:
         sys.exit(BAD_REQUEST)
     if isinstance(error, Fault):
         print(f"plimsoll: {error.what}\n  what to do: {error.remedy}", file=sys.stderr)
-        sys.exit(FAILED)
+        sys.exit({NotFound: BAD_REQUEST, Elsewhere: IMPOSSIBLE}.get(type(error), FAILED))
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         print(f"plimsoll: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
         print("  what to do: mend that (free disk space, rights), then go on with run --resume", file=sys.stderr)
@@ -192,6 +193,21 @@ def capacity(
 
     asked = verb.Request(what, slo, dsn, minutes, clients, arrivals, quick, sets)
     sys.exit(verb.run(asked, out, seed, as_json))
+
+
+@app.command()
+def breakdown(
+    pid: Annotated[int | None, typer.Option("--pid", help="a process of the server, any")] = None,
+    dsn: Annotated[str | None, typer.Option("--dsn", help="a session on the server, which has to run here")] = None,
+    seconds: Annotated[str, typer.Option("--for", metavar="TIME", help="how long: 30s, 5m, 1h")] = "30s",
+    top: Annotated[int, typer.Option("--top", help="rows of each list")] = 20,
+    out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
+    as_json: Json = False,
+) -> None:
+    """Where the time of a server goes that runs its own load; nothing of it is changed or restarted."""
+    from plimsoll.cli import breakdown as verb
+
+    sys.exit(verb.run(verb.Request(pid, dsn, seconds, top), out, as_json))
 
 
 @app.command()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.capacity_kind import is_capacity
-from plimsoll.cli import show
+from plimsoll.analysis.live_kind import is_breakdown
+from plimsoll.cli import folders, show
+from plimsoll.cli.folders import shown
 from plimsoll.cli.progress import Progress
 from plimsoll.environment import StateDir
-from plimsoll.environment.devices import existing
 from plimsoll.experiment import ExperimentError, Problem, Source
 from plimsoll.record import RecordError, compact, open_run, writer
 from plimsoll.run import a_a
@@ -30,12 +30,7 @@ def folder_for(source: Source, out: Path | None) -> Path:
     if out is None:
         name = source.experiment.name
         return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ExperimentError([Problem(f"--out {out}", "--out", "there is something already", "a new or empty folder")])
-    above = existing(out)
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise ExperimentError([Problem(f"--out {out}", "--out", f"{above} is not writable", "a folder you may write")])
-    return out
+    return folders.checked(out)
 
 
 def run(source: Source, out: Path, seed: int | None, as_json: bool) -> int:
@@ -45,6 +40,11 @@ def run(source: Source, out: Path, seed: int | None, as_json: bool) -> int:
 
 def resume(out: Path, as_json: bool) -> int:
     """A run that goes on."""
+    if (out / "run.json").is_file() and is_breakdown(open_run(out)):
+        what = "a watch of a server's own load is not gone on with: that time is over"
+        raise ExperimentError(
+            [Problem(str(out), "--resume", what, "plimsoll report, for what it found, or a new watch")]
+        )
     if (out / "run.json").is_file() and is_capacity(open_run(out)):
         what = "a search for a load line is not gone on with: the machine is another one by now"
         allowed = "plimsoll report, for what it found, or a new search"
@@ -107,6 +107,10 @@ def judge(folder: Path) -> tuple[dict[str, Any] | None, Path | None]:
 
 def report(folder: Path, as_json: bool) -> int:
     """The verb: judge and draw again."""
+    if is_breakdown(open_run(folder)):
+        from plimsoll.cli import breakdown
+
+        return breakdown.report(folder.absolute(), as_json)
     if is_capacity(open_run(folder)):
         from plimsoll.cli import capacity
 
@@ -130,6 +134,9 @@ def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
     from plimsoll.environment.fingerprint import comparable
 
     one, other = open_run(first), open_run(second)
+    if is_breakdown(one) or is_breakdown(other):
+        what = "one of the two watched a server's own load: nothing was varied, so that there is nothing to judge"
+        raise ExperimentError([Problem("command line", "compare", what, "two runs of an experiment, or of capacity")])
     if is_capacity(one) or is_capacity(other):
         from plimsoll.cli import capacity
 
@@ -177,11 +184,3 @@ def _say(verdict: dict[str, Any] | None, path: Path | None) -> None:
     out.print()
     for line in terminal_lines(verdict, shown(path), OWN_SERVER):
         out.print(line)
-
-
-def shown(path: Path) -> str:
-    """A path as the user would type it."""
-    try:
-        return str(path.absolute().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

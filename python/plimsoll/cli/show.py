@@ -6,31 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll.cli.console import console, duration
 from plimsoll.experiment import Experiment, Plan, size
 
 if TYPE_CHECKING:
     from plimsoll.environment.doctor import Check
     from plimsoll.run.planning import Needs
     from plimsoll.target.dataset import Dataset
-
-
-def console() -> Console:
-    """Where people read; text from files and servers is never read as markup."""
-    return Console(markup=False, highlight=False, soft_wrap=True)
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people."""
-    whole = round(seconds)
-    if whole < 90:
-        return f"{whole} s"
-    if whole < 2 * 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 def _table(*columns: str) -> Table:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
 from typing import Any
 
-from plimsoll import __version__
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import level_unit, level_value, show_level
 from plimsoll.experiment.model import AS_FOUND, AnyFactor
 from plimsoll.experiment.source import memory_of
-from plimsoll.run import agent
 from plimsoll.run.planning import data_bytes, host_memory_bytes
 
 
@@ -81,22 +77,6 @@ def resolved(experiment: Experiment) -> dict[str, Any]:
             name: size.parse(value, memory) if size.is_size(value) else value for name, value in table[key].items()
         }
     return document
-
-
-def versions() -> dict[str, Any]:
-    """Plimsoll's version, the commit of its sources where git knows it, and the agent's version."""
-    root = Path(__file__).resolve().parents[3]
-    found: dict[str, Any] = {"version": __version__, "commit": None, "agent_version": None}
-    for key, argv in (
-        ("commit", ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]),
-        ("agent_version", [str(agent.PROGRAM), "--version"]),
-    ):
-        try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True)
-            found[key] = done.stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            continue
-    return found
 
 
 def _level_label(level: Any, factor: AnyFactor, memory: int) -> str:

@@ -29,6 +29,7 @@ from plimsoll.run.observer import Observer
 from plimsoll.run.private import run_private
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed, finish
+from plimsoll.run.versions import versions
 
 
 class Impossible(Exception):
@@ -167,7 +168,7 @@ class Runner:
             "ended_epoch_ns": None,
             "seed": self.seed,
             "command": self.command,
-            "plimsoll": documents.versions(),
+            "plimsoll": versions(),
             "quick": self.source.quick,
             "file": self.source.path.name,
             "a_a": a_a.newest(self.state),

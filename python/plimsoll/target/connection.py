@@ -160,18 +160,23 @@ class Connection:
     def describe(self) -> dict[str, Any]:
         """Version, the settings that are not default, and those that decide durability."""
         with self.open() as connection:
-            rows = connection.execute(
-                "select name, setting, unit, source from pg_settings "
-                "where source not in ('default', 'override', 'client') or name = any(%s)",
-                [list(DURABILITY)],
-            ).fetchall()
-            version = connection.info.parameter_status("server_version") or "unknown"
-        shown = {name: shown_setting(name, setting, unit) for name, setting, unit, _ in rows}
-        return {
-            "version": version,
-            "settings": {name: shown[name] for name, _, _, source in rows if source != "default"},
-            "durability": {name: shown[name] for name in DURABILITY if name in shown},
-        }
+            return described(connection)
+
+
+def described(connection: psycopg.Connection) -> dict[str, Any]:
+    """Version and settings of the server at the other end, as trial.json has them."""
+    rows = connection.execute(
+        "select name, setting, unit, source from pg_settings "
+        "where source not in ('default', 'override', 'client') or name = any(%s)",
+        [list(DURABILITY)],
+    ).fetchall()
+    version = connection.info.parameter_status("server_version") or "unknown"
+    shown = {name: shown_setting(name, setting, unit) for name, setting, unit, _ in rows}
+    return {
+        "version": version,
+        "settings": {name: shown[name] for name, _, _, source in rows if source not in ("default", "session")},
+        "durability": {name: shown[name] for name in DURABILITY if name in shown},
+    }
 
 
 def as_counters(view: str, row: Iterable[tuple[str, Any]]) -> dict[str, int]:

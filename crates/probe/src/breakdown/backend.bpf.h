@@ -57,6 +57,12 @@ struct backend {
 	struct transaction transaction;
 };
 
+/* The agent reads these where present.rs has them. */
+_Static_assert(__builtin_offsetof(struct backend, since) == 0 && __builtin_offsetof(struct backend, state) == 8, "present.rs");
+_Static_assert(__builtin_offsetof(struct backend, event) == 12 && __builtin_offsetof(struct backend, bucket) == 20, "present.rs");
+_Static_assert(__builtin_offsetof(struct backend, cause) == 21 && __builtin_offsetof(struct backend, in_block) == 23, "present.rs");
+_Static_assert(__builtin_offsetof(struct backend, has_client) == 29 && __builtin_offsetof(struct backend, slice) == 36, "present.rs");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

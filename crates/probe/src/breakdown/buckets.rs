@@ -25,23 +25,22 @@ pub(crate) const BUCKETS: [&str; 17] = [
 
 const LOCK: u8 = 3;
 const WAL_SYNC: u8 = 4;
-#[cfg(test)]
 const WAL_WAIT: u8 = 5;
 const WAL_WRITE: u8 = 6;
 const DATA_READ: u8 = 7;
 const DATA_WRITE: u8 = 8;
 const DATA_SYNC: u8 = 9;
 const TEMP_IO: u8 = 10;
-#[cfg(test)]
 const NETWORK_SEND: u8 = 13;
-#[cfg(test)]
-const CLIENT: u8 = 14;
-const OTHER_WAIT: u8 = 15;
+pub(crate) const CLIENT: u8 = 14;
+pub(crate) const OTHER_WAIT: u8 = 15;
+pub(crate) const UNATTRIBUTED: u8 = 16;
 
 /// Classes in the program's table: the low four bits of the number's first byte.
 pub(crate) const CLASSES: usize = 16;
 /// Events of the class IO that the program's table has room for.
 pub(crate) const IO_EVENTS: usize = 256;
+const IO_CLASS: u32 = 0x0a;
 
 /// The program's tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,22 +97,22 @@ impl Buckets {
         }
         buckets
     }
+
+    /// The bucket of a wait event, as the program's `bucket_of` has it.
+    pub(crate) fn of_event(&self, event: u32) -> u8 {
+        match event {
+            event if event == self.client_read => CLIENT,
+            event if event == self.wal_write_lock => WAL_WAIT,
+            event if event == self.client_write => NETWORK_SEND,
+            event if event >> 24 == IO_CLASS => self.io[event as usize % IO_EVENTS],
+            event => self.class[(event >> 24) as usize % CLASSES],
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn bucket(buckets: &Buckets, info: u32) -> &'static str {
-        let place = match info {
-            info if info == buckets.wal_write_lock => WAL_WAIT,
-            info if info == buckets.client_read => CLIENT,
-            info if info == buckets.client_write => NETWORK_SEND,
-            info if info >> 24 == 0x0a => buckets.io[info as usize % IO_EVENTS],
-            info => buckets.class[(info >> 24) as usize % CLASSES],
-        };
-        BUCKETS[usize::from(place)]
-    }
 
     #[test]
     fn every_version_has_every_bucket() {
@@ -124,7 +123,8 @@ mod tests {
             let of = |class: &str, event: &str| {
                 let same = |known: &str| known.eq_ignore_ascii_case(event);
                 let found = names.all().find(|(_, c, e)| *c == class && same(e));
-                bucket(&buckets, found.unwrap_or_else(|| panic!("{major} has no {class}:{event}")).0)
+                BUCKETS
+                    [usize::from(buckets.of_event(found.unwrap_or_else(|| panic!("{major} has no {class}:{event}")).0))]
             };
             for (class, event, expected) in [
                 ("IO", "WALSync", "wal_sync"),

@@ -3,10 +3,13 @@
 //! The fact that constrains it: the load shares the CPUs. So the kernel wakes nobody for a record; a few times in a second
 //! what has gathered is taken at once.
 
+use super::live::Lives;
+use super::presence::{self, Found};
 use super::processes::{self, Processes};
-use super::records::{PROCESS_ENDED, QUEUED, Record};
+use super::records::{PROCESS_ENDED, QUEUED, Record, split};
 use super::slices::Watching;
-use super::target::now_ns;
+use super::target::{Server, now_ns};
+use super::teller::{self, Teller};
 use crate::bpf::summed;
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use plimsoll_record::BreakdownWriter;
@@ -41,11 +44,15 @@ pub(crate) struct Taken {
     pub(crate) processes: Processes,
     /// Transactions that were cut at the end of a slice.
     pub(crate) cut: u64,
+    /// When the server was found to have ended.
+    pub(crate) server_ended_ns: Option<i64>,
 }
 
 struct Taking {
     taken: Taken,
     parent: u32,
+    /// What goes on, where that is told.
+    lives: Option<Lives>,
     /// Whether a process is the server's, as far as it was asked.
     of_server: HashMap<u32, bool>,
     /// When the newest transaction of a process arrived.
@@ -56,10 +63,11 @@ struct Taking {
 }
 
 impl Taking {
-    fn new(parent: u32, processes: Processes, writer: BreakdownWriter) -> Self {
+    fn new(parent: u32, processes: Processes, lives: Option<Lives>, writer: BreakdownWriter) -> Self {
         Self {
             taken: Taken { processes, ..Taken::default() },
             parent,
+            lives,
             of_server: HashMap::new(),
             newest: HashMap::new(),
             writer: Some(writer),
@@ -85,19 +93,28 @@ impl Taking {
         if row.flags & PROCESS_ENDED != 0 {
             self.taken.events.extend(self.record.waits.iter().map(|wait| wait.wait));
             self.taken.processes.ended(&self.record);
+            self.lives.iter_mut().for_each(|lives| lives.ended(&mut self.record));
             return;
         }
-        // What was read from a process's memory at the end may have been handed over meanwhile, too.
+        // What was read from a process's memory may have been handed over meanwhile, too.
         let newest = self.newest.entry(row.backend_pid).or_insert(i64::MIN);
         if row.arrived_ns <= *newest {
             return;
         }
         *newest = row.arrived_ns;
+        self.taken.queued += u64::from(row.flags & QUEUED != 0);
+        self.lives.iter_mut().for_each(|lives| lives.ended(&mut self.record));
+        self.append();
+    }
+
+    /// Writes the record's row.
+    fn append(&mut self) {
+        let row = &self.record.row;
         self.taken.events.extend(self.record.waits.iter().map(|wait| wait.wait));
         self.taken.rows += 1;
-        self.taken.queued += u64::from(row.flags & QUEUED != 0);
         *self.taken.requests.entry(row.backend_pid).or_insert(0) += u64::from(row.requests);
         let Self { of_server, parent, writer, failed, record, .. } = self;
+        of_server.insert(record.row.backend_pid, true);
         let mut is_of_server =
             |pid: u32| *of_server.entry(pid).or_insert_with(|| processes::parent_of(pid) == Some(*parent));
         for wait in &mut record.waits {
@@ -109,6 +126,24 @@ impl Taking {
             if let Err(error) = to.append(&record.row, record.waits.iter().copied()) {
                 (*failed, *writer) = (Some(error), None);
             }
+        }
+    }
+
+    /// Takes the batches as they were found, after what was handed over since.
+    fn take_found(&mut self, found: &[Found]) {
+        for stored in found.iter().filter_map(|process| process.stored.as_deref()) {
+            if let Some((batch, _)) = split(stored) {
+                self.take(batch);
+            }
+        }
+    }
+
+    /// Writes what is under way at the end.
+    fn append_open(&mut self, found: &[Found], now_ns: i64) {
+        let open = self.lives.as_mut().map(|lives| lives.open(found, now_ns)).unwrap_or_default();
+        for record in open {
+            self.record = record;
+            self.append();
         }
     }
 }
@@ -149,9 +184,10 @@ pub(crate) struct Followed {
     pub(crate) backends: MapHandle,
     pub(crate) counters: MapHandle,
     pub(crate) watching: Watching,
-    /// The server's first process.
-    pub(crate) parent: u32,
+    pub(crate) server: Server,
     pub(crate) processes: Processes,
+    pub(crate) teller: Option<Teller>,
+    pub(crate) lives: Option<Lives>,
 }
 
 impl Follower {
@@ -181,8 +217,9 @@ fn settle(parent: u32, backends: &MapHandle) {
 }
 
 fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -> io::Result<Taken> {
-    let Followed { ended, backends, counters, mut watching, parent, processes } = followed;
-    let taking = Rc::new(RefCell::new(Taking::new(parent, processes, writer)));
+    let Followed { ended, backends, counters, mut watching, server, processes, mut teller, lives } = followed;
+    let parent = server.postmaster;
+    let taking = Rc::new(RefCell::new(Taking::new(parent, processes, lives, writer)));
     let into = Rc::clone(&taking);
     let ring = ring(&ended, move |bytes| into.borrow_mut().take(bytes))?;
     let consume = || ring.consume().map_err(|error| io::Error::other(error.to_string()));
@@ -190,26 +227,46 @@ fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -
     let mut consumed = Instant::now();
     loop {
         let pause = if watching.slices.is_closing() { SHORT_PAUSE } else { PAUSE };
-        let last = !matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
+        let until_due = teller.as_ref().map_or(pause, Teller::until_due);
+        let last = !matches!(stopped.recv_timeout(pause.min(until_due)), Err(RecvTimeoutError::Timeout));
         watching.go_on(now_ns(), busy).map_err(|refusal| io::Error::other(refusal.reason))?;
-        if !last && consumed.elapsed() < PAUSE {
+        let due = teller.as_ref().is_some_and(|teller| teller.until_due().is_zero());
+        if !last && !due && consumed.elapsed() < PAUSE {
             continue;
         }
         consumed = Instant::now();
-        consume()?;
-        if last {
+        if last && teller.is_none() {
             settle(parent, &backends);
-            for (pid, _) in processes::children(parent) {
-                take_batch(&backends, pid, |bytes| taking.borrow_mut().take(bytes));
-            }
-            consume()?;
         }
+        let pids = match (last, &mut taking.borrow_mut().lives) {
+            (true, _) => processes::children(parent),
+            (false, Some(lives)) => lives.meet(presence::pids(parent, lives.known()), &processes::what),
+            (false, None) => Vec::new(),
+        };
+        // Who wakes somebody may have ended before that is known.
+        taking.borrow_mut().of_server.extend(pids.iter().map(|pid| (*pid, true)));
+        // First what is kept, then what was handed over: a batch that was handed over between the two is in both, and is
+        // known by its times; the other way round it would be in neither.
+        let found = if last || due { teller::read(&backends, &watching, pids) } else { Vec::new() };
+        let read_ns = now_ns();
+        consume()?;
         let mut taking = taking.borrow_mut();
+        taking.take_found(&found);
+        if let (true, Taking { lives: Some(lives), .. }, Some(teller)) = (last || due, &mut *taking, &mut teller) {
+            teller.tell(lives, &found, &server, &watching, read_ns);
+        }
+        if last {
+            taking.append_open(&found, read_ns);
+        }
         if let Some(error) = taking.failed.take() {
             return Err(error);
         }
         if let Some(writer) = &mut taking.writer {
             writer.flush()?;
+        }
+        if last || (due && taking.taken.server_ended_ns.is_none()) {
+            let ended_ns = (!server.runs()).then_some(read_ns);
+            taking.taken.server_ended_ns = taking.taken.server_ended_ns.or(ended_ns);
         }
         if last {
             break;

@@ -3,6 +3,9 @@
 mod buckets;
 mod budget;
 mod follower;
+mod live;
+mod presence;
+mod present;
 pub(crate) mod processes;
 mod programs;
 mod records;
@@ -10,6 +13,7 @@ mod self_test;
 mod slices;
 mod stimulus;
 pub(crate) mod target;
+mod teller;
 
 pub use stimulus::serve as serve_stimulus;
 
@@ -20,7 +24,7 @@ use buckets::{BUCKETS, Buckets};
 use budget::Budget;
 use follower::{Followed, Follower, Taken};
 use libbpf_rs::MapHandle;
-use plimsoll_record::{Check, ProbeReport, ProcessTime};
+use plimsoll_record::{Check, LiveLine, ProbeReport, ProcessTime};
 use processes::Processes;
 use programs::{Attached, OFTEN, settings};
 use records::SYSTEM_CALL;
@@ -29,7 +33,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use target::{Aim, Server, now_ns};
+use teller::Teller;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
@@ -58,6 +64,17 @@ pub struct BreakdownOptions {
     /// The program that becomes the known stimulus when it is started with the word
     /// "stimulus" and a version of PostgreSQL ([`serve_stimulus`]).
     pub stimulus: PathBuf,
+    /// What goes on is told while it does, and what is under way at the end has a row.
+    pub live: Option<Live>,
+}
+
+/// Where lines about what goes on are handed.
+#[derive(Clone, Copy, Debug)]
+pub struct Live {
+    /// From one line to the next.
+    pub interval: Duration,
+    /// Called from a thread of the probe's.
+    pub tell: fn(&LiveLine),
 }
 
 /// The probe.
@@ -76,6 +93,7 @@ pub struct Breakdown {
     /// What the programs take is looked at in the next interval, too.
     attentive: bool,
     out: PathBuf,
+    live: Option<Live>,
     checks: Vec<Check>,
     /// Until they are followed.
     aim: Option<Aim>,
@@ -125,6 +143,7 @@ impl Breakdown {
             budget: Budget::of_this_machine(options.budget),
             attentive: false,
             out: options.out.clone(),
+            live: options.live,
             checks,
             aim: Some(aim),
             one_in: Arc::new(AtomicU32::new(1)),
@@ -159,7 +178,10 @@ impl Breakdown {
         let refused = |refusal: Refusal| std::io::Error::other(refusal.reason);
         let often = self.budget.is_set().then(|| self.programs.switch(&OFTEN)).transpose().map_err(refused)?;
         let watching = Watching { aim, often, slices: Slices::new(now_ns()), one_in: Arc::clone(&self.one_in) };
-        let followed = Followed { ended, backends, counters, watching, parent: self.server.postmaster, processes };
+        let mut teller = self.live.map(|live| Teller::new(live, self.names.clone()));
+        let lives = teller.as_mut().map(|teller| teller.begin(&self.server, &backends, &watching));
+        let server = self.server.clone();
+        let followed = Followed { ended, backends, counters, watching, server, processes, teller, lives };
         Follower::start(followed, &self.out)
     }
 
@@ -263,6 +285,7 @@ impl Probe for Breakdown {
                 let named = taken.events.iter().map(|event| (event.to_string(), name_of(&self.names, *event)));
                 report.wait_names = named.collect();
                 report.processes = processes.clone();
+                report.server_ended_ns = taken.server_ended_ns;
             }
         }
         Some(report)

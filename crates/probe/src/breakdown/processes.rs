@@ -8,47 +8,71 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsRawFd;
 
-/// What the titles of PostgreSQL's own processes say, 13 to 18.
-const OWN: [&str; 12] = [
+/// Whoever writes faster than it can be copied has its last copy believed.
+const COPIES_MAX: u32 = 8;
+
+/// What the titles of PostgreSQL's own processes begin with, 13 to 18.
+const OWN: [&str; 16] = [
     "checkpointer",
     "background writer",
     "walwriter",
+    "walreceiver",
+    "walsender",
     "autovacuum launcher",
     "autovacuum worker",
     "logical replication launcher",
+    "logical replication worker",
     "archiver",
     "startup",
     "stats collector",
     "io worker",
     "slotsync worker",
     "parallel worker",
+    "logger",
 ];
-const ANOTHER: &str = "other";
+pub(crate) const ANOTHER: &str = "other";
 
-/// What a title says a process is: "postgres: main: walwriter " is a walwriter.
-fn role(title: &str) -> &'static str {
-    OWN.into_iter().find(|known| title.contains(known)).unwrap_or(ANOTHER)
+/// What a title says a process is: "postgres: main: walwriter " is a walwriter; None for the backend of a client, whose title
+/// goes on with user, database and address. A user may be called archiver.
+fn role(title: &str) -> Option<&'static str> {
+    let words = title.trim_end_matches(['\0', ' ']).strip_prefix("postgres: ").unwrap_or_default();
+    let is_address = |word: &str| word == "[local]" || (word.ends_with(')') && word.contains('('));
+    let is_sender = words.starts_with("walsender") || words.contains(": walsender");
+    if !is_sender && words.split(' ').any(is_address) {
+        return None;
+    }
+    let begins = |known: &&str| words.starts_with(*known) || words.contains(&format!(": {known}"));
+    Some(OWN.into_iter().find(begins).unwrap_or(ANOTHER))
 }
 
 /// What a process is by its title; one with a client is a backend.
 pub(crate) fn role_of(pid: u32) -> &'static str {
-    let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    match role(&String::from_utf8_lossy(&title)) {
-        ANOTHER => "backend",
-        own => own,
-    }
+    what(pid).unwrap_or("backend")
 }
 
-/// The children of `parent`, with what they are.
-pub(crate) fn children(parent: u32) -> Vec<(u32, &'static str)> {
+/// The title of a process.
+pub(crate) fn title(pid: u32) -> String {
+    String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
+}
+
+/// What a process is by its title; None for the backend of a client.
+pub(crate) fn what(pid: u32) -> Option<&'static str> {
+    role(&title(pid))
+}
+
+/// The numbers of the children of `parent`.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let of_parent = numbers.filter(|pid| parent_of(*pid) == Some(parent));
-    let titled = of_parent.map(|pid| {
-        let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        (pid, role(&String::from_utf8_lossy(&title)))
-    });
-    titled.collect()
+    numbers.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
+/// The same at less cost, where the kernel keeps a list; it may leave one out while others end.
+pub(crate) fn children_listed(parent: u32) -> Vec<u32> {
+    match fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")) {
+        Ok(list) => list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        Err(_) => children(parent),
+    }
 }
 
 pub(crate) fn parent_of(pid: u32) -> Option<u32> {
@@ -57,10 +81,19 @@ pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the program keeps of a process.
-fn stored(backends: &MapHandle, pid: u32) -> Option<Vec<u8>> {
+/// What the program keeps of a process. While that is being written by another CPU it is copied again.
+pub(crate) fn stored(backends: &MapHandle, pid: u32) -> Option<Vec<u8>> {
     let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?
+    let copy = || backends.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?;
+    let mut copied = copy()?;
+    for _ in 0..COPIES_MAX {
+        let again = copy()?;
+        if again == copied {
+            break;
+        }
+        copied = again;
+    }
+    Some(copied)
 }
 
 /// A process's transaction under way, or all that it did if it has no client.
@@ -77,16 +110,17 @@ pub(crate) fn batch(backends: &MapHandle, pid: u32) -> Option<Vec<u8>> {
 
 /// Transactions of the children of `parent` that are under way.
 pub(crate) fn open(parent: u32, backends: &MapHandle) -> u64 {
-    let stored = children(parent).into_iter().filter_map(|(pid, _)| under_way(backends, pid));
+    let stored = children(parent).into_iter().filter_map(|pid| under_way(backends, pid));
     stored.filter(|record| record.row.flags & OPEN != 0).count() as u64
 }
 
 /// What a process has done since the programs first saw it.
 pub(crate) type Done = BTreeMap<(u32, u8), Waited>;
 
-/// CPU time, time in the run queue, and waits by event and bucket.
+/// Requests, CPU time, time in the run queue, and waits by event and bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
+    pub(crate) requests: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) run_queue_ns: u64,
     pub(crate) waits: Done,
@@ -101,24 +135,45 @@ impl Sums {
             sum.ns += wait.ns as u64;
         }
         let row = &record.row;
-        Self { cpu_ns: row.cpu_ns as u64, run_queue_ns: row.run_queue_ns as u64, waits }
+        let (cpu_ns, run_queue_ns) = (row.cpu_ns as u64, row.run_queue_ns as u64);
+        Self { requests: u64::from(row.requests), cpu_ns, run_queue_ns, waits }
+    }
+
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.merge(more, |sum, more| sum + more);
+    }
+
+    /// The greater of each.
+    pub(crate) fn raise(&mut self, other: &Self) {
+        self.merge(other, u64::max);
+    }
+
+    fn merge(&mut self, other: &Self, of: fn(u64, u64) -> u64) {
+        self.requests = of(self.requests, other.requests);
+        self.cpu_ns = of(self.cpu_ns, other.cpu_ns);
+        self.run_queue_ns = of(self.run_queue_ns, other.run_queue_ns);
+        for (key, other) in &other.waits {
+            let wait = self.waits.entry(*key).or_default();
+            *wait = Waited { count: of(wait.count, other.count), ns: of(wait.ns, other.ns) };
+        }
     }
 
     fn read(backends: &MapHandle, pid: u32) -> Option<Self> {
         Some(Self::of(&under_way(backends, pid)?))
     }
 
-    /// What was added since `before`.
-    fn since(&self, before: &Self) -> Self {
+    /// What was added since `before`; what has become less was not.
+    pub(crate) fn since(&self, before: &Self) -> Self {
         let grown = |key: &(u32, u8), now: &Waited| {
             let then = before.waits.get(key).copied().unwrap_or_default();
             Waited { count: now.count.saturating_sub(then.count), ns: now.ns.saturating_sub(then.ns) }
         };
         let waits = self.waits.iter().map(|(key, now)| (*key, grown(key, now)));
         Self {
+            requests: self.requests.saturating_sub(before.requests),
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
             run_queue_ns: self.run_queue_ns.saturating_sub(before.run_queue_ns),
-            waits: waits.filter(|(_, waited)| waited.count > 0).collect(),
+            waits: waits.filter(|(_, waited)| *waited != Waited::default()).collect(),
         }
     }
 }
@@ -133,7 +188,7 @@ pub(crate) struct Processes {
 impl Processes {
     /// The segment begins.
     pub(crate) fn begin(&mut self, parent: u32, backends: &MapHandle) {
-        let seen = |(pid, what)| (pid, (what, Sums::read(backends, pid).unwrap_or_default()));
+        let seen = |pid| (pid, (what(pid).unwrap_or(ANOTHER), Sums::read(backends, pid).unwrap_or_default()));
         self.before = children(parent).into_iter().map(seen).collect();
         self.ended.clear();
     }
@@ -153,7 +208,7 @@ impl Processes {
         name: impl Fn(u32) -> String,
     ) -> Vec<ProcessTime> {
         let running = children(parent).into_iter();
-        let alive = running.filter_map(|(pid, what)| Some((pid, what, Sums::read(backends, pid)?)));
+        let alive = running.filter_map(|pid| Some((pid, what(pid).unwrap_or(ANOTHER), Sums::read(backends, pid)?)));
         let gone =
             self.ended.iter().map(|(pid, sums)| (*pid, self.before.get(pid).map_or(ANOTHER, |b| b.0), sums.clone()));
         let time = |(pid, what, now): (u32, &'static str, Sums)| {
@@ -178,10 +233,15 @@ mod tests {
     #[test]
     fn titles_tell_what_a_process_is() {
         for (title, what) in [
-            ("postgres: 15/main: walwriter \0", "walwriter"),
-            ("postgres: checkpointer ", "checkpointer"),
-            ("postgres: io worker 2", "io worker"),
-            ("postgres: somebody bench [local] SELECT", ANOTHER),
+            ("postgres: 15/main: walwriter \0", Some("walwriter")),
+            ("postgres: checkpointer ", Some("checkpointer")),
+            ("postgres: io worker 2", Some("io worker")),
+            ("postgres: parallel worker for PID 77", Some("parallel worker")),
+            ("postgres: main: walsender copies 10.0.0.7(41034) streaming 0/1", Some("walsender")),
+            ("postgres: pg_cron launcher ", Some(ANOTHER)),
+            ("postgres: somebody bench [local] SELECT", None),
+            ("postgres: archiver startup 10.0.0.7(41034) idle in transaction\0\0", None),
+            ("/usr/lib/postgresql/15/bin/postgres\0-D\0/data\0", Some(ANOTHER)),
         ] {
             assert_eq!(role(title), what, "{title}");
         }
@@ -190,10 +250,11 @@ mod tests {
     #[test]
     fn growth_leaves_out_what_was_before() {
         let waited = |count, ns| Waited { count, ns };
-        let before = Sums { cpu_ns: 5, run_queue_ns: 1, waits: [((7, 4), waited(2, 20))].into() };
-        let now = Sums { cpu_ns: 9, run_queue_ns: 1, waits: [((7, 4), waited(2, 20)), ((8, 4), waited(1, 3))].into() };
+        let before = Sums { requests: 1, cpu_ns: 5, run_queue_ns: 2, waits: [((7, 4), waited(2, 20))].into() };
+        let waits = [((7, 4), waited(2, 20)), ((8, 4), waited(1, 3))].into();
+        let now = Sums { requests: 4, cpu_ns: 9, run_queue_ns: 1, waits };
         let grown = now.since(&before);
-        assert_eq!((grown.cpu_ns, grown.run_queue_ns), (4, 0));
+        assert_eq!((grown.requests, grown.cpu_ns, grown.run_queue_ns), (3, 4, 0));
         assert_eq!(grown.waits, [((8, 4), waited(1, 3))].into());
     }
 
@@ -201,7 +262,7 @@ mod tests {
     fn children_are_found_by_their_parent() {
         let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
         let found = children(std::process::id());
-        assert!(found.iter().any(|(pid, _)| *pid == child.id()), "{found:?}");
+        assert!(found.contains(&child.id()), "{found:?}");
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -10,8 +10,10 @@ pub(crate) const TRANSACTION_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES;
 
 pub(crate) const QUEUED: u16 = 1;
 pub(crate) const PROCESS_ENDED: u16 = 32;
-/// Under way; only in a process's storage.
+/// Under way: in a process's storage, or where the record ended.
 pub(crate) const OPEN: u16 = 64;
+/// It may have begun before it was seen.
+pub(crate) const HEADLESS: u16 = 128;
 /// In place of a wait event: the number of the system call in which the process blocked.
 pub(crate) const SYSTEM_CALL: u32 = 0xfe00_0000;
 
@@ -73,9 +75,36 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Makes it one with what was before it.
+    pub(crate) fn follow(&mut self, before: &Self) {
+        let (row, of_before) = (&mut self.row, &before.row);
+        row.arrived_ns = of_before.arrived_ns;
+        row.cpu_ns += of_before.cpu_ns;
+        row.run_queue_ns += of_before.run_queue_ns;
+        row.requests += of_before.requests;
+        for wait in &before.waits {
+            let key = |wait: &WaitRow| (wait.wait, wait.bucket, wait.cause);
+            match self.waits.iter_mut().find(|own| key(own) == key(wait)) {
+                Some(own) => (own.ns, own.count) = (own.ns + wait.ns, own.count + wait.count),
+                None => self.waits.push(*wait),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// What is kept of a process whose batch is this.
+    pub(crate) fn kept(batch: &[u8]) -> Vec<u8> {
+        let mut stored = vec![0; 64];
+        stored.extend((batch.len() as u64).to_ne_bytes());
+        stored.extend(batch);
+        stored.resize(64 + 8 + BATCH_BYTES + TRANSACTION_BYTES, 0);
+        stored
+    }
 
     #[test]
     fn a_record_is_as_long_as_its_waits() {
@@ -92,6 +121,19 @@ mod tests {
         assert_eq!(record.decode(&bytes[..HEAD_BYTES + 8]), None, "shorter than it says");
         assert_eq!(record.decode(&[&bytes[..], &[1, 2]].concat()), Some(&[1, 2][..]), "what follows");
         assert_eq!(record.decode(&bytes[..8]), None);
+    }
+
+    #[test]
+    fn two_parts_are_one() {
+        let wait = |wait, ns| WaitRow { wait, ns, count: 1, ..WaitRow::default() };
+        let part = |arrived_ns, cpu_ns, waits| {
+            let row = BreakdownRow { backend_pid: 3, arrived_ns, cpu_ns, run_queue_ns: 2, ..BreakdownRow::default() };
+            Record { row, waits }
+        };
+        let mut record = part(50, 10, vec![wait(1, 5)]);
+        record.follow(&part(20, 3, vec![wait(2, 7), wait(1, 4)]));
+        assert_eq!((record.row.arrived_ns, record.row.cpu_ns, record.row.run_queue_ns), (20, 13, 4));
+        assert_eq!(record.waits, [WaitRow { count: 2, ..wait(1, 9) }, wait(2, 7)]);
     }
 
     #[test]

@@ -33,13 +33,15 @@ pub(crate) struct Slices {
     /// Busy backends when nothing was under way.
     idle: i64,
     cut: u64,
+    /// Open, in the slices before the present one.
+    opened_ns: i64,
     draws: u64,
 }
 
 impl Slices {
     pub(crate) fn new(now_ns: i64) -> Self {
         let draws = now_ns as u64;
-        Self { phase: Phase::Opened, since_ns: now_ns, pause_ns: 0, one_in: 1, idle: 0, cut: 0, draws }
+        Self { phase: Phase::Opened, since_ns: now_ns, pause_ns: 0, one_in: 1, idle: 0, cut: 0, opened_ns: 0, draws }
     }
 
     /// Evenly distributed below `bound` (splitmix64): slices in step with the load would show a part of it only.
@@ -60,7 +62,7 @@ impl Slices {
         }?;
         match next {
             Phase::Opened => (self.one_in, self.idle) = (one_in, busy),
-            Phase::Closing => {}
+            Phase::Closing => self.opened_ns += lasted,
             Phase::Closed => {
                 self.cut += (busy - self.idle).max(0) as u64;
                 // Half to one and a half times the mean: a short segment is not left with its first slice alone.
@@ -75,6 +77,11 @@ impl Slices {
     /// Transactions that were under way when the patience ended.
     pub(crate) fn cut(&self) -> u64 {
         self.cut
+    }
+
+    /// For how long transactions that began were followed.
+    pub(crate) fn opened_ns(&self, now_ns: i64) -> i64 {
+        self.opened_ns + if self.phase == Phase::Opened { now_ns - self.since_ns } else { 0 }
     }
 
     /// Whether the next step may come soon.
@@ -94,6 +101,11 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
+    /// Whether what was seen of a process in `slice` is still so.
+    pub(crate) fn follows(&self, slice: u32) -> bool {
+        self.often.is_none() || (self.slices.phase != Phase::Closed && self.aim.slice() == slice)
+    }
+
     /// Tells the programs what has changed; `busy` asks how many backends have work.
     pub(crate) fn go_on(&mut self, now_ns: i64, busy: impl FnOnce() -> i64) -> Result<(), Refusal> {
         let one_in = self.one_in.load(Ordering::Relaxed);
@@ -122,9 +134,11 @@ mod tests {
     fn all_of_the_time_is_watched_until_that_is_too_much() {
         let mut slices = Slices::new(0);
         assert_eq!(slices.step(10 * SLICE_NS, 1, 3), None);
+        assert_eq!(slices.opened_ns(10 * SLICE_NS), 10 * SLICE_NS);
         assert_eq!(slices.step(11 * SLICE_NS, 4, 3), Some(Phase::Closing));
         assert_eq!(slices.step(11 * SLICE_NS + 1, 4, 1), None, "one is under way");
         assert_eq!(slices.step(11 * SLICE_NS + 2, 4, 0), Some(Phase::Closed));
+        assert_eq!(slices.opened_ns(20 * SLICE_NS), 11 * SLICE_NS, "nothing that began since was followed");
     }
 
     #[test]

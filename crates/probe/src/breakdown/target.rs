@@ -6,6 +6,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// PostgreSQL's exported pointer to the wait event of the process itself.
@@ -18,6 +19,13 @@ pub(crate) struct Server {
     pub(crate) major: u32,
     /// The address of the pointer, equal in all processes since they are forks; None if the program does not tell.
     pub(crate) wait_pointer: Option<u64>,
+    folder: PathBuf,
+}
+
+/// Whether the process works in `folder`, as the first process of a server does.
+fn works_in(process: &Path, folder: &Path) -> bool {
+    let (Ok(its), Ok(folder)) = (fs::metadata(process.join("cwd")), fs::metadata(folder)) else { return false };
+    (its.dev(), its.ino()) == (folder.dev(), folder.ino())
 }
 
 fn number(path: &Path) -> Result<u32, Refusal> {
@@ -32,9 +40,27 @@ impl Server {
         let (postmaster, major) = (number(&folder.join("postmaster.pid"))?, number(&folder.join("PG_VERSION"))?);
         let process = PathBuf::from(format!("/proc/{postmaster}"));
         if !process.exists() {
-            return Err(Refusal::from(format!("no server runs on {}", folder.display())));
+            let remedy = "start the server; what its last one left in postmaster.pid does not matter to it";
+            return Err(Refusal::with_remedy(format!("no server runs on {}", folder.display()), remedy));
         }
-        Ok(Self { postmaster, major, wait_pointer: address_of(&process, SYMBOL) })
+        // The file is left behind by a server that was killed, and numbers are given again.
+        if !works_in(&process, folder) {
+            let program =
+                fs::read_link(process.join("exe")).map_or_else(|_| "?".to_owned(), |it| it.display().to_string());
+            let folder = folder.display();
+            let reason = format!(
+                "no server runs on {folder}: process {postmaster}, which postmaster.pid names, is {program} and works elsewhere"
+            );
+            let remedy =
+                "start the server; of one in a container give the folder and the agent the container's processes";
+            return Err(Refusal::with_remedy(reason, remedy));
+        }
+        Ok(Self { postmaster, major, wait_pointer: address_of(&process, SYMBOL), folder: folder.to_owned() })
+    }
+
+    /// It has not ended since.
+    pub(crate) fn runs(&self) -> bool {
+        works_in(&PathBuf::from(format!("/proc/{}", self.postmaster)), &self.folder)
     }
 }
 
@@ -79,6 +105,11 @@ impl Aim {
     /// Tells the clock's slew, which changes all the time.
     pub(crate) fn keep(&mut self) -> Result<(), Refusal> {
         self.tell()
+    }
+
+    /// The number of the present slice.
+    pub(crate) fn slice(&self) -> u32 {
+        self.slice
     }
 
     /// Begins a slice, one of so many.
@@ -151,6 +182,27 @@ mod tests {
         fs::write(folder.path().join("PG_VERSION"), "15\n").unwrap();
         fs::write(folder.path().join("postmaster.pid"), format!("{}\n/data\n", u32::MAX)).unwrap();
         assert!(Server::of(folder.path()).unwrap_err().reason.contains("no server runs on"));
+    }
+
+    #[test]
+    fn a_number_that_was_given_again_is_no_server() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("PG_VERSION"), "15\n").unwrap();
+        fs::write(folder.path().join("postmaster.pid"), format!("{}\n/data\n", std::process::id())).unwrap();
+        let refused = Server::of(folder.path()).unwrap_err();
+        assert!(refused.reason.contains("works elsewhere"), "{refused}");
+        let mut server = std::process::Command::new("sleep").arg("5").current_dir(folder.path()).spawn().unwrap();
+        fs::write(folder.path().join("postmaster.pid"), format!("{}\n/data\n", server.id())).unwrap();
+        // It is there before it has gone to the folder.
+        let found = (0..500).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            Server::of(folder.path()).ok()
+        });
+        let found = found.unwrap();
+        assert!(found.runs() && found.postmaster == server.id());
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert!(!found.runs());
     }
 
     #[test]

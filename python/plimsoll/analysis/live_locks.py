@@ -1,0 +1,107 @@
+"""Who waited for a lock of whom, from looks; a chain begins with a process that waits for nobody.
+
+Looks at locks come twice a second while anybody waits, so a shorter wait may be in none: the time in `lock` is exact
+all the same, whose it was is not told then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+PREPARED = 0  # the server's number for a blocker that is no process but a prepared transaction
+STALE_NS = 1_500_000_000
+
+
+@dataclass
+class Wait:
+    """One process in another's way."""
+
+    waiter: int
+    blocker: int
+    kind: str
+    mode: str
+    relation: str | None
+    since_ns: int
+    last_ns: int
+    looks: int = 1
+
+    @property
+    def ns(self) -> int:
+        """How long, as far as looks tell."""
+        return max(0, self.last_ns - self.since_ns)
+
+
+class Locks:
+    """Takes looks at locks as they come."""
+
+    def __init__(self) -> None:
+        self.waits: dict[tuple[int, int, str | None], Wait] = {}
+        self._looks_by_relation: dict[str | None, int] = {}
+        self.current: list[Wait] = []
+
+    def look(self, at_ns: int, found: list[Json]) -> None:
+        """Everybody who waits now; empty when the last of them has gone on."""
+        self.current = []
+        for one in found:
+            self._looks_by_relation[one["relation"]] = self._looks_by_relation.get(one["relation"], 0) + 1
+            for blocker in dict.fromkeys(one["blockers"]):
+                self.current.append(self._wait(at_ns, int(blocker), one))
+
+    def _wait(self, at_ns: int, blocker: int, one: Json) -> Wait:
+        key = (int(one["pid"]), blocker, one["relation"])
+        known = self.waits.get(key)
+        if known is None or at_ns - known.last_ns > STALE_NS:
+            since = one["since_ns"] if one["since_ns"] is not None else at_ns
+            fresh = Wait(key[0], blocker, one["kind"], one["mode"], one["relation"], since, at_ns)
+            if known is None or fresh.ns >= known.ns:
+                self.waits[key] = fresh
+                return fresh
+        known.last_ns, known.looks = at_ns, known.looks + 1
+        return known
+
+    def by_relation(self) -> list[Json]:
+        """How often somebody was seen waiting for a lock on a relation; null where the lock does not tell which."""
+        rows = [{"relation": name, "looks": count} for name, count in self._looks_by_relation.items()]
+        return sorted(rows, key=lambda row: (-int(str(row["looks"])), str(row["relation"])))
+
+    def longest(self, most: int) -> list[Json]:
+        """The longest waits seen, over by now or not."""
+        now = {id(one) for one in self.current}
+        rows = sorted(self.waits.values(), key=lambda one: (-one.ns, one.waiter, one.blocker))
+        return [_row(one) | {"now": id(one) in now} for one in rows[:most]]
+
+
+def _row(one: Wait) -> Json:
+    kept = ("waiter", "blocker", "kind", "mode", "relation", "ns", "looks")
+    return {key: getattr(one, key) for key in kept}
+
+
+def chains(waits: list[Wait], most: int) -> list[Json]:
+    """Trees of those who wait now: {pid, depth, ns, relation...}, each blocker before those it blocks.
+
+    Who waits for several stands under each of them once. A circle, which the server breaks after a second, begins with
+    its lowest number.
+    """
+    blocked: dict[int, list[Wait]] = {}
+    for one in waits:
+        blocked.setdefault(one.blocker, []).append(one)
+    waiters = {one.waiter for one in waits}
+    rows: list[Json] = []
+    shown: set[int] = set()
+
+    def walk(pid: int, depth: int, wait: Wait | None) -> None:
+        rows.append({"pid": pid, "depth": depth, **(_row(wait) if wait else {})})
+        if pid in shown:
+            return
+        shown.add(pid)
+        for one in sorted(blocked.get(pid, []), key=lambda one: (-one.ns, one.waiter)):
+            walk(one.waiter, depth + 1, one)
+
+    for root in sorted(blocked.keys() - waiters, key=lambda pid: (-len(blocked[pid]), pid)):
+        walk(root, 0, None)
+    for root in sorted(blocked.keys() - shown):
+        if root not in shown:
+            walk(root, 0, None)
+    return rows[:most]

@@ -1,0 +1,97 @@
+"""What a picture of a server at work says, in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.analysis.breakdown_parts import CPU, PLAIN, RUN_QUEUE, UNATTRIBUTED
+from plimsoll.analysis.live_sums import largest
+
+Json = dict[str, Any]
+SAID = 3
+UNNAMED_MAX = 0.05
+UNSHARED_MAX = 0.01
+LOOK_SLOW_NS = 100_000_000
+
+
+def duration(ns: float | None) -> str:
+    """Nanoseconds in the unit that leaves at most three digits before the point."""
+    if ns is None:
+        return "–"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= size:
+            value = ns / size
+            return (
+                f"{value:.2f} {unit}"
+                if value < 10
+                else f"{value:.1f} {unit}"
+                if value < 100
+                else f"{value:,.0f} {unit}"
+            )
+    return f"{ns:.0f} ns"
+
+
+def share(value: float | None) -> str:
+    """A share in points."""
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def headline(found: Json) -> str:
+    """How busy the server was, and with what."""
+    busy = found["busy_backends"]
+    if not found["watched_ns"]:
+        return "Nothing was watched: the watch ended before its first line"
+    if not found["busy_ns"]:
+        return "No backend did anything while it was watched"
+    parts = {row["bucket"]: float(row["ns"]) for row in found["buckets"] if row["share"] is not None}
+    named = "; ".join(f"{part:.0%} {PLAIN.get(name, name)}" for name, part in largest(parts, SAID))
+    return f"On average {busy:.2f} backends were busy: {named}"
+
+
+def caveats(found: Json) -> list[str]:
+    """What bears on the figures."""
+    said = []
+    session = found["session"]
+    if not session.get("pid"):
+        said.append(
+            f"queries, users and lock chains are not shown: no session on the server ({session.get('why')}); "
+            "name one with --dsn"
+        )
+    elif not session.get("sees_all"):
+        said.append(
+            f"the queries of others are hidden from user {session.get('user')}: use a superuser, or "
+            f"grant pg_read_all_stats to {session.get('user')}"
+        )
+    if session.get("lost"):
+        said.append(f"looks at pg_stat_activity ended early: {session['lost']}")
+    if found.get("ended_early"):
+        said.append(str(found["ended_early"]))
+    for what, count in found["probe"]["lost"].items():
+        said.append(f"the probe lost events ({count:,} {what.replace('_', ' ')}): times are lower bounds")
+    for row in found["buckets"]:
+        if row["bucket"] == UNATTRIBUTED and (row["share"] or 0) > UNNAMED_MAX:
+            said.append(f"{share(row['share'])} of the busy time is in {row['bucket']}: {PLAIN[row['bucket']]}")
+    return said + _of_sharing(found)
+
+
+def _of_sharing(found: Json) -> list[str]:
+    sharing, said = found["sharing"], list[str]()
+    if sharing is None:
+        return said
+    if found["queries"] and all(row["query_id"] is None for row in found["queries"]):
+        said.append(
+            "the server gives no query identifiers (compute_query_id): queries are told apart by the first 200 "
+            "characters of their text without its values"
+        )
+    missed = sum(ns for name, ns in sharing["unshared"].items() if name != "client")
+    if found["busy_ns"] and missed / found["busy_ns"] > UNSHARED_MAX:
+        names = ", ".join(sorted(name for name in sharing["unshared"] if name not in ("client", CPU, RUN_QUEUE)))
+        said.append(
+            f"{share(missed / found['busy_ns'])} of the busy time is of no query: no look saw it ({names or CPU})"
+        )
+    looks = found.get("looks") or {}
+    if (looks.get("took_ns_p99") or 0) > LOOK_SLOW_NS:
+        said.append(
+            f"one look in a hundred took longer than {duration(looks['took_ns_p99'])}: the server was slow to answer"
+        )
+    return said

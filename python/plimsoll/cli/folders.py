@@ -1,0 +1,33 @@
+"""Folders as the command line takes and shows them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NoReturn
+
+from plimsoll.environment.devices import existing
+
+
+def checked(out: Path) -> Path:
+    """Where a record is to go; a folder that holds something is refused."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        _refuse(out, "there is something already", "a new or empty folder")
+    above = existing(out)
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        _refuse(out, f"{above} is not writable", "a folder you may write")
+    return out
+
+
+def _refuse(out: Path, what: str, allowed: str) -> NoReturn:
+    from plimsoll.experiment import ExperimentError, Problem  # dear to load, and seldom needed
+
+    raise ExperimentError([Problem(f"--out {out}", "--out", what, allowed)])
+
+
+def shown(path: Path) -> str:
+    """A path as the user would type it."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
