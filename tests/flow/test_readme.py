@@ -1,6 +1,7 @@
 """The commands of the README run, through the launcher, as a newcomer types them.
 
-Those that measure for minutes (demo, run, capacity, report, compare) are run by the pipeline's tests at a small size.
+Those that measure for minutes or ask a record (demo, run, capacity, report, compare, query, export) are run by the
+pipeline's tests at a small size, and by those of their own pages.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TEXT = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(r"`(\./plimsoll [^`]+)`", TEXT) + re.findall(
     r"^    (\./plimsoll .*?)(?:  .*)?$", TEXT, flags=re.M
 )
-LONG = {"demo", "run", "capacity", "report", "compare"}
+LONG = {"demo", "run", "capacity", "report", "compare", "query", "export"}
 
 
 def short() -> list[str]:
@@ -28,7 +29,20 @@ def short() -> list[str]:
 
 def test_the_readme_names_commands() -> None:
     verbs = {shlex.split(one)[1] for one in COMMANDS}
-    assert {"demo", "doctor", "list", "plan", "run", "capacity", "compare", "report", "undo", "cache", "setup"} <= verbs
+    assert {
+        "demo",
+        "doctor",
+        "list",
+        "plan",
+        "run",
+        "capacity",
+        "compare",
+        "query",
+        "report",
+        "undo",
+        "cache",
+        "setup",
+    } <= verbs
 
 
 @pytest.mark.parametrize("command", short())

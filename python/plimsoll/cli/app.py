@@ -60,6 +60,7 @@ def _explain(error: Exception) -> NoReturn:
     from plimsoll.analysis import NotComparable
     from plimsoll.environment.fault import Fault
     from plimsoll.experiment import ExperimentError
+    from plimsoll.export import ExportError
     from plimsoll.record import RecordError
     from plimsoll.run import agent
     from plimsoll.run.runner import Impossible
@@ -79,7 +80,7 @@ def _explain(error: Exception) -> NoReturn:
             print(f"  - {difference}", file=sys.stderr)
         print("  what to do: compare runs of one machine in one state, or --force", file=sys.stderr)
         sys.exit(BAD_REQUEST)
-    if isinstance(error, RecordError):
+    if isinstance(error, RecordError | ExportError):
         print(f"plimsoll: {error}", file=sys.stderr)
         sys.exit(BAD_REQUEST)
     if isinstance(error, Fault):
@@ -224,6 +225,22 @@ def compare(
     from plimsoll.cli import execute
 
     sys.exit(execute.compare(first, second, force, as_json))
+
+
+@app.command()
+def query(
+    sql: Annotated[
+        str | None, typer.Argument(metavar="[SQL]", help="one SELECT; without it: what can be asked")
+    ] = None,
+    places: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="runs, or folders of runs [./runs]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Asks all records at once, in SQL; reads only."""
+    from plimsoll.cli import query as verb
+
+    sys.exit(verb.query(sql, places or [], as_json))
 
 
 @app.command()
