@@ -57,7 +57,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def _explain(error: Exception) -> NoReturn:
-    from plimsoll.analysis import NotComparable
+    from plimsoll.analysis import NotComparable, Unknown
     from plimsoll.environment.fault import Fault
     from plimsoll.experiment import ExperimentError
     from plimsoll.export import ExportError
@@ -80,7 +80,7 @@ def _explain(error: Exception) -> NoReturn:
             print(f"  - {difference}", file=sys.stderr)
         print("  what to do: compare runs of one machine in one state, or --force", file=sys.stderr)
         sys.exit(BAD_REQUEST)
-    if isinstance(error, RecordError | ExportError):
+    if isinstance(error, RecordError | ExportError | Unknown):
         print(f"plimsoll: {error}", file=sys.stderr)
         sys.exit(BAD_REQUEST)
     if isinstance(error, Fault):
@@ -217,13 +217,22 @@ def report(folder: RunFolder, as_json: Json = False) -> None:
 @app.command()
 def compare(
     first: RunFolder,
-    second: RunFolder,
+    second: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="the run that is set against it")] = None,
+    treatments: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--treatments", metavar="FIRST SECOND", help="two treatments of one run, by label or id"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="although the machines differ")] = False,
     as_json: Json = False,
 ) -> None:
-    """Two runs side by side, treatment by treatment; refuses when their machines differ."""
+    """Two runs side by side, or two treatments of one, and what moved; refuses when machines differ."""
     from plimsoll.cli import execute
 
+    if (second is None) == (treatments is None):
+        _refuse("compare", "two things are set against each other", "RUN RUN, or RUN --treatments FIRST SECOND")
+    if second is None and treatments is not None:
+        sys.exit(execute.compare_treatments(first, *treatments, as_json=as_json))
+    assert second is not None
     sys.exit(execute.compare(first, second, force, as_json))
 
 
