@@ -253,6 +253,22 @@ def query(
 
 
 @app.command()
+def export(
+    folder: RunFolder,
+    form: Annotated[str, typer.Option("--format", help="perfetto, folded or parquet")],
+    out: Annotated[Path | None, typer.Option("--out", help="file (parquet: folder) to make")] = None,
+    trial: Annotated[int | None, typer.Option("--trial", help="perfetto: which trial [1]; folded: [all]")] = None,
+    begin: Annotated[float | None, typer.Option("--from", help="perfetto: seconds into the trial [0]")] = None,
+    seconds: Annotated[float | None, typer.Option("--for", help="perfetto: how many seconds [60]")] = None,
+    as_json: Json = False,
+) -> None:
+    """A record for other programs: a trace, collapsed stacks, Parquet."""
+    from plimsoll.cli import export as verb
+
+    sys.exit(verb.export(folder, form, trial, begin, seconds, out, as_json))
+
+
+@app.command()
 def undo(as_json: Json = False) -> None:
     """Puts back what killed runs left behind."""
     from plimsoll.environment import StateDir, live_runs
