@@ -1,7 +1,7 @@
 """The commands of the README run, through the launcher, as a newcomer types them.
 
-Those that measure for minutes or need a server (demo, breakdown, run, capacity, report, compare) are run by the
-pipeline's tests at a small size.
+Those that measure for minutes, need a server or ask a record (demo, breakdown, run, capacity, report, compare, query,
+export) are run by the pipeline's tests at a small size, and by those of their own pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEXT = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(r"`(\./plimsoll [^`]+)`", TEXT) + re.findall(
     r"^    (\./plimsoll .*?)(?:  .*)?$", TEXT, flags=re.M
 )
-LONG = {"demo", "run", "capacity", "report", "compare", "breakdown"}
+LONG = {"demo", "run", "capacity", "report", "compare", "breakdown", "query", "export"}
 
 
 def short() -> list[str]:
@@ -38,6 +38,7 @@ def test_the_readme_names_commands() -> None:
         "capacity",
         "breakdown",
         "compare",
+        "query",
         "report",
         "undo",
         "cache",

@@ -8,12 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plimsoll.analysis.runs import NotComparable, compare_runs
+    from plimsoll.analysis.runs import NotComparable, Unknown, compare_runs, compare_treatments
     from plimsoll.analysis.verdict import analyse
 
-_WHERE = {"analyse": "verdict", "compare_runs": "runs", "NotComparable": "runs"}
+_WHERE = {
+    "analyse": "verdict",
+    "compare_runs": "runs",
+    "compare_treatments": "runs",
+    "NotComparable": "runs",
+    "Unknown": "runs",
+}
 
-__all__ = ["NotComparable", "analyse", "compare_runs"]
+__all__ = ["NotComparable", "Unknown", "analyse", "compare_runs", "compare_treatments"]
 
 
 def __getattr__(name: str) -> Any:

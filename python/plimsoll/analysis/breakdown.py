@@ -21,6 +21,7 @@ from plimsoll.analysis.breakdown_slowest import SLOWEST as SLOWEST_COUNT
 from plimsoll.analysis.breakdown_trial import BANDS, MEAN, SLOWEST, reading
 from plimsoll.analysis.breakdown_waits import READ, READ_CAUSES
 from plimsoll.analysis.histograms import ALL
+from plimsoll.analysis.moved import of_latency
 from plimsoll.record import Trial
 
 Json = dict[str, Any]
@@ -70,12 +71,7 @@ def breakdown(
     """The `breakdown` of verdict.json; None for a run whose records do not mention it. A pure function of its parts."""
     if not readings:
         return None
-    by_treatment: dict[str, dict[int, Json]] = {name: {} for name in treatments}
-    for (block, treatment), entry in used.items():
-        one = readings.get(entry["number"])
-        if one is not None and one.get("types") and one["types"][ALL]["bands"][MEAN]["transactions"]:
-            by_treatment.setdefault(treatment, {})[block] = one
-    present = {name: mine for name, mine in by_treatment.items() if mine}
+    present = by_treatment(readings, used, treatments)
     return {
         "parts": {part: PLAIN[part] for part in PARTS},
         "bands": list(BANDS),
@@ -85,6 +81,18 @@ def breakdown(
         "treatments": {name: _treatment(mine) for name, mine in present.items()},
         "differences": _differences(present, pairs(comparisons, clients, beside)),
     }
+
+
+def by_treatment(
+    readings: Mapping[int, Json], used: Mapping[tuple[int, str], Json], treatments: Mapping[str, Json]
+) -> dict[str, dict[int, Json]]:
+    """The readings that have figures, by treatment and block."""
+    found: dict[str, dict[int, Json]] = {name: {} for name in treatments}
+    for (block, treatment), entry in used.items():
+        one = readings.get(entry["number"])
+        if one is not None and one.get("types") and one["types"][ALL]["bands"][MEAN]["transactions"]:
+            found.setdefault(treatment, {})[block] = one
+    return {name: mine for name, mine in found.items() if mine}
 
 
 def _refused(readings: Mapping[int, Json]) -> list[Json]:
@@ -227,6 +235,7 @@ def _differences(present: Mapping[str, Mapping[int, Json]], wanted: list[Json]) 
         for kind in kinds_of([*first.values(), *second.values()]):
             for band in (MEAN, SLOWEST):
                 one = difference(first, second, kind, band)
-                if one is not None:
-                    found.append({**pair, "kind": kind, "band": band, **one})
+                by_event = of_latency(first, second, kind, band, is_paired=True)
+                if one is not None and by_event is not None:
+                    found.append({**pair, "kind": kind, "band": band, **one, "waits": by_event["waits"]})
     return found

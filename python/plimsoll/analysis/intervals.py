@@ -4,8 +4,10 @@ The block is the unit: seconds inside a trial are autocorrelated and are never c
 blocks give no interval, three or four an "indicative" one.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -37,6 +39,25 @@ def half_width(sd: np.ndarray, count: np.ndarray, confidence: float = CONFIDENCE
     with np.errstate(invalid="ignore", divide="ignore"):
         critical = stats.t.ppf(0.5 + confidence / 2, np.where(count > 1, count - 1, np.nan))
         return critical * sd / np.sqrt(count)
+
+
+def welch(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> dict[str, Any] | None:
+    """Mean of the second less that of the first, of blocks that are not paired, with Welch's t interval.
+
+    {value, low, high, blocks (the fewer)}; low and high are None where a side has too few; None without any value.
+    """
+    one, two = np.asarray(first, float), np.asarray(second, float)
+    blocks = min(len(one), len(two))
+    if not blocks:
+        return None
+    value = float(two.mean() - one.mean())
+    if blocks < BLOCKS_MIN:
+        return {"value": value, "low": None, "high": None, "blocks": blocks}
+    parts = np.array([one.var(ddof=1) / len(one), two.var(ddof=1) / len(two)])
+    total = float(parts.sum())
+    freedom = total**2 / float((parts**2 / [len(one) - 1, len(two) - 1]).sum()) if total > 0 else blocks - 1
+    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(total)
+    return {"value": value, "low": value - half, "high": value + half, "blocks": blocks}
 
 
 def over_blocks(

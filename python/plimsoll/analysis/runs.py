@@ -5,14 +5,18 @@ and no interval accounts for it. Runs whose machines differ in a checked key are
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from plimsoll.analysis import moved
+from plimsoll.analysis.breakdown import by_treatment, over_trials
+from plimsoll.analysis.breakdown_difference import kinds_of
+from plimsoll.analysis.breakdown_trial import MEAN
 from plimsoll.analysis.compare import DELTA, word
-from plimsoll.analysis.intervals import BLOCKS_MIN, CONFIDENCE, grade
+from plimsoll.analysis.intervals import grade, over_blocks, welch
 from plimsoll.analysis.metrics import JUDGED, METRICS
 from plimsoll.analysis.verdict import analyse, chosen
 from plimsoll.record import Run
@@ -33,6 +37,10 @@ class NotComparable(Exception):
         super().__init__("the runs differ in what is checked: " + "; ".join(self.differences))
 
 
+class Unknown(Exception):
+    """A treatment that the run does not have; the message names those that it has."""
+
+
 def difference_words(difference: Difference) -> str:
     """A difference of two fingerprints: text as it is, or {key, a, b}."""
     if isinstance(difference, str):
@@ -43,17 +51,11 @@ def difference_words(difference: Difference) -> str:
 
 def unpaired(first: Sequence[float], second: Sequence[float]) -> Json:
     """Ratio second over first with Welch's t interval on logs; no interval below three blocks on either side."""
-    one, two = np.log(np.asarray(first, float)), np.log(np.asarray(second, float))
-    centre = float(two.mean() - one.mean())
-    blocks = min(len(one), len(two))
-    result: Json = {"ratio": math.exp(centre), "low": None, "high": None, "blocks": [len(one), len(two)]}
-    if blocks < BLOCKS_MIN:
-        return {**result, "grade": "none"}
-    parts = np.array([one.var(ddof=1) / len(one), two.var(ddof=1) / len(two)])
-    total = float(parts.sum())
-    freedom = total**2 / float((parts**2 / [len(one) - 1, len(two) - 1]).sum()) if total > 0 else blocks - 1
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * math.sqrt(total)
-    return {**result, "low": math.exp(centre - half), "high": math.exp(centre + half), "grade": grade(blocks)}
+    found = welch(np.log(np.asarray(first, float)).tolist(), np.log(np.asarray(second, float)).tolist())
+    assert found is not None, "neither side is empty"
+    ends = {key: None if found[key] is None else math.exp(found[key]) for key in ("low", "high")}
+    blocks = [len(first), len(second)]
+    return {"ratio": math.exp(found["value"]), **ends, "blocks": blocks, "grade": grade(min(blocks))}
 
 
 def _by_label(verdict: Json, metric: str) -> dict[str, list[float]]:
@@ -67,11 +69,82 @@ def _by_label(verdict: Json, metric: str) -> dict[str, list[float]]:
     return found
 
 
+@dataclass(frozen=True)
+class Side:
+    """What is known of one treatment of one run: breakdowns by block, and the metrics of its trials by number."""
+
+    readings: Mapping[int, Json]
+    metrics: Mapping[int, Json]
+
+
+def _readings(verdict: Json, timed: Mapping[int, Json]) -> dict[str, Side]:
+    """By the treatment's label."""
+    metrics = {entry["number"]: entry["metrics"] for entry in verdict["trials"]}
+    found = by_treatment(timed, chosen(verdict["trials"]), verdict["treatments"])
+    return {verdict["treatments"].get(name, {}).get("label", name): Side(one, metrics) for name, one in found.items()}
+
+
+def explain(
+    label: str, first: Side | None, second: Side | None, spread: float | None, is_paired: bool = False
+) -> Json | None:
+    """What moved, of each type's mean latency and of the CPU; None where a side has no breakdown."""
+    if first is None or second is None:
+        return None
+    kinds = kinds_of([*first.readings.values(), *second.readings.values()])
+    found = {kind: moved.of_latency(first.readings, second.readings, kind, MEAN, is_paired, spread) for kind in kinds}
+    cpu = moved.of_cpu((first.readings, first.metrics), (second.readings, second.metrics), is_paired, spread)
+    return {"treatment": label, "latency": {kind: one for kind, one in found.items() if one}, "cpu": cpu}
+
+
+def compare_treatments(run: Run, first: str, second: str) -> Json:
+    """Two treatments of one run, by label or id, within blocks. Raises Unknown with what there is."""
+    timed = over_trials(run.trials)
+    verdict = analyse(run, timed)
+    labels = {name: one["label"] for name, one in verdict["treatments"].items()}
+    names = [_treatment(labels, word) for word in (first, second)]
+    used, metric = chosen(verdict["trials"]), verdict["metric"]
+    values = [{b: e["metrics"][metric] for (b, t), e in used.items() if t == name} for name in names]
+    blocks = sorted(block for block in values[0].keys() & values[1].keys() if values[0][block] and values[1][block])
+    ratio = over_blocks([values[1][block] / values[0][block] for block in blocks], log=True)
+    spread, delta = verdict["a_a"]["ratio_spread"], verdict["relevant_ratio"] - 1
+    row: Json = {"treatment": labels[names[1]], "blocks": len(blocks), "grade": grade(len(blocks)), "ratio": None}
+    if ratio is not None:
+        sign = -1.0 if METRICS[metric].better == "lower" else 1.0
+        half = math.log(ratio.high / ratio.value) if ratio.high else math.nan
+        said = word(sign * math.log(ratio.value), half, delta, math.log(spread) if spread else 0.0)
+        row |= {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "verdict": said}
+    sides = _readings(verdict, timed)
+    mine = [sides.get(labels[name]) for name in names]
+    explained = explain(labels[names[1]], mine[0], mine[1], spread, is_paired=True)
+    return {
+        "format": 1,
+        "first": {"run": verdict["run"], "treatment": labels[names[0]], "path": str(run.path)},
+        "second": {"run": verdict["run"], "treatment": labels[names[1]], "path": str(run.path)},
+        "metric": metric,
+        "metric_label": METRICS[metric].label,
+        "relevant_ratio": verdict["relevant_ratio"],
+        "ratio_spread": spread,
+        "treatments": [row] if row["ratio"] else [],
+        "explained": [explained] if explained else [],
+        "only_first": [],
+        "only_second": [],
+        "caveats": [] if spread else ["no A/A evidence: how much two equal trials differ here is not known"],
+    }
+
+
+def _treatment(labels: Mapping[str, str], word: str) -> str:
+    found = [name for name, label in labels.items() if word in (name, label)]
+    if len(found) != 1:
+        raise Unknown(f"no treatment is called {word!r}; this run has: {', '.join(labels.values())}")
+    return found[0]
+
+
 def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (), accept: bool = False) -> Json:
     """Compare treatments of the same label; raises NotComparable when there are differences and `accept` is false."""
     if differences and not accept:
         raise NotComparable(differences)
-    one, two = analyse(run_a), analyse(run_b)
+    timed = [over_trials(run.trials) for run in (run_a, run_b)]
+    one, two = (analyse(run, mine) for run, mine in zip((run_a, run_b), timed, strict=True))
     metric = one["metric"] if one["metric"] == two["metric"] else JUDGED
     sign = -1.0 if METRICS[metric].better == "lower" else 1.0
     first, second = _by_label(one, metric), _by_label(two, metric)
@@ -87,6 +160,8 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         half = math.log(found["high"] / found["ratio"]) if found["high"] else math.nan
         said = word(sign * math.log(found["ratio"]), half, delta, math.log(spread) if spread else 0.0)
         rows.append({"treatment": label, **found, "verdict": said})
+    sides = [_readings(verdict, mine) for verdict, mine in ((one, timed[0]), (two, timed[1]))]
+    explained = [explain(label, sides[0].get(label), sides[1].get(label), spread) for label in first if label in second]
     caveats = [NOT_INTERLEAVED]
     if spread is None:
         caveats.append("neither run has A/A evidence: how much two equal trials differ here is not known")
@@ -103,6 +178,7 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         "relevant_ratio": 1 + delta,
         "ratio_spread": spread,
         "treatments": rows,
+        "explained": [found for found in explained if found],
         "only_first": [label for label in first if label not in second],
         "only_second": [label for label in second if label not in first],
         "caveats": caveats,

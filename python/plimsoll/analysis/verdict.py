@@ -213,9 +213,10 @@ def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Js
     return found
 
 
-def analyse(run: Run) -> Json:
-    """The verdict of a run; a pure function of its record."""
-    timed = breakdown.over_trials(run.trials)
+def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
+    """The verdict of a run; a pure function of its record. `timed`: its breakdowns by trial, where they are read."""
+    if timed is None:
+        timed = breakdown.over_trials(run.trials)
     entries, placed = _trials(run, timed)
     judged = judged_of(run.plan, run.experiment)
     evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, judged), judged), run.data.get("a_a"), judged)

@@ -57,9 +57,10 @@ def exit_codes() -> Iterator[None]:
 
 
 def _explain(error: Exception) -> NoReturn:
-    from plimsoll.analysis import NotComparable
+    from plimsoll.analysis import NotComparable, Unknown
     from plimsoll.environment.fault import Fault
     from plimsoll.experiment import ExperimentError
+    from plimsoll.export import ExportError
     from plimsoll.record import RecordError
     from plimsoll.run import agent
     from plimsoll.run.runner import Impossible
@@ -80,7 +81,7 @@ def _explain(error: Exception) -> NoReturn:
             print(f"  - {difference}", file=sys.stderr)
         print("  what to do: compare runs of one machine in one state, or --force", file=sys.stderr)
         sys.exit(BAD_REQUEST)
-    if isinstance(error, RecordError):
+    if isinstance(error, RecordError | ExportError | Unknown):
         print(f"plimsoll: {error}", file=sys.stderr)
         sys.exit(BAD_REQUEST)
     if isinstance(error, Fault):
@@ -232,14 +233,55 @@ def report(folder: RunFolder, as_json: Json = False) -> None:
 @app.command()
 def compare(
     first: RunFolder,
-    second: RunFolder,
+    second: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="the run that is set against it")] = None,
+    treatments: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--treatments", metavar="FIRST SECOND", help="two treatments of one run, by label or id"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="although the machines differ")] = False,
     as_json: Json = False,
 ) -> None:
-    """Two runs side by side, treatment by treatment; refuses when their machines differ."""
+    """Two runs side by side, or two treatments of one, and what moved; refuses when machines differ."""
     from plimsoll.cli import execute
 
+    if (second is None) == (treatments is None):
+        _refuse("compare", "two things are set against each other", "RUN RUN, or RUN --treatments FIRST SECOND")
+    if second is None and treatments is not None:
+        sys.exit(execute.compare_treatments(first, *treatments, as_json=as_json))
+    assert second is not None
     sys.exit(execute.compare(first, second, force, as_json))
+
+
+@app.command()
+def query(
+    sql: Annotated[
+        str | None, typer.Argument(metavar="[SQL]", help="one SELECT; without it: what can be asked")
+    ] = None,
+    places: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="runs, or folders of runs [./runs]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Asks all records at once, in SQL; reads only."""
+    from plimsoll.cli import query as verb
+
+    sys.exit(verb.query(sql, places or [], as_json))
+
+
+@app.command()
+def export(
+    folder: RunFolder,
+    form: Annotated[str, typer.Option("--format", help="perfetto, folded or parquet")],
+    out: Annotated[Path | None, typer.Option("--out", help="file (parquet: folder) to make")] = None,
+    trial: Annotated[int | None, typer.Option("--trial", help="perfetto: which trial [1]; folded: [all]")] = None,
+    begin: Annotated[float | None, typer.Option("--from", help="perfetto: seconds into the trial [0]")] = None,
+    seconds: Annotated[float | None, typer.Option("--for", help="perfetto: how many seconds [60]")] = None,
+    as_json: Json = False,
+) -> None:
+    """A record for other programs: a trace, collapsed stacks, Parquet."""
+    from plimsoll.cli import export as verb
+
+    sys.exit(verb.export(folder, form, trial, begin, seconds, out, as_json))
 
 
 @app.command()

@@ -130,7 +130,6 @@ def report(folder: Path, as_json: bool) -> int:
 def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
     """The verb: two runs side by side."""
     from plimsoll.analysis import compare_runs
-    from plimsoll.analysis.words import comparison_lines
     from plimsoll.environment.fingerprint import comparable
 
     one, other = open_run(first), open_run(second)
@@ -142,7 +141,22 @@ def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
 
         return capacity.compare(one, other, force, as_json)
     differences = comparable(one.fingerprint or {}, other.fingerprint or {})
-    result = compare_runs(one, other, differences, accept=force)
+    return _say_comparison(compare_runs(one, other, differences, accept=force), as_json)
+
+
+def compare_treatments(folder: Path, first: str, second: str, *, as_json: bool) -> int:
+    """The verb, of two treatments of one run."""
+    from plimsoll.analysis import compare_treatments as compared
+
+    run = open_run(folder)
+    if is_capacity(run):
+        raise RecordError(f"{folder}: a search for a load line has no treatments; give two such runs to compare")
+    return _say_comparison(compared(run, first, second), as_json)
+
+
+def _say_comparison(result: dict[str, Any], as_json: bool) -> int:
+    from plimsoll.analysis.words import comparison_lines
+
     if as_json:
         print(json.dumps(result))
     else:

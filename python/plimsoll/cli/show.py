@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from plimsoll.target.dataset import Dataset
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
+    """A table without lines, whose long cells go on in the next line."""
     table = Table(box=None, pad_edge=False, show_header=bool(any(columns)), header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -27,7 +28,7 @@ def _table(*columns: str) -> Table:
 
 def experiments(found: Iterable[Experiment]) -> None:
     """Names with their questions."""
-    table = _table("experiment", "question", "from")
+    table = plain_table("experiment", "question", "from")
     for one in found:
         table.add_row(one.name, one.title, one.source)
     console().print(table)
@@ -37,7 +38,7 @@ def plan(planned: Plan, needs: Needs) -> None:
     """Trials in order, needs, obstacles."""
     out = console()
     out.print(f"{planned.experiment.title}\n")
-    table = _table("trial", "block", "treatment", "")
+    table = plain_table("trial", "block", "treatment", "")
     for trial in planned.trials:
         again = "again, for A/A" if trial.duplicate else ""
         table.add_row(str(trial.number), str(trial.block), Text(trial.treatment.label), again)
@@ -59,7 +60,7 @@ def plan(planned: Plan, needs: Needs) -> None:
 
 def doctor(checks: Iterable[Check]) -> None:
     """What is there, what is not, and the remedy."""
-    table = _table("", "", "found")
+    table = plain_table("", "", "found")
     for one in checks:
         mark = {True: "ok", False: "missing", None: "note"}[one.ok]
         style = {True: "green", False: "red", None: "yellow"}[one.ok]
@@ -76,7 +77,7 @@ def datasets(folder: Path, found: list[Dataset]) -> None:
     if not found:
         out.print(f"No data set is kept in {folder}.")
         return
-    table = _table("data set", "tables and indexes", "rows", "built in")
+    table = plain_table("data set", "tables and indexes", "rows", "built in")
     for one in found:
         table.add_row(one.key, size.show(one.bytes), f"{sum(one.rows.values()):,}", duration(one.build_seconds))
     out.print(table)

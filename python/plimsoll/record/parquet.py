@@ -9,11 +9,29 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from plimsoll.record.format import MISSING
+from plimsoll.record.npy import read_table
 from plimsoll.record.run import SERIES, Run, Segment, Trial, open_run
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
+
+TRIALS = "trials"
+
+
+def file_name(table: str) -> str:
+    """The Parquet file of a table."""
+    return f"series_{table}.parquet" if table in SERIES else f"{table}.parquet"
+
+
+def tables_of(run: Run) -> dict[str, list[tuple[Trial, Segment]]]:
+    """Every table of the record by its name, with the segments that have a file of it, in their order."""
+    found: dict[str, list[tuple[Trial, Segment]]] = {}
+    for trial in run.trials:
+        for segment in trial.segments:
+            for path in sorted(segment.path.glob("*.npy")):
+                found.setdefault(path.stem, []).append((trial, segment))
+    return dict(sorted(found.items()))
 
 
 def _frame(trial: Trial, segment: Segment, table: "np.ndarray") -> "pl.DataFrame":
@@ -29,7 +47,8 @@ def _frame(trial: Trial, segment: Segment, table: "np.ndarray") -> "pl.DataFrame
     ).select(*(pl.lit(value).alias(key) for key, value in place.items()), pl.all())
 
 
-def _trial_row(trial: Trial) -> dict[str, object]:
+def trial_row(trial: Trial) -> dict[str, object]:
+    """A trial in one row: its place in the plan, what became of it, its levels and its identity."""
     data = trial.data
     stationary = data.get("stationary") or {}
     summary = trial.measure.summary or {}
@@ -51,41 +70,40 @@ def _trial_row(trial: Trial) -> dict[str, object]:
     return row | {f"identity.{key}": count for key, count in (summary.get("identity") or {}).items()}
 
 
-def _write_table(run: Run, name: str, target: Path) -> Path | None:
+def _write_table(name: str, segments: list[tuple[Trial, Segment]], target: Path) -> Path | None:
     """One table over all trials, through a part a trial so that memory holds one trial at a time."""
     import polars as pl
 
-    with TemporaryDirectory(dir=run.path, prefix=".compact-") as scratch:
+    with TemporaryDirectory(dir=target.parent, prefix=".compact-") as scratch:
         parts: list[Path] = []
-        for trial in run.trials:
-            for segment in trial.segments:
-                table = segment.transactions if name == "transactions" else segment.series(name)
-                if table is None or len(table) == 0:
-                    continue
-                part = Path(scratch) / f"{len(parts)}.parquet"
-                _frame(trial, segment, table).write_parquet(part, compression="zstd")
-                parts.append(part)
+        for trial, segment in segments:
+            table = read_table(segment.path / f"{name}.npy")
+            if table is None or len(table) == 0:
+                continue
+            part = Path(scratch) / f"{len(parts)}.parquet"
+            _frame(trial, segment, table).write_parquet(part, compression="zstd")
+            parts.append(part)
         if not parts:
             return None
         whole = Path(scratch) / "whole.parquet"
-        pl.concat([pl.scan_parquet(part) for part in parts], how="diagonal").sink_parquet(whole, compression="zstd")
+        scanned = [pl.scan_parquet(part, glob=False) for part in parts]
+        pl.concat(scanned, how="diagonal").sink_parquet(whole, compression="zstd")
         whole.replace(target)
     return target
 
 
-def compact(run_dir: str | Path) -> list[Path]:
-    """Write trials, transactions, latency_seconds, lag_seconds and series_* as .parquet; returns those written."""
+def compact(run_dir: str | Path, out: Path | None = None) -> list[Path]:
+    """Writes trials and every table as .parquet, into the run's folder unless told otherwise; returns those written."""
     import polars as pl
 
     run = open_run(run_dir)
-    written = []
+    place, written = out or run.path, []
     if run.trials:
-        trials = run.path / "trials.parquet"
-        pl.DataFrame([_trial_row(trial) for trial in run.trials], infer_schema_length=None).write_parquet(trials)
+        trials = place / file_name(TRIALS)
+        pl.DataFrame([trial_row(trial) for trial in run.trials], infer_schema_length=None).write_parquet(trials)
         written.append(trials)
-    plain = ("transactions", "latency_seconds", "lag_seconds")
-    for name, file in [*((name, name) for name in plain), *((series, f"series_{series}") for series in SERIES)]:
-        table = _write_table(run, name, run.path / f"{file}.parquet")
+    for name, segments in tables_of(run).items():
+        table = _write_table(name, segments, place / file_name(name))
         if table is not None:
             written.append(table)
     return written

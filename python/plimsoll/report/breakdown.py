@@ -7,6 +7,7 @@ from plimsoll.analysis.breakdown_parts import in_order
 from plimsoll.analysis.breakdown_sampling import sampling_words
 from plimsoll.analysis.breakdown_trial import MEAN, SLOWEST
 from plimsoll.analysis.histograms import ALL
+from plimsoll.analysis.moved import CANNOT_TELL
 from plimsoll.analysis.words import treatment_labels
 from plimsoll.report.breakdown_cost import boundaries, cost_row, joined
 from plimsoll.report.breakdown_figures import type_name
@@ -34,6 +35,7 @@ def breakdown_part(verdict: Json) -> Json | None:
         "lines": lines[:_LINES_MAX],
         "more_lines": lines[_LINES_MAX:] + others,
         "numbers": _numbers(verdict),
+        "moved": _moved(verdict),
         "waits": _waits(verdict),
         "payers": _payers(verdict),
         "reads": _reads(verdict),
@@ -151,6 +153,23 @@ def _waits(verdict: Json) -> list[Json]:
                     "slowest": number(wait["ns_per_slowest"], ",.1f", _US),
                 }
             )
+    return rows
+
+
+def _moved(verdict: Json) -> list[Json]:
+    """Wait events that are told from zero in the differences of the means, the largest first."""
+    rows = []
+    for row in verdict["breakdown"]["differences"]:
+        first_kind = next(iter(verdict["breakdown"]["treatments"][row["second"]]["types"]))
+        if row["band"] != MEAN or row["kind"] != first_kind:
+            continue
+        for wait in row.get("waits") or []:
+            if wait["word"] != CANNOT_TELL:
+                cells = {"each": _cell(wait["difference"]), "first": number(wait["first"], ",.1f", _US)}
+                cells |= {"second": number(wait["second"], ",.1f", _US)}
+                share = NONE if wait["share"] is None else f"{wait['share']:+.0%}"
+                about = {"subject": breakdown_words.subject(row), "name": wait["name"], "part": wait["part"]}
+                rows.append(about | cells | {"share": share})
     return rows
 
 

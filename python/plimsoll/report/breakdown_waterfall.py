@@ -11,12 +11,14 @@ from plimsoll.analysis.breakdown_parts import in_order
 from plimsoll.analysis.breakdown_trial import MEAN
 from plimsoll.analysis.breakdown_words import is_told, subject
 from plimsoll.analysis.histograms import ALL
+from plimsoll.analysis.moved import CANNOT_TELL
 from plimsoll.report import theme
 from plimsoll.report.figure import WIDTH, Figure, spec_of
 
 Json = dict[str, Any]
 MS = 1e-6
 _SHOWN_MAX = 80
+_EVENTS_MAX = 3
 _ERROR, _ALL = "closure error", "in all"
 
 
@@ -36,12 +38,18 @@ def _steps(verdict: Json, row: Json) -> list[Json]:
     shown, at, steps = subject(row), 0.0, []
     parts = [(part, one) for part, one in row["parts"].items() if one]
     for part, one in [*parts, (_ERROR, row["closure_error"])]:
-        steps.append(_step(verdict, shown, part, at, one))
+        steps.append(_step(verdict, shown, part, at, one, _events(row, part)))
         at += one["value"]
     return [*steps, _step(verdict, shown, _ALL, 0.0, row["total"])]
 
 
-def _step(verdict: Json, shown: str, part: str, at: float, one: Json) -> Json:
+def _events(row: Json, part: str) -> str:
+    """The wait events of a part that moved: those of which it can be told."""
+    waits = [wait for wait in row.get("waits") or [] if wait["part"] == part and wait["word"] != CANNOT_TELL]
+    return ", ".join(f"{wait['name']} {wait['difference']['value'] * MS:+.3g} ms" for wait in waits[:_EVENTS_MAX])
+
+
+def _step(verdict: Json, shown: str, part: str, at: float, one: Json, events: str = "") -> Json:
     about = verdict["breakdown"]["parts"].get(part, "what no part accounts for" if part == _ERROR else "")
     found = {"shown": shown, "part": part, "about": about, "from": at * MS, "to": (at + one["value"]) * MS}
     found |= {
@@ -51,7 +59,7 @@ def _step(verdict: Json, shown: str, part: str, at: float, one: Json) -> Json:
     }
     if one["low"] is not None:
         found |= {"low": (at + one["low"]) * MS, "high": (at + one["high"]) * MS}
-    return found | {"told": is_told(one)}
+    return found | {"told": is_told(one), "events": events}
 
 
 def _first_shown(rows: list[Json]) -> Json:
@@ -88,7 +96,7 @@ def waterfall_figure(verdict: Json) -> Figure:
             legend=alt.Legend(orient="top"),
         ),
         opacity=alt.condition("datum.told", alt.value(1), alt.value(0.35)),
-        tooltip=["part:N", "about:N", alt.Tooltip("ms:Q", title="ms", format="+,.4~g"), "interval:N"],
+        tooltip=["part:N", "about:N", alt.Tooltip("ms:Q", title="ms", format="+,.4~g"), "interval:N", "events:N"],
     )
     rules = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, color=theme.UNJUDGED)
     rules = rules.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"))

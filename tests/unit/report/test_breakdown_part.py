@@ -60,6 +60,20 @@ def test_the_four_figures_are_drawn(page: Path) -> None:
     assert "cpu_kernel" in drawn
 
 
+def test_the_wait_events_that_moved_are_listed_with_their_share(page: Path) -> None:
+    text = part(page)
+    table = text[text.index("Wait events that moved") :].split("</table>")[0]
+    assert "&lt;b&gt;swap&lt;/b&gt;" in table
+    verdict = json.loads((page.parent.parent / "verdict.json").read_text())
+    told = [
+        wait["name"]
+        for row in verdict["breakdown"]["differences"]
+        for wait in row["waits"]
+        if (row["band"], row["kind"], wait["word"] != "cannot tell") == ("all", "all", True)
+    ]
+    assert table.count("<tr>") == 1 + len(told), "those of which it cannot be told are not in it"
+
+
 def test_what_is_chosen_from_a_list_is_what_is_drawn(page: Path) -> None:
     """A mark with data of its own is filtered where it stands: a filter above it would not reach it."""
 
