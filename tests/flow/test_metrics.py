@@ -6,23 +6,13 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
 
-import pytest
 from laboratory import Laboratory
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from plimsoll.record import open_run
 
-CAPABILITIES = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
-
-
-@pytest.fixture
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs(*CAPABILITIES)
-    made = Laboratory()
-    yield made
-    made.close()
+NEEDS = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
 
 
 def scrape(url: str) -> dict[tuple[str, str, str, str], float]:
