@@ -160,6 +160,9 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="of the order of trials")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
+    metrics: Annotated[
+        int | None, typer.Option("--metrics", metavar="PORT", help="tell Prometheus on a loopback port; 0: any")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Runs an experiment and ends with its verdict and report."""
@@ -167,10 +170,10 @@ def run(
 
     if resume:
         if quick or sets or blocks is not None or out or seed is not None:
-            _refuse("--resume", "a run goes on as it was begun", "--resume RUN without other options")
-        sys.exit(execute.resume(Path(name), as_json))
+            _refuse("--resume", "a run goes on as it was begun", "--resume RUN without other options than --metrics")
+        sys.exit(execute.resume(Path(name), as_json, metrics))
     source = _source(name, quick, sets, blocks)
-    sys.exit(execute.run(source, execute.folder_for(source, out), seed, as_json))
+    sys.exit(execute.run(source, execute.folder_for(source, out), seed, as_json, metrics))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -17,7 +18,7 @@ from plimsoll.environment import StateDir
 from plimsoll.experiment import ExperimentError, Problem, Source
 from plimsoll.record import RecordError, compact, open_run, writer
 from plimsoll.run import a_a
-from plimsoll.run.observer import Silent
+from plimsoll.run.observer import Observer, Several, Silent
 from plimsoll.run.runner import Runner
 from plimsoll.run.runner import resume as resumed
 
@@ -33,12 +34,12 @@ def folder_for(source: Source, out: Path | None) -> Path:
     return folders.checked(out)
 
 
-def run(source: Source, out: Path, seed: int | None, as_json: bool) -> int:
-    """A new run."""
-    return _go(Runner(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json)
+def run(source: Source, out: Path, seed: int | None, as_json: bool, metrics: int | None = None) -> int:
+    """A new run. `metrics`: the loopback port on which it tells what it is doing."""
+    return _go(Runner(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json, metrics)
 
 
-def resume(out: Path, as_json: bool) -> int:
+def resume(out: Path, as_json: bool, metrics: int | None = None) -> int:
     """A run that goes on."""
     if (out / "run.json").is_file() and is_breakdown(open_run(out)):
         what = "a watch of a server's own load is not gone on with: that time is over"
@@ -49,10 +50,10 @@ def resume(out: Path, as_json: bool) -> int:
         what = "a search for a load line is not gone on with: the machine is another one by now"
         allowed = "plimsoll report, for what it found, or a new search"
         raise ExperimentError([Problem(str(out), "--resume", what, allowed)])
-    return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json)
+    return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json, metrics)
 
 
-def _go(runner: Runner, as_json: bool) -> int:
+def _go(runner: Runner, as_json: bool, metrics: int | None) -> int:
     left = [trial for trial in runner.plan.trials if not runner.is_done(trial)]
     needs = runner.needs()
     out = show.console()
@@ -62,12 +63,15 @@ def _go(runner: Runner, as_json: bool) -> int:
         out.print(f"{len(left)} trials, about {time_left}; seed {runner.seed}; record: {shown(runner.out)}")
         for remark in needs.remarks:
             out.print(f"note: {remark}")
-    if as_json:
+    with contextlib.ExitStack() as open_while_running:
+        observers = []
+        if metrics is not None:
+            observers.append(_told_on(runner, len(left), metrics, open_while_running))
+        if not as_json:
+            progress = Progress(len(left), needs.seconds, lambda number: _figures(runner.out, number))
+            observers.append(open_while_running.enter_context(progress))
+        runner.observe(Several(*observers))
         status = runner.run()
-    else:
-        with Progress(len(left), needs.seconds, lambda number: _figures(runner.out, number)) as progress:
-            runner.observe(progress)
-            status = runner.run()
     if not as_json:
         out.print("judging the record and drawing the report")
     verdict, path = judge(runner.out)
@@ -84,6 +88,21 @@ def _go(runner: Runner, as_json: bool) -> int:
         if status == "stopped":
             out.print(f"stopped; every finished trial is kept. Go on with: ./plimsoll run --resume {shown(runner.out)}")
     return STOPPED if status == "stopped" else _exit_code(runner.out)
+
+
+def _told_on(runner: Runner, trials: int, port: int, stack: contextlib.ExitStack) -> Observer:
+    """What the run tells on a loopback port until `stack` is left; says where, on the standard error."""
+    from plimsoll.run.openmetrics import Endpoint, RunMetrics
+
+    found = RunMetrics(runner.out.name, runner.source.experiment.name, trials)
+    try:
+        endpoint = stack.enter_context(Endpoint(found, port))
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no such port"
+        problem = Problem(f"--metrics {port}", "--metrics", str(why), "a port that is free, or 0 to have one chosen")
+        raise ExperimentError([problem]) from None
+    print(f"metrics: {endpoint.url}", file=sys.stderr, flush=True)
+    return found
 
 
 def _exit_code(folder: Path) -> int:

@@ -53,7 +53,9 @@ def write_trace(run: Run, trial: Trial, window: tuple[float, float], out: Path) 
         why = found.get("reason") or "its backends were not watched (probes.breakdown)"
         raise ExportError(f"trial {trial.number} of {run.path.name} has no breakdown: {why}")
     begin = int(summary.get("started_ns") or segment.breakdown["arrived_ns"].min(initial=0))
-    span = (begin + int(window[0] * 1e9), begin + int((window[0] + window[1]) * 1e9))
+    until = begin + int((window[0] + window[1]) * 1e9)
+    # The end is the trial's where that comes first; a record that was cut short does not tell it.
+    span = (begin + int(window[0] * 1e9), min(until, int(summary.get("ended_ns") or until)))
     buckets = [str(name) for name in found.get("buckets") or BUCKETS]
     joined = _joined(segment, span, found)
     wrong = breakdown_join.faults(joined, buckets)

@@ -13,6 +13,18 @@ class Observer(Protocol):
         """One thing that happened."""
 
 
+class Several:
+    """Tells several observers, in their order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def event(self, name: str, **info: Any) -> None:
+        """One thing that happened."""
+        for observer in self._observers:
+            observer.event(name, **info)
+
+
 class Silent:
     """Listens to nothing."""
 

