@@ -52,9 +52,16 @@ def test_the_limit_kills_without_swap_and_swaps_with_it(needs, state, run_id):
         stats = roomy.stats()
         assert stats["swap_bytes"] > 30 << 20 and stats["usage_bytes"] <= 48 << 20
         assert roomy.oom_kills() == 0
+
+        tight.lift()
+        assert tight.limits().memory_bytes is None and tight.limits().swap_bytes is None
+        free = _hog(tight, 80 << 20)
+        assert free.stdout.readline() == b"full\n"
+        assert tight.oom_kills() == 1
         assert SwapFile(state, run_id).show()["bytes"] == 128 << 20
-    assert swapping.wait(10) == -signal.SIGKILL
-    swapping.stdout.close()
+    for left in (swapping, free):
+        assert left.wait(10) == -signal.SIGKILL
+        left.stdout.close()
     assert not tight.folder.exists() and not roomy.folder.exists()
     assert SwapFile(state, run_id).show()["bytes"] == 0 and not list(state.work.iterdir())
 

@@ -46,6 +46,10 @@ class Hierarchy(Protocol):
         ...
 
     def make(self, name: str, limits: Limits) -> None: ...
+    def lift(self, name: str) -> None:
+        """Takes the limits on memory and swap away."""
+        ...
+
     def limits(self, name: str) -> Limits: ...
     def stats(self, name: str) -> dict[str, int]: ...
 
@@ -112,6 +116,13 @@ class Version1:
             self._make_cpuset(self.cpuset, name, limits.cpus)
         elif limits.cpus is not None:
             raise Fault("cgroup v1: no cpuset controller is mounted", remedy="mount it, or leave the CPU set out")
+
+    def lift(self, name: str) -> None:
+        folder = self.memory / PARENT / name
+        # Memory and swap together may not be less than memory.
+        for file in ("memory.memsw.limit_in_bytes", "memory.limit_in_bytes"):
+            if (folder / file).exists():
+                kernel_files.write(folder / file, "-1")
 
     def _limit_swap(self, folder: Path, limits: Limits) -> None:
         file = folder / "memory.memsw.limit_in_bytes"
@@ -218,6 +229,12 @@ class Version2:
             raise Fault("memory.swappiness: cgroup v2 has none of its own for a group", remedy=remedy)
         if limits.cpus is not None:
             kernel_files.write(folder / "cpuset.cpus", limits.cpus, remedy="choose CPUs that are online")
+
+    def lift(self, name: str) -> None:
+        folder = self.root / PARENT / name
+        for file in ("memory.max", "memory.swap.max"):
+            if (folder / file).exists():
+                kernel_files.write(folder / file, "max")
 
     def limits(self, name: str) -> Limits:
         folder = self.root / PARENT / name

@@ -59,6 +59,10 @@ class Group:
     def limits(self) -> Limits:
         return self.hierarchy.limits(self.name)
 
+    def lift(self) -> None:
+        """Takes the limits on memory and swap away, for the rest of the group's life."""
+        self.hierarchy.lift(self.name)
+
     def stats(self) -> dict[str, int]:
         """The columns of group.npy that this kernel has."""
         return self.hierarchy.stats(self.name)

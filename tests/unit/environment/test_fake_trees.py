@@ -67,6 +67,8 @@ def test_version_2_limits_and_counters(state, tmp_path, overwriting, monkeypatch
     assert (folder / "memory.max").read_text() == str(1 << 28)
     assert (folder / "memory.swap.max").read_text() == str(1 << 20)
     assert made.limits() == Limits(1 << 28, 1 << 20, "0", None)
+    made.lift()
+    assert made.limits() == Limits(None, None, "0", None)
     # The controllers are passed on from the top down, and only then to the parent, before the leaf is used.
     assert [entry for entry in overwriting if "subtree_control" in entry[0]] == [
         (str(tmp_path / "cgroup.subtree_control"), "+memory"),
