@@ -125,7 +125,8 @@ fn waits_for_a_known_lock_are_counted_with_their_time() {
     let probe = &said.result()["probes"]["profile"];
     assert_eq!(probe["status"], "on", "{probe}");
     let sites = probe["profile"]["contention"]["sites"].as_array().unwrap();
-    let of_terminal = sites.iter().filter(|site| site["stack"].as_str().unwrap().contains("tty_write"));
+    let of_terminal =
+        sites.iter().filter(|site| site["stack"].as_str().is_some_and(|stack| stack.contains("tty_write")));
     let of_terminal: Vec<&Value> = of_terminal.filter(|site| site["kind"] == "mutex").collect();
     let sum = |key: &str| of_terminal.iter().map(|site| site[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!(sum("count"), 21, "{sites:?}");

@@ -116,7 +116,7 @@ def profile(trials: list[Trial], used: Mapping[tuple[int, str], Json], treatment
         if one is not None and one[1].get("status") == "on" and one[0].measure.stacks:
             by_treatment.setdefault(treatment, []).append(one)
     present = {name: _treatment(mine) for name, mine in by_treatment.items() if mine}
-    why = refused[0][1].get("reason") if refused else "no sample hit the server"
+    why = refused[0][1].get("reason") if refused else "no trial that entered the verdict has samples of the server"
     return {
         "refused": [
             {"trial": number, "reason": entry.get("reason"), "remedy": entry.get("remedy")} for number, entry in refused

@@ -59,6 +59,7 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	__builtin_memset(waiting, 0, sizeof(*waiting));
 	waiting->site.flags = flags;
 	bpf_get_stack(ctx, waiting->site.callers, sizeof(waiting->site.callers), OWN_FRAMES);
+	/* Last, so that what this takes is in no wait. */
 	waiting->since = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&waits, &wanted, waiting, BPF_NOEXIST))
 		count(&losses, NO_ROOM_FOR_WAIT);

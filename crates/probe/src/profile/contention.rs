@@ -110,7 +110,10 @@ impl Locks {
             let frames: Vec<&str> = callers.iter().map(|address| names.name(*address).unwrap_or("[kernel]")).collect();
             let is_of_lock = |address: &u64| of_locks.iter().any(|range| range.contains(address));
             // What is before the lock's own code are the tracepoint's last functions.
-            let after = callers.iter().rposition(is_of_lock).map_or(0, |last| last + 1);
+            let before = callers.iter().take_while(|address| !is_of_lock(address)).count() % callers.len().max(1);
+            let own = callers[before..].iter().take_while(|address| is_of_lock(address)).count();
+            // Where all that there was room for is the lock's, its outermost function stands for who wanted it.
+            let after = (before + own).min(frames.len().saturating_sub(1));
             let stack: Vec<&str> = frames[after..].iter().rev().copied().collect();
             named.entry((kind(flags), stack.join(";"))).or_default().add(waited);
         }
