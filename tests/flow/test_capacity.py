@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from plimsoll.run.surroundings import launch_outside, own
 from plimsoll.target import PostgresServer
 
 PASSWORD = "s3cr3t-pw"
-CAPABILITIES = ("postgresql", "server user", "root")
+NEEDS = ("postgresql", "server user", "root")
 SMALL = (
     "--clients",
     "4",
@@ -34,14 +34,6 @@ SMALL = (
     "--set",
     "warmup.seconds_max=5",
 )
-
-
-@pytest.fixture(scope="module")
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs(*CAPABILITIES)
-    made = Laboratory()
-    yield made
-    made.close()
 
 
 def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +44,6 @@ blocks = 1
 """
 MEMORY_BYTES_MAX = 256 << 20
 CAPACITY_SHARE = 0.6
-
-
-@pytest.fixture(scope="module")
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs("root", "postgresql", "server user")
-    made = Laboratory()
-    yield made
-    made.close()
 
 
 def measured(laboratory: Laboratory, name: str, *sets: str) -> Segment:

@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,17 +17,14 @@ from plimsoll.record import open_run
 ROUNDS = 6
 ROUNDS_LONG = 24
 SEED = 20020101
+NEEDS = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
 VICTIMS = ("front SIGINT", "front SIGTERM", "front SIGKILL", "agent SIGKILL", "target SIGKILL")
 
 
-@pytest.fixture(scope="module")
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
-    made = Laboratory()
-    made.call("run", str(made.experiment), "--out", "warm", "--blocks", "1")  # builds the data set once
-    assert made.left_behind() == []
-    yield made
-    made.close()
+@pytest.fixture(scope="module", autouse=True)
+def _warm(laboratory: Laboratory) -> None:
+    laboratory.call("run", str(laboratory.experiment), "--out", "warm", "--blocks", "1")  # builds the data set once
+    assert laboratory.left_behind() == []
 
 
 def _victim(laboratory: Laboratory, front: int, what: str) -> list[int]:

@@ -39,14 +39,6 @@ blocks = 1
 BANK = '[workload]\nname = "bank"\nscale = 2\nclients = 4\n'
 
 
-@pytest.fixture(scope="module")
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs("root", "postgresql", "server user")
-    made = Laboratory()
-    yield made
-    made.close()
-
-
 def ran(laboratory: Laboratory, name: str, text: str, *sets: str) -> Run:
     """An experiment of this text, run; each of its trials has finished and agrees with its data."""
     path = laboratory.state / f"{name}.toml"

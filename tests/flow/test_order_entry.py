@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,14 +46,6 @@ blocks = 1
 path = "workload.delivery"
 levels = ["deferred", "in turn"]
 """
-
-
-@pytest.fixture(scope="module")
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs("root", "postgresql", "server user")
-    made = Laboratory()
-    yield made
-    made.close()
 
 
 def test_a_plan_knows_the_size_of_the_data() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,7 @@ from plimsoll.run.runner import Runner
 from plimsoll.run.surroundings import launch_outside, own
 from plimsoll.target import PostgresServer
 
-CAPABILITIES = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
-
-
-@pytest.fixture(scope="module")
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs(*CAPABILITIES)
-    made = Laboratory()
-    yield made
-    made.close()
+NEEDS = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
 
 
 class HandQuery:

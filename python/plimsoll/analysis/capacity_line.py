@@ -76,7 +76,9 @@ def load_line(tried: list[Tried]) -> Line:
     if low is None:
         return Line("below", None, None, high, near, generator)
     if high is None or generator:
-        return Line("at least", low, low, None, near, generator)
+        held = _held(opened)
+        status: Status = "cannot tell" if held is None else "at least"
+        return Line(status, held, held, None, near, generator)
     crossing = _crossing(opened, low, high)
     implied = _implied(opened, crossing)
     near = len(implied)
@@ -88,6 +90,16 @@ def load_line(tried: list[Tried]) -> Line:
         half = float(stats.t.ppf(0.975, near - 2)) * error
         spread = (min(spread[0], middle - half), max(spread[1], middle + half))
     return Line("found", math.exp(crossing), math.exp(spread[0]), math.exp(spread[1]), near, False)
+
+
+def _held(opened: list[Tried]) -> float | None:
+    """The highest rate that held, if more trials speak for it than against it; estimates alone say nothing here."""
+    for rate in sorted({one.rate for one in opened if one.rate is not None and one.word == "holds"}, reverse=True):
+        held = sum(one.word == "holds" for one in opened if one.rate is not None and one.rate >= rate)
+        broke = sum(one.word == "breaks" for one in opened if one.rate is not None and one.rate <= rate)
+        if held > broke:
+            return rate
+    return None
 
 
 def _generator(opened: list[Tried], high: float | None) -> bool:

@@ -25,14 +25,16 @@ def headline(verdict: Json) -> str:
     if line["status"] == "found":
         said = f"{subject} carries {rate(line['rate'])}/s {interval(line['low'], line['high'])} at {text}"
     elif line["status"] == "at least" and line["rate"] is not None:
-        why = "the generator was the limit" if line["generator"] else "no rate that breaks it was reached"
+        broke = any(one["verdict"] == "breaks" for one in verdict["trials"])
+        unbounded = "trials that broke it do not agree with others" if broke else "no rate that breaks it was reached"
+        why = "the generator was the limit" if line["generator"] else unbounded
         said = f"{subject} carries at least {rate(line['rate'])}/s at {text}; {why}"
     elif line["status"] == "below" and line["high"] is not None:
         said = f"{subject} does not hold {text} at any rate tried, down to {rate(line['high'])}/s"
         if line["generator"]:
             said += "; the generator was the limit"
     else:
-        said = f"{subject}: cannot tell what it carries at {text}: no trial could decide"
+        said = f"{subject}: cannot tell what it carries at {text}: the trials do not decide it"
     return f"{said}; {knee_words(verdict)}" if knee_words(verdict) else said
 
 

@@ -176,6 +176,23 @@ def test_a_line_that_is_not_bounded() -> None:
     assert load_line([]).status == "cannot tell"
 
 
+def test_what_no_trial_held_is_not_said_to_be_carried() -> None:
+    # By estimates most trials at 467 stand below the limit, though one broke it and none held it.
+    mixed = tried(
+        (467, "cannot tell", -0.4),
+        (467, "cannot tell", -0.2),
+        (467, "breaks", 2.5),
+        (292, "cannot tell", -0.3),
+        (292, "holds", -0.5),
+        (292, "cannot tell", 0.8),
+    )
+    line = load_line(mixed)
+    assert (line.status, line.rate, line.low, line.high) == ("at least", 292, 292, None)
+    assert load_line(tried((100, "cannot tell", -0.2), (200, "cannot tell", -0.1))).status == "cannot tell"
+    outvoted = tried((100, "breaks", 1), (100, "breaks", 1), (110, "holds", -1), (110, "cannot tell", -1))
+    assert load_line([*outvoted, *tried((120, "cannot tell", -1), (120, "cannot tell", -1))]).status == "cannot tell"
+
+
 def test_the_generator_bounds_nothing() -> None:
     line = load_line(tried((100, "holds", -1), (200, "generator", 1), (300, "generator", 1)))
     assert line.status == "at least"

@@ -1,0 +1,18 @@
+"""The laboratory that the tests of a module work in; NEEDS of the module names what of the machine it has to have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from laboratory import Laboratory
+
+SERVER = ("root", "postgresql", "server user")
+
+
+@pytest.fixture(scope="module")
+def laboratory(request: pytest.FixtureRequest, needs: Callable[..., None]) -> Iterator[Laboratory]:
+    needs(*getattr(request.module, "NEEDS", SERVER))
+    made = Laboratory()
+    yield made
+    made.close()
