@@ -150,8 +150,8 @@ impl Stuck {
         assert!(of(line, self.sleeper)["now"]["since_ns"].as_u64().unwrap() >= lasted / 2);
         let thinks = of(line, self.thinker);
         assert_eq!(thinks["now"]["bucket"], Value::Null, "{thinks}");
-        // Others use the machine, too.
-        assert!(thinks["cpu_ns"].as_u64().unwrap() > lasted / 5, "{thinks}");
+        // Others use the machine, too: how much of it was a wait for a CPU is theirs to say.
+        assert!(thinks["cpu_ns"].as_u64().unwrap() > 0 && waits(thinks) <= lasted / 50, "{thinks}");
     }
 }
 
@@ -322,4 +322,59 @@ fn within_a_budget_the_line_tells_how_much_was_watched() {
     let (lasted, watched) = (of("lasted_ns"), of("watched_ns"));
     assert!(lasted.iter().zip(&watched).all(|(lasted, watched)| watched <= lasted), "{lasted:?} {watched:?}");
     assert!(watched[2..].iter().sum::<u64>() < lasted[2..].iter().sum::<u64>() / 2, "{watched:?}");
+}
+
+#[test]
+fn a_reader_that_is_slow_loses_nothing_but_lines() {
+    let Some(server) = Server::start_with("max_connections = 220") else { return };
+    let (out, of_load) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bank = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "select_only"});
+    must("populate", &json!({"target": server.target(), "workload": bank}));
+    let probes = json!({"breakdown": {"data_directory": server.data(), "live": true}});
+    let mut agent = Agent::start("watch", &json!({"out": out.path(), "interval_ms": 10, "probes": probes}));
+    next(&mut agent, "watching");
+    // Nobody reads meanwhile, and a pipe holds some lines only.
+    let load = json!({"target": server.target(), "workload": bank, "clients": 200, "out": of_load.path(),
+        "stop": {"seconds": 3}, "schedule": {"kind": "constant", "rate": 2_000}});
+    must("load", &load);
+    let lines = stop(agent);
+    let told: u64 = lines
+        .iter()
+        .filter_map(|line| line["processes"].as_array())
+        .flatten()
+        .map(|process| process["transactions"].as_u64().unwrap())
+        .sum();
+    let closed = column(out.path(), "breakdown.npy", "flags").into_iter().filter(|flags| flags & OPEN == 0).count();
+    assert_eq!(told, closed as u64);
+    let of = |name: &str| lines.iter().filter_map(|line| line[name].as_i64()).collect::<Vec<_>>();
+    let made = of("lasted_ns").len();
+    assert!(made < 290, "{made} lines of 300 that were due");
+    let times: Vec<i64> =
+        lines.iter().filter(|line| line["event"] == "breakdown").filter_map(|line| line["t_ns"].as_i64()).collect();
+    let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(gaps.eq(of("lasted_ns").into_iter().skip(1)), "each line tells of all since the one before");
+}
+
+#[test]
+fn what_a_client_copies_in_is_one_transaction() {
+    let Some(server) = Server::start() else { return };
+    server.sql("CREATE TABLE copied (a int)");
+    let out = tempfile::tempdir().unwrap();
+    let mut agent = watch(&server, out.path(), json!({}));
+    next(&mut agent, "watching");
+    let slowly = "\\copy copied FROM PROGRAM 'for i in 1 2 3 4; do echo $i; sleep 0.3; done'";
+    let _session = Session::start(&server, "copier", slowly);
+    let copier = backend(&server, "copier") as i64;
+    std::thread::sleep(Duration::from_millis(1_500));
+    let lines = stop(agent);
+    assert_eq!(server.sql("SELECT count(*) FROM copied"), "4");
+    let of = |name| column(out.path(), "breakdown.npy", name);
+    let (pids, arrived, ended) = (of("backend_pid"), of("arrived_ns"), of("ended_ns"));
+    let lasted: Vec<i64> = (0..pids.len()).filter(|at| pids[*at] == copier).map(|at| ended[at] - arrived[at]).collect();
+    let long = lasted.iter().filter(|ns| **ns > 1_000 * MS as i64).count();
+    assert_eq!(long, 1, "{lasted:?}");
+    let waited = lines.iter().filter_map(|line| line["processes"].as_array()).flatten();
+    let of_copier = waited.filter(|process| process["pid"] == copier).flat_map(|p| p["waits"].as_array().unwrap());
+    let client = of_copier.filter(|wait| wait["bucket"] == "client").map(|wait| wait["ns"].as_u64().unwrap());
+    assert!(client.sum::<u64>() > 1_000 * MS, "{lasted:?}");
 }

@@ -25,12 +25,40 @@ static __always_inline u8 state_at_end(struct pt_regs *regs, s64 bytes)
 }
 
 /* Application data of TLS 1.2 or 1.3, whose records begin alike. */
-static __always_inline bool is_record_of_tls(struct pt_regs *regs)
+static __always_inline bool is_record_of_tls(const u8 *head)
 {
-	u8 head[3] = {};
+	return head[0] == 23 && head[1] == 3 && head[2] == 3;
+}
 
-	return !bpf_probe_read_user(head, sizeof(head), (void *)second_argument(regs)) && head[0] == 23 && head[1] == 3 &&
-	       head[2] == 3;
+/* ParseComplete, BindComplete and NoData, which may come before: a byte and a length of four. */
+#define EMPTY_BYTES 5
+#define EMPTY_MAX 3
+
+/* CopyInResponse: what the client sends now belongs to the request, and the waits for it too. */
+static __always_inline bool begins_copy(const u8 *head)
+{
+	for (u32 i = 0; i <= EMPTY_MAX; i++) {
+		u8 kind = head[i * EMPTY_BYTES];
+
+		if (kind == 'G')
+			return true;
+		if (kind != '1' && kind != '2' && kind != 'n')
+			return false;
+	}
+	return false;
+}
+
+/* A part of an answer, or something else, was sent. */
+static __always_inline void goes_on(struct backend *backend, struct pt_regs *regs)
+{
+	u8 head[EMPTY_MAX * EMPTY_BYTES + 1] = {};
+
+	backend->sent = true;
+	if (bpf_probe_read_user(head, sizeof(head), (void *)second_argument(regs)))
+		return;
+	backend->encrypted |= is_record_of_tls(head);
+	/* As in a block, it waits for its client within the transaction. A long result may look alike, and does not wait for it. */
+	backend->in_block |= begins_copy(head);
 }
 
 /* An answer within a slice ends a transaction that is not known: what follows is. */
@@ -55,8 +83,7 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 	regs = registers_of(task);
 	state = state_at_end(regs, bytes);
 	if (!state) {
-		backend->sent = true;
-		backend->encrypted |= is_record_of_tls(regs);
+		goes_on(backend, regs);
 		return;
 	}
 	backend->answered = backend->has_client = true;

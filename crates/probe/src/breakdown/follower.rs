@@ -129,6 +129,18 @@ impl Taking {
         }
     }
 
+    /// The server's processes, where somebody wants to know: all of them at the end, before that as far as is known at little cost.
+    fn meet(&mut self, last: bool) -> Vec<u32> {
+        let pids = match (last, &mut self.lives) {
+            (true, _) => processes::children(self.parent),
+            (false, Some(lives)) => lives.meet(presence::pids(self.parent, lives.known()), &processes::what),
+            (false, None) => Vec::new(),
+        };
+        // Who wakes somebody may have ended before that is known.
+        self.of_server.extend(pids.iter().map(|pid| (*pid, true)));
+        pids
+    }
+
     /// Takes the batches as they were found, after what was handed over since.
     fn take_found(&mut self, found: &[Found]) {
         for stored in found.iter().filter_map(|process| process.stored.as_deref()) {
@@ -230,7 +242,13 @@ fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -
         let until_due = teller.as_ref().map_or(pause, Teller::until_due);
         let last = !matches!(stopped.recv_timeout(pause.min(until_due)), Err(RecvTimeoutError::Timeout));
         watching.go_on(now_ns(), busy).map_err(|refusal| io::Error::other(refusal.reason))?;
-        let due = teller.as_ref().is_some_and(|teller| teller.until_due().is_zero());
+        let mut due = false;
+        if let Some(teller) = teller.as_mut().filter(|teller| teller.until_due().is_zero()) {
+            due = teller.is_ready();
+            if !due {
+                teller.go_on(now_ns());
+            }
+        }
         if !last && !due && consumed.elapsed() < PAUSE {
             continue;
         }
@@ -238,13 +256,7 @@ fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -
         if last && teller.is_none() {
             settle(parent, &backends);
         }
-        let pids = match (last, &mut taking.borrow_mut().lives) {
-            (true, _) => processes::children(parent),
-            (false, Some(lives)) => lives.meet(presence::pids(parent, lives.known()), &processes::what),
-            (false, None) => Vec::new(),
-        };
-        // Who wakes somebody may have ended before that is known.
-        taking.borrow_mut().of_server.extend(pids.iter().map(|pid| (*pid, true)));
+        let pids = taking.borrow_mut().meet(last);
         // First what is kept, then what was handed over: a batch that was handed over between the two is in both, and is
         // known by its times; the other way round it would be in neither.
         let found = if last || due { teller::read(&backends, &watching, pids) } else { Vec::new() };
@@ -264,9 +276,8 @@ fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -
         if let Some(writer) = &mut taking.writer {
             writer.flush()?;
         }
-        if last || (due && taking.taken.server_ended_ns.is_none()) {
-            let ended_ns = (!server.runs()).then_some(read_ns);
-            taking.taken.server_ended_ns = taking.taken.server_ended_ns.or(ended_ns);
+        if (last || due) && taking.taken.server_ended_ns.is_none() {
+            taking.taken.server_ended_ns = (!server.runs()).then_some(read_ns);
         }
         if last {
             break;

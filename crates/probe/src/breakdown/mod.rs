@@ -178,7 +178,7 @@ impl Breakdown {
         let refused = |refusal: Refusal| std::io::Error::other(refusal.reason);
         let often = self.budget.is_set().then(|| self.programs.switch(&OFTEN)).transpose().map_err(refused)?;
         let watching = Watching { aim, often, slices: Slices::new(now_ns()), one_in: Arc::clone(&self.one_in) };
-        let mut teller = self.live.map(|live| Teller::new(live, self.names.clone()));
+        let mut teller = self.live.map(|live| Teller::new(live, self.names.clone())).transpose()?;
         let lives = teller.as_mut().map(|teller| teller.begin(&self.server, &backends, &watching));
         let server = self.server.clone();
         let followed = Followed { ended, backends, counters, watching, server, processes, teller, lives };

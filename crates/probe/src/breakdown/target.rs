@@ -6,6 +6,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,11 @@ fn works_in(process: &Path, folder: &Path) -> bool {
 }
 
 fn number(path: &Path) -> Result<u32, Refusal> {
-    let text = fs::read_to_string(path).map_err(|error| Refusal::from(format!("{}: {error}", path.display())))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        let reason = format!("{}: {error}", path.display());
+        let remedy = (error.kind() == ErrorKind::PermissionDenied).then(|| "run as root".to_owned());
+        Refusal { reason, remedy }
+    })?;
     let first = text.lines().next().unwrap_or_default().trim();
     first.parse().map_err(|_| Refusal::from(format!("{}: \"{first}\" is not a number", path.display())))
 }

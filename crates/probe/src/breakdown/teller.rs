@@ -1,4 +1,7 @@
-//! When a line about what goes on is due, and what it takes to make it.
+//! When a line about what goes on is due, what it takes to make it, and how it is handed on.
+//!
+//! The fact that constrains it: whoever reads the lines may be slow, and records must be taken meanwhile. So a thread of its own
+//! hands them on, one at a time; a line that is due while it does is left out, and what it had told is in the next.
 
 use super::buckets::Buckets;
 use super::live::{Lives, Moment};
@@ -9,21 +12,48 @@ use super::target::{Server, now_ns};
 use super::{Live, name_of};
 use crate::postgres_waits::WaitNames;
 use libbpf_rs::MapHandle;
+use plimsoll_record::LiveLine;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Whoever starts a watch is shown something soon.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// Tells of a server.
+/// Tells of a server; when it goes, every line has been handed on.
 pub(crate) struct Teller {
     live: Live,
     names: WaitNames,
     due_ns: i64,
+    lines: Option<Sender<LiveLine>>,
+    /// A line is being handed on.
+    busy: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.lines = None;
+        self.thread.take().map(JoinHandle::join);
+    }
 }
 
 impl Teller {
-    pub(crate) fn new(live: Live, names: WaitNames) -> Self {
-        Self { live, names, due_ns: 0 }
+    pub(crate) fn new(live: Live, names: WaitNames) -> io::Result<Self> {
+        let (lines, made) = channel();
+        let busy = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&busy);
+        let hand_on = move || {
+            for line in made {
+                (live.tell)(&line);
+                told.store(false, Ordering::Release);
+            }
+        };
+        let thread = std::thread::Builder::new().name("tell".to_owned()).spawn(hand_on)?;
+        Ok(Self { live, names, due_ns: 0, lines: Some(lines), busy, thread: Some(thread) })
     }
 
     /// What is before the first line, which is due soon.
@@ -49,12 +79,17 @@ impl Teller {
     }
 
     /// The line after that of `now_ns`; those that are late already are left out.
-    fn go_on(&mut self, now_ns: i64) {
+    pub(crate) fn go_on(&mut self, now_ns: i64) {
         let interval_ns = self.live.interval.as_nanos().clamp(1, i64::MAX as u128) as i64;
         self.due_ns = self.due_ns.saturating_add(interval_ns * ((now_ns - self.due_ns) / interval_ns + 1));
     }
 
-    /// Makes the line and hands it on.
+    /// Whether the next line can be handed on.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.busy.load(Ordering::Acquire)
+    }
+
+    /// Makes the line and has it handed on.
     pub(crate) fn tell(
         &mut self,
         lives: &mut Lives,
@@ -66,7 +101,12 @@ impl Teller {
         let name = |event| name_of(&self.names, event);
         let moment =
             Moment { now_ns, watched_ns: watching.slices.opened_ns(now_ns), server_ended: !server.runs(), name: &name };
-        (self.live.tell)(&lives.line(found, &moment));
+        let line = lives.line(found, &moment);
+        self.busy.store(true, Ordering::Release);
+        if let Some(lines) = &self.lines {
+            // The thread is there as long as this is.
+            let _ = lines.send(line);
+        }
         self.go_on(now_ns);
     }
 }
