@@ -13,7 +13,7 @@ from overhead.programs import Programs
 from overhead.servers import LoadedSite
 from plimsoll.environment import Fault
 
-PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown")
+PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync")
 RAMP_SECONDS = 1.5
 SETTLE_SECONDS = 0.02
 SPARE_SECONDS = 1.0
@@ -27,6 +27,8 @@ def request(names: tuple[str, ...], site: LoadedSite, out: Path, in_slices: bool
         "buffer_heads": {"path": scratch},
         "throttle": {"path": scratch},
         "breakdown": {"data_directory": str(site.data), "budget": 1.0 if in_slices else None},
+        "syscalls": {"data_directory": str(site.data)},
+        "sync": {"data_directory": str(site.data)},
     }
     return {"out": str(out), "probes": {name: each[name] for name in names}}
 

@@ -22,6 +22,7 @@ from plimsoll.analysis import (
     reconcile,
     scaling,
     stationary,
+    syscalls,
     throughput,
     words,
 )
@@ -232,6 +233,7 @@ def analyse(run: Run) -> Json:
     by_memory = memory_scaling.memory_scaling(run.plan, run.experiment, used, relevant - 1, spread_log)
     split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients, scaling.pairs(scaled))
     by_rules = order_entry.order_entry(run, used)
+    called = syscalls.system_calls(run, used)
     swap_note = reconcile.swap_of(run)["note"]
     return {
         "format": FORMAT,
@@ -254,6 +256,7 @@ def analyse(run: Run) -> Json:
         "memory_scaling": by_memory,
         **({} if split is None else {"breakdown": split}),
         **({} if by_rules is None else {"order_entry": by_rules}),
+        **({} if called is None else {"syscalls": called}),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [

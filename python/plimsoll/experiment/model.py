@@ -105,6 +105,8 @@ class Probes(Strict):
     breakdown_rows: Literal["transactions", "requests"] = Field(
         "transactions", description="what the breakdown records one by one: the server's transactions, or each request"
     )
+    syscalls: bool = Field(False, description="the server's system calls by kind and file class (BPF)")
+    sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Json = dict[str, Any]
-SERIES = ("host", "device", "group", "server", "page_cache", "buffer_heads", "throttle")
+SERIES = ("host", "device", "group", "server", "page_cache", "buffer_heads", "throttle", "syscalls")
 
 
 def read_json(path: Path) -> Json | None:
@@ -77,6 +77,11 @@ class Segment:
     def breakdown_waits(self) -> "np.ndarray | None":
         """The blocked intervals within these, by kind of wait."""
         return read_table(self.path / "breakdown_waits.npy")
+
+    @cached_property
+    def syncs(self) -> "np.ndarray | None":
+        """Each fsync and fdatasync of the server with its parts; None when they were not watched."""
+        return read_table(self.path / "sync.npy")
 
     def series(self, name: str) -> "np.ndarray | None":
         """One of SERIES; None when it was not taken or holds no row."""

@@ -66,6 +66,8 @@ class PrivatePlace(Place):
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
             "breakdown": breakdown if wanted.breakdown else None,
+            "syscalls": {"data_directory": f"{folder}/data"} if wanted.syscalls else None,
+            "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
         }
 
     def read_inside(self, tree: Path) -> None:
