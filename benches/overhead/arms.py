@@ -16,6 +16,8 @@ from plimsoll.environment import Fault
 PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync")
 RAMP_SECONDS = 1.5
 SETTLE_SECONDS = 0.02
+# What attaching and detaching may take on a busy machine, so that the load does not end before the windows.
+SWITCH_SECONDS = 0.08
 SPARE_SECONDS = 1.0
 
 
@@ -108,7 +110,7 @@ def run_segment(
 ) -> list[Pair]:
     """One segment of the load with as many pairs as there are orders."""
     site.cluster.checkpoint()
-    seconds = RAMP_SECONDS + len(orders) * 2 * (window_seconds + SETTLE_SECONDS + 0.01) + SPARE_SECONDS
+    seconds = RAMP_SECONDS + len(orders) * 2 * (window_seconds + SETTLE_SECONDS + SWITCH_SECONDS) + SPARE_SECONDS
     load = site.begin(seconds, seed)
     try:
         time.sleep(RAMP_SECONDS)
