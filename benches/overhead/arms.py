@@ -13,9 +13,11 @@ from overhead.programs import PROFILE_HZ, Programs
 from overhead.servers import LoadedSite
 from plimsoll.environment import Fault
 
-PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown", "profile")
+PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown", "profile", "syscalls", "sync")
 RAMP_SECONDS = 1.5
 SETTLE_SECONDS = 0.02
+# What attaching and detaching may take on a busy machine, so that the load does not end before the windows.
+SWITCH_SECONDS = 0.08
 SPARE_SECONDS = 1.0
 
 
@@ -28,6 +30,8 @@ def request(names: tuple[str, ...], site: LoadedSite, out: Path, in_slices: bool
         "throttle": {"path": scratch},
         "breakdown": {"data_directory": str(site.data), "budget": 1.0 if in_slices else None},
         "profile": {"data_directory": str(site.data), "hz": PROFILE_HZ, "locks": True},
+        "syscalls": {"data_directory": str(site.data)},
+        "sync": {"data_directory": str(site.data)},
     }
     return {"out": str(out), "probes": {name: each[name] for name in names}}
 
@@ -107,7 +111,7 @@ def run_segment(
 ) -> list[Pair]:
     """One segment of the load with as many pairs as there are orders."""
     site.cluster.checkpoint()
-    seconds = RAMP_SECONDS + len(orders) * 2 * (window_seconds + SETTLE_SECONDS + 0.01) + SPARE_SECONDS
+    seconds = RAMP_SECONDS + len(orders) * 2 * (window_seconds + SETTLE_SECONDS + SWITCH_SECONDS) + SPARE_SECONDS
     load = site.begin(seconds, seed)
     try:
         time.sleep(RAMP_SECONDS)

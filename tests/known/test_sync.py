@@ -126,6 +126,13 @@ def test_every_sync_is_as_long_as_its_caller_saw(any_cluster, tmp_path):
     assert set(absent) == (set() if kind == "ext4" else set(TOLD_BY_EXT4))
     for part in TOLD_BY_EXT4:
         assert (watch.rows[f"{part}_ns"] == ABSENT).all() == (kind != "ext4"), part
+    if kind != "ext4":
+        with program(cluster) as server:
+            failed = Syncs(cluster, tmp_path / "failed")
+            with failed:
+                server.does("fails")
+        assert list(failed.rows["error"]) == [22]
+        assert failed.result["boundaries"] == {"begin": "sys_enter", "end": "sys_exit"}
     # Whatever the file system is, what it asked of the device is seen.
     assert (watch.rows["flush_ns"][:11] > 0).sum() >= (11 if kind != "btrfs" else 0)
 
@@ -136,12 +143,11 @@ def test_the_parts_of_a_sync_on_ext4(tmp_path, needs):
         cluster = make_cluster(mounted.fresh() / "cluster")
         found = {}
         with program(cluster) as server:
-            for act in ("overwrite", "extend", "on_its_way", "nothing", "fails"):
+            for act in ("overwrite", "extend", "on_its_way", "nothing"):
                 watch = Syncs(cluster, tmp_path / act)
                 with watch:
                     noted = server.does(act)
-                if act != "fails":  # where raising the error is most of what the clock saw
-                    agree(watch, noted)
+                agree(watch, noted)
                 found[act] = watch.rows
     for act, rows in found.items():
         print(act, {part: int(np.median(rows[f"{part}_ns"])) // US for part in PARTS}, rows["pages"])
@@ -160,7 +166,7 @@ def test_the_parts_of_a_sync_on_ext4(tmp_path, needs):
     assert (begun["pages"] == 0).all() and (begun["write_io_ns"] == 0).all()
     assert (begun["writeback_ns"] > 0).any()
     assert (found["nothing"]["pages"] == 0).all() and (found["nothing"]["writing_ns"] == 0).all()
-    assert list(found["fails"]["error"]) == [22]
+    assert watch.result["boundaries"] == {"begin": "ext4_sync_file_enter", "end": "ext4_sync_file_exit"}
 
 
 def test_syncs_that_a_file_system_holds_up(tmp_path, needs):

@@ -10,7 +10,15 @@ from plimsoll.record import Trial
 
 Json = dict[str, Any]
 NAMES = ("page_cache", "buffer_heads", "throttle")
-LABELS = {"page_cache": "page cache", "buffer_heads": "buffer heads", "throttle": "throttling of writers"}
+# Named only where they were asked for: few runs ask, and they have a part of the page of their own.
+_ON_REQUEST = ("syscalls", "sync")
+LABELS = {
+    "page_cache": "page cache",
+    "buffer_heads": "buffer heads",
+    "throttle": "throttling of writers",
+    "syscalls": "system calls",
+    "sync": "syncs",
+}
 _SELF_TEST = ("pages", "missed_cold", "missed_warm", "sequential_pages", "sequential_added")
 
 
@@ -128,13 +136,14 @@ def instruments(trials: list[Trial]) -> Json:
     finished = [trial for trial in trials if trial.status == "finished"]
     recorded = any("probes" in (trial.measure.summary or {}) for trial in finished)
     missing = "it was not asked for" if recorded else "the record has no probes: it is of an earlier version"
-    return {name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES}
+    found = {name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES}
+    return found | {name: one for name in _ON_REQUEST if (one := _one(finished, name)) is not None}
 
 
 def caveats(trial: Trial) -> list[str]:
     """What a trial's probes say that bears on its figures."""
     found = []
-    for name in NAMES:
+    for name in (*NAMES, *_ON_REQUEST):
         entry, label = probe(trial.measure, name), LABELS[name]
         if entry is None:
             continue

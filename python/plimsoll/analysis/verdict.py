@@ -23,6 +23,7 @@ from plimsoll.analysis import (
     reconcile,
     scaling,
     stationary,
+    syscalls,
     throughput,
     words,
 )
@@ -235,6 +236,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
     split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients, scaling.pairs(scaled))
     by_rules = order_entry.order_entry(run, used)
     sampled = profile.profile(run.trials, used, treatments)
+    called = syscalls.system_calls(run, used)
     swap_note = reconcile.swap_of(run)["note"]
     return {
         "format": FORMAT,
@@ -258,6 +260,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
         **({} if split is None else {"breakdown": split}),
         **({} if sampled is None else {"profile": sampled, "off_cpu": profile.off_cpu(split)}),
         **({} if by_rules is None else {"order_entry": by_rules}),
+        **({} if called is None else {"syscalls": called}),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [

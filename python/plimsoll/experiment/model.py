@@ -112,6 +112,8 @@ class Probes(Strict):
     profile_locks: bool = Field(
         False, description="with the profile: waits for the kernel's own locks, by kind and by who wanted them (BPF)"
     )
+    syscalls: bool = Field(False, description="the server's system calls by kind and file class (BPF)")
+    sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Json = dict[str, Any]
-SERIES = ("host", "device", "group", "server", "page_cache", "buffer_heads", "throttle")
+SERIES = ("host", "device", "group", "server", "page_cache", "buffer_heads", "throttle", "syscalls")
 
 
 def read_json(path: Path) -> Json | None:
@@ -87,6 +87,11 @@ class Segment:
             return None
         split = (line.rpartition(" ") for line in lines)
         return {tuple(stack.split(";")): int(count) for stack, _, count in split if stack and count.isdigit()}
+
+    @cached_property
+    def syncs(self) -> "np.ndarray | None":
+        """Each fsync and fdatasync of the server with its parts; None when they were not watched."""
+        return read_table(self.path / "sync.npy")
 
     def series(self, name: str) -> "np.ndarray | None":
         """One of SERIES; None when it was not taken or holds no row."""

@@ -18,6 +18,8 @@ from plimsoll.report.profile import off_cpu_figures, profile_figures, profile_pa
 from plimsoll.report.scaling import scaling_part
 from plimsoll.report.scaling_figures import scaling_figures
 from plimsoll.report.studies import study_of
+from plimsoll.report.syscalls import system_calls_part
+from plimsoll.report.syscalls_figures import sync_figures
 from plimsoll.report.writeback import writeback_figures, writeback_tables
 
 Json = dict[str, Any]
@@ -61,6 +63,7 @@ def _context(run: Run, verdict: Json) -> Json:
         ("device", figures.device_figures(verdict)),
         ("twice", figures.twice_figures(verdict)),
         ("time", figures.time_figures(run, verdict)),
+        ("syncs", sync_figures(run, verdict)),
         ("writeback", writeback_figures(run, verdict, study_of(run.experiment) or {})),
     ]
     command = run.data.get("command")
@@ -85,6 +88,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "order_entry": order_entry_part(verdict),
         "order_entry_lines": order_entry_words.lines(verdict),
         "scaling": scaling_part(verdict),
+        "syscalls": system_calls_part(verdict),
         "level_tables": tables.level_tables(verdict),
         "judged": words.metric_words(verdict["metric"]),
         "open_rows": load.open_rows(verdict),

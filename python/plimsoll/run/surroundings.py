@@ -68,6 +68,8 @@ class PrivatePlace(Place):
             "throttle": {"path": folder} if wanted.throttle else None,
             "breakdown": breakdown if wanted.breakdown else None,
             "profile": profile if wanted.profile else None,
+            "syscalls": {"data_directory": f"{folder}/data"} if wanted.syscalls else None,
+            "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
         }
 
     def read_inside(self, tree: Path) -> None:

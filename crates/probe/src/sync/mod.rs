@@ -29,10 +29,12 @@ const LOST_EVENTS: &str = "events";
 const TELLING: &str = "ext4";
 const DEVICES: usize = 8;
 
-/// Programs and their tracepoints. Without the first ones there is no probe; each of the others tells a part.
-const ALWAYS: [(&str, &str); 3] =
-    [("on_sys_enter", "sys_enter"), ("on_sys_exit", "sys_exit"), ("on_switch", "sched_switch")];
-const OF_PARTS: [(&str, &str); 9] = [
+/// Programs and their tracepoints: what bounds a call, on any file system and where all of them are ext4; the others tell parts.
+type Bounds = [(&'static str, &'static str); 2];
+const OF_CALLS: Bounds = [("on_sys_enter", "sys_enter"), ("on_sys_exit", "sys_exit")];
+const OF_EXT4: Bounds = [("on_ext4_enter", "ext4_sync_file_enter"), ("on_ext4_exit", "ext4_sync_file_exit")];
+const OF_PARTS: [(&str, &str); 10] = [
+    ("on_switch", "sched_switch"),
     ("on_waking", "sched_waking"),
     ("on_wait_for_page", "folio_wait_writeback"),
     ("on_bio", "block_bio_queue"),
@@ -54,6 +56,7 @@ pub struct Syncs {
     losses: MapHandle,
     cost: CostMeter,
     checks: Vec<Check>,
+    bounds: Bounds,
     file_systems: Vec<WatchedFileSystem>,
     absent: BTreeMap<String, String>,
     out: PathBuf,
@@ -150,9 +153,15 @@ fn absent(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> BTreeMap<Strin
     absent
 }
 
-fn wanted(kernel: &Kernel) -> Vec<Wanted> {
+fn bounds(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> Bounds {
+    let all_tell = file_systems.iter().all(|one| one.shown.kind == TELLING);
+    let known = OF_EXT4.iter().all(|(_, tracepoint)| kernel.has_tracepoint(tracepoint));
+    if all_tell && known { OF_EXT4 } else { OF_CALLS }
+}
+
+fn wanted(kernel: &Kernel, bounds: Bounds) -> Vec<Wanted> {
     let told = OF_PARTS.into_iter().filter(|(_, tracepoint)| kernel.has_tracepoint(tracepoint));
-    ALWAYS.into_iter().chain(told).map(|(function, _)| Wanted { function, tracepoint: None }).collect()
+    bounds.into_iter().chain(told).map(|(function, _)| Wanted { function, tracepoint: None }).collect()
 }
 
 impl Syncs {
@@ -165,8 +174,9 @@ impl Syncs {
         let known = Known::of(&of_postgres(data_directory)?, true)?;
         let kernel = Kernel::read()?;
         let absent = absent(&kernel, &known.file_systems);
-        let programs =
-            Programs::start(OBJECT, &settings(&known)?, &wanted(&kernel), |programs| known.fill(programs, false))?;
+        let bounds = bounds(&kernel, &known.file_systems);
+        let wanted = wanted(&kernel, bounds);
+        let programs = Programs::start(OBJECT, &settings(&known)?, &wanted, |programs| known.fill(programs, false))?;
         let target = programs.map_of_section(".data.target")?;
         let aim = |parent: u32| {
             let told = [parent.to_ne_bytes(), [0; 4]].concat();
@@ -183,6 +193,7 @@ impl Syncs {
             _programs: programs,
             ended,
             checks,
+            bounds,
             file_systems: known.file_systems,
             absent,
             out: out.to_owned(),
@@ -260,6 +271,9 @@ impl Probe for Syncs {
             status: "on".to_owned(),
             programs: Some("tp_btf".to_owned()),
             absent: self.absent.clone(),
+            boundaries: [("begin", self.bounds[0].1), ("end", self.bounds[1].1)]
+                .map(|(what, how)| (what.to_owned(), how.to_owned()))
+                .into(),
             classes: CLASSES.map(str::to_owned).to_vec(),
             calls: CALLS.map(str::to_owned).to_vec(),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),

@@ -29,9 +29,8 @@ static __always_inline u32 place_of(u32 device)
 	return DEVICES;
 }
 
-static __always_inline void begins(struct task_struct *task, struct state *state, u32 call)
+static __always_inline void begins(struct task_struct *task, struct state *state, struct file *file, u32 call)
 {
-	struct file *file = file_of(task, 0);
 	struct file_key key = {};
 	struct file_entry *entry;
 	struct inode *inode;
@@ -67,27 +66,18 @@ static __always_inline void begins(struct task_struct *task, struct state *state
 	state->active = true;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
+static __always_inline int enters(struct task_struct *task, struct file *file, u32 number)
 {
-	struct task_struct *task;
-	struct state *state;
+	struct state *state = bpf_task_storage_get(&states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (number != settings.fsync && number != settings.fdatasync)
-		return 0;
-	task = bpf_get_current_task_btf();
-	if (!is_watched(task))
-		return 0;
-	state = bpf_task_storage_get(&states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (state)
-		begins(task, state, number == settings.fsync ? CALL_FSYNC : CALL_FDATASYNC);
+		begins(task, state, file, number == settings.fsync ? CALL_FSYNC : CALL_FDATASYNC);
 	else
 		lose(LOST_TASKS);
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+static __always_inline int ends(long result)
 {
 	struct task_struct *task;
 	struct state *state;
@@ -106,6 +96,47 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	if (bpf_ringbuf_output(&ended, &state->sync, sizeof(state->sync), BPF_RB_NO_WAKEUP))
 		lose(LOST_RECORDS);
 	return 0;
+}
+
+static __always_inline bool is_sync(u32 number)
+{
+	return number == settings.fsync || number == settings.fdatasync;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
+{
+	struct task_struct *task;
+
+	if (!is_sync(number))
+		return 0;
+	task = bpf_get_current_task_btf();
+	return is_watched(task) ? enters(task, file_of(task, 0), number) : 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	return ends(result);
+}
+
+/* Where every file is on ext4 its own tracepoints bound a call, so that no other system call of the machine is slowed. */
+SEC("tp_btf/ext4_sync_file_enter")
+int BPF_PROG(on_ext4_enter, struct file *file)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number;
+
+	if (!is_watched(task))
+		return 0;
+	number = call_in(registers_of(task));
+	return is_sync(number) ? enters(task, file, number) : 0;
+}
+
+SEC("tp_btf/ext4_sync_file_exit")
+int BPF_PROG(on_ext4_exit, struct inode *inode, int result)
+{
+	return ends(result);
 }
 
 /* --- off and on the CPU ------------------------------------------------------------------------------------------- */
