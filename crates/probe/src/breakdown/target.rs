@@ -50,14 +50,11 @@ impl Server {
         }
         // The file is left behind by a server that was killed, and numbers are given again.
         if !works_in(&process, folder) {
-            let program =
-                fs::read_link(process.join("exe")).map_or_else(|_| "?".to_owned(), |it| it.display().to_string());
+            let program = fs::read_link(process.join("exe"));
+            let is = program.map_or("has ended".to_owned(), |it| format!("is {} and works elsewhere", it.display()));
             let folder = folder.display();
-            let reason = format!(
-                "no server runs on {folder}: process {postmaster}, which postmaster.pid names, is {program} and works elsewhere"
-            );
-            let remedy =
-                "start the server; of one in a container give the folder and the agent the container's processes";
+            let reason = format!("no server runs on {folder}: process {postmaster}, which postmaster.pid names, {is}");
+            let remedy = "start the server; for one in a container run the agent in the container's process namespace";
             return Err(Refusal::with_remedy(reason, remedy));
         }
         Ok(Self { postmaster, major, wait_pointer: address_of(&process, SYMBOL), folder: folder.to_owned() })
