@@ -11,9 +11,17 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::{Agent, Server, agent, must};
 use tempfile::TempDir;
+
+/// Beside a server that switches 10,000 times a second a process that computes gets up to a third more samples than its time
+/// on the CPUs; whoever checks known times has the machine alone.
+fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Stacks and their counts.
 fn folded(out: &Path) -> BTreeMap<String, u64> {
@@ -85,6 +93,7 @@ impl Drop for Known {
 
 #[test]
 fn known_functions_get_their_shares() {
+    let _alone = alone();
     let (mut known, out) = (Known::start(), tempfile::tempdir().unwrap());
     let probes = json!({"profile": {"data_directory": known.folder.path(), "hz": 499}});
     let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
@@ -93,8 +102,7 @@ fn known_functions_get_their_shares() {
         return;
     }
     std::thread::sleep(Duration::from_millis(300));
-    known.ask(b'u', 5);
-    known.ask(b'k', 15);
+    let (user_ns, kernel_ns) = (known.ask(b'u', 5), known.ask(b'k', 15));
     watching.tell("stop");
     let said = watching.end();
     let probe = &said.result()["probes"]["profile"];
@@ -102,9 +110,8 @@ fn known_functions_get_their_shares() {
     assert!(probe["checks"].as_array().unwrap().iter().all(|check| check["ok"] == true), "{probe}");
     let stacks = folded(out.path());
     let (user, kernel) = (with(&stacks, "work_out_numbers"), with(&stacks, "sys_read"));
-    // Half a second, and a second and a half.
-    assert!(is_about(249.5, user, 0.05), "{user}: {probe}");
-    assert!(is_about(748.5, kernel, 0.05), "{kernel}: {probe}");
+    assert!(is_about(user_ns as f64 * 499e-9, user, 0.05), "{user} in {user_ns} ns: {probe}");
+    assert!(is_about(kernel_ns as f64 * 499e-9, kernel, 0.05), "{kernel} in {kernel_ns} ns: {probe}");
     let samples = &probe["profile"]["samples"];
     assert_eq!(stacks.values().sum::<u64>(), samples["taken"].as_u64().unwrap());
     let complete = with(&whole(&stacks), "work_out_numbers");
@@ -114,6 +121,7 @@ fn known_functions_get_their_shares() {
 
 #[test]
 fn waits_for_a_known_lock_are_counted_with_their_time() {
+    let _alone = alone();
     let (mut known, out) = (Known::start(), tempfile::tempdir().unwrap());
     let probes = json!({"profile": {"data_directory": known.folder.path(), "locks": true}});
     let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
@@ -148,6 +156,7 @@ fn column_sum(out: &Path, name: &str) -> f64 {
 
 #[test]
 fn a_servers_samples_are_its_time_on_the_cpus() {
+    let _alone = alone();
     let Some(server) = Server::start() else { return };
     let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "select_only"});
     must("populate", &json!({"target": server.target(), "workload": workload}));
