@@ -126,8 +126,6 @@ impl OrderEntry {
 
 /// Transactions have words of their own, apart from those of every table.
 const TRANSACTIONS: u64 = 1 << 32;
-/// The field of the words of a choice that decides the think time; a deck takes those below.
-const THINKING_FIELD: u64 = 64;
 
 impl Workload for OrderEntry {
     type Client = Terminal;
@@ -161,16 +159,19 @@ impl Workload for OrderEntry {
         Terminal::new(number, self.data.warehouses())
     }
 
-    /// The user thinks of what was done and keys in what comes. One who has done nothing yet thinks as after what comes, so that
-    /// terminals do not start together.
+    /// The user thinks of what was done and keys in what comes.
     fn pause(&self, terminal: &mut Terminal, after: u64) -> Pause {
         let Some(pacing) = &self.pacing else { return Pause::default() };
         let words = self.choosing(terminal, after);
-        let last = terminal.plan.as_ref().map(Plan::kind);
+        let Some(last) = terminal.plan.as_ref().map(Plan::kind) else {
+            let (first, ns) = pacing.met(&mut terminal.deck, &self.mix, &words);
+            terminal.drawn = Some(first);
+            return Pause { ns, since_planned: false };
+        };
         let next = terminal.deck.next(&self.mix, &words);
         terminal.drawn = Some(next);
-        let ns = pacing.thinking_ns(last.unwrap_or(next), &words, THINKING_FIELD) + pacing.keying_ns(next);
-        Pause { ns, since_planned: self.defers && last == Some(Kind::Delivery) }
+        let ns = pacing.thinking_ns(last, &words) + pacing.keying_ns(next);
+        Pause { ns, since_planned: self.defers && last == Kind::Delivery }
     }
 
     fn begin(&self, terminal: &mut Terminal, index: u64) -> Begun {
