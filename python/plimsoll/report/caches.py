@@ -9,7 +9,7 @@ import altair as alt
 
 from plimsoll.analysis.words import at_words
 from plimsoll.report import theme
-from plimsoll.report.figure import Figure, level_axis, panel_width, spec_of
+from plimsoll.report.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.levels import HEIGHT, HEIGHT_HALF, levels_figure
 
 Json = dict[str, Any]
@@ -51,15 +51,8 @@ def _rows(verdict: Json, comparison: Json) -> list[Json]:
 
 
 def _panel(rows: list[Json], comparison: Json, width: int, height: int) -> Any:
-    order = [level["level"] for level in comparison["levels"]]
     names = list(_CACHES.values())
-    x = alt.X(
-        "level:N",
-        sort=order,
-        title=comparison["label"],
-        scale=alt.Scale(domain=order),
-        axis=level_axis(order, width),
-    )
+    x = level_x(comparison, width)
     y = alt.Y("value:Q", title="blocks per query", axis=alt.Axis(format="~r", tickCount=6))
     colour = alt.Color(
         "cache:N",

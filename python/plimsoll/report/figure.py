@@ -47,6 +47,15 @@ def level_axis(levels: list[str], width: int) -> Any:
     return alt.Axis(labelAngle=-40, labelAlign="right") if aslant else alt.Axis(labelAngle=0)
 
 
+def level_x(comparison: Json, width: int) -> Any:
+    """The levels of a comparison, in its order, from left to right."""
+    import altair as alt
+
+    order = [level["level"] for level in comparison["levels"]]
+    axis = level_axis(order, width)
+    return alt.X("level:N", sort=order, title=comparison["label"], scale=alt.Scale(domain=order), axis=axis)
+
+
 def write_files(figure: Figure, folder: Path) -> None:
     """The figure as SVG and PNG, on white, without a browser."""
     import vl_convert

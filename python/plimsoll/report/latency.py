@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis.words import at_words
-from plimsoll.report.figure import Figure, level_axis, panel_width, spec_of
+from plimsoll.report.figure import Figure, level_x, panel_width, spec_of
 
 Json = dict[str, Any]
 _NAMES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9", "p9999": "p99.99"}
@@ -42,14 +42,7 @@ def latency_figure(verdict: Json) -> Figure:
                         rows.append(row)
         if not rows:
             continue
-        order = [level["level"] for level in comparison["levels"]]
-        x = alt.X(
-            "level:N",
-            sort=order,
-            title=comparison["label"],
-            scale=alt.Scale(domain=order),
-            axis=level_axis(order, width),
-        )
+        x = level_x(comparison, width)
         y = alt.Y(
             "ms:Q", title="ms", scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~g", values=_ticks(rows))
         )

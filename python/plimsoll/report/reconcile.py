@@ -6,7 +6,7 @@ import altair as alt
 
 from plimsoll.analysis.words import at_words, treatment_labels
 from plimsoll.report import theme
-from plimsoll.report.figure import Figure, level_axis, panel_width, spec_of
+from plimsoll.report.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.tables import NONE, number
 
 Json = dict[str, Any]
@@ -32,13 +32,7 @@ def _panel(verdict: Json, comparison: Json, parts: Json, width: int) -> Any | No
     if not rows:
         return None
     order = [level["level"] for level in comparison["levels"]]
-    x = alt.X(
-        "level:N",
-        sort=order,
-        title=comparison["label"],
-        scale=alt.Scale(domain=order),
-        axis=level_axis(order, width),
-    )
+    x = level_x(comparison, width)
     names = list(theme.BROUGHT)
     bars = (
         alt.Chart(alt.Data(values=rows))

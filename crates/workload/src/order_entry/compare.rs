@@ -8,7 +8,7 @@ use super::scale::ORDERS;
 use crate::checks::exact;
 use plimsoll_record::{Check, Field, ReadError, Table};
 use plimsoll_target::postgres::{Client, Error, put_row};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// No more lost ones are listed than this; all are counted.
@@ -42,10 +42,10 @@ pub struct Fate {
 }
 
 /// An acknowledged transaction that is not in the database.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Lost {
     /// new_order or payment.
-    pub kind: &'static str,
+    pub kind: String,
     /// The transaction's index.
     pub index: i64,
     /// Where it was made.
@@ -163,38 +163,14 @@ fn fate(client: &mut Client, kind: u8) -> Result<Fate, Error> {
 
 fn lost(client: &mut Client) -> Result<Vec<Lost>, Error> {
     let sql = format!(
-        "SELECT kind, index, w, d, o, cw, cd, c, cents, (extract(epoch FROM made) * 1000000)::bigint FROM compared \
-         WHERE found < n ORDER BY index LIMIT {LISTED_MAX}"
+        "SELECT json_build_object('kind', CASE kind WHEN {NEW_ORDER} THEN 'new_order' ELSE 'payment' END, 'index', index, \
+         'warehouse', w, 'district', d, 'order', o, 'customer_warehouse', cw, 'customer_district', cd, 'customer', c, \
+         'amount_cents', cents, 'made_us', (extract(epoch FROM made) * 1000000)::bigint) \
+         FROM compared WHERE found < n ORDER BY index LIMIT {LISTED_MAX}"
     );
-    let malformed = || Error::Protocol("a malformed row of what was lost".to_owned());
     let one = |row: Vec<Option<String>>| {
-        let numbers: Option<Vec<i64>> = row.into_iter().map(|value| value?.parse().ok()).collect();
-        let numbers: [i64; 10] = numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(malformed)?;
-        let [
-            kind,
-            index,
-            warehouse,
-            district,
-            order,
-            customer_warehouse,
-            customer_district,
-            customer,
-            amount_cents,
-            made_us,
-        ] = numbers;
-        let kind = if kind == i64::from(NEW_ORDER) { "new_order" } else { "payment" };
-        Ok(Lost {
-            kind,
-            index,
-            warehouse,
-            district,
-            order,
-            customer_warehouse,
-            customer_district,
-            customer,
-            amount_cents,
-            made_us,
-        })
+        let found = row.first().and_then(Option::as_deref).and_then(|text| serde_json::from_str(text).ok());
+        found.ok_or_else(|| Error::Protocol("a malformed row of what was lost".to_owned()))
     };
     client.rows(&sql)?.into_iter().map(one).collect()
 }
