@@ -128,7 +128,7 @@ def commit_words(commits: dict[str, Any]) -> str:
     return (
         f"the server committed {commits['commits']} and the load did {commits['done']} transactions"
         f"{', ' + str(commits['rolled_back']) + ' of them rolled back' if commits.get('rolled_back') else ''}: the "
-        f"difference of {commits['excess']} is not what connecting explains (autovacuum's transactions would count, too)"
+        f"difference of {commits['excess']} is not what connecting explains (autovacuum's transactions count, too)"
     )
 
 
