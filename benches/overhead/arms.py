@@ -13,7 +13,7 @@ from overhead.programs import PROFILE_HZ, Programs
 from overhead.servers import LoadedSite
 from plimsoll.environment import Fault
 
-PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown", "profile", "syscalls", "sync")
+PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown", "profile", "syscalls", "sync", "block")
 RAMP_SECONDS = 1.5
 SETTLE_SECONDS = 0.02
 # What attaching and detaching may take on a busy machine, so that the load does not end before the windows.
@@ -32,6 +32,7 @@ def request(names: tuple[str, ...], site: LoadedSite, out: Path, in_slices: bool
         "profile": {"data_directory": str(site.data), "hz": PROFILE_HZ, "locks": True},
         "syscalls": {"data_directory": str(site.data)},
         "sync": {"data_directory": str(site.data)},
+        "block": {"data_directory": str(site.data)},
     }
     return {"out": str(out), "probes": {name: each[name] for name in names}}
 

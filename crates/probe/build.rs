@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROBES: [&str; 7] = ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync", "profile"];
+const PROBES: [&str; 8] =
+    ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync", "block", "profile"];
 
 fn main() {
     println!("cargo:rerun-if-changed=src/bpf");

@@ -60,20 +60,23 @@ class FileSystem:
 
 
 @contextlib.contextmanager
-def loop_file_system(kind: str, size: int = 400 * MIB) -> Iterator[FileSystem]:
-    """`kind`: ext4, xfs or btrfs. The image is sparse, in /var/tmp (a real disk, unlike /tmp on some machines)."""
+def loop_file_system(kind: str, size: int = 400 * MIB, within: Path | None = None) -> Iterator[FileSystem]:
+    """`kind`: ext4, xfs or btrfs. The image is sparse, in /var/tmp (a real disk, unlike /tmp on some machines).
+
+    `within`: the image lies in that folder, whose file system need not know direct I/O.
+    """
     _clear_what_the_killed_left()
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{kind}-", dir="/var/tmp"))
         undo.callback(shutil.rmtree, folder)
-        image, point = folder / "image", folder / "mounted"
+        image, point = (within or folder) / "image", folder / "mounted"
         with image.open("wb") as file:
             file.truncate(size)
         point.mkdir()
         call(*_MAKE[kind], str(image))
-        loop = call("losetup", "--find", "--show", "--direct-io=on", str(image))
+        loop = call("losetup", "--find", "--show", f"--direct-io={'off' if within else 'on'}", str(image))
         undo.callback(call, "losetup", "--detach", loop)
-        if Path("/sys/block", Path(loop).name, "loop/dio").read_text().strip() != "1":
+        if not within and Path("/sys/block", Path(loop).name, "loop/dio").read_text().strip() != "1":
             raise RuntimeError(f"{loop}: direct I/O is not on")
         call("mount", loop, str(point))
         undo.callback(_unmount, point)

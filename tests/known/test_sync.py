@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from breakdown_slow_wal import slow_folder
+from cluster_folder import make_cluster
 from loop_file_system import loop_file_system
 from watching import Watching
 
@@ -65,13 +66,6 @@ class Program:
         self.process.stdin.flush()
         found: list[int] = json.loads(self.process.stdout.readline())
         return found
-
-
-def make_cluster(folder: Path) -> Path:
-    for name in ("base/5", "global", "pg_wal"):
-        (folder / name).mkdir(parents=True)
-    (folder / "PG_VERSION").write_text("15\n")
-    return folder
 
 
 @contextlib.contextmanager

@@ -22,6 +22,8 @@ pub(crate) struct ProbesRequest {
     pub(crate) syscalls: Option<ServerRequest>,
     #[serde(default)]
     pub(crate) sync: Option<ServerRequest>,
+    #[serde(default)]
+    pub(crate) block: Option<ServerRequest>,
     pub(crate) profile: Option<ProfileRequest>,
 }
 
@@ -62,7 +64,7 @@ pub(crate) struct FileSystemRequest {
     pub(crate) path: PathBuf,
 }
 
-/// `syscalls`, `sync`.
+/// `syscalls`, `sync`, `block`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
@@ -140,6 +142,9 @@ impl ProbesRequest {
         if let Some(request) = &self.sync {
             opened.push(("sync", kernel::sync(request, out)));
         }
+        if let Some(request) = &self.block {
+            opened.push(("block", kernel::block(request, out)));
+        }
         if let Some(request) = &self.profile {
             opened.push(("profile", kernel::profile(request, out)?));
         }
@@ -152,6 +157,7 @@ mod kernel {
     use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest, ProfileRequest, ServerRequest};
     use crate::failure::Failure;
     use crate::output;
+    use plimsoll_probe::block::Requests as BlockRequests;
     use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions, Live};
     use plimsoll_probe::folders::{CLASSES, Class, Tree, of_postgres};
     use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
@@ -231,6 +237,10 @@ mod kernel {
 
     pub(super) fn sync(request: &ServerRequest, out: &Path) -> Start {
         Syncs::start(&request.data_directory, out).map(boxed)
+    }
+
+    pub(super) fn block(request: &ServerRequest, out: &Path) -> Start {
+        BlockRequests::start(&request.data_directory, out).map(boxed)
     }
 
     pub(super) fn breakdown(
@@ -319,6 +329,10 @@ mod kernel {
     }
 
     pub(super) fn sync(_: &ServerRequest, _: &Path) -> Start {
+        none()
+    }
+
+    pub(super) fn block(_: &ServerRequest, _: &Path) -> Start {
         none()
     }
 

@@ -6,6 +6,8 @@
 //! Cost: a sample of all four takes well under a millisecond of CPU (`cargo test -p plimsoll-probe -- --ignored cost`).
 
 #[cfg(feature = "bpf")]
+pub mod block;
+#[cfg(feature = "bpf")]
 mod bpf;
 #[cfg(feature = "bpf")]
 pub mod breakdown;

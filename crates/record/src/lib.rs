@@ -3,6 +3,7 @@
 //! The fact that constrains it: a run may be cut short at any byte. Tables are therefore flat rows behind a header of fixed
 //! length; a reader believes the file's size, never the row count in the header.
 
+mod block;
 mod breakdown;
 mod calls;
 mod latency;
@@ -17,6 +18,7 @@ mod summary;
 mod sync;
 mod transaction;
 
+pub use block::{Bucket, DiskRequests, RequestTotals};
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use calls::{CallTotals, OtherCalls};
 pub use latency::write_latency;

@@ -1,5 +1,6 @@
 //! What a probe in the kernel says about itself, in `summary.json`.
 
+use crate::block::{DiskRequests, RequestTotals};
 use crate::calls::{CallTotals, OtherCalls};
 use crate::profile::Profile;
 use crate::summary::Check;
@@ -100,6 +101,15 @@ pub struct ProbeReport {
     /// By how much the parts of a sync miss it at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_ns_max: Option<i64>,
+    /// Names of what requests do; `operation` of `block.npy` is the place here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<String>,
+    /// Requests over the segment, by disk, class and operation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub request_totals: BTreeMap<String, BTreeMap<String, BTreeMap<String, RequestTotals>>>,
+    /// What became of the requests of each disk.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub disk_requests: BTreeMap<String, DiskRequests>,
     /// What the probe itself took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,

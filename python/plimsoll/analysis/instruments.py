@@ -11,13 +11,14 @@ from plimsoll.record import Trial
 Json = dict[str, Any]
 NAMES = ("page_cache", "buffer_heads", "throttle")
 # Named only where they were asked for: few runs ask, and they have a part of the page of their own.
-_ON_REQUEST = ("syscalls", "sync")
+_ON_REQUEST = ("syscalls", "sync", "block")
 LABELS = {
     "page_cache": "page cache",
     "buffer_heads": "buffer heads",
     "throttle": "throttling of writers",
     "syscalls": "system calls",
     "sync": "syncs",
+    "block": "block device",
 }
 _SELF_TEST = ("pages", "missed_cold", "missed_warm", "sequential_pages", "sequential_added")
 
@@ -154,4 +155,6 @@ def caveats(trial: Trial) -> list[str]:
             found.append(f"the {label} probe lost events: its counts are lower bounds")
         if any(not part.get("holds") for part in (entry.get("identity") or {}).values() if isinstance(part, dict)):
             found.append(f"the {label} probe's identity does not hold: pages added and pages accounted for differ")
+        if any(not one.get("holds") for one in (entry.get("disk_requests") or {}).values()):
+            found.append(f"the {label} probe's identity does not hold: requests issued and what became of them differ")
     return found

@@ -31,7 +31,8 @@ def system_calls(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
     return {"calls": calls, "syncs": syncs} if calls or syncs else None
 
 
-def _on(trials: Iterable[Trial], name: str) -> list[tuple[Trial, Json]]:
+def probes_on(trials: Iterable[Trial], name: str) -> list[tuple[Trial, Json]]:
+    """The trials whose probe of that name was on, with what it says."""
     found = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
     return [(trial, entry) for trial, entry in found if entry.get("status") == "on"]
 
@@ -44,7 +45,7 @@ def _lost(found: list[tuple[Trial, Json]]) -> dict[str, int]:
     return lost
 
 
-def _head(found: list[tuple[Trial, Json]]) -> Json:
+def head_of(found: list[tuple[Trial, Json]]) -> Json:
     """Of how many trials and transactions the sums are, and what was lost."""
     done = [done_count(trial.measure) for trial, _ in found]
     return {
@@ -73,7 +74,7 @@ def typical(histogram: list[int]) -> int | None:
 
 def calls_of(trials: Iterable[Trial]) -> Json | None:
     """Calls of these trials by class and kind, and the most frequent of all others."""
-    found = _on(trials, "syscalls")
+    found = probes_on(trials, "syscalls")
     if not found:
         return None
     by_class: dict[str, dict[str, Json]] = {}
@@ -89,7 +90,7 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
     most = sorted(others, key=lambda name: (-others[name]["count"], name))
     order = found[0][1]
     return {
-        **_head(found),
+        **head_of(found),
         "classes": {name: by_class[name] for name in order.get("classes") or [] if name in by_class},
         "order": list(order.get("calls") or []),
         "others": {name: others[name] for name in most[:_OTHERS_KEPT]},
@@ -106,7 +107,7 @@ def _add_call(into: Json, one: Json) -> None:
 
 def syncs_of(trials: Iterable[Trial]) -> Json | None:
     """Syncs of these trials by class and call."""
-    found = _on(trials, "sync")
+    found = probes_on(trials, "sync")
     if not found:
         return None
     by_class: dict[str, dict[str, Json]] = {}
@@ -117,7 +118,7 @@ def syncs_of(trials: Iterable[Trial]) -> Json | None:
     entry = found[0][1]
     opens = [int(one["open_ns_max"]) for _, one in found if one.get("open_ns_max") is not None]
     return {
-        **_head(found),
+        **head_of(found),
         "classes": {name: by_class[name] for name in entry.get("classes") or [] if name in by_class},
         "absent": {key: why for _, one in found for key, why in (one.get("absent") or {}).items()},
         "file_systems": sorted({str(one.get("type")) for one in entry.get("file_systems") or []}),

@@ -10,6 +10,7 @@ from typing import Any
 
 from plimsoll.analysis import (
     a_a,
+    block_requests,
     breakdown,
     clients,
     double_caching,
@@ -237,6 +238,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
     by_rules = order_entry.order_entry(run, used)
     sampled = profile.profile(run.trials, used, treatments)
     called = syscalls.system_calls(run, used)
+    requested = block_requests.block_requests(run, used)
     swap_note = reconcile.swap_of(run)["note"]
     return {
         "format": FORMAT,
@@ -261,6 +263,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
         **({} if sampled is None else {"profile": sampled, "off_cpu": profile.off_cpu(split)}),
         **({} if by_rules is None else {"order_entry": by_rules}),
         **({} if called is None else {"syscalls": called}),
+        **({} if requested is None else {"block": requested}),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [

@@ -114,6 +114,9 @@ class Probes(Strict):
     )
     syscalls: bool = Field(False, description="the server's system calls by kind and file class (BPF)")
     sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
+    block: bool = Field(
+        False, description="requests of the disks that hold the server's files, by what they carry (BPF)"
+    )
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 Json = dict[str, Any]
-SERIES = ("host", "device", "group", "server", "page_cache", "buffer_heads", "throttle", "syscalls")
+SERIES = (
+    "host",
+    "device",
+    "group",
+    "server",
+    "page_cache",
+    "buffer_heads",
+    "throttle",
+    "syscalls",
+    "block",
+    "block_depth",
+)
 
 
 def read_json(path: Path) -> Json | None:

@@ -7,6 +7,8 @@ from plimsoll.analysis import breakdown_words, order_entry_words, words
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report import double_caching, figures, instruments, load, reconcile, tables, theme
+from plimsoll.report.block_figures import block_figures
+from plimsoll.report.block_requests import block_part
 from plimsoll.report.breakdown import breakdown_part
 from plimsoll.report.breakdown_figures import breakdown_figures
 from plimsoll.report.clients import clients_figures
@@ -64,6 +66,7 @@ def _context(run: Run, verdict: Json) -> Json:
         ("twice", figures.twice_figures(verdict)),
         ("time", figures.time_figures(run, verdict)),
         ("syncs", sync_figures(run, verdict)),
+        ("block", block_figures(run, verdict)),
         ("writeback", writeback_figures(run, verdict, study_of(run.experiment) or {})),
     ]
     command = run.data.get("command")
@@ -89,6 +92,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "order_entry_lines": order_entry_words.lines(verdict),
         "scaling": scaling_part(verdict),
         "syscalls": system_calls_part(verdict),
+        "block": block_part(verdict),
         "level_tables": tables.level_tables(verdict),
         "judged": words.metric_words(verdict["metric"]),
         "open_rows": load.open_rows(verdict),

@@ -70,6 +70,7 @@ class PrivatePlace(Place):
             "profile": profile if wanted.profile else None,
             "syscalls": {"data_directory": f"{folder}/data"} if wanted.syscalls else None,
             "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
+            "block": {"data_directory": f"{folder}/data"} if wanted.block else None,
         }
 
     def read_inside(self, tree: Path) -> None:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plimsoll.analysis.syscalls import added, calls_of, syncs_of, typical
-from plimsoll.record import Trial
 from plimsoll.report.syscalls import size_of, system_calls_part
 
-
-def trial(folder: Path, number: int, done: int = 100, **probes: Any) -> Trial:
-    measure = folder / f"{number}/measure"
-    measure.mkdir(parents=True)
-    identity = {"planned": done, "done": done, "failed": 0, "skipped": 0, "lost": 0}
-    document = {"format": 1, "started_ns": 0, "ended_ns": 10**9, "identity": identity, "probes": probes}
-    (measure / "summary.json").write_text(json.dumps(document))
-    (folder / f"{number}/trial.json").write_text(json.dumps({"status": "finished"}))
-    return Trial(folder / str(number), {"number": number})
+trial = runpy.run_path(str(Path(__file__).with_name("probe_trial.py")))["trial"]
 
 
 def call(count: int, **fields: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s32 s32;
 typedef __s64 s64;
 
 #define PAGE_SHIFT_MIN 12
@@ -28,6 +29,7 @@ typedef __s64 s64;
 #define PF_MEMALLOC 0x00000800
 #define S_IFMT 0170000
 #define S_IFDIR 0040000
+#define S_IFBLK 0060000
 #define S_IFREG 0100000
 #define O_DIRECT_X86 040000
 #define O_DIRECT_ARM64 0200000
@@ -56,7 +58,9 @@ struct address_space;
 struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
+	struct address_space *i_mapping;
 	unsigned long i_ino;
+	u32 i_rdev;
 	s64 i_size;
 	u32 i_generation;
 	struct hlist_head i_dentry;
@@ -99,12 +103,14 @@ struct folio___before_6_15 {
 };
 
 struct page {
+	unsigned long compound_head;
 	struct address_space *mapping;
 	unsigned long index;
 };
 
 struct file {
 	struct inode *f_inode;
+	struct address_space *f_mapping;
 	unsigned int f_flags;
 	s64 f_pos;
 };
@@ -151,8 +157,13 @@ struct task_struct {
 	struct fs_struct *fs;
 };
 
+struct gendisk {
+	int major, first_minor;
+};
+
 struct block_device {
 	u32 bd_dev;
+	struct gendisk *bd_disk;
 };
 
 struct buffer_head {
@@ -161,15 +172,33 @@ struct buffer_head {
 
 struct bvec_iter {
 	unsigned int bi_size;
+	unsigned int bi_idx;
+};
+
+struct bio_vec {
+	struct page *bv_page;
 };
 
 struct bio {
+	struct block_device *bi_bdev;
 	u32 bi_opf;
 	struct bvec_iter bi_iter;
+	void *bi_private;
+	struct bio_vec *bi_io_vec;
 };
 
-struct gendisk {
-	int major, first_minor;
+struct kiocb {
+	struct file *ki_filp;
+};
+
+/* What a direct read or write has with it. */
+struct iomap_dio {
+	struct kiocb *iocb;
+};
+
+struct btrfs_bio {
+	struct btrfs_inode *inode;
+	struct bio bio;
 };
 
 struct request_queue {
@@ -179,6 +208,10 @@ struct request_queue {
 struct request {
 	struct request_queue *q;
 	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
+	u64 start_time_ns;
 };
 
 struct bdi_writeback {
@@ -204,10 +237,18 @@ struct pt_regs {
 
 enum pageflags {
 	PG_head = 0,
+	PG_uptodate,
+	PG_swapbacked,
+	PG_swapcache,
 };
 
 enum req_flag_bits {
 	__REQ_PREFLUSH = 0,
+	__REQ_SYNC,
+	__REQ_META,
+	__REQ_FUA,
+	__REQ_RAHEAD,
+	__REQ_SWAP,
 };
 
 static inline __attribute__((always_inline)) u32 call_in(struct pt_regs *regs)

@@ -1,0 +1,42 @@
+"""The probe of disk requests beside a real PostgreSQL, from the experiment to the page."""
+
+from __future__ import annotations
+
+import json
+
+from laboratory import Laboratory
+
+from plimsoll.record import open_run
+
+NEEDS = ("root", "cgroup memory", "swap", "postgresql", "server user", "bpf")
+
+
+def test_the_log_of_a_server_is_told_from_its_data(laboratory: Laboratory) -> None:
+    out = laboratory.state / "block"
+    sets = ("--set", "probes.block=true", "--set", "probes.syscalls=true")
+    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out), *sets)
+    for trial in open_run(out).trials:
+        assert trial.measure.summary is not None
+        probe = trial.measure.summary["probes"]["block"]
+        assert probe["status"] == "on", probe["reason"]
+        assert not any(probe["lost"].values()), probe["lost"]
+        assert probe["cost"]["run_ns"] > 0
+        assert all(ends["holds"] for ends in probe["disk_requests"].values()), probe["disk_requests"]
+        log = [classes["wal"]["write"] for classes in probe["request_totals"].values() if "wal" in classes]
+        flushes = [
+            classes["none"]["flush"]["count"] for classes in probe["request_totals"].values() if "none" in classes
+        ]
+        # Each of the server's syncs of its log has written some, and nothing else writes it.
+        syncs = trial.measure.summary["probes"]["syscalls"]["call_totals"]["wal"]["fdatasync"]["count"]
+        assert sum(one["count"] for one in log) >= syncs * 0.9
+        assert sum(flushes) > 0
+        assert all(one["bytes_min"] >= 4096 and one["device_ns_min"] > 0 for one in log)
+        rows, depths = trial.measure.series("block"), trial.measure.series("block_depth")
+        assert rows is not None and depths is not None
+        assert (depths["depth_ns"][1:] >= 0).all()
+    verdict = json.loads((out / "verdict.json").read_text())
+    assert set(verdict["block"]) == set(verdict["treatments"])
+    page = (out / "report/index.html").read_text()
+    assert "Requests of the block devices" in page and "WAL writes on" in page
+    assert 'data-figure="block-times"' in page and 'data-figure="block-time"' in page
+    assert laboratory.left_behind() == []
