@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import os
 import random
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,8 +33,26 @@ PAGE = mmap.PAGESIZE
 LOG = "pg_wal/000000010000000000000001"
 TABLE = "base/5/16384"
 INTERVAL = 0.1
+TRIES = 5
 PAGEOUT = 21  # MADV_PAGEOUT
 STAT = ("reads", "", "read_sectors", "", "writes", "", "write_sectors", *[""] * 4, "discards", "", "", "", "flushes")
+
+
+class LostError(AssertionError):
+    """The kernel has left events out, and the probe has said so: its counts are lower bounds."""
+
+
+def once_seen_whole(test: Callable[..., None]) -> Callable[..., None]:
+    """What was lost is told and cannot be compared: the test is made again."""
+
+    @functools.wraps(test)
+    def again(*args: Any, **named: Any) -> None:
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(LostError):
+                return test(*args, **named)
+        return test(*args, **named)
+
+    return again
 
 
 class Requests(Watching):
@@ -53,7 +73,8 @@ class Requests(Watching):
 
     def _judge(self) -> None:
         assert self.result["status"] == "on", self.result
-        assert not any(self.result["lost"].values()), self.result["lost"]
+        if any(self.result["lost"].values()):
+            raise LostError(self.result["lost"])
         assert all(check["ok"] for check in self.result["checks"])
         for disk, ends in self.result["disk_requests"].items():
             kinds = [kind for name in self.result["request_totals"].get(disk, {}).values() for kind in name.values()]
@@ -147,6 +168,7 @@ def aligned(size: int) -> mmap.mmap:
     return memory
 
 
+@once_seen_whole
 def test_direct_reads_and_writes_are_counted_exactly_and_the_device_agrees(world, tmp_path):
     places = random.Random(7).sample(range(512), 211)
     watch = Requests(world.cluster, tmp_path / "out")
@@ -185,6 +207,7 @@ def test_direct_reads_and_writes_are_counted_exactly_and_the_device_agrees(world
     assert int(watch.depths["depth_ns"][-1]) <= ends["depth_ns"]
 
 
+@once_seen_whole
 def test_requests_are_of_the_class_of_their_pages(world, tmp_path):
     kind = world.file_system.kind
     watch = Requests(world.cluster, tmp_path / "out")
@@ -207,8 +230,9 @@ def test_requests_are_of_the_class_of_their_pages(world, tmp_path):
         for place in range(13):
             os.pread(table, PAGE, place * 7 * PAGE)
         began_ns, before = world.rest()
-        for place in range(3):
-            os.pwrite(table, noise.randbytes(BLOCK), (600 + place) * BLOCK)
+        os.lseek(table, 0, os.SEEK_END)
+        for _ in range(3):
+            os.write(table, noise.randbytes(BLOCK))
             os.fsync(table)
         ended_ns, after = world.rest()
         time.sleep(2 * INTERVAL)
@@ -233,6 +257,7 @@ def test_requests_are_of_the_class_of_their_pages(world, tmp_path):
     assert found == {name: after[name] - before[name] for name in found}
 
 
+@once_seen_whole
 def test_pages_that_are_swapped_are_told(needs, tmp_path):
     needs("root", "bpf", "loop devices and mkfs.ext4", "swap")
     size = 4 * MIB
@@ -277,11 +302,13 @@ class aligned_private(contextlib.AbstractContextManager[mmap.mmap]):
             self.memory.close()
 
 
+@once_seen_whole
 def test_a_flush_that_the_device_holds_up(tmp_path, needs):
     """The loop device's own file is on a file system that holds each sync and logs for how long."""
     needs("root", "bpf", "fuse", "loop devices and mkfs.ext4")
-    (tmp_path / "below").mkdir()
-    with slow_folder(tmp_path / "below") as slow, loop_file_system("ext4", 64 * MIB, tmp_path / "below") as mounted:
+    below = Path(tempfile.mkdtemp(dir=tmp_path)) / "below"
+    below.mkdir()
+    with slow_folder(below) as slow, loop_file_system("ext4", 64 * MIB, below) as mounted:
         cluster = make_cluster(mounted.fresh() / "cluster")
         make(cluster / LOG, 64)
         world = World(mounted, cluster)

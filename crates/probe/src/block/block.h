@@ -105,6 +105,7 @@ struct settings {
 	unsigned int disks_of[DEVICES]; /* of each file system: a bit a disk */
 	unsigned int volumes[DISKS]; /* block devices that those file systems are made on; 0 ends the list */
 	unsigned int unused;
+	unsigned long long journal_end; /* the function that jbd2 has called at the end of what it writes; 0: not known */
 	struct range journals[RANGES]; /* empty ones end the list */
 };
 

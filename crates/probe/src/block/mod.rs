@@ -24,13 +24,14 @@ use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/block.bpf.o"));
 
+/// In the order in which they are attached: what is issued has to be seen to complete.
 const PROGRAMS: [(&str, &str); 6] = [
-    ("on_issue", "block_rq_issue"),
-    ("on_requeue", "block_rq_requeue"),
     ("on_complete", "block_rq_complete"),
+    ("on_requeue", "block_rq_requeue"),
     ("on_back_merge", "block_bio_backmerge"),
     ("on_front_merge", "block_bio_frontmerge"),
     ("on_request_merge", "block_rq_merge"),
+    ("on_issue", "block_rq_issue"),
 ];
 const OF_SPLITS: (&str, &str) = ("on_split", "block_split");
 const SPLITS: &str = "splits";

@@ -28,6 +28,26 @@ static __always_inline bool in_journal(u32 disk, u64 sector)
 	return false;
 }
 
+static __always_inline bool is_volume(u32 device)
+{
+	for (u32 i = 0; i < DISKS; i++) {
+		if (!settings.volumes[i])
+			return false;
+		if (settings.volumes[i] == device)
+			return true;
+	}
+	return false;
+}
+
+/* What ext4's journal writes are buffers with a function of its own for their end. */
+static __always_inline bool is_of_journal(struct bio *bio)
+{
+	struct buffer_head *buffer = BPF_CORE_READ(bio, bi_private);
+
+	return settings.journal_end && (u64)BPF_CORE_READ(buffer, b_end_io) == settings.journal_end &&
+	       is_volume(BPF_CORE_READ(buffer, b_bdev, bd_dev));
+}
+
 /* Whether files of that file system may be on that disk. */
 static __always_inline bool lies_on(u32 device, u32 disk)
 {
@@ -36,17 +56,6 @@ static __always_inline bool lies_on(u32 device, u32 disk)
 			return false;
 		if (settings.folders.devices[i] == device)
 			return settings.disks_of[i] & (1 << (disk & 31));
-	}
-	return false;
-}
-
-static __always_inline bool is_volume(u32 device)
-{
-	for (u32 i = 0; i < DISKS; i++) {
-		if (!settings.volumes[i])
-			return false;
-		if (settings.volumes[i] == device)
-			return true;
 	}
 	return false;
 }
@@ -161,7 +170,7 @@ static __always_inline u32 class_of(struct bio *bio, u64 sector, u32 flags, u32 
 
 	if (!bio || operation > OP_WRITE)
 		return CLASS_NO_PAGES;
-	if (in_journal(disk, sector))
+	if (in_journal(disk, sector) || (operation == OP_WRITE && is_of_journal(bio)))
 		return CLASS_JOURNAL;
 	page = first_page(bio);
 	if (!page)

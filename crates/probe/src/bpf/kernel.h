@@ -168,6 +168,7 @@ struct block_device {
 
 struct buffer_head {
 	struct block_device *b_bdev;
+	void *b_end_io;
 };
 
 struct bvec_iter {

@@ -31,7 +31,8 @@ impl KernelNames {
         Self(functions)
     }
 
-    fn address(&self, name: &str) -> Option<u64> {
+    /// Where a function begins.
+    pub(crate) fn address(&self, name: &str) -> Option<u64> {
         self.0.iter().find(|(_, known)| known == name).map(|(address, _)| *address)
     }
 

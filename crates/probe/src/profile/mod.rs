@@ -3,7 +3,7 @@
 mod clock;
 mod contention;
 mod images;
-mod kernel_names;
+pub(crate) mod kernel_names;
 mod locked;
 mod packages;
 mod records;
