@@ -87,9 +87,10 @@ def _over_time(run: Run, verdict: Json, found: Json, labels: dict[str, str]) -> 
             continue
         devices = (((trial.measure.summary or {}).get("probes") or {}).get("block") or {}).get("devices") or []
         depth = depth_rows(trial.measure.series("block_depth"), devices)
-        times = device_rows(trial.measure.series("block"), devices)
         if not depth:
             continue
+        began_ns = int(trial.measure.series("block_depth")["t_ns"][0])
+        times = device_rows(trial.measure.series("block"), devices, began_ns)
         seen.add(trial.treatment)
         label = labels.get(trial.treatment, trial.treatment)
         charts += [
@@ -136,7 +137,7 @@ def depth_rows(table: Any, devices: list[str]) -> list[Json]:
     return rows
 
 
-def device_rows(table: Any, devices: list[str]) -> list[Json]:
+def device_rows(table: Any, devices: list[str], began_ns: int) -> list[Json]:
     """Mean milliseconds of each interval at the device, of the reads, the writes and the flushes."""
     rows: list[Json] = []
     for place, disk in enumerate(devices if table is not None else []):
@@ -148,10 +149,10 @@ def device_rows(table: Any, devices: list[str]) -> list[Json]:
                 np.bincount(at, weights=of[column].astype(float), minlength=len(moments))
                 for column in ("count", "device_ns")
             )
-            for step in range(1, len(moments)):
-                grown = count[step] - count[step - 1]
-                if grown > 0:
-                    ms = (times[step] - times[step - 1]) / grown / 1e6
-                    seconds = round(float(moments[step] - table["t_ns"][0]) / 1e9, 2)
-                    rows.append({"what": f"{disk}, {operation}", "seconds": seconds, "value": round(float(ms), 4)})
+            grown, spent = np.diff(count, prepend=0), np.diff(times, prepend=0)
+            for moment, more, ns in zip(moments, grown, spent, strict=True):
+                if more > 0:
+                    seconds, ms = float(moment - began_ns) / 1e9, float(ns / more) / 1e6
+                    row = {"what": f"{disk}, {operation}", "seconds": round(seconds, 2), "value": round(ms, 4)}
+                    rows.append(row)
     return rows

@@ -153,5 +153,6 @@ def test_seconds_are_growth_and_an_interval_without_requests_has_no_mean() -> No
         [(10**9, 0, 1, 1, 2, 4 * 10**6), (2 * 10**9, 0, 1, 1, 4, 8 * 10**6), (3 * 10**9, 0, 1, 1, 4, 8 * 10**6)],
         dtype=[(name, "i8") for name in ("t_ns", "device", "class", "operation", "count", "device_ns")],
     )
-    assert device_rows(counted, ["vda"]) == [{"what": "vda, writes", "seconds": 1.0, "value": 2.0}]
+    writes = [{"what": "vda, writes", "seconds": seconds, "value": 2.0} for seconds in (1.0, 2.0)]
+    assert device_rows(counted, ["vda"], 0) == writes
     assert depth_rows(None, ["vda"]) == []

@@ -49,6 +49,7 @@ struct flight {
 	u32 bytes, flags;
 	u8 disk, class, operation, segment;
 	bool has_queued; /* the kernel has noted when it began */
+	u64 began; /* that moment, or 0: another request in the same memory has another */
 };
 
 struct {
@@ -164,6 +165,7 @@ int BPF_PROG(on_issue, struct request *request)
 	flight.class = class_of(request->bio, request->__sector, flight.flags, flight.operation, disk);
 	began = request->start_time_ns;
 	flight.has_queued = began != 0;
+	flight.began = began;
 	happens(segment, disk, ISSUED);
 	before = bpf_map_lookup_elem(&flights, &key);
 	/* Last, so that what is done here is in no request's time at the device. */
@@ -292,7 +294,10 @@ int BPF_PROG(on_complete, struct request *request, u8 error, unsigned int bytes)
 	if (bytes < request->__data_len)
 		return 0;
 	deepen(disk, -1, now);
-	if (flight->segment != segment)
+	if (flight->began != request->start_time_ns) {
+		happens(flight->segment, disk, UNSEEN_ENDS);
+		happens(segment, disk, BEFORE);
+	} else if (flight->segment != segment)
 		happens(segment, disk, BEFORE);
 	else
 		count(flight, error, now > flight->issued ? now - flight->issued : 0);

@@ -57,7 +57,7 @@ enum event {
 	ISSUED,
 	REQUEUED, /* given back by the device, which had no room */
 	BEFORE, /* completed, and issued before the segment or unseen */
-	UNSEEN_ENDS, /* issued again before they were seen to complete */
+	UNSEEN_ENDS, /* another request was in the same memory before they were seen to complete */
 	NO_ROOM, /* the map of requests under way was full */
 	FLUSH_ASKS, /* writes of nothing that asked for a flush, answered by one */
 	BIOS_MERGED,
