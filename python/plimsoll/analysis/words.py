@@ -10,7 +10,6 @@ from typing import Any
 from plimsoll.analysis import breakdown_words, clients, order_entry_words, scaling_words
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
 from plimsoll.analysis.metrics import PERCENTILE_NAMES
-from plimsoll.analysis.moved_words import EACH_BY_ITSELF, moved_lines
 
 Json = dict[str, Any]
 LINES_MAX = 20
@@ -254,26 +253,3 @@ def terminal_lines(verdict: Json, report_path: object, own_server_command: str |
         if len(shown) < len(caveats):
             middle.append(f"  and {len(caveats) - len(shown)} more, in the report")
     return [*heads, *(line for line in middle if line), *end]
-
-
-def comparison_lines(compared: Json) -> list[str]:
-    """Two runs or treatments against each other, and what moved, for the terminal."""
-    label = compared.get("metric_label", "throughput")
-    names = [compared[side].get("treatment") or compared[side]["run"] for side in ("second", "first")]
-    lines = [f"{names[0]} against {names[1]} ({label} ratio, second over first):"]
-    lines += [f"  {row['treatment']}: {ratio(row)}: {row['verdict']}" for row in compared["treatments"]]
-    if not compared["treatments"]:
-        lines.append("  no treatment stands in both runs")
-    for found in compared["explained"]:
-        lines.append(f"What moved, {found['treatment']}:")
-        lines += moved_lines(found, compared["ratio_spread"])
-    if compared["explained"]:
-        lines += textwrap.wrap(EACH_BY_ITSELF, 80, subsequent_indent="   ")
-    elif compared["treatments"]:
-        lines.append("What moved: not known, for it takes a breakdown on both sides (probes.breakdown)")
-    for key, name in (("only_first", "first"), ("only_second", "second")):
-        if compared[key]:
-            lines.append(f"Only in the {name} run: {', '.join(compared[key])}")
-    if compared["ratio_spread"]:
-        lines.append(f'A/A: ratios within {compared["ratio_spread"]:.2f} are called "cannot tell"')
-    return lines + [f"Caveat: {caveat}" for caveat in compared["caveats"]]
