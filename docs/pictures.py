@@ -3,8 +3,8 @@
 
     .plimsoll/venv/bin/python docs/pictures.py doctor -- ./plimsoll doctor
 
-runs the command in a terminal of its own and writes docs/NAME.svg, the command above its output; --out names another
-folder, --last N keeps only the last lines. Exits as the command did; nothing is drawn of one that failed unless --any.
+runs the command in a terminal of its own and writes docs/NAME.svg, the command above its output (--help has the rest).
+Exits as the command did; nothing is drawn of one that failed unless --any.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 COLUMNS, ROWS = 80, 48
+LETTER, LINE = 12.2, 24.4  # as rich draws them
 _CONTROL = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]|\r|\n")
 # Without rich's fonts, which it would have a browser fetch from elsewhere.
 _SVG = """\
-<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<svg class="rich-terminal" width="WIDTH" height="HEIGHT" viewBox="0 0 WIDTH HEIGHT" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: {char_height}px;
   line-height: {line_height}px; }}
 {styles}
 </style>
 <defs>{lines}</defs>
-<rect fill="#1d2127" x="1" y="1" width="{terminal_width}" height="{terminal_height}" rx="6"/>
-<g transform="translate({terminal_x}, {terminal_y})">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g>
+<rect fill="#1d2127" width="WIDTH" height="HEIGHT" rx="6"/>
+<g transform="translate(10, 8)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g>
 </svg>
 """
 
@@ -87,10 +88,16 @@ def screen(text: str) -> list[str]:
 def drawn(command: str, rows: list[str], title: str) -> str:
     """The picture."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(Text(f"$ {command}", style="bold"), soft_wrap=True)
+    if command:
+        console.print(Text(f"$ {command}", style="bold"), soft_wrap=True)
     for row in rows:
-        console.print(Text.from_ansi(row), soft_wrap=True)
-    svg = console.export_svg(title=title, theme=MONOKAI, code_format=_SVG, unique_id="terminal")
+        text = Text.from_ansi(row)
+        for piece in text.divide(range(COLUMNS, len(text), COLUMNS)):  # where a terminal breaks it
+            console.print(piece, soft_wrap=True)
+    shown = len(console.export_text(clear=False).splitlines())
+    width, height = round(COLUMNS * LETTER) + 20, round(shown * LINE) + 20
+    form = _SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height))
+    svg = console.export_svg(title=title, theme=MONOKAI, code_format=form, unique_id="terminal")
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 
@@ -99,11 +106,21 @@ def main() -> int:
     parser.add_argument("name", help="of the picture")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder for the picture")
     parser.add_argument("--last", type=int, default=0, help="only so many last lines")
-    parser.add_argument("--shown", default="", help="the command as it is shown, if not as it is run")
+    parser.add_argument("--shown", help="the command as it is shown, if not as it is run; empty: none")
+    parser.add_argument(
+        "--replace",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("PATH", "OTHER"),
+        help="a path of this machine's own",
+    )
     parser.add_argument("--any", action="store_true", help="whatever its exit code")
     parser.add_argument("command", nargs="+", help="after --")
     asked = parser.parse_args()
     text, code = in_a_terminal(asked.command)
+    for path, other in asked.replace:
+        text = text.replace(path, other)
     rows = screen(text)
     for row in rows:
         print(row)
@@ -111,8 +128,9 @@ def main() -> int:
         return code
     if asked.last:
         rows = ["…", *rows[-asked.last :]]
+    command = shlex.join(asked.command) if asked.shown is None else asked.shown
     place = asked.out / f"{asked.name}.svg"
-    place.write_text(drawn(asked.shown or shlex.join(asked.command), rows, asked.name), encoding="utf-8")
+    place.write_text(drawn(command, rows, asked.name), encoding="utf-8")
     print(f"{place}: {place.stat().st_size:,} bytes", file=sys.stderr)
     return 0
 

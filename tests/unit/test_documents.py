@@ -44,7 +44,7 @@ PICTURE_BYTES_MAX = 150_000
 def test_every_verb_has_its_page_with_a_picture(verb: str) -> None:
     page = ROOT / f"docs/{verb}.md"
     text = page.read_text()
-    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+\.(?:svg|png))\)", text)
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+\.(?:svg|webp))\)", text)
     assert pictures, f"{page.name} shows no picture of what the verb says"
     for name in pictures:
         assert (page.parent / name).stat().st_size <= PICTURE_BYTES_MAX, f"{name} is larger than a page should load"

@@ -9,6 +9,7 @@ from plimsoll.analysis.profile import is_kernel
 
 Json = dict[str, Any]
 ROWS_MAX = 8
+SHOWN_MIN = 0.02  # of the largest difference that is told: what is less is only named
 NAMES_MAX = 5
 TOGETHER = (
     "  (system calls and functions: the intervals of each list are widened together, so that of the names in it at "
@@ -76,8 +77,10 @@ def _function(row: Json) -> str:
 
 def _rows(whole: Json, found: Json, form: Any, named: Any) -> list[str]:
     told = [row for row in found["rows"] if row["word"] != CANNOT_TELL]
+    largest = max((abs(row["difference"]["value"]) for row in told), default=0.0)
+    shown = [row for row in told if abs(row["difference"]["value"]) >= SHOWN_MIN * largest][:ROWS_MAX]
     lines = []
-    for row in told[:ROWS_MAX]:
+    for row in shown:
         lines.append(line(row | {"name": _shortened(named(row))}, "    ", form))
         lines += _callers(row)
     others = found["others"]
@@ -87,8 +90,8 @@ def _rows(whole: Json, found: Json, form: Any, named: Any) -> list[str]:
     unknown = [
         named(row) for row in found["rows"] if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least
     ]
-    if told[ROWS_MAX:]:
-        lines += wrapped(f"also moved: {_some([named(row) for row in told[ROWS_MAX:]])}")
+    if told[len(shown) :]:
+        lines += wrapped(f"also moved: {_some([named(row) for row in told[len(shown) :]])}")
     return lines + (wrapped(f"cannot tell of: {_some(unknown)}") if unknown else [])
 
 

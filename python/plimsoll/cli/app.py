@@ -123,13 +123,15 @@ def list_experiments(as_json: Json = False) -> None:
 @app.command()
 def check(name: Name, quick: Quick = False, sets: Sets = None, blocks: Blocks = None) -> None:
     """Reads an experiment and says what is wrong with it; starts nothing."""
+    from plimsoll.cli import folders, show
     from plimsoll.experiment import load
 
     source = load(name, quick=quick, sets=sets, blocks=blocks)
     design = source.experiment.design
     treatments = len(source.treatments)
     trials = (treatments + design.duplicate) * design.blocks
-    print(f"{source.path}: good: {treatments} treatments, {design.blocks} blocks, {trials} trials")
+    place = folders.shown(source.path)
+    show.console().print(f"{place}: good: {treatments} treatments, {design.blocks} blocks, {trials} trials")
 
 
 @app.command()

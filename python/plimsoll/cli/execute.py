@@ -206,7 +206,7 @@ def _figures(folder: Path, number: int) -> str:
     if (rate := found.get("throughput_per_second")) is not None:
         parts.append(f"{rate:8,.0f} transactions/s")
     if (ratio := found.get("database_hit_ratio")) is not None:
-        parts.append(f"database hit ratio {ratio:6.1%}")
+        parts.append(f"database hits {ratio:6.1%}")
     if (swap := found.get("swap_bytes_max")) is not None:
         parts.append(f"swap {swap / 2**20:5,.0f} MiB")
     return "  ".join(parts)
@@ -220,12 +220,13 @@ def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
 
 
 def _say(verdict: dict[str, Any] | None, path: Path | None) -> None:
-    from plimsoll.analysis.words import terminal_lines
+    from plimsoll.analysis.words import WIDTH, terminal_lines
 
     out = show.console()
     if verdict is None or path is None:
         out.print("No trial has ended, so there is nothing to judge.")
         return
     out.print()
-    for line in terminal_lines(verdict, shown(path), OWN_SERVER):
+    width = min(WIDTH, out.width) if out.is_terminal else WIDTH
+    for line in terminal_lines(verdict, shown(path), OWN_SERVER, width):
         out.print(line)

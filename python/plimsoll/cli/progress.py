@@ -92,7 +92,7 @@ class Progress:
 
     def _on_trial_end(self, trial: PlannedTrial, status: str, reason: str | None) -> None:
         self._durations.append(time.monotonic() - self._trial_started)
-        label = trial.treatment.label + (" (again, for A/A)" if trial.duplicate else "")
+        label = trial.treatment.label + (" (A/A)" if trial.duplicate else "")
         figures = self._summary(trial.number) if status == "finished" else f"{status}: {reason}"
         self._block.append((label, figures))
         self._trial = None

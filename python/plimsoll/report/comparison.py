@@ -15,19 +15,18 @@ from plimsoll.report.flame import flame
 from plimsoll.report.html import rendered
 
 Json = dict[str, Any]
-_MUCH = 0.05
 _US = 1e-3
 _CAPTION = (
     "Width is the CPU time of a transaction, the mean of both sides, so that what vanished is still there. Red: more "
-    "of it in the second; blue: less; grey: it cannot be told, for the interval of the difference holds zero (of all "
-    "boxes together, as in the lists). Boxes under a thousandth are not drawn."
+    "of it in the second; blue: less. Pale: it cannot be told, for the interval of the difference holds zero (the "
+    "intervals of all boxes are widened together, as in the lists). Boxes under a thousandth are not drawn."
 )
 
 
-def _kind(box: Json, whole: float) -> str:
+def _kind(box: Json) -> str:
     if box["word"] == CANNOT_TELL:
-        return CANNOT_TELL
-    return str(box["word"]) + (", 5 % of the whole at least" if abs(box["difference"]) >= _MUCH * whole else "")
+        return "more, or chance" if box["difference"] > 0 else "less, or chance"
+    return str(box["word"])
 
 
 def moved_figures(compared: Json) -> list[Figure]:
@@ -36,10 +35,9 @@ def moved_figures(compared: Json) -> list[Figure]:
     for place, one in enumerate(compared["explained"]):
         if one["functions"]:
             boxes = one["functions"]["boxes"]
-            whole = boxes[0]["to"]
             drawn = [
                 box
-                | {"kind": _kind(box, whole), "name": box["name"].removesuffix("_[k]")}
+                | {"kind": _kind(box), "name": box["name"].removesuffix("_[k]")}
                 | {"said": f"{box['difference'] * _US:+,.3g} µs ({box['word']})"}
                 for box in boxes
             ]
