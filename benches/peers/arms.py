@@ -15,6 +15,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -79,10 +80,10 @@ class Arm(ABC):
         """One run."""
 
 
-def _ended(process: subprocess.Popen[str], name: str) -> tuple[str, int]:
+def _ended(process: subprocess.Popen[Any], name: str) -> tuple[str, int]:
     """Its output, and the CPU time of the whole process."""
     assert process.stdout is not None
-    output = process.stdout.read()
+    output: str = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -6,13 +6,16 @@ ends; what the kernel tells is tried with the real agent (test_breakdown_live.py
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from typing import Any
 import pytest
 from laboratory import ROOT
 from live_server import LiveServer, live_server
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from plimsoll.analysis.live_verdict import analyse_live
 from plimsoll.record import open_run
@@ -185,6 +189,49 @@ def test_a_report_is_drawn_again_from_the_record(server: LiveServer) -> None:
     assert (out / "report/index.html").exists()
     for verb in (("compare", str(out), str(out)), ("run", "--resume", str(out))):
         server.lab.call(*verb, code=2)
+
+
+def _scraped(url: str) -> dict[tuple[str, str], float]:
+    """By name and bucket; the reference parser reads it."""
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        return {(one.name, one.labels.get("bucket", "")): one.value for family in families for one in family.samples}
+
+
+def test_a_watch_is_scraped_while_it_is_on_and_its_port_is_free_afterwards(server: LiveServer) -> None:
+    script, out = server.lab.state / "script.json", folder(server, "scraped")
+    script.write_text(json.dumps({"lines": [LINE]}))
+    argv = ("--pid", str(server.pid), "--for", "4s", "--metrics", "0", "--json", "--out", str(out))
+    agent = server.lab.state / "agent"
+    process = server.start(*argv, agent=agent, PLIMSOLL_LIVE_SCRIPT=str(script))
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    assert re.fullmatch(r"metrics: http://127\.0\.0\.1:\d+/metrics\n", said)
+    url, seen = said.split()[1], {}
+    with contextlib.suppress(OSError):  # the port closes when the time is up
+        while process.poll() is None:
+            seen = _scraped(url) or seen
+            time.sleep(0.2)
+    text, error = process.communicate(timeout=60)
+    assert process.returncode == 0, error
+    found = json.loads(text)["breakdown"]
+    assert 0 < seen["plimsoll_server_transactions_total", ""] <= found["transactions"]
+    assert seen["plimsoll_wait_seconds_total", "wal_sync"] == seen["plimsoll_backend_seconds_total", "wal_sync"] > 0
+    assert seen["plimsoll_watched_seconds_total", ""] <= found["watched_ns"] / 1e9 + 1e-9
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", int(url.split(":")[2].split("/")[0])))
+
+
+def test_a_port_in_use_starts_no_watch(server: LiveServer) -> None:
+    out = folder(server, "no-port")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        error = call(server, "--pid", str(server.pid), "--metrics", port, "--out", str(out), code=2)
+    assert f"--metrics {port}" in error and "in use" in error
+    assert not (out / "run.json").exists()
 
 
 @pytest.mark.parametrize(

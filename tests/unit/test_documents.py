@@ -37,6 +37,28 @@ def test_help_lists_exactly_the_verbs() -> None:
     assert named == _verbs() | {"setup"}
 
 
+PICTURE_BYTES_MAX = 150_000
+
+
+@pytest.mark.parametrize("verb", sorted(_verbs() | {"setup"}))
+def test_every_verb_has_its_page_with_a_picture(verb: str) -> None:
+    page = ROOT / f"docs/{verb}.md"
+    text = page.read_text()
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+\.(?:svg|webp))\)", text)
+    assert pictures, f"{page.name} shows no picture of what the verb says"
+    for name in pictures:
+        assert (page.parent / name).stat().st_size <= PICTURE_BYTES_MAX, f"{name} is larger than a page should load"
+    assert f"./plimsoll {verb}" in text
+    assert "xit code" in text, f"{page.name} names no exit codes"
+    assert f"](docs/{verb}.md)" in (ROOT / "README.md").read_text(), f"README.md does not lead to {page.name}"
+
+
+def test_pictures_need_nothing_from_elsewhere() -> None:
+    for picture in (ROOT / "docs").glob("*.svg"):
+        text = picture.read_text().replace('xmlns="http://www.w3.org/2000/svg"', "")
+        assert "http" not in re.sub(r"<text.*?</text>", "", text, flags=re.S), f"{picture.name} fetches something"
+
+
 def test_every_experiment_has_its_page_and_its_name() -> None:
     from plimsoll.experiment import load, shipped
 

@@ -41,10 +41,46 @@ def half_width(sd: np.ndarray, count: np.ndarray, confidence: float = CONFIDENCE
         return critical * sd / np.sqrt(count)
 
 
-def welch(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> dict[str, Any] | None:
-    """Mean of the second less that of the first, of blocks that are not paired, with Welch's t interval.
+@dataclass(frozen=True)
+class MeanDifference:
+    """A difference of two means with its standard error, for intervals of any confidence."""
 
-    {value, low, high, blocks (the fewer)}; low and high are None where a side has too few; None without any value.
+    value: float
+    error: float
+    freedom: float
+    blocks: int
+
+    def interval(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
+        """{value, low, high, blocks}; low and high are None where there are too few blocks."""
+        found = {"value": self.value, "low": None, "high": None, "blocks": self.blocks}
+        if self.blocks < BLOCKS_MIN:
+            return found
+        half = float(stats.t.ppf(0.5 + confidence / 2, self.freedom)) * self.error
+        return found | {"low": self.value - half, "high": self.value + half}
+
+    def chance(self) -> float:
+        """The p-value: how likely so large a difference is between equals; 1 where there is no interval."""
+        if self.blocks < BLOCKS_MIN:
+            return 1.0
+        if self.error == 0:
+            return 0.0 if self.value else 1.0
+        return float(2 * stats.t.sf(abs(self.value) / self.error, self.freedom))
+
+
+def paired(differences: Sequence[float]) -> MeanDifference | None:
+    """The mean of differences within blocks; None without any."""
+    data = np.asarray(differences, float)
+    blocks = len(data)
+    if not blocks:
+        return None
+    error = float(data.std(ddof=1)) / math.sqrt(blocks) if blocks > 1 else math.nan
+    return MeanDifference(float(data.mean()), error, blocks - 1, blocks)
+
+
+def unpaired(first: Sequence[float], second: Sequence[float]) -> MeanDifference | None:
+    """Mean of the second less that of the first, of blocks that are not paired, by Welch; None if a side has no value.
+
+    Its `blocks` are those of the side that has fewer.
     """
     one, two = np.asarray(first, float), np.asarray(second, float)
     blocks = min(len(one), len(two))
@@ -52,12 +88,17 @@ def welch(first: Sequence[float], second: Sequence[float], confidence: float = C
         return None
     value = float(two.mean() - one.mean())
     if blocks < BLOCKS_MIN:
-        return {"value": value, "low": None, "high": None, "blocks": blocks}
+        return MeanDifference(value, math.nan, math.nan, blocks)
     parts = np.array([one.var(ddof=1) / len(one), two.var(ddof=1) / len(two)])
     total = float(parts.sum())
     freedom = total**2 / float((parts**2 / [len(one) - 1, len(two) - 1]).sum()) if total > 0 else blocks - 1
-    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(total)
-    return {"value": value, "low": value - half, "high": value + half, "blocks": blocks}
+    return MeanDifference(value, math.sqrt(total), freedom, blocks)
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> dict[str, Any] | None:
+    """The difference of blocks that are not paired, with its interval; None if a side has no value."""
+    found = unpaired(first, second)
+    return None if found is None else found.interval()
 
 
 def over_blocks(

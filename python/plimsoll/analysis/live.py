@@ -147,7 +147,7 @@ class Picture:
             "busy_ns": self.whole.busy_ns,
             "busy_backends": self._mean(self.whole.busy_ns),
             "client_ns": self.whole.client_ns,
-            "clients": self._clients(),
+            "clients": self.clients(),
             "buckets": bucket_rows(self.whole, self.lasted_ns),
             "plain": {name: PLAIN.get(name, "") for name in in_order(set(self.whole.buckets))},
             "waits": wait_rows(self.whole, self.lasted_ns, WAITS),
@@ -168,8 +168,8 @@ class Picture:
     def _mean(self, ns: float) -> float | None:
         return ns / self.lasted_ns if self.lasted_ns else None
 
-    def _clients(self) -> Json:
-        """At the last look, or without looks at the last line: then who is idle is not told."""
+    def clients(self) -> Json:
+        """{busy, idle_in_transaction, idle} at the last look, or at the last line: then who is idle is not told."""
         if self._looked:
             states = [row[2] for row in self._seen.values() if row[1] == "client backend"]
             waiting = sum(state in IDLE_IN_TRANSACTION for state in states)

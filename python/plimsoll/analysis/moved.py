@@ -8,11 +8,10 @@ two lists are not to be added up.
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.analysis.breakdown_difference import over
 from plimsoll.analysis.breakdown_parts import CPU, KERNEL, USER
 from plimsoll.analysis.breakdown_trial import MEAN, mean_latency, mean_parts
 from plimsoll.analysis.histograms import ALL
-from plimsoll.analysis.intervals import welch
+from plimsoll.analysis.intervals import MeanDifference, paired, unpaired
 
 Json = dict[str, Any]
 Readings = Mapping[int, Json]  # one treatment's, by block
@@ -32,18 +31,31 @@ def rows_of(first: Amounts, second: Amounts, whole: Json, is_paired: bool) -> li
     told that it changed there are no shares.
     """
     keys = dict.fromkeys(key for side in (first, second) for one in side.values() for key in one)
-    total = whole["total"]["value"] if whole["word"] != CANNOT_TELL else None
+    total = total_of(whole)
     rows = []
     for key in keys:
         one, two = ({block: mine.get(key, 0.0) for block, mine in side.items()} for side in (first, second))
-        found = _difference(one, two, is_paired)
-        if found is None:
-            continue
-        share = found["value"] / total if total else None
-        means = {"first": _mean(one), "second": _mean(two)}
-        place = {"name": key[0], "part": key[1] or None}
-        rows.append({**place, **means, "difference": found, "share": share, "word": word(found)})
-    return sorted(rows, key=lambda row: (-abs(row["difference"]["value"]), row["name"]))
+        found = difference_of(one, two, is_paired)
+        if found is not None:
+            rows.append(row_of(key, one, two, found.interval(), total))
+    return in_rank(rows)
+
+
+def total_of(whole: Json) -> float | None:
+    """The difference that shares are of; None where it cannot be told that there is one."""
+    return whole["total"]["value"] if whole["word"] != CANNOT_TELL else None
+
+
+def row_of(key: Key, first: Mapping[int, float], second: Mapping[int, float], found: Json, total: float | None) -> Json:
+    """One amount: {name, part, first, second, difference, share, word}."""
+    share = found["value"] / total if total else None
+    means = {"first": mean(first), "second": mean(second)}
+    return {"name": key[0], "part": key[1] or None, **means, "difference": found, "share": share, "word": word(found)}
+
+
+def in_rank(rows: list[Json]) -> list[Json]:
+    """The largest difference first."""
+    return sorted(rows, key=lambda row: (-abs(row["difference"]["value"]), row["name"], row["part"] or ""))
 
 
 def word(found: Json) -> str:
@@ -57,13 +69,15 @@ def _is_told(found: Json | None) -> bool:
     return bool(found and found["low"] is not None and (found["low"] > 0 or found["high"] < 0))
 
 
-def _difference(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> Json | None:
+def difference_of(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> MeanDifference | None:
+    """Second less first, of values by block; None without a block to take it from."""
     if not is_paired:
-        return welch(list(first.values()), list(second.values()))
-    return over([second[block] - first[block] for block in sorted(first.keys() & second.keys())])
+        return unpaired(list(first.values()), list(second.values()))
+    return paired([second[block] - first[block] for block in sorted(first.keys() & second.keys())])
 
 
-def _mean(values: Mapping[int, float]) -> float:
+def mean(values: Mapping[int, float]) -> float:
+    """Over blocks."""
     return sum(values.values()) / len(values)
 
 
@@ -74,7 +88,7 @@ def of_latency(
 
     None where a side has none of the type. `spread`: the ratio by which equal trials differ.
     """
-    sides = _common([_of_kind(readings, kind, band) for readings in (first, second)], is_paired)
+    sides = common_blocks([_of_kind(readings, kind, band) for readings in (first, second)], is_paired)
     if not all(sides):
         return None
     split = all(one["bands"][band]["cpu_can_be_split"] for side in sides for one in side.values())
@@ -85,27 +99,32 @@ def of_latency(
         {block: total - sum(mine[block].values()) for block, total in one.items()}
         for one, mine in zip(whole, parts, strict=True)
     ]
-    found = _whole(whole, is_paired, spread)
+    found = whole_of(whole, is_paired, spread)
     named = rows_of(waits[0], waits[1], found, is_paired)
     return {
         **found,
         "parts": rows_of(parts[0], parts[1], found, is_paired),
         "waits": named[:WAITS_MAX],
         "waits_left_out": max(0, len(named) - WAITS_MAX),
-        "closure_error": _difference(left[0], left[1], is_paired),
+        "closure_error": _interval(left[0], left[1], is_paired),
     }
 
 
-def _common(sides: list[dict[int, Any]], is_paired: bool) -> list[dict[int, Any]]:
+def _interval(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> Json | None:
+    found = difference_of(first, second, is_paired)
+    return None if found is None else found.interval()
+
+
+def common_blocks(sides: list[dict[int, Any]], is_paired: bool) -> list[dict[int, Any]]:
     """Of pairs, the blocks that both have."""
     common = sides[0].keys() & sides[1].keys()
     return [{block: one[block] for block in one if block in common} for one in sides] if is_paired else sides
 
 
-def _whole(values: list[dict[int, float]], is_paired: bool, spread: float | None) -> Json:
-    """The means and their difference, which is told only if equal trials differ less."""
-    means = [_mean(one) for one in values]
-    total = _difference(values[0], values[1], is_paired)
+def whole_of(values: list[dict[int, float]], is_paired: bool, spread: float | None) -> Json:
+    """The means and their difference, which is told only if equal trials differ less; each side has a block."""
+    means = [mean(one) for one in values]
+    total = _interval(values[0], values[1], is_paired)
     assert total is not None, "both sides have a block"
     ratio = means[1] / means[0] if means[0] else None
     is_within = spread is not None and ratio is not None and ratio > 0 and max(ratio, 1 / ratio) <= spread
@@ -142,14 +161,14 @@ def of_cpu(
     sampled = any(one["sampling"]["one_in_max"] > 1 for readings, _ in sides for one in readings.values())
     known = [{block: metrics[one["number"]] for block, one in readings.items()} for readings, metrics in sides]
     wholes = [{block: one[_CPU] for block, one in mine.items() if one.get(_CPU) is not None} for mine in known]
-    wholes = _common(wholes, is_paired)
+    wholes = common_blocks(wholes, is_paired)
     if not all(wholes):
         return None
     users = [
         {block: _users(readings[block], mine[block], split, sampled) for block in whole}
         for (readings, _), mine, whole in zip(sides, known, wholes, strict=True)
     ]
-    found = _whole(wholes, is_paired, spread)
+    found = whole_of(wholes, is_paired, spread)
     return {**found, "users": rows_of(users[0], users[1], found, is_paired), "others_known": not sampled}
 
 

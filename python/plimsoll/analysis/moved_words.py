@@ -1,6 +1,7 @@
 """What moved, in lines for the terminal: the parts that are told from zero with their wait events, then the others."""
 
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 from plimsoll.analysis.breakdown_words import amount, is_told
@@ -8,6 +9,7 @@ from plimsoll.analysis.histograms import ALL
 from plimsoll.analysis.moved import CANNOT_TELL
 
 Json = dict[str, Any]
+Form = Callable[[Json, bool], str]  # of a mean with its interval, with its sign or without
 PARTS_MAX = 8
 WAITS_OF_PART = 3
 EACH_BY_ITSELF = (
@@ -23,20 +25,21 @@ def moved_lines(explained: Json, spread: float | None = None) -> list[str]:
     lines = []
     for kind, found in explained["latency"].items():
         of = "mean latency" if kind == ALL or len(explained["latency"]) == 1 else f"mean latency of {kind}"
-        lines += [*_head(of, found, spread), *_parts(found, found["parts"], found["waits"])]
+        lines += [*head(of, found, spread), *_parts(found, found["parts"], found["waits"])]
         lines += _closure(found)
     if explained["cpu"]:
-        lines += _head("CPU of the machine", explained["cpu"], spread)
+        lines += head("CPU of the machine", explained["cpu"], spread)
         lines += _parts(explained["cpu"], explained["cpu"]["users"], [])
         if not explained["cpu"]["others_known"]:
-            lines += _wrapped("the server's other processes: not known by transaction, for slices of time were watched")
+            lines += wrapped("the server's other processes: not known by transaction, for slices of time were watched")
     return lines
 
 
-def _head(of: str, found: Json, spread: float | None) -> list[str]:
+def head(of: str, found: Json, spread: float | None, form: Form = amount) -> list[str]:
+    """A whole before and after, its difference, and whether that is told."""
     total = found["total"]
     first, second = ({"value": found[side], "low": None} for side in ("first", "second"))
-    text = f"  {of}: {amount(first, False)}, then {amount(second, False)}: {amount(total)}"
+    text = f"  {of}: {form(first, False)}, then {form(second, False)}: {form(total, True)}"
     if total["low"] is None:
         return [text, "    cannot tell: no interval from fewer than three blocks"]
     if not is_told(total):
@@ -50,28 +53,30 @@ def _parts(found: Json, rows: list[Json], waits: list[Json]) -> list[str]:
     told = [row for row in rows if row["word"] != CANNOT_TELL]
     lines = []
     for row in told[:PARTS_MAX]:
-        lines.append(_line(row, "    "))
+        lines.append(line(row, "    "))
         mine = [wait for wait in waits if wait["part"] == row["name"] and wait["word"] != CANNOT_TELL]
-        lines += [_line(wait, "      ") for wait in mine[:WAITS_OF_PART]]
+        lines += [line(wait, "      ") for wait in mine[:WAITS_OF_PART]]
     least = _WORTH * abs(found["total"]["value"])
     others = [row["name"] for row in told[PARTS_MAX:]]
     unknown = [row["name"] for row in rows if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least]
     if others:
-        lines += _wrapped(f"also moved: {', '.join(others)}")
-    return lines + (_wrapped(f"cannot tell of: {', '.join(unknown)}") if unknown else [])
+        lines += wrapped(f"also moved: {', '.join(others)}")
+    return lines + (wrapped(f"cannot tell of: {', '.join(unknown)}") if unknown else [])
 
 
-def _line(row: Json, indent: str) -> str:
+def line(row: Json, indent: str, form: Form = amount) -> str:
+    """A row: its share of the difference, its difference, its name."""
     share = "" if row["share"] is None else f"{row['share']:+.0%}"
-    return f"{indent}{share:>6}  {amount(row['difference']):<30}  {row['name']}"
+    return f"{indent}{share:>6}  {form(row['difference'], True):<30}  {row['name']}"
 
 
 def _closure(found: Json) -> list[str]:
     error = found["closure_error"]
     if error is None or abs(error["value"]) <= _WORTH * abs(found["total"]["value"]):
         return []
-    return _wrapped(f"{amount(error)} of it are in no part")
+    return wrapped(f"{amount(error)} of it are in no part")
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="      ")
+def wrapped(text: str, first: str = "    ", then: str = "      ") -> list[str]:
+    """A sentence in lines that fit a terminal."""
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=then)

@@ -5,7 +5,7 @@ the binomial interval of their count, as if samples were independent, which thos
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from plimsoll.analysis.histograms import ALL
@@ -15,6 +15,8 @@ from plimsoll.record import Segment, Trial
 
 Json = dict[str, Any]
 Stacks = Mapping[tuple[str, ...], int]
+Amounts = Mapping[tuple[str, ...], float]
+About = Callable[[list[tuple[str, ...]]], Json]
 FUNCTIONS_MAX = 20
 # A box narrower than this share is not drawn; it stays in the width of the one below it.
 DRAWN_MIN = 0.001
@@ -39,24 +41,33 @@ def together(found: Iterable[Stacks]) -> Counter[tuple[str, ...]]:
     return total
 
 
-def tree(stacks: Stacks, least: float = DRAWN_MIN) -> list[Json]:
-    """The boxes of a flame graph: {`name`, `depth`, `from`, `to`} (in samples), the whole first. Siblings by name."""
+def tree(stacks: Amounts, least: float = DRAWN_MIN, about: About | None = None) -> list[Json]:
+    """Boxes of a flame graph: {`name`, `depth`, `from`, `to`} in the stacks' unit, the whole first; siblings by name.
+
+    Each box also has what `about` says of the stacks in it.
+    """
     total = sum(stacks.values())
-    boxes: list[Json] = [{"name": "all", "depth": 0, "from": 0, "to": total}]
-    pending: list[tuple[int, int, list[tuple[tuple[str, ...], int]]]] = [(0, 0, sorted(stacks.items()))]
+    boxes: list[Json] = [_box("all", 0, (0, total), sorted(stacks), about)]
+    pending: list[tuple[int, float, list[tuple[tuple[str, ...], float]]]] = [(0, 0, sorted(stacks.items()))]
     while pending:
         depth, start, below = pending.pop()
-        groups: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        groups: dict[str, list[tuple[tuple[str, ...], float]]] = {}
         for stack, count in below:
             if len(stack) > depth:
                 groups.setdefault(stack[depth], []).append((stack, count))
         for name in sorted(groups):
             width = sum(count for _, count in groups[name])
             if width >= least * total:
-                boxes.append({"name": name, "depth": depth + 1, "from": start, "to": start + width})
+                mine = [stack for stack, _ in groups[name]]
+                boxes.append(_box(name, depth + 1, (start, start + width), mine, about))
                 pending.append((depth + 1, start, groups[name]))
             start += width
     return boxes
+
+
+def _box(name: str, depth: int, span: tuple[float, float], stacks: list[tuple[str, ...]], about: About | None) -> Json:
+    box: Json = {"name": name, "depth": depth, "from": span[0], "to": span[1]}
+    return box if about is None else box | about(stacks)
 
 
 def off_cpu(breakdown: Json | None) -> Json:

@@ -6,16 +6,13 @@ and no interval accounts for it. Runs whose machines differ in a checked key are
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis import moved
-from plimsoll.analysis.breakdown import by_treatment, over_trials
-from plimsoll.analysis.breakdown_difference import kinds_of
-from plimsoll.analysis.breakdown_trial import MEAN
+from plimsoll.analysis.breakdown import over_trials
 from plimsoll.analysis.compare import DELTA, word
+from plimsoll.analysis.explain import explain, sides_of
 from plimsoll.analysis.intervals import grade, over_blocks, welch
 from plimsoll.analysis.metrics import JUDGED, METRICS
 from plimsoll.analysis.verdict import analyse, chosen
@@ -69,33 +66,6 @@ def _by_label(verdict: Json, metric: str) -> dict[str, list[float]]:
     return found
 
 
-@dataclass(frozen=True)
-class Side:
-    """What is known of one treatment of one run: breakdowns by block, and the metrics of its trials by number."""
-
-    readings: Mapping[int, Json]
-    metrics: Mapping[int, Json]
-
-
-def _readings(verdict: Json, timed: Mapping[int, Json]) -> dict[str, Side]:
-    """By the treatment's label."""
-    metrics = {entry["number"]: entry["metrics"] for entry in verdict["trials"]}
-    found = by_treatment(timed, chosen(verdict["trials"]), verdict["treatments"])
-    return {verdict["treatments"].get(name, {}).get("label", name): Side(one, metrics) for name, one in found.items()}
-
-
-def explain(
-    label: str, first: Side | None, second: Side | None, spread: float | None, is_paired: bool = False
-) -> Json | None:
-    """What moved, of each type's mean latency and of the CPU; None where a side has no breakdown."""
-    if first is None or second is None:
-        return None
-    kinds = kinds_of([*first.readings.values(), *second.readings.values()])
-    found = {kind: moved.of_latency(first.readings, second.readings, kind, MEAN, is_paired, spread) for kind in kinds}
-    cpu = moved.of_cpu((first.readings, first.metrics), (second.readings, second.metrics), is_paired, spread)
-    return {"treatment": label, "latency": {kind: one for kind, one in found.items() if one}, "cpu": cpu}
-
-
 def compare_treatments(run: Run, first: str, second: str) -> Json:
     """Two treatments of one run, by label or id, within blocks. Raises Unknown with what there is."""
     timed = over_trials(run.trials)
@@ -113,7 +83,7 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
         half = math.log(ratio.high / ratio.value) if ratio.high else math.nan
         said = word(sign * math.log(ratio.value), half, delta, math.log(spread) if spread else 0.0)
         row |= {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "verdict": said}
-    sides = _readings(verdict, timed)
+    sides = sides_of(run, verdict, timed)
     mine = [sides.get(labels[name]) for name in names]
     explained = explain(labels[names[1]], mine[0], mine[1], spread, is_paired=True)
     return {
@@ -160,7 +130,7 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         half = math.log(found["high"] / found["ratio"]) if found["high"] else math.nan
         said = word(sign * math.log(found["ratio"]), half, delta, math.log(spread) if spread else 0.0)
         rows.append({"treatment": label, **found, "verdict": said})
-    sides = [_readings(verdict, mine) for verdict, mine in ((one, timed[0]), (two, timed[1]))]
+    sides = [sides_of(*side) for side in ((run_a, one, timed[0]), (run_b, two, timed[1]))]
     explained = [explain(label, sides[0].get(label), sides[1].get(label), spread) for label in first if label in second]
     caveats = [NOT_INTERLEAVED]
     if spread is None:

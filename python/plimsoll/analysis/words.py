@@ -10,12 +10,11 @@ from typing import Any
 from plimsoll.analysis import breakdown_words, clients, order_entry_words, scaling_words
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
 from plimsoll.analysis.metrics import PERCENTILE_NAMES
-from plimsoll.analysis.moved_words import EACH_BY_ITSELF, moved_lines
 
 Json = dict[str, Any]
 LINES_MAX = 20
 HEADLINES_MAX = 6
-_WIDTH = 118
+WIDTH = 118
 
 
 def ratio(value: Json) -> str:
@@ -211,27 +210,32 @@ def exclusion_lines(verdict: Json, most: int = 3) -> list[str]:
     return lines
 
 
-def _wrap(line: str) -> list[str]:
-    return textwrap.wrap(line, _WIDTH, subsequent_indent="    ", break_long_words=False) or [""]
+def _wrap(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent="    ", break_long_words=False) or [""]
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
+def _cut(line: str, width: int) -> list[str]:
+    """As much as a wide terminal has in a line, in as many as a narrow one needs."""
+    return _wrap(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…", width)
 
 
-def _middle(verdict: Json, rows: int, exclusions: int) -> list[str]:
+def _middle(verdict: Json, rows: int, exclusions: int, width: int) -> list[str]:
     """What stands between the verdict and the caveats, with so many rows of evidence and so many trials left out."""
-    lines = [_cut(line) for line in evidence_lines(verdict, rows)]
+    lines = [row for line in evidence_lines(verdict, rows) for row in _cut(line, width)]
     if verdict["comparisons"]:
         why = breakdown_words.why_lines(verdict, 1) + scaling_words.growth_lines(verdict)[-1:]
-        lines += [line for text in [*why, *_twice(verdict)] for line in _wrap(text)]
-        lines += _wrap(a_a_words(verdict))
-    lines += [line for text in order_entry_words.lines(verdict) for line in _wrap(text)]
-    return [*lines, *_wrap(generator_words(verdict)), *(_cut(line) for line in exclusion_lines(verdict, exclusions))]
+        lines += [line for text in [*why, *_twice(verdict)] for line in _wrap(text, width)]
+        lines += _wrap(a_a_words(verdict), width)
+    lines += [line for text in order_entry_words.lines(verdict) for line in _wrap(text, width)]
+    lines += _wrap(generator_words(verdict), width)
+    return lines + [row for line in exclusion_lines(verdict, exclusions) for row in _cut(line, width)]
 
 
-def terminal_lines(verdict: Json, report_path: object, own_server_command: str | None = None) -> list[str]:
-    """About twenty lines: verdict, evidence, what was left out, where to read on."""
+def terminal_lines(
+    verdict: Json, report_path: object, own_server_command: str | None = None, width: int = WIDTH
+) -> list[str]:
+    """About twenty lines, more in a narrower terminal: verdict, evidence, what was left out, where to read on."""
+    most_lines = LINES_MAX * WIDTH // width
     heads = headlines(verdict)
     if len(heads) > HEADLINES_MAX:
         heads = [*heads[: HEADLINES_MAX - 1], f"and {len(heads) - HEADLINES_MAX + 1} more, in the report"]
@@ -240,40 +244,17 @@ def terminal_lines(verdict: Json, report_path: object, own_server_command: str |
         end += ["For your own server:", f"  {own_server_command}"]
     middle: list[str] = []
     for rows, most in ((5, 3), (5, 1), (4, 1), (3, 0), (2, 0)):
-        middle = _middle(verdict, rows, most)
-        if len(heads) + len(middle) + len(end) + bool(verdict["caveats"]) <= LINES_MAX:
+        middle = _middle(verdict, rows, most, width)
+        if len(heads) + len(middle) + len(end) + bool(verdict["caveats"]) <= most_lines:
             break
-    room = LINES_MAX - len(heads) - len(middle) - len(end) - 1
+    room = most_lines - len(heads) - len(middle) - len(end) - 1
     caveats = verdict["caveats"]
     if caveats and room < 2:
         middle.append(f"Caveats: {len(caveats)}, in the report")
     elif caveats:
         shown = caveats if len(caveats) <= room else caveats[: room - 1]
         middle.append("Caveats:")
-        middle += [_cut(f"  {caveat}") for caveat in shown]
+        middle += [row for caveat in shown for row in _cut(f"  {caveat}", width)]
         if len(shown) < len(caveats):
             middle.append(f"  and {len(caveats) - len(shown)} more, in the report")
     return [*heads, *(line for line in middle if line), *end]
-
-
-def comparison_lines(compared: Json) -> list[str]:
-    """Two runs or treatments against each other, and what moved, for the terminal."""
-    label = compared.get("metric_label", "throughput")
-    names = [compared[side].get("treatment") or compared[side]["run"] for side in ("second", "first")]
-    lines = [f"{names[0]} against {names[1]} ({label} ratio, second over first):"]
-    lines += [f"  {row['treatment']}: {ratio(row)}: {row['verdict']}" for row in compared["treatments"]]
-    if not compared["treatments"]:
-        lines.append("  no treatment stands in both runs")
-    for found in compared["explained"]:
-        lines.append(f"What moved, {found['treatment']}:")
-        lines += moved_lines(found, compared["ratio_spread"])
-    if compared["explained"]:
-        lines += textwrap.wrap(EACH_BY_ITSELF, 80, subsequent_indent="   ")
-    elif compared["treatments"]:
-        lines.append("What moved: not known, for it takes a breakdown on both sides (probes.breakdown)")
-    for key, name in (("only_first", "first"), ("only_second", "second")):
-        if compared[key]:
-            lines.append(f"Only in the {name} run: {', '.join(compared[key])}")
-    if compared["ratio_spread"]:
-        lines.append(f'A/A: ratios within {compared["ratio_spread"]:.2f} are called "cannot tell"')
-    return lines + [f"Caveat: {caveat}" for caveat in compared["caveats"]]

@@ -30,6 +30,9 @@ Quick = Annotated[bool, typer.Option("--quick", help="the experiment's small siz
 Blocks = Annotated[int | None, typer.Option("--blocks", help="repetitions")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="set one value; may be repeated")]
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Metrics = Annotated[
+    int | None, typer.Option("--metrics", metavar="PORT", help="tell Prometheus on a loopback port; 0: any")
+]
 
 
 def main() -> None:
@@ -58,6 +61,7 @@ def exit_codes() -> Iterator[None]:
 
 def _explain(error: Exception) -> NoReturn:
     from plimsoll.analysis import NotComparable, Unknown
+    from plimsoll.cli.console import tell
     from plimsoll.environment.fault import Fault
     from plimsoll.experiment import ExperimentError
     from plimsoll.export import ExportError
@@ -68,34 +72,34 @@ def _explain(error: Exception) -> NoReturn:
 
     if isinstance(error, ExperimentError):
         for problem in error.problems:
-            print(f"plimsoll: {problem}", file=sys.stderr)
+            tell(f"plimsoll: {problem}")
         sys.exit(BAD_REQUEST)
     if isinstance(error, Impossible):
-        print("plimsoll: this cannot be run here:", file=sys.stderr)
+        tell("plimsoll: this cannot be run here:")
         for reason in error.reasons:
-            print(f"  - {reason}", file=sys.stderr)
+            tell(f"  - {reason}")
         sys.exit(IMPOSSIBLE)
     if isinstance(error, NotComparable):
-        print("plimsoll: these runs were made on machines that differ in what decides results:", file=sys.stderr)
+        tell("plimsoll: these runs were made on machines that differ in what decides results:")
         for difference in error.differences:
-            print(f"  - {difference}", file=sys.stderr)
-        print("  what to do: compare runs of one machine in one state, or --force", file=sys.stderr)
+            tell(f"  - {difference}")
+        tell("  what to do: compare runs of one machine in one state, or --force")
         sys.exit(BAD_REQUEST)
     if isinstance(error, RecordError | ExportError | Unknown):
-        print(f"plimsoll: {error}", file=sys.stderr)
+        tell(f"plimsoll: {error}")
         sys.exit(BAD_REQUEST)
     if isinstance(error, Fault):
-        print(f"plimsoll: {error.what}\n  what to do: {error.remedy}", file=sys.stderr)
+        tell(f"plimsoll: {error.what}\n  what to do: {error.remedy}")
         sys.exit({NotFound: BAD_REQUEST, Elsewhere: IMPOSSIBLE}.get(type(error), FAILED))
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
-        print(f"plimsoll: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
-        print("  what to do: mend that (free disk space, rights), then go on with run --resume", file=sys.stderr)
+        tell(f"plimsoll: {error.filename or 'a file'}: {error.strerror}")
+        tell("  what to do: mend that (free disk space, rights), then go on with run --resume")
         sys.exit(FAILED)
     if isinstance(error, agent.AgentFailed) and error.code != agent.EXIT_IDENTITY:
-        print(f"plimsoll: {error}", file=sys.stderr)
+        tell(f"plimsoll: {error}")
         sys.exit(FAILED)
     traceback.print_exception(error)
-    print("plimsoll: this is a fault of Plimsoll; please report it with the lines above", file=sys.stderr)
+    tell("plimsoll: this is a fault of Plimsoll; please report it with the lines above")
     sys.exit(FAULT)
 
 
@@ -119,13 +123,15 @@ def list_experiments(as_json: Json = False) -> None:
 @app.command()
 def check(name: Name, quick: Quick = False, sets: Sets = None, blocks: Blocks = None) -> None:
     """Reads an experiment and says what is wrong with it; starts nothing."""
+    from plimsoll.cli import folders, show
     from plimsoll.experiment import load
 
     source = load(name, quick=quick, sets=sets, blocks=blocks)
     design = source.experiment.design
     treatments = len(source.treatments)
     trials = (treatments + design.duplicate) * design.blocks
-    print(f"{source.path}: good: {treatments} treatments, {design.blocks} blocks, {trials} trials")
+    place = folders.shown(source.path)
+    show.console().print(f"{place}: good: {treatments} treatments, {design.blocks} blocks, {trials} trials")
 
 
 @app.command()
@@ -160,9 +166,7 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="of the order of trials")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
-    metrics: Annotated[
-        int | None, typer.Option("--metrics", metavar="PORT", help="tell Prometheus on a loopback port; 0: any")
-    ] = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
     """Runs an experiment and ends with its verdict and report."""
@@ -206,12 +210,13 @@ def breakdown(
     seconds: Annotated[str, typer.Option("--for", metavar="TIME", help="how long: 30s, 5m, 1h")] = "30s",
     top: Annotated[int, typer.Option("--top", help="rows of each list")] = 20,
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
     """Where the time of a server goes that runs its own load; nothing of it is changed or restarted."""
     from plimsoll.cli import breakdown as verb
 
-    sys.exit(verb.run(verb.Request(pid, dsn, seconds, top), out, as_json))
+    sys.exit(verb.run(verb.Request(pid, dsn, seconds, top, metrics), out, as_json))
 
 
 @app.command()
@@ -241,6 +246,7 @@ def compare(
         tuple[str, str] | None,
         typer.Option("--treatments", metavar="FIRST SECOND", help="two treatments of one run, by label or id"),
     ] = None,
+    page: Annotated[Path | None, typer.Option("--page", help="an HTML file to make, with flame graphs")] = None,
     force: Annotated[bool, typer.Option("--force", help="although the machines differ")] = False,
     as_json: Json = False,
 ) -> None:
@@ -250,9 +256,9 @@ def compare(
     if (second is None) == (treatments is None):
         _refuse("compare", "two things are set against each other", "RUN RUN, or RUN --treatments FIRST SECOND")
     if second is None and treatments is not None:
-        sys.exit(execute.compare_treatments(first, *treatments, as_json=as_json))
+        sys.exit(execute.compare_treatments(first, *treatments, as_json=as_json, page=page))
     assert second is not None
-    sys.exit(execute.compare(first, second, force, as_json))
+    sys.exit(execute.compare(first, second, force, as_json, page))
 
 
 @app.command()
@@ -290,20 +296,22 @@ def export(
 @app.command()
 def undo(as_json: Json = False) -> None:
     """Puts back what killed runs left behind."""
+    from plimsoll.cli.console import console
     from plimsoll.environment import StateDir, live_runs
     from plimsoll.environment import undo as put_back
 
-    state = StateDir()
+    state, out = StateDir(), console()
     done = put_back(state)
     if as_json:
         _print_json([vars(one) for one in done])
     else:
         for one in done:
-            print(f"{'put back' if one.ok else 'NOT put back'}: {one.what}" + (f"; {one.remedy}" if one.remedy else ""))
+            remedy = f"; {one.remedy}" if one.remedy else ""
+            out.print(f"{'put back' if one.ok else 'NOT put back'}: {one.what}{remedy}")
         for run_id, pid in live_runs(state):
-            print(f"left alone: run {run_id} is at work (process {pid})")
+            out.print(f"left alone: run {run_id} is at work (process {pid})")
         if not done:
-            print("Nothing was left to put back.")
+            out.print("Nothing was left to put back.")
     sys.exit(0 if all(one.ok for one in done) else FAILED)
 
 

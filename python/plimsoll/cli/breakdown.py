@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -33,23 +34,33 @@ class Request:
     dsn: str | None
     seconds: str
     top: int
+    metrics: int | None = None
 
 
 def run(request: Request, out: Path | None, as_json: bool) -> int:
     """Watches, and ends with the picture, the record and the report."""
     from plimsoll.cli.breakdown_view import Prepared, View, print_final
+    from plimsoll.cli.metrics import told_on
     from plimsoll.run.live import CannotWatch, Watch
-    from plimsoll.run.observer import Silent
+    from plimsoll.run.observer import Observer, Several, Silent
     from plimsoll.run.signals import Interrupts
 
     asked = _asked(request)
     folder = _folder(out).absolute()
     interrupts = Interrupts(Silent())
     view = Prepared() if as_json else View(asked, shown(folder))
-    watch = Watch(asked, folder, view, interrupts.is_stopping, sys.argv)
+    observers: list[Observer] = [view]
     try:
-        with interrupts.handled(), view:
-            status = watch.run()
+        with contextlib.ExitStack() as open_while_watching:
+            if request.metrics is not None:
+                from plimsoll.run.live_metrics import LiveMetrics
+
+                metrics = LiveMetrics(folder.name, asked.server.pid, str(asked.server.data))
+                told_on(metrics, request.metrics, open_while_watching)
+                observers.append(metrics)
+            watch = Watch(asked, folder, Several(*observers), interrupts.is_stopping, sys.argv)
+            with interrupts.handled(), view:
+                status = watch.run()
     except CannotWatch as error:
         _remove(folder)
         _impossible([error.reason])

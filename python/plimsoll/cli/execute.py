@@ -13,6 +13,7 @@ from plimsoll.analysis.capacity_kind import is_capacity
 from plimsoll.analysis.live_kind import is_breakdown
 from plimsoll.cli import folders, show
 from plimsoll.cli.folders import shown
+from plimsoll.cli.metrics import told_on
 from plimsoll.cli.progress import Progress
 from plimsoll.environment import StateDir
 from plimsoll.experiment import ExperimentError, Problem, Source
@@ -91,17 +92,11 @@ def _go(runner: Runner, as_json: bool, metrics: int | None) -> int:
 
 
 def _told_on(runner: Runner, trials: int, port: int, stack: contextlib.ExitStack) -> Observer:
-    """What the run tells on a loopback port until `stack` is left; says where, on the standard error."""
-    from plimsoll.run.openmetrics import Endpoint, RunMetrics
+    """What the run tells on a loopback port until `stack` is left."""
+    from plimsoll.run.openmetrics import RunMetrics
 
     found = RunMetrics(runner.out.name, runner.source.experiment.name, trials)
-    try:
-        endpoint = stack.enter_context(Endpoint(found, port))
-    except (OSError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no such port"
-        problem = Problem(f"--metrics {port}", "--metrics", str(why), "a port that is free, or 0 to have one chosen")
-        raise ExperimentError([problem]) from None
-    print(f"metrics: {endpoint.url}", file=sys.stderr, flush=True)
+    told_on(found, port, stack)
     return found
 
 
@@ -146,7 +141,7 @@ def report(folder: Path, as_json: bool) -> int:
     return 0
 
 
-def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
+def compare(first: Path, second: Path, force: bool, as_json: bool, page: Path | None = None) -> int:
     """The verb: two runs side by side."""
     from plimsoll.analysis import compare_runs
     from plimsoll.environment.fingerprint import comparable
@@ -158,28 +153,45 @@ def compare(first: Path, second: Path, force: bool, as_json: bool) -> int:
     if is_capacity(one) or is_capacity(other):
         from plimsoll.cli import capacity
 
+        if page is not None:
+            raise ExperimentError(
+                [Problem("command line", "--page", "searches for a load line have none", "no --page")]
+            )
         return capacity.compare(one, other, force, as_json)
+    _check_free(page)
     differences = comparable(one.fingerprint or {}, other.fingerprint or {})
-    return _say_comparison(compare_runs(one, other, differences, accept=force), as_json)
+    return _say_comparison(compare_runs(one, other, differences, accept=force), as_json, page)
 
 
-def compare_treatments(folder: Path, first: str, second: str, *, as_json: bool) -> int:
+def compare_treatments(folder: Path, first: str, second: str, *, as_json: bool, page: Path | None = None) -> int:
     """The verb, of two treatments of one run."""
     from plimsoll.analysis import compare_treatments as compared
 
     run = open_run(folder)
     if is_capacity(run):
         raise RecordError(f"{folder}: a search for a load line has no treatments; give two such runs to compare")
-    return _say_comparison(compared(run, first, second), as_json)
+    _check_free(page)
+    return _say_comparison(compared(run, first, second), as_json, page)
 
 
-def _say_comparison(result: dict[str, Any], as_json: bool) -> int:
-    from plimsoll.analysis.words import comparison_lines
+def _check_free(page: Path | None) -> None:
+    """What is there already is not written over, and a folder that is not there is not made."""
+    if page is not None and (page.exists() or not page.absolute().parent.is_dir()):
+        what = "there is something already" if page.exists() else "there is no such folder to write into"
+        raise ExperimentError([Problem("command line", f"--page {page}", what, "a file that is not there yet")])
 
+
+def _say_comparison(result: dict[str, Any], as_json: bool, page: Path | None) -> int:
+    from plimsoll.analysis.comparison_words import comparison_lines
+
+    if page is not None:
+        from plimsoll.report.comparison import write_comparison
+
+        write_comparison(result, page)
     if as_json:
         print(json.dumps(result))
     else:
-        for line in comparison_lines(result):
+        for line in comparison_lines(result) + ([f"Page: {shown(page)}"] if page is not None else []):
             show.console().print(line)
     return 0
 
@@ -194,7 +206,7 @@ def _figures(folder: Path, number: int) -> str:
     if (rate := found.get("throughput_per_second")) is not None:
         parts.append(f"{rate:8,.0f} transactions/s")
     if (ratio := found.get("database_hit_ratio")) is not None:
-        parts.append(f"database hit ratio {ratio:6.1%}")
+        parts.append(f"database hits {ratio:6.1%}")
     if (swap := found.get("swap_bytes_max")) is not None:
         parts.append(f"swap {swap / 2**20:5,.0f} MiB")
     return "  ".join(parts)
@@ -208,12 +220,13 @@ def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
 
 
 def _say(verdict: dict[str, Any] | None, path: Path | None) -> None:
-    from plimsoll.analysis.words import terminal_lines
+    from plimsoll.analysis.words import WIDTH, terminal_lines
 
     out = show.console()
     if verdict is None or path is None:
         out.print("No trial has ended, so there is nothing to judge.")
         return
     out.print()
-    for line in terminal_lines(verdict, shown(path), OWN_SERVER):
+    width = min(WIDTH, out.width) if out.is_terminal else WIDTH
+    for line in terminal_lines(verdict, shown(path), OWN_SERVER, width):
         out.print(line)

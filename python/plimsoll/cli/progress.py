@@ -28,6 +28,7 @@ PHASES = {
     "put back": "putting the machine back",
 }
 QUIET_LOG_SECONDS = 30
+LABEL_MAX = 52
 
 
 class Progress:
@@ -40,7 +41,7 @@ class Progress:
         self._trial: PlannedTrial | None = None
         self._durations: list[float] = []
         self._doing, self._rate = "", ""
-        self._block: list[str] = []
+        self._block: list[tuple[str, str]] = []
         self._last: tuple[int, float] | None = None
         self._logged = 0.0
         self._live = Live(console=self._out, auto_refresh=False, transient=True) if self._out.is_terminal else None
@@ -91,15 +92,16 @@ class Progress:
 
     def _on_trial_end(self, trial: PlannedTrial, status: str, reason: str | None) -> None:
         self._durations.append(time.monotonic() - self._trial_started)
-        label = trial.treatment.label + (" (again, for A/A)" if trial.duplicate else "")
+        label = trial.treatment.label + (" (A/A)" if trial.duplicate else "")
         figures = self._summary(trial.number) if status == "finished" else f"{status}: {reason}"
-        self._block.append(f"  {label:<52} {figures}")
+        self._block.append((label, figures))
         self._trial = None
 
     def _on_block_end(self, block: int) -> None:
         self._print(f"block {block} done, {self._left()} left")
-        for line in self._block:
-            self._print(line)
+        room = min(LABEL_MAX, max((len(label) for label, _ in self._block), default=0))
+        for label, figures in self._block:
+            self._print(f"  {label:<{room}}  {figures}")
         self._block = []
 
     # --- drawing ----------------------------------------------------------------------------------------------------

@@ -22,8 +22,16 @@ def _label(name: str, width: float) -> str:
     return "" if room < 3 else name if len(name) <= room else name[: room - 1] + "…"
 
 
-def flame(name: str, title: str, caption: str, boxes: list[Json], unit: str, scale: float = 1.0) -> Figure:
-    """`boxes`: {`name`, `depth`, `from`, `to`, `kind`}, the whole first; `kind` is one of theme.FLAME."""
+def flame(
+    name: str,
+    title: str,
+    caption: str,
+    boxes: list[Json],
+    unit: str,
+    scale: float = 1.0,
+    colours: dict[str, str] = theme.FLAME,
+) -> Figure:
+    """`boxes`: {`name`, `depth`, `from`, `to`, `kind`, `said` (if wanted)}, the whole first; `kind`: of `colours`."""
     whole = boxes[0]["to"] if boxes else 0
     if not whole:
         return Figure(name, title, absent="there is nothing in it")
@@ -40,14 +48,20 @@ def flame(name: str, title: str, caption: str, boxes: list[Json], unit: str, sca
             "amount": (box["to"] - box["from"]) * scale,
             "share": (box["to"] - box["from"]) / whole,
         }
+        | ({"difference": box["said"]} if "said" in box else {})
         for box in drawn
     ]
-    kinds = [kind for kind in theme.FLAME if any(row["kind"] == kind for row in rows)]
+    kinds = [kind for kind in colours if any(row["kind"] == kind for row in rows)]
     depth = max(box["depth"] for box in drawn) + 1
     base = alt.Chart(alt.Data(values=rows)).encode(
         alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1], nice=False)),
         alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, depth], nice=False)),
-        tooltip=["name:N", alt.Tooltip("share:Q", format=".2%"), alt.Tooltip("amount:Q", title=unit, format=",.6~g")],
+        tooltip=[
+            "name:N",
+            alt.Tooltip("share:Q", format=".2%"),
+            alt.Tooltip("amount:Q", title=unit, format=",.6~g"),
+            *(["difference:N"] if "difference" in rows[0] else []),
+        ],
     )
     bars = base.mark_rect(stroke="white", strokeWidth=0.4).encode(
         alt.X2("x2:Q"),
@@ -55,7 +69,7 @@ def flame(name: str, title: str, caption: str, boxes: list[Json], unit: str, sca
         alt.Color(
             "kind:N",
             title=None,
-            scale=alt.Scale(domain=kinds, range=[theme.FLAME[kind] for kind in kinds]),
+            scale=alt.Scale(domain=kinds, range=[colours[kind] for kind in kinds]),
             legend=alt.Legend(orient="top", direction="horizontal"),
         ),
     )

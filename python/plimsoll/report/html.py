@@ -16,13 +16,19 @@ _HERE = Path(__file__).parent
 
 def write_page(run: Run, template: str, context: Mapping[str, Any], figures: Iterable[Figure]) -> Path:
     """Writes the page and the figures into the run's folder; returns the page's path."""
-    import jinja2
-    import vl_convert
-
     folder = run.path / "report"
     folder.mkdir(exist_ok=True)
     for figure in figures:
         write_files(figure, folder / "figures")
+    writer.write_text(folder / "index.html", rendered(template, context))
+    return folder / "index.html"
+
+
+def rendered(template: str, context: Mapping[str, Any]) -> str:
+    """A template with its values, the page's style, and the library that draws its figures."""
+    import jinja2
+    import vl_convert
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -34,6 +40,4 @@ def write_page(run: Run, template: str, context: Mapping[str, Any], figures: Ite
     bundle = vl_convert.javascript_bundle(None, vl_version="6.1")  # type: ignore[arg-type]  # None: all of it
     bundle = bundle.replace("</script", "<\\/script")
     style = (_HERE / "style.css").read_text(encoding="utf-8")
-    page = environment.get_template(template).render(**context, bundle=bundle, style=style)
-    writer.write_text(folder / "index.html", page)
-    return folder / "index.html"
+    return environment.get_template(template).render(**context, bundle=bundle, style=style)

@@ -99,6 +99,8 @@ def _context(run: Run, verdict: Json) -> Json:
         "merged_rows": load.merged_rows(verdict),
         "percentile_names": load.percentile_names(),
         "figures": dict(shown),
+        "drawn": {name for name, group in shown if any(figure.spec is not None for figure in group)},
+        "not_drawn": _not_drawn(verdict, shown),
         "reconciled": reconcile.reconciliation_rows(verdict),
         "reconciliation": verdict["reconciliation"],
         "classes": reconcile.class_rows(verdict),
@@ -129,6 +131,15 @@ def _context(run: Run, verdict: Json) -> Json:
         "specs": {figure.name: figure.spec for _, group in shown for figure in group if figure.spec is not None},
         "all_figures": [figure for _, group in shown for figure in group],
     }
+
+
+def _not_drawn(verdict: Json, shown: list[tuple[str, list[Figure]]]) -> list[tuple[str, list[str]]]:
+    """Why what is not drawn is not: each reason with the titles of the figures. A part of the page says its own."""
+    parts = {name for name in ("profile",) if (verdict.get(name) or {}).get("why_absent")}
+    found: dict[str, list[str]] = {}
+    for figure in (figure for name, group in shown if name not in parts for figure in group if figure.spec is None):
+        found.setdefault(figure.absent, []).append(figure.title)
+    return list(found.items())
 
 
 def write_report(run_dir: str | Path) -> Path:

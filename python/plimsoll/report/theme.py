@@ -49,6 +49,13 @@ SPENT = {
 }
 # Boxes of flame graphs: light enough for dark text on them.
 FLAME = {"whose": "#C3CAD3", "server": "#F2B66D", "kernel": "#7FC4EE", "no name": "#DDE1E6", "wait": "#A9D8C8"}
+# The same of a difference: red where there is more in the second, blue where there is less.
+MOVED = {
+    "more": "#EE7F57",
+    "more, or chance": "#FBE3D9",
+    "less, or chance": "#DCEBF7",
+    "less": "#67ABDA",
+}
 SERIES = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7A828E"]
 SHADE = "#8A93A3"
 FONT = "'Inter', 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"

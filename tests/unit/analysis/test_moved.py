@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from plimsoll.analysis import Unknown, compare_runs, compare_treatments, words
+from plimsoll.analysis import Unknown, compare_runs, compare_treatments
+from plimsoll.analysis.comparison_words import comparison_lines
 from plimsoll.analysis.intervals import welch
 from plimsoll.analysis.moved import of_cpu, of_latency, word
 from plimsoll.analysis.moved_words import moved_lines
@@ -161,7 +162,7 @@ def test_two_runs_are_explained(runs: tuple[Path, Path]) -> None:
     moved = {row["name"]: row["word"] for row in planted["parts"]}
     assert moved["swap_in"] == "more"
     assert [row["part"] for row in planted["waits"] if row["word"] == "more"] == ["swap_in"]
-    text = words.comparison_lines(found)
+    text = comparison_lines(found)
     assert sum(line.startswith("What moved, ") for line in text) == 2
     assert any(line.endswith("  swap_in") for line in text)
 
@@ -176,7 +177,7 @@ def test_two_treatments_of_a_run_are_explained(runs: tuple[Path, Path]) -> None:
     back = compare_treatments(run, "t2", "t1")["explained"][0]["latency"]["all"]
     assert back["total"]["value"] == pytest.approx(-latency["total"]["value"])
     assert back["total"]["low"] == pytest.approx(-latency["total"]["high"])
-    assert words.comparison_lines(found)[0].startswith(f"{labels[1]} against {labels[0]}")
+    assert comparison_lines(found)[0].startswith(f"{labels[1]} against {labels[0]}")
     with pytest.raises(Unknown, match="this run has: "):
         compare_treatments(run, "t1", "t9")
 
@@ -184,5 +185,7 @@ def test_two_treatments_of_a_run_are_explained(runs: tuple[Path, Path]) -> None:
 def test_runs_without_a_breakdown_say_so(tmp_path: Path) -> None:
     run = open_run(_MAKER["make"](tmp_path / "run", _MAKER["SMALL"]))
     found = compare_runs(run, run)
-    assert found["explained"] == []
-    assert any("it takes a breakdown on both sides" in line for line in words.comparison_lines(found))
+    assert all(one["latency"] == {} and one["cpu"] is None for one in found["explained"])
+    said = [line for line in comparison_lines(found) if line.startswith("What moved")]
+    assert len(said) == 3, "of parts, of system calls, of functions"
+    assert all("not known" in line for line in said)

@@ -10,6 +10,7 @@ import pytest
 
 from plimsoll.analysis import NotComparable, analyse, compare_runs, words
 from plimsoll.analysis.admission import admit, check_commits, settle_commits
+from plimsoll.analysis.comparison_words import comparison_lines
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.latency import percentile
 from plimsoll.analysis.readings import cpu_list
@@ -184,7 +185,7 @@ def test_runs_that_differ_in_what_is_checked_are_refused(folder: Path) -> None:
         compare_runs(run, run, [difference])
     found = compare_runs(run, run, [difference], accept=True)
     assert all(row["ratio"] == pytest.approx(1) for row in found["treatments"])
-    text = "\n".join(words.comparison_lines(found))
+    text = " ".join(" ".join(comparison_lines(found)).split())
     assert "not interleaved" in text
     assert "kernel.release" in text
 

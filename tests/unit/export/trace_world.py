@@ -32,8 +32,11 @@ def run_of(folder: Path, rows: Any, asked: Any, waited: Any, seconds: int = 3, *
     return folder
 
 
-def busy(folder: Path, count: int, seconds: int, backends: int = 50) -> Path:
-    """So many transactions evenly over the time, each of one row with a sync, a lock and a wait for another's sync."""
+def busy(folder: Path, count: int, seconds: int, backends: int = 50, kinds: int = 3) -> Path:
+    """So many transactions evenly over the time, each of one row with a sync, a lock and a wait for another's sync.
+
+    Of more than three kinds of wait the others are reads, each by a name of its own.
+    """
     each = seconds * 10**9 * backends // count
     number = np.arange(count)
     start = START + number // backends * each + number % backends * 1000
@@ -46,12 +49,17 @@ def busy(folder: Path, count: int, seconds: int, backends: int = 50) -> Path:
     asked["arrived_ns"], asked["ended_ns"] = start + 1000, start + each * 8 // 10
     asked["cpu_ns"], asked["run_queue_ns"] = each // 10, each // 20
     asked["request"] = number  # they end in the order in which they begin
-    kinds = [("wal_sync", "WAL_SYNC", 0), ("lock", "TRANSACTION_LOCK", 0), ("wal_wait", "WAL_WRITE_LOCK", 1)]
-    waited = np.zeros(3 * count, WORLD["WAIT"])
-    for place, (bucket, wait, woken) in enumerate(kinds):
-        mine = waited[place::3]
-        mine["request"], mine["wait"], mine["bucket"] = number, WORLD[wait], WORLD["BUCKETS"].index(bucket)
-        mine["count"], mine["ns"] = 1, each // 10
+    named = [("wal_sync", "WAL_SYNC", 0), ("lock", "TRANSACTION_LOCK", 0), ("wal_wait", "WAL_WRITE_LOCK", 1)]
+    named += [("data_read", "DATA_READ", 0)] * (kinds - len(named))
+    waited = np.zeros(kinds * count, WORLD["WAIT"])
+    for place, (bucket, wait, woken) in enumerate(named[:kinds]):
+        mine = waited[place::kinds]
+        mine["request"], mine["wait"], mine["bucket"] = (
+            number,
+            WORLD[wait] + 100 * max(0, place - 3),
+            WORLD["BUCKETS"].index(bucket),
+        )
+        mine["count"], mine["ns"] = 1, each * 3 // 10 // kinds
         mine["waker_pid"] = woken * (5000 + (number + 1) % backends)
     return run_of(folder, rows, asked, waited, seconds)
 

@@ -72,5 +72,5 @@ def test_one_scale_and_one_number_of_transactions_say_so(tmp_path: Path) -> None
     text = write_report(closed_loop(tmp_path / "run", [1], [1, 30], [200])).read_text()
     assert "more comparisons" not in text
     assert "more tables" not in text
-    assert "Not drawn: this run has one scale" in text
-    assert "Not drawn: this run has one number of transactions per client" in text
+    assert ": because this run has one scale" in text
+    assert ": because this run has one number of transactions per client" in text

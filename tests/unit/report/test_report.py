@@ -73,8 +73,8 @@ def test_absent_data_gives_a_line_with_the_reason(tmp_path: Path) -> None:
             file.unlink()
     (folder / "fingerprint.json").unlink()
     text = write_report(folder).read_text()
-    assert "Not drawn: the group&#39;s memory was not sampled" in text
-    assert "Not drawn: the server&#39;s counters were not sampled" in text
+    assert ": because the group&#39;s memory was not sampled" in text
+    assert ": because the server&#39;s counters were not sampled" in text
 
 
 def test_what_the_probes_say_of_themselves_is_on_the_page(page: Path) -> None:
@@ -98,15 +98,18 @@ def test_lost_events_make_lower_bounds(tmp_path: Path) -> None:
 def test_a_record_without_probes_says_so(tmp_path: Path) -> None:
     shape = Shape(caches=(64, 1024), measure_seconds=8, warmup_seconds=8, faults=("unprobed",))
     text = write_report(make(tmp_path / "run", shape)).read_text()
-    assert text.count("Not drawn: the record has no probes: it is of an earlier version") == 4
-    assert "Not drawn: the record has none: it is of an earlier version (9 trials)" in text
+    (said,) = re.findall(r"<li>(.*): because the record has no probes: it is of an earlier version", text)
+    assert said.count("; ") == 3, "four figures, and one line for them"
+    assert ": because the record has none: it is of an earlier version (9 trials)" in text
     assert 'data-figure="buffer-heads"' not in _less_libraries(text)
 
 
 def test_a_run_of_equals_has_a_page(tmp_path: Path) -> None:
     text = write_report(make(tmp_path / "run", Shape(caches=(256,), measure_seconds=8, warmup_seconds=8))).read_text()
     assert "A/A: equal trials of this run differ" in text
-    assert "Not drawn: this run compares no levels" in text
+    assert ": because this run compares no levels" in text
+    assert "Not drawn:" not in text, "one list at the end, and no empty place for each"
+    assert '<h2 id="caches">' not in text, "nothing would be below it"
 
 
 def test_a_browser_draws_every_figure(page: Path, tmp_path: Path) -> None:

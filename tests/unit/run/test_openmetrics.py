@@ -1,6 +1,7 @@
 """What a run tells on its port: read by another's parser, counted against what happened, gone when the run is."""
 
 import re
+import runpy
 import socket
 import urllib.error
 import urllib.request
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from plimsoll.analysis.live import Picture
 from plimsoll.cli import execute
 from plimsoll.experiment import ExperimentError
+from plimsoll.run.live_metrics import LiveMetrics
 from plimsoll.run.observer import Several
 from plimsoll.run.openmetrics import Endpoint, RunMetrics
 
+_LIVE = runpy.run_path(str(Path(__file__).parents[2] / "flow" / "live_world.py"))
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -127,10 +131,62 @@ def test_the_page_names_every_metric(metrics: RunMetrics) -> None:
         metrics.event("sample", line=line(second, second, blks_hit=7, blks_read=3, read_sectors=4, swap_bytes=9))
     metrics.event("trial_end", trial=trial(1, "A"), status="finished", reason=None)
     named = set(re.findall(r"`(plimsoll_\w+)`", text))
-    with Endpoint(metrics, 0) as endpoint:
-        told = {name for name, _ in scrape(endpoint.url)}
+    watch = LiveMetrics("w", 4711, "/data")
+    watch.event("picture", picture=at_work())
+    told = set()
+    for collector in (metrics, watch):
+        with Endpoint(collector, 0) as endpoint:
+            told |= {name for name, _ in scrape(endpoint.url)}
     assert told - {name for name in told if name.endswith("_created")} <= named
     assert named - told == {"plimsoll_phase", "plimsoll_throughput_per_second"}, "only while there is load"
+
+
+def at_work() -> Picture:
+    """Two seconds of a server with two backends, then a look."""
+    picture = Picture()
+    lock, sync = {(101, "lock"): 0.5}, {(100, "wal_sync"): 0.25, (102, "client"): 0.5}
+    picture.line(_LIVE["line"](1, _LIVE["backend"](7, cpu=0.25, waits=lock, transactions=3, requests=9)))
+    both = (
+        _LIVE["backend"](7, cpu=0.5, waits=lock, transactions=2, requests=4),
+        _LIVE["backend"](8, queue=0.125, waits=sync, transactions=1, requests=1),
+        _LIVE["backend"](9, cpu=0.5, what="checkpointer"),
+    )
+    picture.line(_LIVE["line"](2, *both))
+    picture.look(_LIVE["look"](2.1, _LIVE["seen"](7, 0), _LIVE["seen"](8, 1, state="idle in transaction")))
+    return picture
+
+
+def test_a_watch_tells_its_sums() -> None:
+    watch = LiveMetrics('w"', 4711, "/data")
+    with Endpoint(watch, 0) as endpoint:
+        assert {name for name, _ in scrape(endpoint.url)} == {"plimsoll_breakdown_info"}, "before the first line"
+        watch.event("watching")
+        watch.event("picture", picture=at_work(), session={})
+        found = scrape(endpoint.url)
+    assert found[at("plimsoll_breakdown_info", run='w"', pid="4711", data_directory="/data")] == 1
+    assert found[at("plimsoll_watched_seconds_total")] == pytest.approx(2)
+    assert found[at("plimsoll_server_transactions_total")] == 6
+    assert found[at("plimsoll_server_requests_total")] == 14
+    spent = {dict(labels)["bucket"]: value for (name, labels), value in found.items()
+             if name == "plimsoll_backend_seconds_total"}  # fmt: skip
+    assert spent == pytest.approx({"cpu": 0.75, "run_queue": 0.125, "lock": 1, "wal_sync": 0.25, "client": 0.5}), (
+        "the checkpointer carries no client's work"
+    )
+    place = {"event": "Lock:transactionid", "bucket": "lock"}
+    assert found[at("plimsoll_waits_total", **place)] == 2
+    assert found[at("plimsoll_wait_seconds_total", **place)] == pytest.approx(1)
+    states = {dict(labels)["state"]: value for (name, labels), value in found.items()
+              if name == "plimsoll_server_clients"}  # fmt: skip
+    assert states == {"busy": 1, "idle_in_transaction": 1, "idle": 3}
+
+
+def test_what_no_look_told_is_absent() -> None:
+    watch, picture = LiveMetrics("w", 1, "/data"), Picture()
+    picture.line(_LIVE["line"](1, _LIVE["backend"](7, cpu=0.25)))
+    watch.event("picture", picture=picture)
+    with Endpoint(watch, 0) as endpoint:
+        states = {dict(labels).get("state") for name, labels in scrape(endpoint.url) if name.endswith("clients")}
+    assert states == {"busy", "idle_in_transaction"}
 
 
 def test_several_observers_are_told_alike() -> None:
