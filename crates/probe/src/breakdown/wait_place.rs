@@ -91,7 +91,7 @@ fn pointed_at(memory: &File, pointer: u64) -> Option<u64> {
 /// What the process is, and where in its part of the shared memory its number stands if it has nothing to do.
 fn candidates(pid: u32, pointer: u64, names: &WaitNames) -> Option<(&'static str, Vec<u32>)> {
     let what = processes::what(pid)?;
-    let is_of = |event: &str| IDLE.iter().any(|known| *known == (what, event));
+    let is_of = |event: &str| IDLE.contains(&(what, event));
     let expected: Vec<u32> = names.all().filter(|(.., event)| is_of(event)).map(|(number, ..)| number).collect();
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     let mut bytes = vec![0; LOOKED_AT];
