@@ -60,12 +60,11 @@ fn a_server_that_ends_is_told_of_and_the_watch_goes_on() {
     let Some(server) = Server::start() else { return };
     let out = tempfile::tempdir().unwrap();
     let mut agent = watch(&server, out.path(), json!({}));
-    let first = next(&mut agent, "breakdown");
-    assert!(first["server_ended"].is_null());
-    assert!(
-        first["processes"].as_array().unwrap().iter().all(|process| !process["what"].is_null()),
-        "no client: {first}"
-    );
+    let is_client =
+        |line: &Value| line["processes"].as_array().unwrap().iter().any(|process| process["what"].is_null());
+    // Whoever looked whether the server had started may still be leaving.
+    let first = (0..20).map(|_| next(&mut agent, "breakdown")).find(|line| !is_client(line));
+    assert!(first.unwrap()["server_ended"].is_null());
     server.crash();
     next(&mut agent, "breakdown");
     let after = next(&mut agent, "breakdown");
