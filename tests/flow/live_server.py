@@ -12,7 +12,7 @@ import platform
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from plimsoll.environment import discover
 from plimsoll.run.surroundings import launch_outside, own
 from plimsoll.target import PostgresServer
 
-SETTINGS: dict[str, bool | int | float | str] = {"autovacuum": False, "shared_buffers": "32MB", "jit": False}
+Settings = Mapping[str, bool | int | float | str]
+AroundLog = Callable[[Path], contextlib.AbstractContextManager[Any]]
+SETTINGS: Settings = {"autovacuum": False, "shared_buffers": "32MB", "jit": False}
 _BPF = {"x86_64": 321, "aarch64": 280}
 _NEXT = {"program": 11, "map": 12}
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -36,7 +38,8 @@ class LiveServer:
 
     lab: Laboratory
     server: PostgresServer
-    bin_dir: Path
+    bin_dir: Path  # of the clients
+    log: Any = None  # what stands in the place of its log, if anything
 
     @property
     def pid(self) -> int:
@@ -81,8 +84,14 @@ class LiveServer:
 
 
 @contextlib.contextmanager
-def live_server(user: str) -> Iterator[LiveServer]:
-    """Started; nothing of it stays."""
+def live_server(
+    user: str,
+    of_server: Path | None = None,
+    around_log: AroundLog = contextlib.nullcontext,
+    settings: Settings | None = None,
+) -> Iterator[LiveServer]:
+    """Started; nothing of it stays. `of_server`: the programs of another version; `around_log` may put something in the
+    place of its log before it starts."""
     lab = Laboratory()
     with contextlib.ExitStack() as undo:
         undo.callback(lab.close)
@@ -90,9 +99,10 @@ def live_server(user: str) -> Iterator[LiveServer]:
         folder = lab.state / "server"
         folder.mkdir()
         os.chown(folder, *own(user))
-        made = PostgresServer(bin_dir, folder / "data", folder, user, launch_outside, tcp=True)
+        made = PostgresServer(of_server or bin_dir, folder / "data", folder, user, launch_outside, tcp=True)
         made.initdb()
-        made.configure(SETTINGS, None)
+        made.configure({**SETTINGS, **(settings or {})}, None)
+        log = undo.enter_context(around_log(folder / "data/pg_wal"))
         undo.callback(made.abandon)
         made.start()
         with made.connection.open() as session:
@@ -101,7 +111,7 @@ def live_server(user: str) -> Iterator[LiveServer]:
         hba = folder / "data/pg_hba.conf"
         hba.write_text(hba.read_text().replace("local all all trust", "local all all peer"))
         os.kill(made.pid() or 0, 1)
-        yield LiveServer(lab, made, bin_dir)
+        yield LiveServer(lab, made, bin_dir, log)
 
 
 def bpf_objects() -> set[tuple[str, int]]:

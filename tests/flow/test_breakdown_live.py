@@ -144,6 +144,26 @@ def test_parallel_workers_stand_under_their_leader(server: LiveServer) -> None:
     assert not {row["pid"] for row in found["backends"]} & set(leader["workers"])
 
 
+def test_one_parallel_statement_that_is_under_way_all_the_time(server: LiveServer) -> None:
+    """A slow analytical query, there before the watch and after it: all of its time is exact, its workers' too."""
+    with server.session() as session:
+        session.execute(COLD)
+        session.execute("analyze cold")
+    parallel = ("set parallel_setup_cost = 0", "set max_parallel_workers_per_gather = 2")
+    with Client(server, *parallel, "select max(md5(repeat(md5(i::text), 20000))) from cold"):
+        found, _ = watch(server, "analytical")
+    row = query(found, "select max(md5(")
+    (leader,) = [row for row in found["backends"] if row["what"] is None and row["query"]]
+    processes = 1 + len(leader["workers"])
+    assert processes == 3
+    assert row["busy_ns"] == pytest.approx(processes * found["watched_ns"], rel=0.03)
+    assert row["exact_ns"] >= 0.97 * row["busy_ns"]
+    assert shares(found, "cpu", "run_queue") > 0.9
+    (slowest, *_) = found["latency"]["slowest"]
+    assert slowest["open"] and slowest["ns"] >= 0.95 * found["watched_ns"]
+    assert found["latency"]["open"] == 1
+
+
 def test_a_planted_lock(server: LiveServer) -> None:
     with server.session() as session:
         session.execute("create table if not exists planted as select 1 as a")

@@ -45,10 +45,10 @@ class Laboratory:
     log: Any  # what stands in the place of its log, if anything
     _watches: int = 0
 
-    def watch(self, rows: str = "requests") -> Breakdown:
+    def watch(self, rows: str = "requests", by_system_call: bool = False) -> Breakdown:
         """Not yet watching."""
         self._watches += 1
-        return Breakdown(self.server.data, self.state.root / f"out{self._watches}", rows)
+        return Breakdown(self.server.data, self.state.root / f"out{self._watches}", rows, by_system_call)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[psycopg.Connection]:

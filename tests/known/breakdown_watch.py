@@ -118,9 +118,10 @@ class Breakdown(Watching):
 
     probe = "breakdown"
 
-    def __init__(self, data_directory: Path, out: Path, rows: str = "requests") -> None:
+    def __init__(self, data_directory: Path, out: Path, rows: str = "requests", by_system_call: bool = False) -> None:
         super().__init__()
         self.data_directory, self.out, self.rows = data_directory, out, rows
+        self.by_system_call = by_system_call
         self.requests: list[Request] = []
         # Requests count once the tables are there, and the last backend has to have reached its wait for the client.
         self.begun, self.ending = self._wait_for_the_tables, self._all_rest
@@ -128,7 +129,8 @@ class Breakdown(Watching):
     def request(self) -> dict[str, Any]:
         """Tables go to `out`."""
         self.out.mkdir(parents=True, exist_ok=True)
-        probes = {"breakdown": {"data_directory": str(self.data_directory), "rows": self.rows}}
+        probe = {"data_directory": str(self.data_directory), "rows": self.rows, "by_system_call": self.by_system_call}
+        probes = {"breakdown": probe}
         return {"out": str(self.out), "interval_ms": 100, "probes": probes}
 
     def _judge(self) -> None:

@@ -85,6 +85,9 @@ pub(crate) struct BreakdownRequest {
     /// What goes on is told line by line, and what is under way at the end has a row.
     #[serde(default)]
     pub(crate) live: bool,
+    /// Waits are told by system call and file, as for a server that does not tell its wait events.
+    #[serde(default)]
+    pub(crate) by_system_call: bool,
 }
 
 /// What a row of the breakdown is.
@@ -270,6 +273,7 @@ mod kernel {
             data_directory: request.data_directory.clone(),
             by_request: request.rows == BreakdownRows::Requests,
             budget: request.budget,
+            by_system_call: request.by_system_call,
             out: out.to_owned(),
             stimulus: own_program()?,
             live,

@@ -1,4 +1,4 @@
-//! What `watch` tells of a server while it goes on: long statements seen while they last, short ones counted to the last one.
+//! What `watch` tells of a server while it goes on: long statements are seen while they last.
 //! Needs root and the programs.
 
 #![cfg(feature = "bpf")]
@@ -6,96 +6,12 @@
 
 mod support;
 
-use plimsoll_record::Table;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use support::{Agent, Server, must};
-
-const OPEN: i64 = 64;
-const HEADLESS: i64 = 128;
-const MS: u64 = 1_000_000;
-/// Works on a CPU alone: nothing is kept of what it makes.
-const THINKS: &str = "SELECT sum(i) FROM (SELECT generate_series(1, 2000000000) AS i) AS made";
-
-/// A session that is ended with the test.
-struct Session(Child);
-
-impl Session {
-    /// Named `name`, with one statement or several in one message.
-    fn start(server: &Server, name: &str, sql: &str) -> Self {
-        let mut command = server.command("psql");
-        command.args(["-XAtqc", sql]).envs(server.environment()).env("PGAPPNAME", name);
-        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The backend of the session `name`, when it is at work.
-fn backend(server: &Server, name: &str) -> u64 {
-    let asked = format!("SELECT pid FROM pg_stat_activity WHERE application_name = '{name}' AND state <> 'idle'");
-    for _ in 0..200 {
-        if let Ok(pid) = server.sql(&asked).parse() {
-            return pid;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("no session {name}");
-}
-
-fn watch(server: &Server, out: &Path, more: Value) -> Agent {
-    let mut breakdown = json!({"data_directory": server.data(), "live": true});
-    more.as_object().unwrap().iter().for_each(|(key, value)| breakdown[key] = value.clone());
-    Agent::start("watch", &json!({"out": out, "interval_ms": 500, "probes": {"breakdown": breakdown}}))
-}
-
-/// Waits for a line of an event.
-fn next(agent: &mut Agent, event: &str) -> Value {
-    loop {
-        let line = agent.line();
-        if line["event"] == event {
-            return line;
-        }
-    }
-}
-
-fn of(line: &Value, pid: u64) -> &Value {
-    let found = line["processes"].as_array().unwrap().iter().find(|process| process["pid"] == pid);
-    found.unwrap_or_else(|| panic!("no process {pid} in {line}"))
-}
-
-fn waits(process: &Value) -> u64 {
-    process["waits"].as_array().unwrap().iter().map(|wait| wait["ns"].as_u64().unwrap()).sum()
-}
-
-/// CPU, run queue and waits.
-fn sum(process: &Value) -> u64 {
-    process["cpu_ns"].as_u64().unwrap() + process["run_queue_ns"].as_u64().unwrap() + waits(process)
-}
-
-fn column(out: &Path, table: &str, name: &str) -> Vec<i64> {
-    let values = Table::read(&out.join(table)).unwrap().column(name).unwrap();
-    values.into_iter().map(|value| i64::try_from(value).unwrap()).collect()
-}
-
-/// Stops the agent; every line it has said.
-fn stop(mut agent: Agent) -> Vec<Value> {
-    agent.tell("stop");
-    let told = Instant::now();
-    let said = agent.end();
-    assert!(told.elapsed() < Duration::from_secs(2), "{:?}", told.elapsed());
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(said.result()["probes"]["breakdown"]["status"], "on", "{said:?}");
-    said.lines
-}
+use support::Server;
+use support::live::{HEADLESS, MS, OPEN, Session, THINKS, backend, column, names, next, of, stop, sum, waits, watch};
 
 /// Sleeps, computes, waits for a lock that another holds; each for as long as the test.
 struct Stuck {
@@ -153,11 +69,6 @@ impl Stuck {
         // Others use the machine, too: how much of it was a wait for a CPU is theirs to say.
         assert!(thinks["cpu_ns"].as_u64().unwrap() > 0 && waits(thinks) <= lasted / 50, "{thinks}");
     }
-}
-
-fn names(lines: &[Value]) -> BTreeMap<String, Value> {
-    let of_line = |line: &Value| line["names"].as_object().cloned().unwrap_or_default();
-    lines.iter().flat_map(of_line).collect()
 }
 
 /// Rows of a backend that are open at the end: flags, length, and sum of the parts.
@@ -244,115 +155,6 @@ fn a_lock_wait_that_ends_has_its_holder() {
     let of_waiter = rows.filter(|(request, (wait, _))| owner[*request as usize] == waiter as i64 && named(*wait));
     let wakers: Vec<i64> = of_waiter.map(|(_, (_, waker))| waker).collect();
     assert_eq!(wakers, [holder as i64]);
-}
-
-#[test]
-fn short_transactions_are_counted_over_all_lines() {
-    let Some(server) = Server::start() else { return };
-    let bank = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "tpcb_like"});
-    must("populate", &json!({"target": server.target(), "workload": bank}));
-    let (out, of_load) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut agent = watch(&server, out.path(), json!({}));
-    next(&mut agent, "watching");
-    let load = json!({"target": server.target(), "workload": bank, "clients": 8, "out": of_load.path(), "mode": "extended",
-        "stop": {"transactions": 3_001}});
-    let summary = must("load", &load);
-    let lines = stop(agent);
-    let of = |name| column(out.path(), "breakdown.npy", name);
-    let pids = of("backend_pid");
-    // A backend that ends its session is under way, too.
-    let open = of("flags").into_iter().filter(|flags| flags & OPEN != 0).count();
-    assert!(open < 9, "{open}");
-    let mut rows: BTreeMap<i64, (u64, u64, i64)> = BTreeMap::new();
-    let figures = of("flags").into_iter().zip(of("requests").into_iter().zip(of("cpu_ns")));
-    for (pid, (flags, (requests, cpu_ns))) in pids.iter().zip(figures) {
-        let sums = rows.entry(*pid).or_default();
-        sums.0 += u64::from(flags & OPEN == 0);
-        (sums.1, sums.2) = (sums.1 + requests as u64, sums.2 + cpu_ns);
-    }
-    let mut told: BTreeMap<i64, (u64, u64, i64)> = BTreeMap::new();
-    for line in lines.iter().filter(|line| line["event"] == "breakdown") {
-        for process in line["processes"].as_array().unwrap().iter().filter(|process| process["what"].is_null()) {
-            let of = |name: &str| process[name].as_u64().unwrap();
-            let sums = told.entry(of("pid") as i64).or_default();
-            sums.0 += of("transactions");
-            sums.1 += of("requests");
-            sums.2 += of("cpu_ns") as i64;
-        }
-    }
-    for pid in summary["backend_pids"].as_array().unwrap().iter().filter_map(Value::as_i64) {
-        let (lines, rows) = (told[&pid], rows[&pid]);
-        assert_eq!((lines.0, lines.1), (rows.0, rows.1), "{pid}");
-        assert!(lines.2 >= rows.2 && lines.2 - rows.2 <= rows.2 / 50, "{pid}: CPU time {} of {}", lines.2, rows.2);
-    }
-    let transactions = |sums: &BTreeMap<i64, (u64, u64, i64)>| sums.values().map(|sums| sums.0).sum::<u64>();
-    assert_eq!(transactions(&told), transactions(&rows));
-    assert!(transactions(&rows) > 3_001);
-}
-
-#[test]
-fn a_server_that_ends_is_told_of_and_the_watch_goes_on() {
-    let Some(server) = Server::start() else { return };
-    let out = tempfile::tempdir().unwrap();
-    let mut agent = watch(&server, out.path(), json!({}));
-    let first = next(&mut agent, "breakdown");
-    assert!(first["server_ended"].is_null());
-    assert!(
-        first["processes"].as_array().unwrap().iter().all(|process| !process["what"].is_null()),
-        "no client: {first}"
-    );
-    server.crash();
-    next(&mut agent, "breakdown");
-    let after = next(&mut agent, "breakdown");
-    assert_eq!((&after["server_ended"], &after["processes"]), (&json!(true), &json!([])));
-    let lines = stop(agent);
-    let said = &lines.last().unwrap()["probes"]["breakdown"]["server_ended_ns"];
-    assert!(said.as_i64().is_some_and(|ended_ns| ended_ns <= after["t_ns"].as_i64().unwrap()), "{said}");
-}
-
-#[test]
-fn within_a_budget_the_line_tells_how_much_was_watched() {
-    let Some(server) = Server::start() else { return };
-    let _thinker = Session::start(&server, "thinker", THINKS);
-    let out = tempfile::tempdir().unwrap();
-    let mut agent = watch(&server, out.path(), json!({"budget": 1e-7}));
-    let lines: Vec<Value> = (0..8).map(|_| next(&mut agent, "breakdown")).collect();
-    stop(agent);
-    let of = |name: &str| lines.iter().map(|line| line[name].as_u64().unwrap()).collect::<Vec<_>>();
-    let (lasted, watched) = (of("lasted_ns"), of("watched_ns"));
-    assert!(lasted.iter().zip(&watched).all(|(lasted, watched)| watched <= lasted), "{lasted:?} {watched:?}");
-    assert!(watched[2..].iter().sum::<u64>() < lasted[2..].iter().sum::<u64>() / 2, "{watched:?}");
-}
-
-#[test]
-fn a_reader_that_is_slow_loses_nothing_but_lines() {
-    let Some(server) = Server::start_with("max_connections = 220") else { return };
-    let (out, of_load) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let bank = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "select_only"});
-    must("populate", &json!({"target": server.target(), "workload": bank}));
-    let probes = json!({"breakdown": {"data_directory": server.data(), "live": true}});
-    let mut agent = Agent::start("watch", &json!({"out": out.path(), "interval_ms": 10, "probes": probes}));
-    next(&mut agent, "watching");
-    // Nobody reads meanwhile, and a pipe holds some lines only.
-    let load = json!({"target": server.target(), "workload": bank, "clients": 200, "out": of_load.path(),
-        "stop": {"seconds": 3}, "schedule": {"kind": "constant", "rate": 2_000}});
-    must("load", &load);
-    let lines = stop(agent);
-    let told: u64 = lines
-        .iter()
-        .filter_map(|line| line["processes"].as_array())
-        .flatten()
-        .map(|process| process["transactions"].as_u64().unwrap())
-        .sum();
-    let closed = column(out.path(), "breakdown.npy", "flags").into_iter().filter(|flags| flags & OPEN == 0).count();
-    assert_eq!(told, closed as u64);
-    let of = |name: &str| lines.iter().filter_map(|line| line[name].as_i64()).collect::<Vec<_>>();
-    let made = of("lasted_ns").len();
-    assert!(made < 290, "{made} lines of 300 that were due");
-    let times: Vec<i64> =
-        lines.iter().filter(|line| line["event"] == "breakdown").filter_map(|line| line["t_ns"].as_i64()).collect();
-    let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
-    assert!(gaps.eq(of("lasted_ns").into_iter().skip(1)), "each line tells of all since the one before");
 }
 
 #[test]

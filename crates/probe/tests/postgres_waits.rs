@@ -9,10 +9,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const SERVERS: &str = "/usr/lib/postgresql";
+/// A folder of more of them; `./test --long` installs some.
+const MORE_SERVERS: &str = "PLIMSOLL_TEST_SERVERS";
 
 /// Programs of versions that have a table.
 fn installed() -> Vec<(u32, PathBuf)> {
-    let Ok(versions) = fs::read_dir(SERVERS) else { return Vec::new() };
+    let more = std::env::var_os(MORE_SERVERS).map(PathBuf::from);
+    std::iter::once(SERVERS.into()).chain(more).flat_map(|folder| installed_in(&folder)).collect()
+}
+
+fn installed_in(folder: &Path) -> Vec<(u32, PathBuf)> {
+    let Ok(versions) = fs::read_dir(folder) else { return Vec::new() };
     let server = |version: PathBuf| {
         let major = version.file_name()?.to_str()?.parse().ok()?;
         let postgres = version.join("bin/postgres");

@@ -43,6 +43,17 @@ PLAIN = {
     WAY_OUT: "the last answer on its way to the client",
 }
 
+BY_CALLS = (
+    "the server does not tell its wait events: waits are told by the system call, and the file, in which a process "
+    "blocks; locks of tables and rows, workers and sleeps are other_wait together, and waits for the log's write lock "
+    "are in lock"
+)
+
+
+def is_by_calls(probe: Json) -> bool:
+    """Whether waits have no names of the server's."""
+    return (probe.get("boundaries") or {}).get("waits") == "system_calls"
+
 
 def in_order(names: set[str]) -> list[str]:
     """Parts in their order; those that this version does not know stand last, by name."""

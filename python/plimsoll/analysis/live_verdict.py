@@ -36,7 +36,8 @@ def analyse_live(run: Run, top: int | None = None) -> Json:
         "looks": looks_taken(segment),
         "latency": transactions(segment, probe, names["own_pids"], names) if probe.get("buckets") else None,
         "cost": cost(segment, probe),
-        "probe": {"status": probe.get("status"), "reason": probe.get("reason"), "lost": _losses(probe)},
+        "probe": {"status": probe.get("status"), "reason": probe.get("reason"), "lost": _losses(probe)}
+        | {"boundaries": probe.get("boundaries") or {}},
         "ended_early": asked.get("ended_early"),
     }
     found["headline"] = headline(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.analysis.breakdown_parts import CPU, PLAIN, RUN_QUEUE, UNATTRIBUTED
+from plimsoll.analysis.breakdown_parts import BY_CALLS, CPU, PLAIN, RUN_QUEUE, UNATTRIBUTED, is_by_calls
 from plimsoll.analysis.live_sums import largest
 
 Json = dict[str, Any]
@@ -66,6 +66,8 @@ def caveats(found: Json) -> list[str]:
         said.append(f"looks at pg_stat_activity ended early: {session['lost']}")
     if found.get("ended_early"):
         said.append(str(found["ended_early"]))
+    if is_by_calls(found["probe"]):
+        said.append(BY_CALLS)
     for what, count in found["probe"]["lost"].items():
         said.append(f"the probe lost events ({count:,} {what.replace('_', ' ')}): times are lower bounds")
     for row in found["buckets"]:

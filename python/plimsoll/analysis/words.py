@@ -7,7 +7,7 @@ ratio would be read as a finding.
 import textwrap
 from typing import Any
 
-from plimsoll.analysis import breakdown_words, clients, order_entry_words, scaling_words
+from plimsoll.analysis import breakdown_words, clients, order_entry_words, scaling_words, sync_words
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
 from plimsoll.analysis.metrics import PERCENTILE_NAMES
 
@@ -119,6 +119,7 @@ def a_a_words(verdict: Json) -> str:
 def headlines(verdict: Json) -> list[str]:
     """One sentence a comparison; for a run that compares nothing, the A/A finding."""
     special = clients.lines(verdict) + scaling_words.lines(verdict)
+    special += sync_words.lines(verdict, treatment_labels(verdict))
     if verdict["comparisons"] or special:
         return special + [headline(comparison) for comparison in verdict["comparisons"]]
     return [a_a_words(verdict) if verdict["a_a"]["within_run"] else "nothing to compare: the run has one treatment"]

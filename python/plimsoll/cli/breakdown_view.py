@@ -13,6 +13,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from plimsoll.analysis.breakdown_parts import BY_CALLS, is_by_calls
 from plimsoll.cli import breakdown_lines as drawn
 from plimsoll.cli.console import console
 
@@ -86,9 +87,16 @@ class View(Prepared):
                 handler(**info)
 
     def _on_no_session(self, why: str) -> None:
-        self._about["notes"].append(NO_SESSION.format(why=why))
+        self._note(NO_SESSION.format(why=why))
+
+    def _on_watching(self, probe: Json) -> None:
+        if is_by_calls(probe):
+            self._note(BY_CALLS)
+
+    def _note(self, text: str) -> None:
+        self._about["notes"].append(text)
         if self._live is None:
-            self._out.print(f"note: {self._about['notes'][-1]}")
+            self._out.print(f"note: {text}")
 
     def _on_picture(self, picture: Picture, session: Json) -> None:
         self._about["version"] = session.get("version") or self._about["version"]

@@ -9,7 +9,7 @@ from plimsoll.analysis.breakdown_trial import MEAN, SLOWEST
 from plimsoll.analysis.histograms import ALL
 from plimsoll.analysis.moved import CANNOT_TELL
 from plimsoll.analysis.words import treatment_labels
-from plimsoll.report.breakdown_cost import boundaries, cost_row, joined
+from plimsoll.report.breakdown_cost import boundaries, by_calls, cost_row, joined
 from plimsoll.report.breakdown_figures import type_name
 from plimsoll.report.tables import NONE, number, trials_words
 
@@ -44,6 +44,7 @@ def breakdown_part(verdict: Json) -> Json | None:
         "cost": [cost_row(verdict, treatment) for treatment in found["treatments"]],
         "joined": joined(found["trials"]),
         "boundaries": boundaries(found["trials"]),
+        "by_calls": by_calls(found["trials"]),
     }
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from plimsoll.analysis.breakdown_parts import BY_CALLS, is_by_calls
 from plimsoll.analysis.words import treatment_labels
 from plimsoll.report.tables import NONE
 
@@ -92,3 +93,8 @@ def boundaries(trials: list[Json]) -> str:
     """What begins and ends a request."""
     found = {(one["boundaries"].get("begin"), one["boundaries"].get("end")) for one in trials if one["boundaries"]}
     return "; ".join(f"{begin} to {end}" for begin, end in sorted(found, key=str))
+
+
+def by_calls(trials: list[Json]) -> str:
+    """What is to be said of waits where the server has no names for them."""
+    return BY_CALLS if any(is_by_calls(one) for one in trials) else ""

@@ -174,7 +174,7 @@ class Watch:
         if event == "watching":
             self._check(line["probes"])
             self._begun_ns = time.monotonic_ns()
-            self.observer.event("watching")
+            self.observer.event("watching", probe=line["probes"]["breakdown"])
         elif event == "breakdown":
             self._tables.line(line)
             self.picture.line(line)

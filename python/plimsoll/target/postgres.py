@@ -55,7 +55,7 @@ class PostgresServer:
         """Makes the cluster, with checksums. Trust authentication is safe: the socket's folder is closed to others."""
         argv = [str(self.bin_dir / "initdb"), "--pgdata", str(self.data), "--username", self.user]
         argv += ["--data-checksums", "--encoding", "UTF8", "--locale", "C"]
-        argv += ["--auth-local", "trust", "--auth-host", "reject", "--no-instructions", "--no-sync"]
+        argv += ["--auth-local", "trust", "--auth-host", "reject", "--no-sync"]
         process = self._launch(argv, user=self.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         output, _ = process.communicate()
         if process.returncode:

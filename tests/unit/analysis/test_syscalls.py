@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.analysis import sync_words
 from plimsoll.analysis.syscalls import added, calls_of, syncs_of, typical
 from plimsoll.report.syscalls import size_of, system_calls_part
 
@@ -76,6 +77,22 @@ def test_syncs_keep_their_extremes_and_what_is_not_told_stays_absent(tmp_path: P
     assert log["parts_ns"] == {"flush": 290, "cpu": 60}
     assert log["pages"] == 4
     assert (found["lost"], found["open_ns_max"], found["absent"]) == ({"records": 4}, 3, {"journal": "xfs does not"})
+
+
+def test_a_sentence_says_where_a_sync_of_the_log_spends_its_time(tmp_path: Path) -> None:
+    def said(**parts: int) -> list[str]:
+        log = {"fdatasync": sync(3, 3_600_000, 1, 2, **parts), "fsync": sync(1, 9, 9, 9)}
+        probe = {"status": "on", "classes": ["wal"], "file_systems": [{"type": "ext4"}], "sync_totals": {"wal": log}}
+        found = syncs_of([trial(tmp_path / str(sum(parts.values())), 1, sync=probe)])
+        return sync_words.lines({"syscalls": {"calls": {}, "syncs": {"t1": found}}}, {"t1": "8 clients"})
+
+    assert said(journal=2_400_000, flush=1_100_000, cpu=100_000) == [
+        "8 clients: an fdatasync of the log takes 1.20 ms (3 calls), of which 0.80 ms the journal's commit, "
+        "0.37 ms the device's flush; the parts sum to 100.0% of the calls"
+    ]
+    (line,) = said(journal=2_400_000)
+    assert line.endswith("the parts sum to 66.7% of the calls, which is not the whole")
+    assert sync_words.lines({"syscalls": None}, {}) == []
 
 
 @pytest.mark.parametrize(

@@ -1,41 +1,30 @@
-//! A private PostgreSQL for a test: its own user, its own folder, a Unix socket only, gone afterwards. System clusters are
-//! never touched. And the agent as a process.
+//! A private PostgreSQL whose processes a test may stop and kill, and the agent as a process.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod live;
+
+use plimsoll_private_server::{PORT, PrivateServer};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
-const PORT: u16 = 54_329;
 /// An agent that has not ended by then is killed, so that the test fails instead of hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(90);
 
-fn newest_server() -> Option<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
-    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
-    let with_server = versions.flatten().map(|entry| entry.path()).filter(|path| path.join("bin/initdb").exists());
-    with_server.max_by_key(number).map(|path| path.join("bin"))
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-fn user_exists(name: &str) -> bool {
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    passwd.lines().any(|line| line.split(':').next() == Some(name))
-}
-
 /// A running server.
-pub(crate) struct Server {
-    bin: PathBuf,
-    user: Option<&'static str>,
-    folder: TempDir,
+pub(crate) struct Server(PrivateServer);
+
+impl Deref for Server {
+    type Target = PrivateServer;
+
+    fn deref(&self) -> &PrivateServer {
+        &self.0
+    }
 }
 
 impl Server {
@@ -46,71 +35,7 @@ impl Server {
 
     /// The same with settings of its own.
     pub(crate) fn start_with(more_settings: &str) -> Option<Self> {
-        let skip = |reason: &str| {
-            eprintln!("skipped: {reason}");
-            None
-        };
-        let Some(bin) = newest_server() else { return skip("no PostgreSQL server under /usr/lib/postgresql") };
-        let known = ["plimsoll", "postgres"].into_iter().find(|name| user_exists(name));
-        let user = if is_root() { known } else { None };
-        if is_root() && user.is_none() {
-            return skip("no user plimsoll or postgres to run PostgreSQL as");
-        }
-        let folder = tempfile::Builder::new().prefix("plimsoll-test-").tempdir_in("/var/tmp").unwrap();
-        let server = Self { bin, user, folder };
-        if let Some(user) = user {
-            assert!(Command::new("chown").arg(user).arg(server.folder.path()).status().unwrap().success());
-        }
-        let data = server.data();
-        server.must("initdb", &["-D", &data, "-A", "trust", "-U", "tester", "--no-sync"]);
-        let socket = server.folder.path().display();
-        let settings = format!(
-            "listen_addresses = ''\nunix_socket_directories = '{socket}'\nport = {PORT}\nwal_level = minimal\n\
-             max_wal_senders = 0\nfsync = off\nautovacuum = off\nmax_wal_size = 4GB\n{more_settings}\n"
-        );
-        let file = Path::new(&data).join("postgresql.conf");
-        let before = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, before + &settings).unwrap();
-        server.go();
-        Some(server)
-    }
-
-    pub(crate) fn data(&self) -> String {
-        self.folder.path().join("data").display().to_string()
-    }
-
-    /// A program of the server's package, run by the server's user in the server's folder.
-    pub(crate) fn command(&self, program: &str) -> Command {
-        let program = self.bin.join(program);
-        let mut command = match self.user {
-            Some(user) => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid", user, "--regid", user, "--clear-groups"]).arg(program);
-                command
-            }
-            None => Command::new(program),
-        };
-        command.current_dir(self.folder.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn must(&self, program: &str, arguments: &[&str]) {
-        let output = self.command(program).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    /// Starts the server again after [`Server::crash`].
-    pub(crate) fn go(&self) {
-        let log = self.folder.path().join("log").display().to_string();
-        // Its output must not be a pipe that the server would hold open.
-        let mut start = self.command("pg_ctl");
-        let started = start.args(["-D", &self.data(), "-w", "-l", &log, "start"]).stdout(Stdio::null()).status();
-        assert!(started.unwrap().success(), "{}", std::fs::read_to_string(log).unwrap_or_default());
-    }
-
-    /// Stops it as a crash would.
-    pub(crate) fn crash(&self) {
-        let _ = self.command("pg_ctl").args(["-D", &self.data(), "-m", "immediate", "-w", "stop"]).output();
+        PrivateServer::start(&["initdb"], more_settings).map(Self)
     }
 
     /// Ends every process of the server by SIGKILL, the first one included, and waits until none is left.
@@ -132,7 +57,7 @@ impl Server {
         }
         // While nobody has waited for the first process its number is taken, and a server would not start over its locks.
         std::fs::remove_file(Path::new(&self.data()).join("postmaster.pid")).unwrap();
-        std::fs::remove_file(self.folder.path().join(format!(".s.PGSQL.{PORT}.lock"))).unwrap();
+        std::fs::remove_file(self.folder().join(format!(".s.PGSQL.{PORT}.lock"))).unwrap();
     }
 
     /// Lets the server's process of this name stand still until it is killed.
@@ -149,28 +74,6 @@ impl Server {
     fn first(&self) -> Pid {
         let file = std::fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).unwrap();
         Pid::from_raw(file.lines().next().unwrap().parse().unwrap()).unwrap()
-    }
-
-    /// Runs `sql` and gives psql's unaligned answer.
-    pub(crate) fn sql(&self, sql: &str) -> String {
-        let socket = self.folder.path().display().to_string();
-        let port = PORT.to_string();
-        let arguments = ["-h", &socket, "-p", &port, "-U", "tester", "-d", "postgres", "-XAtqc", sql];
-        let output = self.command("psql").args(arguments).output().unwrap();
-        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    }
-
-    /// The server's folder.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// The address as libpq's environment.
-    pub(crate) fn environment(&self) -> [(&'static str, String); 4] {
-        let host = self.folder.path().display().to_string();
-        let (user, database) = ("tester".to_owned(), "postgres".to_owned());
-        [("PGHOST", host), ("PGPORT", PORT.to_string()), ("PGUSER", user), ("PGDATABASE", database)]
     }
 
     /// Lets every process of the server stand still for `duration`, its first one included. Gives how long it was from
@@ -196,7 +99,7 @@ impl Server {
 
     /// The `target` of a request.
     pub(crate) fn target(&self) -> Value {
-        let host = self.folder.path();
+        let host = self.folder();
         json!({"host": host, "port": PORT, "user": "tester", "dbname": "postgres", "admin_dbname": "template1"})
     }
 
@@ -238,12 +141,6 @@ fn children(parent: Pid) -> Vec<Pid> {
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<i32>().ok()
     };
     numbers.filter(|pid| parent_of(pid) == Some(parent.as_raw_nonzero().get())).filter_map(Pid::from_raw).collect()
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.crash();
-    }
 }
 
 fn merge(into: &mut Value, from: Value) {

@@ -67,6 +67,17 @@ impl Programs {
         wanted: &[Wanted],
         fill: impl FnOnce(&Self) -> Result<(), Refusal>,
     ) -> Result<Self, Refusal> {
+        Self::start_without(&[], object, settings, wanted, fill)
+    }
+
+    /// The same without maps that the settings leave no program to use.
+    pub(crate) fn start_without(
+        unused: &[&str],
+        object: &[u8],
+        settings: &[u8],
+        wanted: &[Wanted],
+        fill: impl FnOnce(&Self) -> Result<(), Refusal>,
+    ) -> Result<Self, Refusal> {
         if !geteuid().is_root() {
             let remedy = "run as root, or give the agent CAP_BPF and CAP_PERFMON";
             return Err(Refusal::with_remedy("loading programs into the kernel needs root", remedy));
@@ -77,6 +88,9 @@ impl Programs {
             ObjectBuilder::default().open_memory(object).map_err(|e| failed("the object cannot be read", e))?;
         for mut map in open.maps_mut().filter(|map| map.name().to_string_lossy().ends_with(".rodata.settings")) {
             map.set_initial_value(settings).map_err(|e| failed("the settings do not fit the program's", e))?;
+        }
+        for mut map in open.maps_mut().filter(|map| unused.iter().any(|name| map.name() == *name)) {
+            map.set_autocreate(false).map_err(|e| failed("a map cannot be left out", e))?;
         }
         for mut program in open.progs_mut() {
             let is_wanted = wanted.iter().any(|one| program.name() == one.function);

@@ -86,7 +86,9 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 		goes_on(backend, regs);
 		return;
 	}
-	backend->answered = backend->has_client = true;
+	backend->has_client = true;
+	if (settings.by_system_call)
+		backend->client_socket = first_argument(regs) + 1;
 	/* Before the request is counted, for if the backend came unseen what was counted so far was before. */
 	if (is_followed(backend, task, false) && backend->state != RUNNING)
 		catch_up(backend, task, bpf_ktime_get_ns());

@@ -31,15 +31,15 @@ struct backend {
 	u8 bucket, cause;
 	bool open; /* a transaction is under way, as far as can be told before anything is answered */
 	bool in_block; /* it is, for certain: the server has said that a block is open */
-	bool answered; /* what was sent last was the end of an answer */
-	bool sent; /* something was sent since */
+	bool busy; /* as counted */
+	bool sent; /* something was sent since the transaction began */
 	bool encrypted; /* the connection, so that ends of answers cannot be read */
 	bool throttled; /* about to pause for having dirtied pages */
 	bool reclaiming;
 	bool has_client;
-	bool busy; /* as counted */
 	bool found_waiting; /* for its client, in this slice: it may have been within a block */
 	u8 looks; /* at wait events that were thought to be known */
+	u32 client_socket; /* its descriptor, plus one, as far as it was answered */
 	u32 slice; /* the last one in which it was seen */
 	u32 client_instance; /* descriptor of the epoll instance on which it waits for its client, plus one */
 	u32 *wait_event; /* where its wait event is, as far as it was found */

@@ -124,21 +124,29 @@ int BPF_PROG(on_group_reclaim_end)
 	return reclaims(false);
 }
 
-static __always_inline int syncs(void)
+static __always_inline enum counter kind_of_sync(struct backend *backend)
 {
-	struct backend *backend = current_backend();
-	u32 event = 0;
+	u32 event = 0, place;
+	u8 bucket;
 
-	if (!backend)
-		return 0;
+	if (settings.by_system_call) {
+		place = place_of(bpf_get_current_task_btf(), first_argument(registers_of(bpf_get_current_task_btf())));
+		bucket = bucket_of_way(WAY_SYNC, place);
+		return bucket == WAL_SYNC ? SYNCS_WAL : bucket == DATA_SYNC ? SYNCS_DATA : SYNCS_OTHER;
+	}
 	if (!read_event(backend, &event))
 		count(UNKNOWN_EVENTS);
 	if (event == settings.wal_sync)
-		count(SYNCS_WAL);
-	else if (event && bucket_of(event) == DATA_SYNC)
-		count(SYNCS_DATA);
-	else
-		count(SYNCS_OTHER);
+		return SYNCS_WAL;
+	return event && bucket_of(event) == DATA_SYNC ? SYNCS_DATA : SYNCS_OTHER;
+}
+
+static __always_inline int syncs(void)
+{
+	struct backend *backend = current_backend();
+
+	if (backend)
+		count(kind_of_sync(backend));
 	return 0;
 }
 

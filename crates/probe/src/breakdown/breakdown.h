@@ -3,6 +3,8 @@
 #ifndef PLIMSOLL_BREAKDOWN_H
 #define PLIMSOLL_BREAKDOWN_H
 
+#include "../folders/folders.h"
+
 /* Places as in the record. */
 enum bucket {
 	CPU_USER,
@@ -56,17 +58,42 @@ enum counter {
 enum lost {
 	NO_ROOM, /* requests of transactions that the ring had no room for */
 	NO_STORAGE, /* tasks that could not be remembered at an event */
+	LOST_FILES, /* times that the table of files had no room for one */
 	LOST,
 };
 
 #define WAITS 8
-/* In place of a wait event: the system call in which a backend without one blocked. */
+/* In place of a wait event: the system call in which a backend without one blocked, and from bit 16 on `enum place`. */
 #define SYSTEM_CALL 0xfe000000U
+/* In none. */
+#define NO_CALL 0xffffffU
 #define IO_CLASS 0x0a
 /* Of ReadyForQuery, the last message of an answer. */
 #define READY_BYTES 6
-#define CLASSES 16
+#define WAIT_CLASSES 16
 #define IO_EVENTS 256
+#define CALLS 512
+
+/* How a system call waits. */
+enum way {
+	WAY_UNKNOWN,
+	WAY_SEMAPHORE,
+	WAY_PAUSE, /* for time, or for what the call does not tell */
+	WAY_EPOLL,
+	WAY_READ,
+	WAY_WRITE,
+	WAY_SYNC,
+	WAYS = 8,
+};
+
+/* What the descriptor of a system call is: none, one of the server's files by its class, or another. */
+enum place {
+	PLACE_NONE,
+	PLACE_SOCKET = 6,
+	PLACE_ELSEWHERE = 7,
+	PLACES = 8,
+};
+#define PLACE_OF_CLASS(class) ((class) + 1)
 
 struct wait {
 	u64 ns;
@@ -94,14 +121,18 @@ struct transaction {
 #define BATCH_NS 100000000ULL
 
 struct settings {
+	struct folders folders; /* first, as folders.bpf.h wants it */
 	u32 send_call; /* number of the system call with which a backend answers */
 	u32 wait_call, other_wait_call; /* in which a backend waits for descriptors */
 	u32 client_read, client_write, wal_write_lock; /* wait events with buckets of their own */
 	u32 wal_sync; /* the wait event in which syncs of the log are counted */
 	u32 by_request; /* each request is a transaction, also within a block */
 	u32 in_slices; /* not all of the time may be watched */
-	u8 class_bucket[CLASSES]; /* by the class of a wait event */
+	u32 by_system_call; /* the server does not tell its wait events */
+	u8 class_bucket[WAIT_CLASSES]; /* by the class of a wait event */
 	u8 io_bucket[IO_EVENTS]; /* by the number of an event of the class IO */
+	u8 call_way[CALLS];
+	u8 way_bucket[WAYS * PLACES];
 };
 
 /* To keep within a budget only slices of time are watched. */
@@ -113,13 +144,15 @@ enum phase {
 
 /* Changes while the programs run: first the self-test is watched, then the server; then slice after slice. */
 struct target {
-	u64 wait_pointer; /* address of my_wait_event_info in every process, or 0 */
+	u64 wait_pointer; /* address, in every process, of a pointer to its wait event, or 0 */
 	s64 slew; /* of the clock that stamps against that of the scheduler, up to a constant */
 	u64 until; /* when a slice that is being closed ended */
 	u32 parent; /* its children are watched */
 	u32 phase;
 	u32 slice; /* its number */
 	u32 one_in; /* so much of the time is in a slice */
+	u32 wait_offset; /* of the wait event, from where the pointer points */
+	u32 unused;
 };
 
 #endif

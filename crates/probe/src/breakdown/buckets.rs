@@ -23,15 +23,15 @@ pub(crate) const BUCKETS: [&str; 17] = [
     "unattributed",
 ];
 
-const LOCK: u8 = 3;
-const WAL_SYNC: u8 = 4;
+pub(crate) const LOCK: u8 = 3;
+pub(crate) const WAL_SYNC: u8 = 4;
 const WAL_WAIT: u8 = 5;
-const WAL_WRITE: u8 = 6;
-const DATA_READ: u8 = 7;
-const DATA_WRITE: u8 = 8;
-const DATA_SYNC: u8 = 9;
-const TEMP_IO: u8 = 10;
-const NETWORK_SEND: u8 = 13;
+pub(crate) const WAL_WRITE: u8 = 6;
+pub(crate) const DATA_READ: u8 = 7;
+pub(crate) const DATA_WRITE: u8 = 8;
+pub(crate) const DATA_SYNC: u8 = 9;
+pub(crate) const TEMP_IO: u8 = 10;
+pub(crate) const NETWORK_SEND: u8 = 13;
 pub(crate) const CLIENT: u8 = 14;
 pub(crate) const OTHER_WAIT: u8 = 15;
 pub(crate) const UNATTRIBUTED: u8 = 16;

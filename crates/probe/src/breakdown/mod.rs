@@ -12,12 +12,15 @@ mod records;
 mod self_test;
 mod slices;
 mod stimulus;
+mod system_calls;
 pub(crate) mod target;
 mod teller;
+mod wait_place;
 
 pub use stimulus::serve as serve_stimulus;
 
 use crate::bpf::{CostMeter, Kernel, Programs, summed};
+use crate::folders::Known;
 use crate::postgres_waits::WaitNames;
 use crate::{Probe, Refusal};
 use buckets::{BUCKETS, Buckets};
@@ -26,8 +29,7 @@ use follower::{Followed, Follower, Taken};
 use libbpf_rs::MapHandle;
 use plimsoll_record::{Check, LiveLine, ProbeReport, ProcessTime};
 use processes::Processes;
-use programs::{Attached, OFTEN, settings};
-use records::SYSTEM_CALL;
+use programs::{Attached, How, OF_SYSTEM_CALLS, OFTEN, settings};
 use slices::{Slices, Watching};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,6 +38,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use target::{Aim, Server, now_ns};
 use teller::Teller;
+use wait_place::WaitPlace;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
@@ -48,7 +51,7 @@ const WAKERS: &str = "on_waking";
 /// The place of the count of busy backends, which is the last.
 const BUSY: usize = COUNTERS.len() + SYNCS.len();
 /// `enum lost`.
-const LOST: [&str; 2] = ["no_room", "no_storage"];
+const LOST: [&str; 3] = ["no_room", "no_storage", "files"];
 
 /// What to watch.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +62,8 @@ pub struct BreakdownOptions {
     pub by_request: bool,
     /// What the programs may take of the machine's CPU time, more than 0: to keep within it less of the time is watched.
     pub budget: Option<f64>,
+    /// Waits are told by system call and file even if the server tells its wait events, to compare the two.
+    pub by_system_call: bool,
     /// Where the tables go.
     pub out: PathBuf,
     /// The program that becomes the known stimulus when it is started with the word
@@ -102,6 +107,28 @@ pub struct Breakdown {
     before: Vec<i64>,
 }
 
+fn aim_of(programs: &Programs) -> Result<Aim, Refusal> {
+    Ok(Aim::new(programs.map_of_section(".data.target")?))
+}
+
+fn load(
+    server: &Server,
+    names: &WaitNames,
+    attached: &Attached,
+    options: &BreakdownOptions,
+) -> Result<Programs, Refusal> {
+    let by_system_call = server.wait_place.is_none();
+    let known = by_system_call.then(|| Known::of(&server.trees, true)).transpose()?;
+    let how = How { by_request: options.by_request, in_slices: options.budget.is_some(), known: known.as_ref() };
+    let settings = settings(&Buckets::of(names), &how)?;
+    let unused: &[&str] = if by_system_call { &[] } else { &OF_SYSTEM_CALLS };
+    Programs::start_without(unused, OBJECT, &settings, &attached.wanted, |programs| {
+        known.as_ref().map_or(Ok(()), |known| known.fill(programs, false))?;
+        // The clock's slew is told before anybody counts with it.
+        aim_of(programs)?.keep()
+    })
+}
+
 enum Following {
     NotYet,
     Now(Follower),
@@ -115,21 +142,23 @@ impl Breakdown {
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
     pub fn start(options: &BreakdownOptions) -> Result<Self, Refusal> {
-        let server = Server::of(&options.data_directory)?;
+        let mut server = Server::of(&options.data_directory)?;
+        if options.by_system_call || server.wait_place.is_none() {
+            server = server.by_system_call()?;
+        }
         let unknown = || Refusal::from(format!("the wait events of PostgreSQL {} are not known", server.major));
         let names = WaitNames::of(server.major).ok_or_else(unknown)?;
         let kernel = Kernel::read()?;
         let attached = Attached::on(&kernel, &options.data_directory);
-        let settings = settings(&Buckets::of(&names), options.by_request, options.budget.is_some());
-        let aim_of = |programs: &Programs| Ok::<_, Refusal>(Aim::new(programs.map_of_section(".data.target")?));
-        // The clock's slew is told before anybody counts with it.
-        let programs = Programs::start(OBJECT, &settings, &attached.wanted, |programs| aim_of(programs)?.keep())?;
+        let programs = load(&server, &names, &attached, options)?;
         let (counters, losses) = (programs.map("counters")?, programs.map("losses")?);
         let ended = programs.map("ended")?;
         let (backends, mut aim) = (programs.map("backends")?, aim_of(&programs)?);
-        let mut aim_at = |parent, pointer| aim.at(parent, Some(pointer));
-        let checks = self_test::run(&options.stimulus, server.major, (&ended, &backends), &mut aim_at)?;
-        aim.at(server.postmaster, server.wait_pointer)?;
+        let by_system_call = server.wait_place.is_none();
+        let mut aim_at = |parent, place| aim.at(parent, Some(place).filter(|_| !by_system_call));
+        let tested = self_test::Tested { major: server.major, by_system_call };
+        let checks = self_test::run(&options.stimulus, tested, (&ended, &backends), &mut aim_at)?;
+        aim.at(server.postmaster, server.wait_place)?;
         Ok(Self {
             cost: programs.cost_meter()?,
             programs,
@@ -213,7 +242,7 @@ impl Breakdown {
 
     fn boundaries(&self) -> BTreeMap<String, String> {
         let by = |socket: &str| if self.attached.by_sockets { socket.to_owned() } else { "sys_exit".to_owned() };
-        let waits = if self.server.wait_pointer.is_some() { "my_wait_event_info" } else { "system_calls" };
+        let waits = self.server.wait_place.map_or("system_calls", WaitPlace::name);
         [("begin", "sched_switch".to_owned()), ("end", by("sock_send_length")), ("waits", waits.to_owned())]
             .map(|(what, how)| (what.to_owned(), how))
             .into()
@@ -225,9 +254,7 @@ fn name_of(names: &WaitNames, event: u32) -> String {
     match (names.name(event), event) {
         (Some((class, event)), _) => format!("{class}:{event}"),
         (None, 0) => "several".to_owned(),
-        (None, event) if event >= SYSTEM_CALL && event & 0xff_ffff == 0xff_ffff => "page fault".to_owned(),
-        (None, event) if event >= SYSTEM_CALL => format!("system call {}", event & 0xff_ffff),
-        (None, event) => format!("{event:#010x}"),
+        (None, event) => system_calls::name_of(event).unwrap_or_else(|| format!("{event:#010x}")),
     }
 }
 

@@ -5,12 +5,13 @@
 
 use super::buckets::{Buckets, CLIENT, UNATTRIBUTED};
 use super::present::{Present, State};
-use super::processes::{children_listed, parent_of, stored, title};
+use super::processes::{children_listed, parent_of, stored, title, what};
 use super::records::SYSTEM_CALL;
+use super::system_calls;
+use super::target::Server;
 use libbpf_rs::MapHandle;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 
 /// One process, as it was found.
 pub(crate) struct Found {
@@ -46,48 +47,37 @@ pub(crate) fn pids(parent: u32, known: impl Iterator<Item = u32>) -> Vec<u32> {
 /// What those do, since `now_ns` at the latest, that no program has seen.
 pub(crate) fn unseen(
     pids: impl Iterator<Item = u32>,
-    wait_pointer: Option<u64>,
+    server: &Server,
     buckets: &Buckets,
     now_ns: i64,
 ) -> BTreeMap<u32, Present> {
-    pids.filter_map(|pid| Some((pid, doing(pid, wait_pointer, buckets, now_ns)?))).collect()
+    pids.filter_map(|pid| Some((pid, doing(pid, server, buckets, now_ns)?))).collect()
 }
 
-fn doing(pid: u32, wait_pointer: Option<u64>, buckets: &Buckets, now_ns: i64) -> Option<Present> {
+fn doing(pid: u32, server: &Server, buckets: &Buckets, now_ns: i64) -> Option<Present> {
     if state_of(pid)? == 'R' {
         return Some(Present::running(now_ns));
     }
-    let title = title(pid);
-    let (is_idle, in_block) = idleness(&title);
-    // Where the program does not tell its wait events the title tells of waiting for the client.
-    let guessed = if is_idle { buckets.client_read } else { 0 };
-    let (event, bucket) = match wait_pointer.map_or(Some(guessed), |pointer| event_of(pid, pointer))? {
-        0 => (SYSTEM_CALL | (call_of(pid)? & 0xff_ffff), UNATTRIBUTED),
-        event => (event, buckets.of_event(event)),
+    let (event, bucket) = match server.wait_place {
+        Some(place) => match place.event_of(pid)? {
+            0 => (SYSTEM_CALL | (call_of(pid)? & 0xff_ffff), UNATTRIBUTED),
+            event => (event, buckets.of_event(event)),
+        },
+        None => system_calls::doing(pid, what(pid).is_none(), &server.trees)?,
     };
-    Some(Present::blocked(now_ns, event, bucket, in_block && bucket == CLIENT))
+    Some(Present::blocked(now_ns, event, bucket, bucket == CLIENT && is_in_block(&title(pid))))
 }
 
-/// Whether a backend waits for its client by its title, and whether a block is open meanwhile.
-fn idleness(title: &str) -> (bool, bool) {
+/// Whether a backend that waits for its client has a block open, by its title.
+fn is_in_block(title: &str) -> bool {
     let title = title.trim_end_matches(['\0', ' ']);
-    let in_block = title.ends_with(" idle in transaction") || title.ends_with(" idle in transaction (aborted)");
-    (in_block || title.ends_with(" idle"), in_block)
+    title.ends_with(" idle in transaction") || title.ends_with(" idle in transaction (aborted)")
 }
 
 /// The letter of its state.
 fn state_of(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
-}
-
-/// PostgreSQL's wait event, in its own memory.
-fn event_of(pid: u32, wait_pointer: u64) -> Option<u32> {
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    let (mut pointer, mut event) = ([0; 8], [0; 4]);
-    memory.read_exact_at(&mut pointer, wait_pointer).ok()?;
-    memory.read_exact_at(&mut event, u64::from_ne_bytes(pointer)).ok()?;
-    Some(u32::from_ne_bytes(event))
 }
 
 /// The number of the system call in which it is blocked; all bits set: in none.
@@ -99,30 +89,12 @@ fn call_of(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::postgres_waits::WaitNames;
-    use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-
-    static EVENT: AtomicU32 = AtomicU32::new(0);
-    static POINTER: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
-    fn a_process_that_was_never_seen_tells_what_it_waits_for() {
-        let names = WaitNames::of(15).unwrap();
-        let (lock, ..) = names.all().find(|(_, class, event)| (*class, *event) == ("Lock", "relation")).unwrap();
-        EVENT.store(lock, Ordering::Relaxed);
-        POINTER.store(std::ptr::from_ref(&EVENT) as usize, Ordering::Relaxed);
-        let pointer = std::ptr::from_ref(&POINTER) as usize as u64;
-        assert_eq!(event_of(std::process::id(), pointer), Some(lock));
-        assert_eq!(event_of(std::process::id(), 0), None, "nothing is mapped there");
-        assert_eq!(Buckets::of(&names).of_event(lock), 3);
-    }
-
-    #[test]
-    fn a_title_tells_of_waiting_for_the_client() {
-        let of = |activity| idleness(&format!("postgres: somebody bench [local] {activity}\0"));
-        assert_eq!((of("idle"), of("SELECT"), of("SELECT waiting")), ((true, false), (false, false), (false, false)));
-        assert_eq!(of("idle in transaction"), (true, true));
-        assert_eq!(of("idle in transaction (aborted)"), (true, true));
+    fn a_title_tells_of_an_open_block() {
+        let of = |activity| is_in_block(&format!("postgres: somebody bench [local] {activity}\0"));
+        assert_eq!((of("idle"), of("SELECT"), of("SELECT waiting")), (false, false, false));
+        assert!(of("idle in transaction") && of("idle in transaction (aborted)"));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Which programs are attached, and with what settings: the tables of `struct settings`.
 
 use super::buckets::Buckets;
+use super::system_calls;
+use crate::Refusal;
 use crate::bpf::{Kernel, Wanted, file_system_of};
+use crate::folders::{self, Known};
 use std::path::Path;
 
 /// What tells of a sync, by file system: the program, its tracepoint, and the module that may hold it.
@@ -71,7 +74,7 @@ fn of_syncs(kernel: &Kernel, folder: &Path) -> Option<Vec<&'static str>> {
 }
 
 /// With which PostgreSQL answers clients, and in which it waits for them.
-fn system_calls() -> [u32; 3] {
+fn boundary_calls() -> [u32; 3] {
     // Some machines have no epoll_wait.
     #[cfg(target_arch = "x86_64")]
     let wait = libc::SYS_epoll_wait;
@@ -80,13 +83,27 @@ fn system_calls() -> [u32; 3] {
     [libc::SYS_sendto, wait, libc::SYS_epoll_pwait].map(|call| call as u32)
 }
 
+/// Maps that are made only where waits are told by system call.
+pub(crate) const OF_SYSTEM_CALLS: [&str; 3] = ["files", "foreign", "directories"];
+
+/// What the programs are told of how to watch.
+pub(crate) struct How<'a> {
+    pub(crate) by_request: bool,
+    pub(crate) in_slices: bool,
+    /// The server's files, where it does not tell its wait events.
+    pub(crate) known: Option<&'a Known>,
+}
+
 /// `struct settings`.
-pub(crate) fn settings(buckets: &Buckets, by_request: bool, in_slices: bool) -> Vec<u8> {
-    let calls = system_calls();
-    let events = [buckets.client_read, buckets.client_write, buckets.wal_write_lock, buckets.wal_sync];
-    let numbers = calls.into_iter().chain(events).chain([by_request, in_slices].map(u32::from));
-    let mut bytes: Vec<u8> = numbers.flat_map(u32::to_ne_bytes).collect();
+pub(crate) fn settings(buckets: &Buckets, how: &How<'_>) -> Result<Vec<u8>, Refusal> {
+    let mut words = folders::words(&how.known.map(Known::devices).unwrap_or_default(), true)?;
+    words.extend(boundary_calls());
+    words.extend([buckets.client_read, buckets.client_write, buckets.wal_write_lock, buckets.wal_sync]);
+    words.extend([how.by_request, how.in_slices, how.known.is_some()].map(u32::from));
+    let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
     bytes.extend(buckets.class);
     bytes.extend(buckets.io);
-    bytes
+    bytes.extend(system_calls::call_ways());
+    bytes.extend(system_calls::way_buckets());
+    Ok(bytes)
 }

@@ -1,10 +1,12 @@
 //! The known stimulus before each segment: requests of known number and known length. What is not found in its bucket is not
 //! believed.
 
+use super::buckets::{LOCK, OTHER_WAIT, WAL_SYNC};
 use super::follower::{drain, take_batch};
 use super::records::{QUEUED, Record};
 use super::stimulus::{ANSWER_BYTES, Ask, LENGTH};
 use super::target::now_ns;
+use super::wait_place::WaitPlace;
 use crate::Refusal;
 use libbpf_rs::MapHandle;
 use plimsoll_record::Check;
@@ -26,8 +28,24 @@ const SLACK: Duration = Duration::from_micros(400);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A busy machine may disturb one.
 const TRIES: u32 = 10;
-const LOCK: u8 = 3;
-const WAL_SYNC: u8 = 4;
+
+/// As what the stimulus is watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tested {
+    pub(crate) major: u32,
+    /// Its waits are told by its system calls: its sync is a pause then, and is found as one.
+    pub(crate) by_system_call: bool,
+}
+
+impl Tested {
+    fn sync(self) -> (&'static str, u8) {
+        if self.by_system_call {
+            ("nanoseconds in a pause, with waiting for the CPU", OTHER_WAIT)
+        } else {
+            ("nanoseconds in a sync, with waiting for the CPU", WAL_SYNC)
+        }
+    }
+}
 
 /// The process and the socket to it.
 struct Backend {
@@ -98,7 +116,7 @@ fn open_ns(record: &Record) -> i64 {
     row.ended_ns - row.arrived_ns - row.cpu_ns - row.run_queue_ns - waits
 }
 
-fn judge(records: &[Record], lasted: [u64; 3]) -> Vec<Check> {
+fn judge(records: &[Record], lasted: [u64; 3], (of_sync, in_sync): (&str, u8)) -> Vec<Check> {
     let queued = records.iter().filter(|record| record.row.flags & QUEUED != 0).count();
     let mut checks = vec![
         counted("requests", SINGLE + AT_ONCE + lasted.len(), records.len()),
@@ -118,9 +136,9 @@ fn judge(records: &[Record], lasted: [u64; 3]) -> Vec<Check> {
     let on_cpu = burn.row.cpu_ns + burn.row.run_queue_ns;
     checks.push(check("nanoseconds on the CPU, with waiting for it", lasted[0], on_cpu, slack));
     checks.push(check("nanoseconds in a lock, with waiting for the CPU", lasted[1], waited(lock, LOCK), slack));
-    checks.push(check("nanoseconds in a sync, with waiting for the CPU", lasted[2], waited(sync, WAL_SYNC), slack));
+    checks.push(check(of_sync, lasted[2], waited(sync, in_sync), slack));
     let least = LENGTH.as_nanos() as i64;
-    let enough = blocked(lock, LOCK).min(blocked(sync, WAL_SYNC)).min(burn.row.cpu_ns);
+    let enough = blocked(lock, LOCK).min(blocked(sync, in_sync)).min(burn.row.cpu_ns);
     checks.push(Check {
         name: "nanoseconds in the bucket of each".to_owned(),
         expected: format!("{least} or more"),
@@ -132,13 +150,13 @@ fn judge(records: &[Record], lasted: [u64; 3]) -> Vec<Check> {
 
 fn try_once(
     program: &Path,
-    major: u32,
+    tested: Tested,
     (ended, backends): (&MapHandle, &MapHandle),
-    aim: &mut dyn FnMut(u32, u64) -> Result<(), Refusal>,
+    aim: &mut dyn FnMut(u32, WaitPlace) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
     let failed = |error: io::Error| Refusal::from(format!("the self-test: {error}"));
-    let mut backend = Backend::start(program, major).map_err(failed)?;
-    aim(std::process::id(), backend.pointer)?;
+    let mut backend = Backend::start(program, tested.major).map_err(failed)?;
+    aim(std::process::id(), WaitPlace { pointer: backend.pointer, offset: 0 })?;
     // The first request may have begun before anybody looked.
     backend.ask(Ask::Nothing).map_err(failed)?;
     backend.ask(Ask::Nothing).map_err(failed)?;
@@ -171,20 +189,20 @@ fn try_once(
     drain(ended, take.clone()).map_err(failed)?;
     take_batch(backends, pid, &mut take);
     let records = records.borrow();
-    Ok(judge(&records, lasted))
+    Ok(judge(&records, lasted, tested.sync()))
 }
 
-/// Starts `program` with the word "stimulus" and a version, and compares what it did with what was recorded; `aim` makes the children of a
-/// process with their pointer the ones that are watched.
+/// Starts `program` with the word "stimulus" and a version, and compares what it did with what was recorded; `aim` makes the
+/// children of a process, with the place of their wait event, the ones that are watched.
 pub(crate) fn run(
     program: &Path,
-    major: u32,
+    tested: Tested,
     (ended, backends): (&MapHandle, &MapHandle),
-    aim: &mut dyn FnMut(u32, u64) -> Result<(), Refusal>,
+    aim: &mut dyn FnMut(u32, WaitPlace) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
     let mut checks = Vec::new();
     for _ in 0..TRIES {
-        checks = try_once(program, major, (ended, backends), aim)?;
+        checks = try_once(program, tested, (ended, backends), aim)?;
         if checks.iter().all(|check| check.ok) {
             return Ok(checks);
         }

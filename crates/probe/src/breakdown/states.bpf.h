@@ -15,7 +15,6 @@ static __always_inline void unblocked(struct backend *backend, u64 now)
 	} else {
 		begin(backend, now, OPEN);
 		backend->open = backend->has_client = true;
-		backend->answered = false;
 		set_busy(backend, true);
 	}
 	backend->waker = 0;
@@ -149,7 +148,7 @@ static __always_inline void leaves(struct backend *backend, struct task_struct *
 	backend->run_delay = task->sched_info.run_delay;
 	if (backend->came)
 		backend->clock_behind = backend->came - task->sched_info.last_arrival - target.slew;
-	classify(backend, task, state);
+	tell(backend, task, state);
 	if (backend->bucket == CLIENT && !backend->in_block)
 		waits_again(backend, task, now);
 }

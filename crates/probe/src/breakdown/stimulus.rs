@@ -53,12 +53,20 @@ fn burn() -> Duration {
     began.elapsed()
 }
 
-fn wait(event: u32) -> Duration {
+fn wait(event: u32, how: impl FnOnce()) -> Duration {
     let began = Instant::now();
     EVENT.store(event, Ordering::Relaxed);
-    std::thread::sleep(LENGTH);
+    how();
     EVENT.store(0, Ordering::Relaxed);
     began.elapsed()
+}
+
+/// In the system call in which PostgreSQL waits for its semaphores.
+fn on_a_semaphore() {
+    let began = Instant::now();
+    while let Some(rest) = LENGTH.checked_sub(began.elapsed()).filter(|rest| !rest.is_zero()) {
+        std::thread::park_timeout(rest);
+    }
 }
 
 fn answer(number: u64) -> std::io::Result<()> {
@@ -89,8 +97,8 @@ pub fn serve(major: u32) -> std::io::Result<()> {
         EVENT.store(0, Ordering::Relaxed);
         let lasted = match asked[0] {
             b'b' => burn(),
-            b'l' => wait(lock),
-            b's' => wait(sync),
+            b'l' => wait(lock, on_a_semaphore),
+            b's' => wait(sync, || std::thread::sleep(LENGTH)),
             _ => Duration::ZERO,
         };
         answer(lasted.as_nanos() as u64)?;

@@ -1,25 +1,25 @@
 //! The server to be watched: its first process, its version, and where its processes keep their wait event.
 
 use super::slices::Phase;
+use super::wait_place::WaitPlace;
 use crate::Refusal;
+use crate::folders::{Tree, of_postgres};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use object::{Object, ObjectSegment, ObjectSymbol};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// PostgreSQL's exported pointer to the wait event of the process itself.
-const SYMBOL: &str = "my_wait_event_info";
-
 /// A running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) postmaster: u32,
     pub(crate) major: u32,
-    /// The address of the pointer, equal in all processes since they are forks; None if the program does not tell.
-    pub(crate) wait_pointer: Option<u64>,
+    /// Where its processes have their wait event; None if the program does not tell.
+    pub(crate) wait_place: Option<WaitPlace>,
+    /// Its folders by class, if it does not.
+    pub(crate) trees: Vec<Tree>,
     folder: PathBuf,
 }
 
@@ -57,7 +57,13 @@ impl Server {
             let remedy = "start the server; for one in a container run the agent in the container's process namespace";
             return Err(Refusal::with_remedy(reason, remedy));
         }
-        Ok(Self { postmaster, major, wait_pointer: address_of(&process, SYMBOL), folder: folder.to_owned() })
+        let (wait_place, trees) = (WaitPlace::of(postmaster, major), Vec::new());
+        Ok(Self { postmaster, major, wait_place, trees, folder: folder.to_owned() })
+    }
+
+    /// The same as one whose program does not tell its wait events.
+    pub(crate) fn by_system_call(self) -> Result<Self, Refusal> {
+        Ok(Self { wait_place: None, trees: of_postgres(&self.folder)?, ..self })
     }
 
     /// It has not ended since.
@@ -85,7 +91,7 @@ fn slew_ns() -> i64 {
 pub(crate) struct Aim {
     map: MapHandle,
     parent: u32,
-    wait_pointer: Option<u64>,
+    wait_place: Option<WaitPlace>,
     until_ns: i64,
     phase: Phase,
     slice: u32,
@@ -95,12 +101,12 @@ pub(crate) struct Aim {
 impl Aim {
     /// At nothing yet.
     pub(crate) fn new(map: MapHandle) -> Self {
-        Self { map, parent: 0, wait_pointer: None, until_ns: 0, phase: Phase::Opened, slice: 0, one_in: 1 }
+        Self { map, parent: 0, wait_place: None, until_ns: 0, phase: Phase::Opened, slice: 0, one_in: 1 }
     }
 
-    /// Makes the children of `parent`, whose wait event is reached by `wait_pointer`, the ones that are watched.
-    pub(crate) fn at(&mut self, parent: u32, wait_pointer: Option<u64>) -> Result<(), Refusal> {
-        (self.parent, self.wait_pointer) = (parent, wait_pointer);
+    /// Makes the children of `parent`, who have their wait event at `wait_place`, the ones that are watched.
+    pub(crate) fn at(&mut self, parent: u32, wait_place: Option<WaitPlace>) -> Result<(), Refusal> {
+        (self.parent, self.wait_place) = (parent, wait_place);
         self.tell()
     }
 
@@ -138,39 +144,16 @@ impl Aim {
     }
 
     fn tell(&self) -> Result<(), Refusal> {
-        let mut target = self.wait_pointer.unwrap_or(0).to_ne_bytes().to_vec();
+        let (pointer, offset) = self.wait_place.map_or((0, 0), |place| (place.pointer, place.offset));
+        let mut target = pointer.to_ne_bytes().to_vec();
         target.extend(slew_ns().to_ne_bytes());
         target.extend(self.until_ns.to_ne_bytes());
-        for number in [self.parent, self.phase as u32, self.slice, self.one_in] {
+        for number in [self.parent, self.phase as u32, self.slice, self.one_in, offset, 0] {
             target.extend(number.to_ne_bytes());
         }
         let told = self.map.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
         told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
     }
-}
-
-/// Where the first part of the program that `process` runs is mapped.
-fn load_address(process: &Path) -> Option<u64> {
-    let program = fs::read_link(process.join("exe")).ok()?;
-    let program = program.to_string_lossy().into_owned();
-    let maps = fs::read_to_string(process.join("maps")).ok()?;
-    let mut of_program = maps.lines().filter(|line| line.ends_with(&program));
-    let from = of_program.find_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let (range, offset) = (words.next()?, words.nth(1)?);
-        (u64::from_str_radix(offset, 16) == Ok(0)).then(|| range.split('-').next().map(str::to_owned)).flatten()
-    })?;
-    u64::from_str_radix(&from, 16).ok()
-}
-
-/// The address of an exported symbol of the program that `process` runs, in its memory.
-fn address_of(process: &Path, symbol: &str) -> Option<u64> {
-    // By way of /proc, so that it is the program that runs even if the file was replaced.
-    let bytes = fs::read(process.join("exe")).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let exported = file.dynamic_symbols().find(|known| known.name() == Ok(symbol) && known.is_definition())?;
-    let first = file.segments().find(|segment| segment.file_range().0 == 0)?;
-    Some(load_address(process)?.wrapping_add(exported.address()).wrapping_sub(first.address()))
 }
 
 #[cfg(test)]
@@ -205,11 +188,5 @@ mod tests {
         server.kill().unwrap();
         server.wait().unwrap();
         assert!(!found.runs());
-    }
-
-    #[test]
-    fn this_program_is_mapped_somewhere() {
-        assert!(load_address(Path::new("/proc/self")).unwrap() > 0);
-        assert_eq!(address_of(Path::new("/proc/self"), SYMBOL), None);
     }
 }

@@ -66,7 +66,7 @@ impl Teller {
         let not_seen = found.iter().filter(|process| process.present.is_none()).map(|process| process.pid);
         // Between slices a process may have gone on unseen.
         let not_seen = not_seen.filter(|_| !in_slices);
-        let unseen = presence::unseen(not_seen, server.wait_pointer, &Buckets::of(&self.names), began_ns);
+        let unseen = presence::unseen(not_seen, server, &Buckets::of(&self.names), began_ns);
         let pids = found.iter().map(|process| process.pid).collect();
         let mut lives = Lives::begin(&found, unseen, in_slices, began_ns, watching.slices.opened_ns(began_ns));
         lives.meet(pids, &processes::what);

@@ -3,25 +3,26 @@
 #ifndef PLIMSOLL_WAITS_BPF_H
 #define PLIMSOLL_WAITS_BPF_H
 
-#include "backend.bpf.h"
-
-static __always_inline struct pt_regs *registers_of(struct task_struct *task)
-{
-	return (struct pt_regs *)bpf_task_pt_regs(task);
-}
+#include "system_calls.bpf.h"
 
 /*
  * The pointer moves once in a backend's life, when it joins the shared memory, and what it points at before is never set: so
- * it is read again only if no wait event is found where it led.
+ * it is read again only if no wait event is found where it led. Before that it may lead nowhere.
  */
 static __always_inline bool read_event(struct backend *backend, u32 *event)
 {
-	if (!target.wait_pointer)
-		return true;
+	u64 pointer;
+
 	if (backend->wait_event && !bpf_probe_read_user(event, sizeof(*event), backend->wait_event) && *event)
 		return true;
-	return !bpf_probe_read_user(&backend->wait_event, sizeof(backend->wait_event), (void *)target.wait_pointer) &&
-	       !bpf_probe_read_user(event, sizeof(*event), backend->wait_event);
+	if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)target.wait_pointer))
+		return false;
+	if (!pointer) {
+		*event = 0;
+		return true;
+	}
+	backend->wait_event = (u32 *)(pointer + target.wait_offset);
+	return !bpf_probe_read_user(event, sizeof(*event), backend->wait_event);
 }
 
 /*
@@ -37,9 +38,8 @@ static __always_inline bool find_event(struct backend *backend, struct task_stru
 
 	if (call == settings.wait_call || call == settings.other_wait_call)
 		instance = first_argument(regs) + 1;
-	/* Without wait events a backend that has answered, and waits, waits for its client. */
-	guessed = instance && (target.wait_pointer ? instance == backend->client_instance : backend->answered);
-	if (guessed && (!target.wait_pointer || backend->looks++ & 63)) {
+	guessed = instance && instance == backend->client_instance;
+	if (guessed && backend->looks++ & 63) {
 		*event = settings.client_read;
 		return true;
 	}
@@ -62,7 +62,7 @@ static __always_inline u8 bucket_of(u32 event)
 		return NETWORK_SEND;
 	if (event >> 24 == IO_CLASS)
 		return settings.io_bucket[event & (IO_EVENTS - 1)];
-	return settings.class_bucket[(event >> 24) & (CLASSES - 1)];
+	return settings.class_bucket[(event >> 24) & (WAIT_CLASSES - 1)];
 }
 
 /* Whether it has asked the device since it last waited for data. */
@@ -74,31 +74,41 @@ static __always_inline u8 cause_of_read(struct backend *backend, struct task_str
 	return backend->read_bytes != before ? OWN_READ : ON_ITS_WAY;
 }
 
-/* What a process that leaves the CPU to sleep waits for. */
-static __always_inline void classify(struct backend *backend, struct task_struct *task, u32 state)
+/* Fills what the process waits for. */
+static __always_inline void tell_by_event(struct backend *backend, struct task_struct *task)
 {
-	bool throttled = backend->throttled && state & TASK_WAKEKILL;
 	u32 event = 0, call;
 
-	backend->throttled = false;
-	backend->cause = CAUSE_NONE;
 	if (!find_event(backend, task, &event)) {
 		backend->transaction.flags |= UNKNOWN_EVENT;
 		count(UNKNOWN_EVENTS);
 		event = 0;
 	}
-	if (throttled || backend->reclaiming) {
-		backend->bucket = THROTTLE;
-	} else if (event) {
+	if (event) {
 		backend->bucket = bucket_of(event);
-		if (backend->bucket == DATA_READ)
-			backend->cause = cause_of_read(backend, task);
 	} else {
 		call = call_in(registers_of(task));
 		backend->bucket = call == (u32)-1 && BPF_CORE_READ_BITFIELD(task, in_iowait) ? SWAP_IN : UNATTRIBUTED;
-		event = SYSTEM_CALL | (call & 0xffffff);
+		event = SYSTEM_CALL | (call & NO_CALL);
 	}
 	backend->event = event;
+}
+
+/* What a process that leaves the CPU to sleep waits for. */
+static __always_inline void tell(struct backend *backend, struct task_struct *task, u32 state)
+{
+	bool throttled = backend->throttled && state & TASK_WAKEKILL;
+
+	backend->throttled = false;
+	backend->cause = CAUSE_NONE;
+	if (settings.by_system_call)
+		tell_by_call(backend, task);
+	else
+		tell_by_event(backend, task);
+	if (throttled || backend->reclaiming)
+		backend->bucket = THROTTLE;
+	else if (backend->bucket == DATA_READ)
+		backend->cause = cause_of_read(backend, task);
 }
 
 #endif

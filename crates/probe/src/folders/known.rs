@@ -44,7 +44,7 @@ fn generation_of(path: &Path) -> u32 {
 }
 
 /// PostgreSQL's names of what is temporary, as the program has them (`is_temp`).
-fn is_temp(name: &str) -> bool {
+pub(crate) fn is_temp(name: &str) -> bool {
     let number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     name.starts_with("pgsql_tmp") || name.strip_prefix('t').is_some_and(number)
 }

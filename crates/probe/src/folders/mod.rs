@@ -2,7 +2,7 @@
 
 mod known;
 
-pub(crate) use known::Known;
+pub(crate) use known::{Known, is_temp};
 
 use crate::Refusal;
 use std::fs;

@@ -1,0 +1,51 @@
+"""Where a sync of the log spends its time, in a sentence a treatment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
+PLAIN = {
+    "writeback": "waiting for pages already under writeback",
+    "writing": "writing dirty pages",
+    "write_io": "waiting for their I/O",
+    "journal": "the journal's commit",
+    "metadata": "its own metadata",
+    "flush": "the device's flush",
+    "run_queue": "ready to run, and no CPU free",
+    "cpu": "on a CPU",
+    "other_wait": "other waits",
+}
+LOG = "wal"
+SHARE_MIN, CLOSED = 0.05, 0.05
+
+
+def _duration(ns: float) -> str:
+    return f"{ns * 1e-6:,.2f} ms" if ns >= 1e5 else f"{ns * 1e-3:,.1f} µs"
+
+
+def lines(verdict: Json, labels: Mapping[str, str]) -> list[str]:
+    """One for each treatment (by its label) whose log was synced; none where that was not asked for."""
+    found = (verdict.get("syscalls") or {}).get("syncs") or {}
+    said = (_line(labels.get(name, name), one) for name, one in found.items())
+    return [line for line in said if line]
+
+
+def _line(label: str, one: Json) -> str | None:
+    calls = one["classes"].get(LOG) or {}
+    call = max(calls, key=lambda name: calls[name]["count"], default=None)
+    if call is None or not calls[call]["count"]:
+        return None
+    count, whole, parts = calls[call]["count"], calls[call]["ns"], calls[call]["parts_ns"]
+    if not whole:
+        return None
+    named = sorted((part for part in parts if parts[part] >= SHARE_MIN * whole), key=lambda part: -parts[part])
+    of_which = ", ".join(f"{_duration(parts[part] / count)} {PLAIN.get(part, part)}" for part in named)
+    closed = sum(parts.values()) / whole
+    untold = f"; not told on {', '.join(one['file_systems'])}: {', '.join(one['absent'])}" if one["absent"] else ""
+    wrong = "" if abs(closed - 1) <= CLOSED else ", which is not the whole"
+    return (
+        f"{label}: an {call} of the log takes {_duration(whole / count)} ({count:,} calls), of which {of_which}; "
+        f"the parts sum to {closed:.1%} of the calls{wrong}{untold}"
+    )
