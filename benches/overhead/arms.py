@@ -94,7 +94,7 @@ def run_segment(
 ) -> list[Pair]:
     """One segment of the load with as many pairs as there are orders."""
     site.cluster.checkpoint()
-    each = window_seconds + SETTLE_SECONDS + SWITCH_SECONDS + programs.switch_seconds
+    each = window_seconds + SETTLE_SECONDS + SWITCH_SECONDS + 2 * programs.switch_seconds
     seconds = RAMP_SECONDS + len(orders) * 2 * each + SPARE_SECONDS
     load = site.begin(seconds, seed)
     try:
@@ -107,6 +107,9 @@ def run_segment(
                 both[probed] = _window(programs, server, load.pid, window_seconds, probed)
             windows.append((probe_first, both))
         count = load.finish()
+    except OSError as error:
+        load.abandon()
+        raise Fault(f"the load ended before its windows: {error}", remedy="run it when less else runs") from error
     except BaseException:
         load.abandon()
         raise
