@@ -25,9 +25,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
 from overhead import table
-from overhead.arms import PROBES, Pair, request, run_segment
+from overhead.arms import Pair, run_segment
 from overhead.judge import LOOKS, Rule, looks_up_to, orders
+from overhead.probes import NAMES as PROBES
+from overhead.probes import requests
 from overhead.programs import Programs, take_over
+from overhead.recorder import record
 from overhead.servers import LoadedSite, Orders, SelectOnly, TpcbLike
 
 from plimsoll.environment import Fault
@@ -75,11 +78,14 @@ def measure(name: str, site: LoadedSite, options: argparse.Namespace) -> dict[st
     workload = WORKLOADS[name]
     bound = workload.bound_percent if options.bound is None else options.bound
     rule = Rule(bound, looks_up_to(options.pairs_max))
-    names = PROBES if options.probe == "all" else () if options.probe == "none" else (options.probe,)
     site.start(workload.settings)
     out = site.folder / "watch"
     out.mkdir(exist_ok=True)
-    programs = take_over(request(names, site, out, options.one_in > 1))
+    asked = requests(options.names, site.folder, out, in_slices=options.one_in > 1, locks=options.locks)
+    programs = take_over(asked)
+    for left in programs.left_out:
+        say(f"{name}: without {left}: programs on classic tracepoints cannot be switched")
+        del asked[left]
     programs.account_every = options.account_every
     try:
         if options.one_in > 1:
@@ -89,9 +95,22 @@ def measure(name: str, site: LoadedSite, options: argparse.Namespace) -> dict[st
         found = _pairs(name, site, programs, rule, options)
     finally:
         programs.close()
+    found["recorder"] = _recorded(name, site, asked, options)
     site.cluster.stop()
     part = f", one slice in {options.one_in}" if options.one_in > 1 else ""
-    return {"title": f"{workload.title}; probe {options.probe}{part}", "bound_percent": bound} | found
+    probes = ", ".join(asked) or "none"
+    return {"title": f"{workload.title}; probes: {probes}{part}", "bound_percent": bound} | found
+
+
+def _recorded(
+    name: str, site: LoadedSite, asked: dict[str, dict[str, Any]], options: argparse.Namespace
+) -> dict[str, Any] | None:
+    if not asked or not options.record_seconds:
+        return None
+    say(f"{name}: {options.record_seconds:g} s with the agent itself")
+    probes = {probe: each["probes"][probe] for probe, each in asked.items()}
+    request = {"out": str(site.folder / "watch"), "probes": probes}
+    return record(site, request, options.record_seconds, options.seed).as_json()
 
 
 def _pairs(name: str, site: LoadedSite, programs: Programs, rule: Rule, options: argparse.Namespace) -> dict[str, Any]:
@@ -177,8 +196,16 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--workload", action="append", choices=WORKLOADS, help="may be repeated; all if left out")
-    parser.add_argument("--probe", default="page_cache", choices=[*PROBES, "all", "none"], help="none: A/A")
-    parser.add_argument("--only", action="append", metavar="PROGRAM", help="attach only this program; may be repeated")
+    parser.add_argument(
+        "--probe", action="append", choices=[*PROBES, "all", "none"], help="may be repeated; all: together; none: A/A"
+    )
+    parser.add_argument(
+        "--only", action="append", metavar="PROBE.PROGRAM", help="attach only this program; may be repeated"
+    )
+    parser.add_argument("--locks", action="store_true", help="of the profile: waits for the kernel's locks, too")
+    parser.add_argument(
+        "--record-seconds", type=float, default=10, help="of the load beside the agent itself; 0: not measured"
+    )
     parser.add_argument(
         "--account-every", type=int, default=5, help="windows: as the agent accounts for run time; 0 never"
     )
@@ -192,8 +219,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.pairs_max < LOOKS[0] or options.window_ms < 50:
         parser.error(f"--pairs-max must be at least {LOOKS[0]}, --window-ms at least 50")
-    if options.one_in > 1 and options.probe != "breakdown":
-        parser.error("--one-in is for --probe breakdown")
+    asked = set(options.probe or ["page_cache"])
+    options.names = tuple(name for name in PROBES if "all" in asked or name in asked)
+    if "none" in asked and len(asked) > 1:
+        parser.error("--probe none goes with no other")
+    if options.one_in > 1 and "breakdown" not in options.names:
+        parser.error("--one-in is for the breakdown")
+    if options.locks and "profile" not in options.names:
+        parser.error("--locks is for the profile")
     options.seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
     return options
 

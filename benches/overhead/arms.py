@@ -5,36 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from overhead import readings
-from overhead.programs import PROFILE_HZ, Programs
+from overhead.programs import Programs
 from overhead.servers import LoadedSite
 from plimsoll.environment import Fault
 
-PROBES = ("page_cache", "buffer_heads", "throttle", "breakdown", "profile", "syscalls", "sync", "block")
 RAMP_SECONDS = 1.5
 SETTLE_SECONDS = 0.02
-# What attaching and detaching may take on a busy machine, so that the load does not end before the windows.
+# Beside what attaching and detaching took so far, on a busy machine, so that the load does not end before the windows.
 SWITCH_SECONDS = 0.08
 SPARE_SECONDS = 1.0
-
-
-def request(names: tuple[str, ...], site: LoadedSite, out: Path, in_slices: bool = False) -> dict[str, Any]:
-    """What the agent's `watch` is asked for; `in_slices`: the breakdown can do with a part of the time."""
-    scratch = str(site.folder)
-    each: dict[str, Any] = {
-        "page_cache": {"data_directory": str(site.data), "scratch": scratch},
-        "buffer_heads": {"path": scratch},
-        "throttle": {"path": scratch},
-        "breakdown": {"data_directory": str(site.data), "budget": 1.0 if in_slices else None},
-        "profile": {"data_directory": str(site.data), "hz": PROFILE_HZ, "locks": True},
-        "syscalls": {"data_directory": str(site.data)},
-        "sync": {"data_directory": str(site.data)},
-        "block": {"data_directory": str(site.data)},
-    }
-    return {"out": str(out), "probes": {name: each[name] for name in names}}
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,8 @@ def run_segment(
 ) -> list[Pair]:
     """One segment of the load with as many pairs as there are orders."""
     site.cluster.checkpoint()
-    seconds = RAMP_SECONDS + len(orders) * 2 * (window_seconds + SETTLE_SECONDS + SWITCH_SECONDS) + SPARE_SECONDS
+    each = window_seconds + SETTLE_SECONDS + SWITCH_SECONDS + 2 * programs.switch_seconds
+    seconds = RAMP_SECONDS + len(orders) * 2 * each + SPARE_SECONDS
     load = site.begin(seconds, seed)
     try:
         time.sleep(RAMP_SECONDS)
@@ -124,6 +107,9 @@ def run_segment(
                 both[probed] = _window(programs, server, load.pid, window_seconds, probed)
             windows.append((probe_first, both))
         count = load.finish()
+    except OSError as error:
+        load.abandon()
+        raise Fault(f"the load ended before its windows: {error}", remedy="run it when less else runs") from error
     except BaseException:
         load.abandon()
         raise

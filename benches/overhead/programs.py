@@ -14,24 +14,28 @@ import os
 import platform
 import struct
 import threading
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from overhead import clocks
+from overhead.probes import PROFILE_HZ
 from overhead.slices import Slices
 from plimsoll.environment import Fault
 from plimsoll.run.agent import Agent, AgentFailed
 
 _BPF = {"x86_64": 321, "aarch64": 280}
 _LOOKUP, _UPDATE, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO, _OPEN_TRACEPOINT, _ENABLE_STATS = 1, 2, 13, 14, 15, 17, 32
-# As the agent has it by default.
-PROFILE_HZ = 99
-# BPF_MAP_TYPE_RINGBUF
+# BPF_MAP_TYPE_RINGBUF; of program types BPF_PROG_TYPE_PERF_EVENT and _TRACING
 _RING = 27
-# Programs of the breakdown that are detached between slices, and the one whose missed runs lose only who ended a wait.
-_OFTEN = ("on_switch", "on_waking", "on_send", "on_sys_exit")
-_WAKERS = "on_waking"
+_OF_CLOCK, _OF_BTF = 7, 26
+# Programs that are detached between slices, and the one whose missed runs lose only who ended a wait.
+_OFTEN = tuple(f"breakdown.{name}" for name in ("on_switch", "on_waking", "on_send", "on_sys_exit"))
+_WAKERS = "breakdown.on_waking"
+# To attach or detach one, until it is known: the kernel waits for whoever is at the tracepoint.
+_SWITCH_SECONDS = 0.02
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -59,7 +63,7 @@ def _name(raw: bytes) -> str:
 
 @dataclass
 class Program:
-    """One program, by a descriptor of ours."""
+    """One program, by a descriptor of ours; its name begins with its probe's, for several have an `on_switch`."""
 
     name: str
     descriptor: int
@@ -87,14 +91,16 @@ class Program:
 
 @dataclass
 class Programs:
-    """All programs of the probes, detached at first; `report` is what the agent said of the probes."""
+    """All programs of the probes, detached at first; `left_out` are probes whose programs cannot be switched."""
 
     programs: list[Program]
     losses: list[tuple[int, int]]
+    left_out: list[str] = field(default_factory=list)
     rings: list[int] = field(default_factory=list)
     targets: list[tuple[int, int]] = field(default_factory=list)
-    report: dict[str, Any] = field(default_factory=dict)
     account_every: int = 5
+    _switches: int = 0
+    _switching_seconds: float = 0.0
     _turn: int = 0
     _slices: Slices | None = None
     _switching: threading.Lock = field(default_factory=threading.Lock)
@@ -107,10 +113,12 @@ class Programs:
         self._turn += 1
         accounted = self.account_every and self._turn % self.account_every == 0
         self._accounting = _bpf(_ENABLE_STATS, struct.pack("=I", 0)) if self.programs and accounted else None
+        began = time.monotonic()
         with self._switching:
             self._on = True
             for program in self.programs:
                 program.set(self._in_slice or program.name not in _OFTEN)
+        self._switched(began)
 
     def watch_one_slice_in(self, one_in: int) -> None:
         """Not all of the time is watched from here on; the programs were loaded with a budget."""
@@ -150,15 +158,27 @@ class Programs:
 
     def detach(self) -> None:
         """Off."""
+        began = time.monotonic()
         with self._switching:
             self._on = False
             for program in self.programs:
                 program.set(False)
+        self._switched(began)
         if self._accounting is not None:
             os.close(self._accounting)
             self._accounting = None
         for ring in self.rings:
             _empty(ring)
+
+    def _switched(self, began: float) -> None:
+        self._switches += 1
+        self._switching_seconds += time.monotonic() - began
+
+    @property
+    def switch_seconds(self) -> float:
+        """What attaching and detaching take, by what they took so far."""
+        each = self._switching_seconds / self._switches if self._switches else _SWITCH_SECONDS * len(self.programs)
+        return 2 * each
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
         """Of every program so far."""
@@ -203,8 +223,22 @@ def _possible_cpus() -> int:
     return int(Path("/sys/devices/system/cpu/possible").read_text().strip().rpartition("-")[2]) + 1
 
 
-def take_over(request: dict[str, Any]) -> Programs:
-    """Lets the agent load and test the probes, takes their programs, and ends the agent."""
+def take_over(requests: dict[str, dict[str, Any]]) -> Programs:
+    """Lets the agent load and test one probe after the other, takes their programs, and ends the agent each time."""
+    taken = Programs([], [])
+    try:
+        for name, request in requests.items():
+            _take(name, request, taken)
+        if requests and not taken.programs:
+            what = f"the programs of {', '.join(taken.left_out)} are no BTF tracepoints"
+            raise Fault(what, remedy="another probe, or a kernel with BTF")
+    except BaseException:
+        taken.close()
+        raise
+    return taken
+
+
+def _take(name: str, request: dict[str, Any], into: Programs) -> None:
     running = Agent("watch", request)
     lines = running.lines()
     try:
@@ -212,11 +246,11 @@ def take_over(request: dict[str, Any]) -> Programs:
         if probes is None:
             running.finish()
             raise Fault("the agent's watch ended without saying watching", remedy="build the agent anew")
-        for name, probe in probes.items():
-            if probe["status"] != "on":
-                remedy = probe["remedy"] or "see ./plimsoll doctor"
-                raise Fault(f"probe {name} was refused: {probe['reason']}", remedy=remedy)
-        taken = _of(running.pid, probes)
+        if probes[name]["status"] != "on":
+            remedy = probes[name]["remedy"] or "see ./plimsoll doctor"
+            raise Fault(f"probe {name} was refused: {probes[name]['reason']}", remedy=remedy)
+        next(lines, None)  # a clock starts with the first sample, which is taken before the first word of progress
+        _collect(name, running.pid, into)
         running.stop()
         for _ in lines:
             pass
@@ -226,38 +260,46 @@ def take_over(request: dict[str, Any]) -> Programs:
         with contextlib.suppress(AgentFailed):
             running.finish()
         raise
-    return taken
 
 
-def _of(pid: int, report: dict[str, Any]) -> Programs:
-    programs: dict[int, Program] = {}
-    losses: dict[int, tuple[int, int]] = {}
-    rings: dict[int, int] = {}
-    targets: dict[int, tuple[int, int]] = {}
+def _descriptors(pid: int) -> Iterator[dict[str, str]]:
+    """What the kernel says of each; those of files that the process is done with are gone meanwhile."""
     for path in Path(f"/proc/{pid}/fdinfo").iterdir():
-        found = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
+        with contextlib.suppress(FileNotFoundError):
+            yield dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
+
+
+def _collect(probe: str, pid: int, into: Programs) -> None:
+    """Descriptors of our own of what a process has attached, and of maps that tell of losses or need emptying."""
+    programs: set[int] = set()
+    maps: set[int] = set()
+    for found in _descriptors(pid):
         kind = found.get("link_type", "").strip()
         if kind not in ("raw_tracepoint", "tracing", "perf") or int(found["prog_id"]) in programs:
             continue
         number = int(found["prog_id"])
         descriptor = _bpf(_PROGRAM_BY_ID, struct.pack("=I", number))
-        maps = (ctypes.c_uint32 * 32)()
-        about = _info(descriptor, maps)
-        programs[number] = Program(_name(about[64:80]), descriptor, kind == "perf")
-        for each in maps[: struct.unpack_from("=I", about, 52)[0]]:
-            if each not in losses and each not in rings and each not in targets:
-                held = _bpf(_MAP_BY_ID, struct.pack("=I", each))
-                described = _info(held)
-                if _name(described[24:40]) == "losses":
-                    losses[each] = (held, struct.unpack_from("=I", described, 12)[0])
-                elif _name(described[24:40]).endswith(".data.target"):
-                    targets[each] = (held, struct.unpack_from("=I", described, 12)[0])
-                elif struct.unpack_from("=I", described)[0] == _RING:
-                    rings[each] = held
-                else:
-                    os.close(held)
-    if report and not programs:
-        raise Fault("the probes' programs are no BTF tracepoints", remedy="a kernel with BTF and without --programs")
-    return Programs(
-        list(programs.values()), list(losses.values()), list(rings.values()), list(targets.values()), report
-    )
+        used = (ctypes.c_uint32 * 32)()
+        about = _info(descriptor, used)
+        (program_type,) = struct.unpack_from("=I", about)
+        if program_type not in (_OF_CLOCK, _OF_BTF):
+            os.close(descriptor)
+            continue
+        programs.add(number)
+        into.programs.append(Program(f"{probe}.{_name(about[64:80])}", descriptor, program_type == _OF_CLOCK))
+        maps |= set(used[: struct.unpack_from("=I", about, 52)[0]])
+    for each in maps:
+        held = _bpf(_MAP_BY_ID, struct.pack("=I", each))
+        described = _info(held)
+        name = _name(described[24:40])
+        with_size = (held, struct.unpack_from("=I", described, 12)[0])
+        if name == "losses":
+            into.losses.append(with_size)
+        elif probe == "breakdown" and name.endswith(".data.target"):
+            into.targets.append(with_size)
+        elif struct.unpack_from("=I", described)[0] == _RING:
+            into.rings.append(held)
+        else:
+            os.close(held)
+    if not programs:
+        into.left_out.append(probe)

@@ -39,8 +39,8 @@ def read(server: list[int], generator: int) -> Cpu:
     host_ns, steal_ns = _host()
     return Cpu(
         t_ns=time.monotonic_ns(),
-        server_ns=sum(_clock(pid) for pid in server),
-        generator_ns=_clock(generator),
+        server_ns=sum(cpu_ns(pid) for pid in server),
+        generator_ns=cpu_ns(generator),
         host_ns=host_ns,
         steal_ns=steal_ns,
     )
@@ -57,7 +57,7 @@ def load_average() -> float:
     return os.getloadavg()[0]
 
 
-def _clock(pid: int) -> int:
+def cpu_ns(pid: int) -> int:
     """CPU time of a living process with all its threads (the kernel's number of its clock: ~pid << 3 | 2)."""
     return time.clock_gettime_ns((~pid << 3) | 2)
 

@@ -77,10 +77,23 @@ def of(result: dict[str, Any]) -> str:
     for name, program in sorted(found["programs"].items()):
         each = f"{program['run_ns']:.0f} ns a run" if program["run_ns"] is not None else "never run"
         lines.append(f"    {name:38}{program['runs']:>8.3f} runs a transaction, {each}")
+    if result["recorder"] is not None:
+        lines += _recorder(result["recorder"])
     lines.append(f"  lost: {result['lost']} events; not in the page cache: {result['uncached_bytes']} bytes")
     lines.append(f"  highest load average {result['load_average']:.1f}; steal {found['steal_percent']:.2f} %")
     lines.append(f"  bound {result['bound_percent']:g} %: {result['verdict']}: {result['why']}")
     return "\n".join(lines)
+
+
+def _recorder(found: dict[str, Any]) -> list[str]:
+    """What the agent took beside the load, which is in no window."""
+    part = "" if found["unwinding_us"] is None else f", {found['unwinding_us']:.3f} us of it unwinding"
+    lost = ", ".join(f"{count} {what}" for what, count in found["lost"].items()) or "nothing"
+    share = f"{found['agent_cpu_percent']:.2f} % of one CPU"
+    return [
+        f"  the agent's own CPU time   {found['agent_us']:>19.3f}   {share}{part}",
+        f"    in {found['seconds']:.0f} s with {found['transactions']:.0f} transactions it lost {lost}",
+    ]
 
 
 def _text(interval: dict[str, float | None] | None) -> str:

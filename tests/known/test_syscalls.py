@@ -204,6 +204,33 @@ def test_counts_equal_what_the_program_does(cluster, tmp_path):
     assert last["wal", "fdatasync"]["count"] == 34
 
 
+def test_calls_of_no_kind_are_counted_all_and_timed_in_part(cluster, tmp_path):
+    """Two thousand sleeps, of which some hundreds are timed and stand for all; and what returns in two processes."""
+    sleeps = "import os, sys, time; sys.stdin.readline(); [time.sleep(0.0005) for _ in range(2000)]"
+    forks = "[os.waitpid(os.fork() or os._exit(0), 0) for _ in range(7)]; os.kill(os.getpid(), 0); print(flush=True)"
+    argv = [sys.executable, "-I", "-S", "-c", f"{sleeps}; {forks}; sys.stdin.readline()"]
+    process = subprocess.Popen(argv, cwd=cluster, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        (cluster / "postmaster.pid").write_text(f"{process.pid}\n")
+        with SystemCalls(cluster, tmp_path / "out") as watch:
+            began = time.monotonic_ns()
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "\n"
+            lasted = time.monotonic_ns() - began
+    finally:
+        process.kill()
+        process.wait()
+    others = watch.result["other_calls"]
+    slept = others["clock_nanosleep"]
+    assert (slept["count"], slept["errors"]) == (2000, 0)
+    # Each lasts 0.5 ms at least; some that are timed may have been held up by other work, and stand for more.
+    assert 2000 * 500_000 <= slept["ns"] <= 3 * lasted
+    assert (others["wait4"]["count"], others["kill"]["count"]) == (7, 1)
+    assert sum(others.get(name, {"count": 0})["count"] for name in ("fork", "clone", "clone3")) == 7
+
+
 def test_whoever_is_not_the_server_is_not_counted(cluster, tmp_path):
     with program(cluster) as server, program(cluster) as another:
         (cluster / "postmaster.pid").write_text(f"{server.pid}\n")

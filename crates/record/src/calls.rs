@@ -30,6 +30,6 @@ pub struct OtherCalls {
     pub count: u64,
     /// Of those the ones that failed.
     pub errors: u64,
-    /// From the entry to the end, in all.
+    /// From the entry to the end, in all: the mean of those that were timed, times their count.
     pub ns: u64,
 }

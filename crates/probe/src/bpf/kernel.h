@@ -14,6 +14,7 @@ typedef _Bool bool;
 #define NULL ((void *)0)
 typedef __u8 u8;
 typedef __u16 u16;
+typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 typedef __s32 s32;
@@ -148,6 +149,7 @@ struct task_struct {
 	int pid, tgid;
 	int exit_code;
 	u64 utime, stime;
+	u64 start_time; /* by bpf_ktime_get_ns() */
 	struct task_struct *real_parent;
 	unsigned in_iowait : 1;
 	unsigned long min_flt;

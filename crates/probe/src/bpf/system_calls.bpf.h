@@ -3,6 +3,13 @@
 #ifndef PLIMSOLL_SYSTEM_CALLS_BPF_H
 #define PLIMSOLL_SYSTEM_CALLS_BPF_H
 
+extern void *bpf_rdonly_cast(const void *from, u32 type) __ksym __weak;
+
+/* A field of what has only an address: a load where the kernel can be told the type (from 6.2 on), else a helper's call. */
+#define FIELD(type, from, field)                                                                    \
+	(bpf_ksym_exists(bpf_rdonly_cast) ? bpf_core_cast((struct type *)(from), struct type)->field \
+					  : BPF_CORE_READ((struct type *)(from), field))
+
 static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 {
 	return (struct pt_regs *)bpf_task_pt_regs(task);
@@ -20,12 +27,12 @@ static __always_inline u64 argument(struct pt_regs *regs, u32 number)
 
 static __always_inline struct file *file_of_descriptor(struct task_struct *task, u32 descriptor)
 {
-	struct file *file, **table;
+	struct fdtable *table = task->files->fdt;
+	struct file *file;
 
-	if (descriptor >= BPF_CORE_READ(task, files, fdt, max_fds))
+	if (descriptor >= table->max_fds)
 		return NULL;
-	table = BPF_CORE_READ(task, files, fdt, fd);
-	return bpf_probe_read_kernel(&file, sizeof(file), table + descriptor) ? NULL : file;
+	return bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor) ? NULL : file;
 }
 
 /* The open file of an argument of the call. */

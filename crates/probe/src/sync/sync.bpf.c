@@ -170,21 +170,25 @@ static __always_inline void comes(struct state *state, u64 now)
 	state->off = false;
 }
 
+/* The call in a task's registers is sooner looked at than its storage, and at a switch it is nearly always another. */
+static __always_inline struct state *syncs_by_its_call(struct task_struct *task)
+{
+	return is_watched(task) && is_sync(call_in(registers_of(task))) ? syncs(task) : NULL;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_struct *to)
 {
 	struct state *state;
-	u64 now;
 
 	if (!under_way)
 		return 0;
-	now = bpf_ktime_get_ns();
-	state = is_watched(from) ? syncs(from) : NULL;
+	state = syncs_by_its_call(from);
 	if (state)
-		leaves(state, from, preempted || !from->__state, now);
-	state = is_watched(to) ? syncs(to) : NULL;
+		leaves(state, from, preempted || !from->__state, bpf_ktime_get_ns());
+	state = syncs_by_its_call(to);
 	if (state && state->off)
-		comes(state, now);
+		comes(state, bpf_ktime_get_ns());
 	return 0;
 }
 

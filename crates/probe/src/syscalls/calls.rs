@@ -85,6 +85,14 @@ const OF_THIS_MACHINE: [Entry; 8] = [
 #[cfg(not(target_arch = "x86_64"))]
 const OF_THIS_MACHINE: [Entry; 2] = [(libc::SYS_renameat, "rename", PATH_AT), (libc::SYS_newfstatat, "stat", PATH_AT)];
 
+/// Calls that end their process, so that they are in no figure: the kind behind the last.
+const NEVER_RETURN: [libc::c_long; 2] = [libc::SYS_exit, libc::SYS_exit_group];
+/// Calls that also return in the process that they make: the kind behind that.
+#[cfg(target_arch = "x86_64")]
+const RETURN_TWICE: [libc::c_long; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+#[cfg(not(target_arch = "x86_64"))]
+const RETURN_TWICE: [libc::c_long; 2] = [libc::SYS_clone, libc::SYS_clone3];
+
 /// Calls that a server makes often and that are counted by number alone.
 const NAMES: [(libc::c_long, &str); 40] = [
     (libc::SYS_accept, "accept"),
@@ -162,6 +170,10 @@ fn tables() -> ([u8; SYSCALLS], [u8; SYSCALLS]) {
         let number = usize::try_from(*number).expect("numbers of calls are not negative");
         (kinds[number], ways[number]) = (place as u8 + 1, *way);
     }
+    let beside = NEVER_RETURN.iter().map(|number| (number, 1)).chain(RETURN_TWICE.iter().map(|number| (number, 2)));
+    for (&number, behind) in beside {
+        kinds[usize::try_from(number).expect("numbers of calls are not negative")] = KINDS.len() as u8 + behind;
+    }
     (kinds, ways)
 }
 
@@ -181,6 +193,7 @@ pub(super) fn settings(known: &Known, data_directory: &Path) -> Result<Vec<u8>, 
     bytes.extend(found.inode.to_ne_bytes());
     name.resize(ROOT_BYTES, 0);
     bytes.extend(name);
+    bytes.extend((libc::SYS_rt_sigreturn as u64).to_ne_bytes());
     let (kinds, ways) = tables();
     bytes.extend(kinds);
     bytes.extend(ways);

@@ -20,8 +20,10 @@ const COLUMNS: [&str; 6] = ["count", "errors", "asked_bytes", "returned_bytes", 
 const NS_BUCKETS: usize = 40;
 const BYTES_BUCKETS: usize = 33;
 const NUMBERS: usize = COLUMNS.len() + NS_BUCKETS + BYTES_BUCKETS;
-/// Of calls counted by number alone: count, errors, and at the place of `ns` their time.
-const OTHER_NUMBERS: usize = 5;
+/// Of calls counted by number alone: count, errors, at the place of `ns` the time of some, and behind it for how many that stands.
+const OTHER_NUMBERS: usize = 6;
+const NS: usize = 4;
+const TIMED: usize = 5;
 /// `enum lost`, and what the kernel left out.
 const LOST: [&str; 4] = ["files", "tasks", "paths", "vectors"];
 const LOST_EVENTS: &str = "events";
@@ -96,7 +98,18 @@ impl Maps {
 
 fn grown(now: &[i64], before: Option<&Vec<i64>>) -> Vec<u64> {
     let then = |at: usize| before.map_or(0, |before| before[at]);
-    now.iter().enumerate().map(|(at, count)| (count - then(at)).max(0) as u64).collect()
+    // Among the numbers of a call there may be one that was drawn, which has any value.
+    now.iter().enumerate().map(|(at, count)| count.wrapping_sub(then(at)).max(0) as u64).collect()
+}
+
+/// What all calls of a number took, by the mean of those that were timed; where the segment has none, of all since the start.
+fn time_of_all(grown: &[u64], since_start: &[i64]) -> u64 {
+    let (ns, timed) = if grown[TIMED] > 0 {
+        (grown[NS], grown[TIMED])
+    } else {
+        (since_start[NS].max(0) as u64, since_start[TIMED].max(1) as u64)
+    };
+    (u128::from(ns) * u128::from(grown[0]) / u128::from(timed)) as u64
 }
 
 /// Without the zeros at its end.
@@ -153,7 +166,7 @@ impl SystemCalls {
     fn other_calls(&self, now: &Counts) -> BTreeMap<String, OtherCalls> {
         let of = |(number, counts): (&usize, &Vec<i64>)| {
             let grown = grown(counts, self.first.as_ref().and_then(|first| first.others.get(number)));
-            let calls = OtherCalls { count: grown[0], errors: grown[1], ns: grown[4] };
+            let calls = OtherCalls { count: grown[0], errors: grown[1], ns: time_of_all(&grown, counts) };
             (calls.count > 0).then(|| (calls::name_of(*number), calls))
         };
         now.others.iter().filter_map(of).collect()
@@ -214,5 +227,13 @@ mod tests {
         assert_eq!((found.ns_log2.len(), found.ns_log2[9]), (10, 5));
         assert_eq!((found.bytes_log2.len(), found.bytes_log2[14]), (15, 6));
         assert!(cut(&[0, 0]).is_empty());
+    }
+
+    #[test]
+    fn the_time_of_calls_that_are_timed_in_part_stands_for_all() {
+        assert_eq!(time_of_all(&[100, 0, 0, 0, 8_000, 80], &[900, 0, 0, 0, 9, 9]), 10_000);
+        assert_eq!(time_of_all(&[3, 0, 0, 0, 0, 0], &[900, 0, 0, 0, 7_200, 72]), 300);
+        assert_eq!(time_of_all(&[3, 0, 0, 0, 0, 0], &[3, 0, 0, 0, 0, 0]), 0);
+        assert_eq!(grown(&[9, 0, i64::MIN, 2, 8, 1], Some(&vec![4, 0, i64::MAX, 2, 0, 0]))[0], 5);
     }
 }

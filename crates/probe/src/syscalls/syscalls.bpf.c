@@ -37,21 +37,7 @@ static __noinline int lose(u32 what)
 #include "../folders/folders.bpf.h"
 #include "names.bpf.h"
 
-/* A call under way. */
-struct call {
-	u64 entered; /* 0: none */
-	s64 position;
-	struct file_key file; /* of a read or write of one of the server's files */
-	u32 class, number;
-	bool of_server;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct call);
-} calls SEC(".maps");
+#include "notes.bpf.h"
 
 static __always_inline bool is_watched(struct task_struct *task)
 {
@@ -75,9 +61,9 @@ __noinline u32 log2_of(u64 value)
 /* The class of an open file; fills its key, and gives its entry, if it is one of the server's. */
 static __always_inline struct file_entry *entry_of(struct file *file, struct file_key *key, u32 *class)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	u32 device = BPF_CORE_READ(inode, i_sb, s_dev);
-	u32 kind = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	struct inode *inode = FIELD(file, file, f_inode);
+	struct super_block *block = FIELD(inode, inode, i_sb);
+	u32 device = FIELD(super_block, block, s_dev), kind = FIELD(inode, inode, i_mode) & S_IFMT;
 	struct file_entry *entry = NULL;
 
 	*class = CLASS_NO_FILE;
@@ -86,9 +72,9 @@ static __always_inline struct file_entry *entry_of(struct file *file, struct fil
 	*class = CLASS_ELSEWHERE;
 	if (!watched(device))
 		return NULL;
-	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->inode = FIELD(inode, inode, i_ino);
 	key->device = numbered_by(inode, device);
-	entry = look_up(key, inode, BPF_CORE_READ(inode, i_generation), device);
+	entry = look_up(key, inode, FIELD(inode, inode, i_generation), device);
 	if (entry)
 		*class = entry->class;
 	return entry;
@@ -138,6 +124,7 @@ static __always_inline u32 class_of_named(struct task_struct *task, struct pt_re
 static __always_inline void note_transfer(struct call *call, struct file *file, struct pt_regs *regs, u32 way)
 {
 	struct file_entry *entry = entry_of(file, &call->file, &call->class);
+	struct inode *inode;
 
 	call->of_server = entry != NULL;
 	if (!entry)
@@ -145,35 +132,22 @@ static __always_inline void note_transfer(struct call *call, struct file *file, 
 	call->position = way & FROM_ARGUMENT ? (s64)argument(regs, 3) : -1;
 	if (call->position >= 0)
 		return;
-	if (way & TRANSFERS_WRITE && BPF_CORE_READ(file, f_flags) & settings.append_flag)
-		call->position = BPF_CORE_READ(file, f_inode, i_size);
+	inode = FIELD(file, file, f_inode);
+	if (way & TRANSFERS_WRITE && FIELD(file, file, f_flags) & settings.append_flag)
+		call->position = FIELD(inode, inode, i_size);
 	else
-		call->position = BPF_CORE_READ(file, f_pos);
+		call->position = FIELD(file, file, f_pos);
 }
 
-static __always_inline void enters(struct task_struct *task, struct pt_regs *regs, u32 number)
+/* Of a call that names an open file: whose that is, and from where it is read or written. */
+static __always_inline void note_file(struct call *call, struct task_struct *task, struct pt_regs *regs, u32 way)
 {
-	struct call *call = bpf_task_storage_get(&calls, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	struct file *file;
-	u32 way;
+	struct file *file = file_of_descriptor(task, argument(regs, 0));
 
-	if (!call) {
-		lose(LOST_TASKS);
-		return;
-	}
-	call->number = number;
-	call->class = CLASS_NO_FILE;
-	call->of_server = false;
-	if (number < SYSCALLS) {
-		way = settings.ways[number];
-		file = way & BY_DESCRIPTOR ? file_of(task, 0) : NULL;
-		if (file && way & (TRANSFERS_READ | TRANSFERS_WRITE))
-			note_transfer(call, file, regs, way);
-		else if (file)
-			entry_of(file, &call->file, &call->class);
-	}
-	/* Last, so that what is done here is in no call's time. */
-	call->entered = bpf_ktime_get_ns();
+	if (file && way & (TRANSFERS_READ | TRANSFERS_WRITE))
+		note_transfer(call, file, regs, way);
+	else if (file)
+		entry_of(file, &call->file, &call->class);
 }
 
 static __always_inline void count(u64 *counted, s64 result, u64 ns)
@@ -219,30 +193,71 @@ static __always_inline void count_transfer(u64 *counted, struct call *call, stru
 		counted[SEQUENTIAL]++;
 }
 
-static __always_inline void count_other(u32 number, s64 result, u64 ns)
+static __always_inline u64 *counted_of_other(u32 number)
 {
 	/* Numbers beyond the table share its last place, which no call has. */
 	u32 place = number < SYSCALLS ? number : SYSCALLS - 1;
-	u64 *counted = bpf_map_lookup_elem(&others, &place);
 
-	if (counted)
-		count(counted, result, ns);
+	return bpf_map_lookup_elem(&others, &place);
+}
+
+/* For how many calls the time of the one that begins is to stand; 0: it is not taken. Drawn, for calls come in patterns. */
+static __always_inline u32 stands_for(u32 number)
+{
+	u64 *counted = counted_of_other(number);
+
+	if (!counted)
+		return 0;
+	if (counted[BEGUN] < TIMED_FIRST) {
+		counted[BEGUN]++;
+		return 1;
+	}
+	counted[DRAWN] = counted[DRAWN] * 6364136223846793005ULL + 1442695040888963407ULL;
+	return counted[DRAWN] >> (64 - TIMED_SHIFT) ? 0 : 1 << TIMED_SHIFT;
+}
+
+/* `timed`: for so many calls its time stands. */
+static __always_inline void count_other(u32 number, s64 result, u64 ns, u32 timed)
+{
+	u64 *counted = counted_of_other(number);
+
+	if (!counted)
+		return;
+	count(counted, result, ns * timed);
+	counted[TIMED] += timed;
+}
+
+static __always_inline u32 kind_of(u32 number)
+{
+	return number < SYSCALLS ? settings.kinds[number] : KIND_OTHER;
+}
+
+/* A call without a note: one that is counted by number alone, or that began before anybody looked. */
+static __always_inline void leaves_unnoted(struct pt_regs *regs, s64 result)
+{
+	u32 number = call_in(regs), kind;
+
+	if (number == (u32)-1)
+		number = settings.sigreturn;
+	kind = kind_of(number);
+	if (kind == KIND_OTHER || (kind == KIND_RETURNS_TWICE && result))
+		count_other(number, result, 0, 0);
 }
 
 static __always_inline void leaves(struct task_struct *task, struct call *call, struct pt_regs *regs, s64 result, u64 ns)
 {
-	u32 number = call->number, kind, way, place, bucket;
+	u32 number = call->number, class = call->class, kind, way, place, bucket;
 	u64 *counted;
 
-	kind = number < SYSCALLS ? settings.kinds[number] : KIND_OTHER;
-	if (number >= SYSCALLS || kind == KIND_OTHER) {
-		count_other(number, result, ns);
+	kind = kind_of(number);
+	if (number >= SYSCALLS || kind == KIND_OTHER || kind > KINDS) {
+		count_other(number, result, ns, call->stands_for);
 		return;
 	}
 	way = settings.ways[number];
 	if (way & (BY_PATH | BY_PATH_AT))
-		call->class = class_of_named(task, regs, way, result);
-	place = call->class * KINDS + kind;
+		class = class_of_named(task, regs, way, result);
+	place = class * KINDS + kind;
 	counted = bpf_map_lookup_elem(&counters, &place);
 	if (!counted)
 		return;
@@ -254,12 +269,32 @@ static __always_inline void leaves(struct task_struct *task, struct call *call, 
 }
 
 SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number = call_number, kind, calls = 1, way = 0;
+	struct call *call;
 
-	if (is_watched(task))
-		enters(task, registers_of(task), number);
+	if (!is_watched(task))
+		return 0;
+	kind = kind_of(number);
+	if (kind == KIND_OTHER || kind >= KINDS)
+		calls = kind == KIND_NEVER_RETURNS ? 0 : stands_for(number);
+	else if (number < SYSCALLS)
+		way = settings.ways[number];
+	if (!calls)
+		return 0;
+	call = new_note(task);
+	if (!call)
+		return lose(LOST_TASKS);
+	call->number = number;
+	call->stands_for = calls;
+	call->class = CLASS_NO_FILE;
+	call->of_server = false;
+	if (way & BY_DESCRIPTOR)
+		note_file(call, task, regs, way);
+	/* Last, so that what is done here is in no call's time. */
+	call->entered = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -268,16 +303,15 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct call *call;
-	u64 now;
 
 	if (!is_watched(task))
 		return 0;
-	now = bpf_ktime_get_ns();
-	call = bpf_task_storage_get(&calls, task, 0, 0);
-	/* Begun before anybody looked, or in the process that this one was forked from. */
-	if (!call || !call->entered)
-		return 0;
-	leaves(task, call, registers_of(task), result, now - call->entered);
-	call->entered = 0;
+	call = note_of(task);
+	if (call) {
+		leaves(task, call, regs, result, bpf_ktime_get_ns() - call->entered);
+		done_with(call);
+	} else {
+		leaves_unnoted(regs, result);
+	}
 	return 0;
 }

@@ -32,6 +32,8 @@ enum kind {
 	KIND_RENAME,
 	KIND_STAT,
 	KINDS,
+	KIND_NEVER_RETURNS = KINDS,
+	KIND_RETURNS_TWICE, /* also in the process that it makes, with 0 */
 };
 
 /* How a call names its file and what it asks for: bits in the table by number. */
@@ -61,7 +63,15 @@ enum number {
 #define BYTES_BUCKETS_AT (NS_BUCKETS_AT + NS_BUCKETS)
 #define BYTES_BUCKETS 33 /* the first holds 0 bytes, the bucket n 2^(n-1) to 2^n - 1, the last all above */
 #define NUMBERS (BYTES_BUCKETS_AT + BYTES_BUCKETS)
-#define OTHER_NUMBERS (NS + 1)
+/* Of calls that are counted by number alone: as above, and for how many of them NS stands. */
+#define TIMED (NS + 1)
+#define OTHER_NUMBERS (TIMED + 1)
+/* Their time is taken of the first on each CPU, then of one in so many. */
+#define TIMED_FIRST 64
+#define TIMED_SHIFT 3
+/* Of those numbers two that they do not need otherwise. */
+#define DRAWN ASKED_BYTES
+#define BEGUN RETURNED_BYTES
 
 #define SYSCALLS 512
 #define ROOT_BYTES 256
@@ -85,6 +95,8 @@ struct settings {
 	unsigned int root_device; /* as keys of files have it */
 	unsigned long long root_inode;
 	char root[ROOT_BYTES]; /* the server's folder with a slash at its end */
+	unsigned int sigreturn; /* the number of the call that forgets its number */
+	unsigned int unused;
 	unsigned char kinds[SYSCALLS]; /* by number */
 	unsigned char ways[SYSCALLS];
 };

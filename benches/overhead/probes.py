@@ -1,0 +1,35 @@
+"""Which probes there are, and what the agent is asked for to have them: what an experiment with them would ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from plimsoll.experiment.model import Experiment, Probes
+from plimsoll.run.surroundings import PrivatePlace
+
+# Of the machine's CPU time: with it the breakdown can do with a part of the time, and has no reason to begin by itself.
+_BUDGET_PERCENT = 100
+PROFILE_HZ = Probes().profile_hz
+
+
+def requests(
+    names: Sequence[str], folder: Path, out: Path, *, in_slices: bool = False, locks: bool = False
+) -> dict[str, dict[str, Any]]:
+    """A request of the agent's `watch` for each probe; its server is the one in `folder`."""
+    found = _asked(folder, names, breakdown_budget_percent=_BUDGET_PERCENT if in_slices else 0, profile_locks=locks)
+    return {name: {"out": str(out), "probes": {name: found[name]}} for name in names}
+
+
+def _asked(folder: Path, names: Sequence[str], **settings: Any) -> dict[str, Any]:
+    wanted = Probes(**{name: name in names for name in NAMES}, **settings)
+    return _probes(folder, wanted)
+
+
+def _probes(folder: Path, wanted: Probes) -> dict[str, Any]:
+    place = PrivatePlace([], None, None, folder=folder, owner=(0, 0), limits=None)
+    return place.probes(Experiment.model_construct(probes=wanted)) or {}
+
+
+NAMES = tuple(_probes(Path("/"), Probes()))
