@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -69,10 +70,7 @@ def test_help_and_dry_run_install_nothing(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / "plimsoll").chmod(0o755)
     (tmp_path / "crates").mkdir()
-    (tmp_path / "setup").mkdir()
-    for path in (ROOT / "setup").iterdir():
-        (tmp_path / "setup" / path.name).write_bytes(path.read_bytes())
-        (tmp_path / "setup" / path.name).chmod(path.stat().st_mode)
+    shutil.copytree(ROOT / "setup", tmp_path / "setup")
     before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
     for argv in (["--help"], [], ["setup", "--dry-run"], ["setup", "--help"], ["run", "--help"], ["run", "-h"]):
         done = subprocess.run(["./plimsoll", *argv], cwd=tmp_path, capture_output=True, text=True, check=False)
