@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from page_oracle import PAGE, File, make_file
+from page_probe import EVICTED_BY_OTHERS
 
 RANDOM = os.POSIX_FADV_RANDOM
 
@@ -124,7 +125,7 @@ def test_reads_by_io_uring(needs, world, file_system, at_once):
         world.introduce(file)
         there = file.resident()
         said = subprocess.run([*argv, *starts], capture_output=True, check=True, timeout=60).stdout
-        assert int(said) == 120 * PAGE and file.resident() - there == 120
+        assert int(said) == 120 * PAGE and 120 - EVICTED_BY_OTHERS <= file.resident() - there <= 120
     if world.result["requests"] == "system_calls":
         expected = {"added_pages": 120, "unsettled_pages": 120}
     else:
