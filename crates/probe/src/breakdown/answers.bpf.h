@@ -24,6 +24,24 @@ static __always_inline u8 state_at_end(struct pt_regs *regs, s64 bytes)
 	return end[5] == NO_BLOCK || end[5] == BLOCK || end[5] == FAILED_BLOCK ? end[5] : 0;
 }
 
+/* The last bytes of the CommandComplete that ends a block, as a number: of COMMIT (with its length), ROLLBACK, PREPARE TRANSACTION. */
+#define TAG_BYTES 8
+#define TAG(a, b, c, d, e, f, g)                                                                                              \
+	((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 | (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48)
+
+/* Whether this answer, at whose end no block is open, closed one. */
+static __always_inline bool closes_block(struct pt_regs *regs, s64 bytes)
+{
+	u64 tag = 0;
+
+	if (bytes < READY_BYTES + TAG_BYTES)
+		return false;
+	if (bpf_probe_read_user(&tag, sizeof(tag), (void *)(second_argument(regs) + bytes - READY_BYTES - TAG_BYTES)))
+		return false;
+	return tag == TAG(11, 'C', 'O', 'M', 'M', 'I', 'T') || tag == TAG('O', 'L', 'L', 'B', 'A', 'C', 'K') ||
+	       tag == TAG('S', 'A', 'C', 'T', 'I', 'O', 'N');
+}
+
 /* Application data of TLS 1.2 or 1.3, whose records begin alike. */
 static __always_inline bool is_record_of_tls(const u8 *head)
 {
@@ -104,6 +122,9 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 			backend->transaction.flags |= HEADLESS;
 		return;
 	}
+	/* It was within a block when it was found, but for a whole one in a single message, which cannot be told from that. */
+	if (backend->found_waiting && closes_block(regs, bytes))
+		backend->transaction.flags |= HEADLESS;
 	now = bpf_ktime_get_ns();
 	pass(backend, task, now);
 	end(backend, task, now, 0);
