@@ -28,17 +28,7 @@ volatile struct target target SEC(".data.target");
 
 COUNTERS_OF_EACH_CPU(counters, SEGMENTS *ROWS_OF_SEGMENT, NUMBERS);
 COUNTERS_OF_EACH_CPU(events, SEGMENTS *DISKS, EVENTS);
-COUNTERS_OF_EACH_CPU(losses, 1, LOSSES);
-
-static __noinline int lose(u32 what)
-{
-	u32 zero = 0;
-	u64 *lost = bpf_map_lookup_elem(&losses, &zero);
-
-	if (lost && what < LOSSES)
-		lost[what]++;
-	return 0;
-}
+LOSSES_OF_EACH_CPU(LOSSES)
 
 #include "../folders/folders.bpf.h"
 #include "pages.bpf.h"

@@ -11,4 +11,17 @@
 		__type(value, u64[numbers]);              \
 	} name SEC(".maps")
 
+/* What was lost, by kind, and the function that counts it. */
+#define LOSSES_OF_EACH_CPU(numbers)                                \
+	COUNTERS_OF_EACH_CPU(losses, 1, numbers);                  \
+	static __noinline int lose(u32 what)                       \
+	{                                                          \
+		u32 zero = 0;                                      \
+		u64 *lost = bpf_map_lookup_elem(&losses, &zero);   \
+                                                                   \
+		if (lost && what < (numbers))                      \
+			lost[what]++;                              \
+		return 0;                                          \
+	}
+
 #endif

@@ -33,18 +33,20 @@ const DEVICES: usize = 8;
 type Bounds = [(&'static str, &'static str); 2];
 const OF_CALLS: Bounds = [("on_sys_enter", "sys_enter"), ("on_sys_exit", "sys_exit")];
 const OF_EXT4: Bounds = [("on_ext4_enter", "ext4_sync_file_enter"), ("on_ext4_exit", "ext4_sync_file_exit")];
-const OF_PARTS: [(&str, &str); 10] = [
+const OF_PARTS: [(&str, &str); 7] = [
     ("on_switch", "sched_switch"),
-    ("on_waking", "sched_waking"),
     ("on_wait_for_page", "folio_wait_writeback"),
     ("on_bio", "block_bio_queue"),
     ("on_issue", "block_rq_issue"),
     ("on_complete", "block_rq_complete"),
     ("on_writing", "ext4_writepages"),
     ("on_written", "ext4_writepages_result"),
-    ("on_start_commit", "jbd2_start_commit"),
-    ("on_end_commit", "jbd2_end_commit"),
 ];
+/// Only where there is a journal, for the first runs at every wake-up of the machine.
+const OF_JOURNAL: [(&str, &str); 3] =
+    [("on_waking", "sched_waking"), ("on_start_commit", "jbd2_start_commit"), ("on_end_commit", "jbd2_end_commit")];
+/// A folder for each journal of ext4 that is in use: `vda-8` of a device's own, the name of a device that is another's.
+const JOURNALS: &str = "/proc/fs/jbd2";
 /// What is not told without a tracepoint; it is then within `cpu` and `other_wait`.
 const NEEDED_BY: [(&str, &str); 2] = [("folio_wait_writeback", "write_io"), ("block_bio_queue", "flush")];
 
@@ -159,8 +161,31 @@ fn bounds(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> Bounds {
     if all_tell && known { OF_EXT4 } else { OF_CALLS }
 }
 
-fn wanted(kernel: &Kernel, bounds: Bounds) -> Vec<Wanted> {
-    let told = OF_PARTS.into_iter().filter(|(_, tracepoint)| kernel.has_tracepoint(tracepoint));
+/// Whether one of `journals`, folders of `JOURNALS`, is that of a file system on the device called `device`.
+fn has_journal(journals: &[String], device: &str) -> bool {
+    journals.iter().any(|journal| journal.rsplit_once('-').is_some_and(|(of, _)| of == device))
+}
+
+/// Whether a file system of the server may have a journal; it has where that cannot be told.
+fn journals(file_systems: &[WatchedFileSystem]) -> bool {
+    let name = |one: &WatchedFileSystem| {
+        let link = fs::canonicalize(Path::new("/sys/dev/block").join(&one.shown.device)).ok()?;
+        Some(link.file_name()?.to_string_lossy().into_owned())
+    };
+    let Ok(folders) = fs::read_dir(JOURNALS) else { return Path::new(JOURNALS).exists() };
+    let folders: Vec<String> = folders.flatten().map(|one| one.file_name().to_string_lossy().into_owned()).collect();
+    if folders.iter().any(|name| Path::new("/sys/class/block").join(name).exists()) {
+        // A journal on a device of its own, of whichever file system.
+        return true;
+    }
+    let telling = file_systems.iter().filter(|one| one.shown.kind == TELLING);
+    telling.map(name).any(|name| name.is_none_or(|name| has_journal(&folders, &name)))
+}
+
+fn wanted(kernel: &Kernel, bounds: Bounds, journals: bool) -> Vec<Wanted> {
+    let of_journal: &[(&str, &str)] = if journals { &OF_JOURNAL } else { &[] };
+    let parts = OF_PARTS.iter().chain(of_journal).copied();
+    let told = parts.filter(|(_, tracepoint)| kernel.has_tracepoint(tracepoint));
     bounds.into_iter().chain(told).map(|(function, _)| Wanted { function, tracepoint: None }).collect()
 }
 
@@ -175,7 +200,7 @@ impl Syncs {
         let kernel = Kernel::read()?;
         let absent = absent(&kernel, &known.file_systems);
         let bounds = bounds(&kernel, &known.file_systems);
-        let wanted = wanted(&kernel, bounds);
+        let wanted = wanted(&kernel, bounds, journals(&known.file_systems));
         let programs = Programs::start(OBJECT, &settings(&known)?, &wanted, |programs| known.fill(programs, false))?;
         let target = programs.map_of_section(".data.target")?;
         let aim = |parent: u32| {
@@ -287,5 +312,19 @@ impl Probe for Syncs {
             self.add_totals(recorded, &mut report);
         }
         Some(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_is_told_by_its_device() {
+        let folders = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert!(has_journal(&folders(&["loop0-8", "vda-8"]), "vda"));
+        assert!(!has_journal(&folders(&["vda1-8"]), "vda"));
+        assert!(has_journal(&folders(&["dm-3-8"]), "dm-3"));
+        assert!(!has_journal(&[], "vda"));
     }
 }
