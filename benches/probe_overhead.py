@@ -83,11 +83,9 @@ def measure(name: str, site: LoadedSite, options: argparse.Namespace) -> dict[st
     out.mkdir(exist_ok=True)
     asked = requests(options.names, site.folder, out, in_slices=options.one_in > 1, locks=options.locks)
     programs = take_over(asked)
-    for left in programs.left_out:
-        say(f"{name}: without {left}: programs on classic tracepoints cannot be switched")
-        del asked[left]
     programs.account_every = options.account_every
     try:
+        programs.begin_slices()
         if options.one_in > 1:
             programs.watch_one_slice_in(options.one_in)
         if options.only:

@@ -2,7 +2,7 @@
 
 Why: on a shared machine the CPU time of the very same work drifts by tens of percent within seconds. Only windows that
 lie close together can be compared, so the load goes on while the programs are switched on and off. The agent loads,
-configures and tests them (`watch`); they are taken over from it and it ends. BTF tracepoints only.
+configures and tests them (`watch`); they are taken over from it and it ends.
 """
 
 from __future__ import annotations
@@ -15,24 +15,29 @@ import platform
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from overhead import clocks
+from overhead import events
 from overhead.probes import PROFILE_HZ
-from overhead.slices import Slices
+from overhead.slices import OfBreakdown, OfSystemCalls, Slices
 from plimsoll.environment import Fault
 from plimsoll.run.agent import Agent, AgentFailed
 
 _BPF = {"x86_64": 321, "aarch64": 280}
-_LOOKUP, _UPDATE, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO, _OPEN_TRACEPOINT, _ENABLE_STATS = 1, 2, 13, 14, 15, 17, 32
-# BPF_MAP_TYPE_RINGBUF; of program types BPF_PROG_TYPE_PERF_EVENT and _TRACING
+_LOOKUP, _UPDATE, _PROGRAM_BY_ID, _MAP_BY_ID, _INFO = 1, 2, 13, 14, 15
+_OPEN_TRACEPOINT, _LINK_BY_ID, _ENABLE_STATS = 17, 30, 32
+# BPF_MAP_TYPE_RINGBUF; of program types BPF_PROG_TYPE_TRACEPOINT, _PERF_EVENT and _TRACING
 _RING = 27
-_OF_CLOCK, _OF_BTF = 7, 26
+_OF_EVENT, _OF_CLOCK, _OF_BTF = 5, 7, 26
 # Programs that are detached between slices, and the one whose missed runs lose only who ended a wait.
 _OFTEN = tuple(f"breakdown.{name}" for name in ("on_switch", "on_waking", "on_send", "on_sys_exit"))
+_OFTEN_SECONDS = 0.05
+# Programs of all system calls are, too, if those of a kind have others.
+_OF_ALL_CALLS, _OF_CALL = ("syscalls.on_sys_enter", "syscalls.on_sys_exit"), "syscalls.on_call_enters"
+_OF_ALL_CALLS_SECONDS, _OF_ALL_CALLS_ONE_IN = 0.1, 8
 _WAKERS = "breakdown.on_waking"
 # To attach or detach one, until it is known: the kernel waits for whoever is at the tracepoint.
 _SWITCH_SECONDS = 0.02
@@ -67,20 +72,25 @@ class Program:
 
     name: str
     descriptor: int
-    is_of_clock: bool = False
+    kind: int
+    tracepoints: list[str] = field(default_factory=list)
     links: list[int] = field(default_factory=list)
 
     def set(self, attached: bool) -> None:
         """Attaches it, or detaches it."""
         if attached and not self.links:
-            self.links = clocks.start(self.descriptor, PROFILE_HZ) if self.is_of_clock else [self._trace()]
+            self.links = self._attached()
         elif not attached:
-            for link in self.links:
-                os.close(link)
-            self.links = []
+            # Should it be stopped in between nothing is closed twice.
+            links, self.links = self.links, []
+            events.close(links)
 
-    def _trace(self) -> int:
-        return _bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, self.descriptor))
+    def _attached(self) -> list[int]:
+        if self.kind == _OF_CLOCK:
+            return events.clocks(self.descriptor, PROFILE_HZ)
+        if self.kind == _OF_EVENT:
+            return [events.tracepoint(self.descriptor, name) for name in self.tracepoints]
+        return [_bpf(_OPEN_TRACEPOINT, struct.pack("=QI", 0, self.descriptor))]
 
     def counts(self) -> tuple[int, int, int]:
         """Runs, run time in ns, and runs left out because it was at work already."""
@@ -91,21 +101,20 @@ class Program:
 
 @dataclass
 class Programs:
-    """All programs of the probes, detached at first; `left_out` are probes whose programs cannot be switched."""
+    """All programs of the probes, detached at first."""
 
     programs: list[Program]
     losses: list[tuple[int, int]]
-    left_out: list[str] = field(default_factory=list)
     rings: list[int] = field(default_factory=list)
-    targets: list[tuple[int, int]] = field(default_factory=list)
+    targets: dict[str, tuple[int, int]] = field(default_factory=dict)
     account_every: int = 5
     _switches: int = 0
     _switching_seconds: float = 0.0
     _turn: int = 0
-    _slices: Slices | None = None
+    _slices: list[Slices] = field(default_factory=list)
     _switching: threading.Lock = field(default_factory=threading.Lock)
     _on: bool = False
-    _in_slice: bool = True
+    _between_slices: set[str] = field(default_factory=set)
     _accounting: int | None = None
 
     def attach(self) -> None:
@@ -117,12 +126,23 @@ class Programs:
         with self._switching:
             self._on = True
             for program in self.programs:
-                program.set(self._in_slice or program.name not in _OFTEN)
+                program.set(program.name not in self._between_slices)
         self._switched(began)
 
     def watch_one_slice_in(self, one_in: int) -> None:
-        """Not all of the time is watched from here on; the programs were loaded with a budget."""
-        ((descriptor, size),) = self.targets
+        """The breakdown does not watch all of the time from here on; its programs were loaded with a budget."""
+        tell = OfBreakdown(*self._target_of("breakdown"), one_in)
+        self._slices.append(Slices(tell, self._switch_of(_OFTEN), one_in, _OFTEN_SECONDS))
+
+    def begin_slices(self) -> None:
+        """Of what the agent watches in slices without being told to."""
+        if any(program.name == _OF_CALL for program in self.programs):
+            tell, switch = OfSystemCalls(*self._target_of("syscalls")), self._switch_of(_OF_ALL_CALLS)
+            self._slices.append(Slices(tell, switch, _OF_ALL_CALLS_ONE_IN, _OF_ALL_CALLS_SECONDS))
+
+    def _target_of(self, probe: str) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:
+        """Reads and writes what a probe's programs are aimed at."""
+        descriptor, size = self.targets[probe]
         key = ctypes.c_uint32(0)
 
         def read() -> bytes:
@@ -134,15 +154,19 @@ class Programs:
             value = ctypes.create_string_buffer(target, size)
             _bpf(_UPDATE, struct.pack("=I4xQQQ", descriptor, ctypes.addressof(key), ctypes.addressof(value), 0))
 
-        self._slices = Slices(read, write, self._switch, one_in)
+        return read, write
 
-    def _switch(self, on: bool) -> None:
-        """In a slice, and within a window, the programs that run often are attached."""
-        with self._switching:
-            self._in_slice = on
-            for program in self.programs:
-                if program.name in _OFTEN:
-                    program.set(on and self._on)
+    def _switch_of(self, names: tuple[str, ...]) -> Callable[[bool], None]:
+        """In a slice, and within a window, these programs are attached."""
+
+        def switch(on: bool) -> None:
+            with self._switching:
+                (self._between_slices.difference_update if on else self._between_slices.update)(names)
+                for program in self.programs:
+                    if program.name in names:
+                        program.set(on and self._on)
+
+        return switch
 
     def keep(self, names: list[str]) -> None:
         """Only these from here on."""
@@ -177,7 +201,8 @@ class Programs:
     @property
     def switch_seconds(self) -> float:
         """What attaching and detaching take, by what they took so far."""
-        each = self._switching_seconds / self._switches if self._switches else _SWITCH_SECONDS * len(self.programs)
+        attached = sum(max(1, 2 * len(program.tracepoints)) for program in self.programs)
+        each = self._switching_seconds / self._switches if self._switches else _SWITCH_SECONDS * attached
         return 2 * each
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
@@ -197,12 +222,12 @@ class Programs:
 
     def close(self) -> None:
         """Nothing of them stays."""
-        if self._slices is not None:
-            self._slices.close()
+        for each in self._slices:
+            each.close()
         self.detach()
         for descriptor in (
             *(program.descriptor for program in self.programs),
-            *(each for each, _ in (*self.losses, *self.targets)),
+            *(each for each, _ in (*self.losses, *self.targets.values())),
             *self.rings,
         ):
             with contextlib.suppress(OSError):
@@ -229,9 +254,6 @@ def take_over(requests: dict[str, dict[str, Any]]) -> Programs:
     try:
         for name, request in requests.items():
             _take(name, request, taken)
-        if requests and not taken.programs:
-            what = f"the programs of {', '.join(taken.left_out)} are no BTF tracepoints"
-            raise Fault(what, remedy="another probe, or a kernel with BTF")
     except BaseException:
         taken.close()
         raise
@@ -269,25 +291,40 @@ def _descriptors(pid: int) -> Iterator[dict[str, str]]:
             yield dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
 
 
+def _tracepoint_of(link: int) -> str:
+    """The name of the classic tracepoint that a link attaches to."""
+    descriptor = _bpf(_LINK_BY_ID, struct.pack("=I", link))
+    try:
+        name, about = ctypes.create_string_buffer(128), ctypes.create_string_buffer(64)
+        # bpf_link_info: of a perf event's its kind at 16, then where its name is to go and how long it may be.
+        struct.pack_into("=QI", about, 24, ctypes.addressof(name), len(name))
+        _bpf(_INFO, struct.pack("=IIQ", descriptor, len(about), ctypes.addressof(about)))
+        return name.value.decode()
+    finally:
+        os.close(descriptor)
+
+
 def _collect(probe: str, pid: int, into: Programs) -> None:
-    """Descriptors of our own of what a process has attached, and of maps that tell of losses or need emptying."""
-    programs: set[int] = set()
+    """Descriptors of our own of what a process has loaded, and of maps that tell of losses or need emptying."""
+    programs: dict[int, Program] = {}
     maps: set[int] = set()
+    links: list[tuple[int, int]] = []
     for found in _descriptors(pid):
-        kind = found.get("link_type", "").strip()
-        if kind not in ("raw_tracepoint", "tracing", "perf") or int(found["prog_id"]) in programs:
+        number = int(found.get("prog_id", 0))
+        if found.get("link_type", "").strip() == "perf":
+            links.append((number, int(found["link_id"])))
+        if not number or number in programs:
             continue
-        number = int(found["prog_id"])
         descriptor = _bpf(_PROGRAM_BY_ID, struct.pack("=I", number))
         used = (ctypes.c_uint32 * 32)()
         about = _info(descriptor, used)
-        (program_type,) = struct.unpack_from("=I", about)
-        if program_type not in (_OF_CLOCK, _OF_BTF):
-            os.close(descriptor)
-            continue
-        programs.add(number)
-        into.programs.append(Program(f"{probe}.{_name(about[64:80])}", descriptor, program_type == _OF_CLOCK))
+        (kind,) = struct.unpack_from("=I", about)
+        programs[number] = Program(f"{probe}.{_name(about[64:80])}", descriptor, kind)
         maps |= set(used[: struct.unpack_from("=I", about, 52)[0]])
+    for number, link in links:
+        if programs[number].kind == _OF_EVENT:
+            programs[number].tracepoints.append(_tracepoint_of(link))
+    into.programs += programs.values()
     for each in maps:
         held = _bpf(_MAP_BY_ID, struct.pack("=I", each))
         described = _info(held)
@@ -295,11 +332,9 @@ def _collect(probe: str, pid: int, into: Programs) -> None:
         with_size = (held, struct.unpack_from("=I", described, 12)[0])
         if name == "losses":
             into.losses.append(with_size)
-        elif probe == "breakdown" and name.endswith(".data.target"):
-            into.targets.append(with_size)
+        elif name.endswith(".data.target"):
+            into.targets[probe] = with_size
         elif struct.unpack_from("=I", described)[0] == _RING:
             into.rings.append(held)
         else:
             os.close(held)
-    if not programs:
-        into.left_out.append(probe)

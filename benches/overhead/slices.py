@@ -1,50 +1,77 @@
-"""The breakdown within a budget: the agent is gone, so its slices of time are opened and closed here, by its rule."""
+"""Programs that the agent attaches in slices of time: it is gone, so they are opened and closed here, by its rule."""
 
 from __future__ import annotations
 
 import random
 import struct
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-SLICE_SECONDS = 0.05
 # struct target of crates/probe/src/breakdown/breakdown.h: the phase, the slice's number, and one in how many.
 _PLACE = struct.Struct("=III")
 _AT = 28
 _OPENED, _CLOSED = 0, 2
+# struct target of crates/probe/src/syscalls/syscalls.h: since when, in ns of CLOCK_MONOTONIC; 0: not.
+_SINCE, _SINCE_AT = struct.Struct("=Q"), 8
+
+
+@dataclass
+class OfBreakdown:
+    """What the breakdown's programs are told at either end of a slice."""
+
+    read: Callable[[], bytes]
+    write: Callable[[bytes], None]
+    one_in: int
+    number: int = 0
+
+    def __call__(self, opened: bool) -> None:
+        """Tells them."""
+        self.number += not opened
+        target = bytearray(self.read())
+        _PLACE.pack_into(target, _AT, _OPENED if opened else _CLOSED, self.number, self.one_in)
+        self.write(bytes(target))
+
+
+@dataclass
+class OfSystemCalls:
+    """What the programs of all system calls are told."""
+
+    read: Callable[[], bytes]
+    write: Callable[[bytes], None]
+
+    def __call__(self, opened: bool) -> None:
+        """Tells them."""
+        target = bytearray(self.read())
+        _SINCE.pack_into(target, _SINCE_AT, time.monotonic_ns() if opened else 0)
+        self.write(bytes(target))
 
 
 class Slices:
-    """Opens one slice in `one_in`, at random times, for as long as it runs.
+    """Opens one slice of `seconds` in `one_in`, at random times, for as long as it runs.
 
-    Unlike the agent it closes a slice without waiting for what is under way: such transactions are cut, which is
-    cheaper by the few that there are.
+    Unlike the agent it closes the breakdown's without waiting for what is under way: such transactions are cut, which
+    is cheaper by the few that there are.
     """
 
     def __init__(
-        self, read: Callable[[], bytes], write: Callable[[bytes], None], switch: Callable[[bool], None], one_in: int
+        self, tell: Callable[[bool], None], switch: Callable[[bool], None], one_in: int, seconds: float
     ) -> None:
-        self._read, self._write, self._switch, self._one_in = read, write, switch, one_in
-        self._number = 0
+        self._tell, self._switch, self._one_in, self._seconds = tell, switch, one_in, seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _tell(self, phase: int) -> None:
-        target = bytearray(self._read())
-        _PLACE.pack_into(target, _AT, phase, self._number, self._one_in)
-        self._write(bytes(target))
-
     def _run(self) -> None:
         while not self._stop.is_set():
             self._switch(False)
-            self._number += 1
-            self._tell(_CLOSED)
-            if self._stop.wait(random.uniform(0, 2 * (self._one_in - 1) * SLICE_SECONDS)):
+            self._tell(False)
+            if self._stop.wait(random.uniform(0, 2 * (self._one_in - 1) * self._seconds)):
                 return
-            self._tell(_OPENED)
+            self._tell(True)
             self._switch(True)
-            self._stop.wait(SLICE_SECONDS)
+            self._stop.wait(self._seconds)
 
     def close(self) -> None:
         """No slice is opened any more."""

@@ -40,19 +40,20 @@ class SystemCalls(Watching):
 
     probe = "syscalls"
 
-    def __init__(self, data_directory: Path, out: Path) -> None:
+    def __init__(self, data_directory: Path, out: Path, others: str = "sampled") -> None:
         super().__init__()
-        self.data_directory, self.out = data_directory, out
+        self.data_directory, self.out, self.others = data_directory, out, others
 
     def request(self) -> dict[str, Any]:
         self.out.mkdir(exist_ok=True)
-        probes = {"syscalls": {"data_directory": str(self.data_directory)}}
+        probes = {"syscalls": {"data_directory": str(self.data_directory), "others": self.others}}
         return {"out": str(self.out), "interval_ms": 100, "probes": probes}
 
     def _judge(self) -> None:
         assert self.result["status"] == "on", self.result
         assert not any(self.result["lost"].values()), self.result["lost"]
         assert all(check["ok"] for check in self.result["checks"])
+        assert ("others_share" in self.result) == (self.others == "sampled")
 
     def counts(self, *classes: str) -> dict[tuple[str, str], tuple[int, int, int]]:
         """Calls, failed calls and bytes returned, by class and kind."""
@@ -151,10 +152,14 @@ def seen_by_strace(out: Path, cluster: Path) -> dict[tuple[str, str], tuple[int,
     return {place: (count, errors[place], bytes_returned[place]) for place, count in calls.items()}
 
 
-def test_counts_equal_those_of_strace(cluster, tmp_path, needs):
+BOTH = pytest.mark.parametrize("others", ("sampled", "all"))
+
+
+@BOTH
+def test_counts_equal_those_of_strace(cluster, tmp_path, needs, others):
     needs("strace")
     with program(cluster) as process:
-        watch = SystemCalls(cluster, tmp_path / "out")
+        watch = SystemCalls(cluster, tmp_path / "out", others)
         with watch, strace(process, tmp_path / "strace"):
             run(process)
     truth = seen_by_strace(tmp_path / "strace", cluster)
@@ -165,10 +170,11 @@ def test_counts_equal_those_of_strace(cluster, tmp_path, needs):
     assert found == truth
 
 
-def test_counts_equal_what_the_program_does(cluster, tmp_path):
+@BOTH
+def test_counts_equal_what_the_program_does(cluster, tmp_path, others):
     """Without strace, whose stops would hide a race; and what strace does not tell."""
     with program(cluster) as process:
-        watch = SystemCalls(cluster, tmp_path / "out")
+        watch = SystemCalls(cluster, tmp_path / "out", others)
         with watch:
             began = time.monotonic_ns()
             run(process)
@@ -204,7 +210,7 @@ def test_counts_equal_what_the_program_does(cluster, tmp_path):
     assert last["wal", "fdatasync"]["count"] == 34
 
 
-def test_calls_of_no_kind_are_counted_all_and_timed_in_part(cluster, tmp_path):
+def test_where_all_are_asked_for_calls_of_no_kind_are_counted_all_and_timed_in_part(cluster, tmp_path):
     """Two thousand sleeps, of which some hundreds are timed and stand for all; and what returns in two processes."""
     sleeps = "import os, sys, time; sys.stdin.readline(); [time.sleep(0.0005) for _ in range(2000)]"
     forks = "[os.waitpid(os.fork() or os._exit(0), 0) for _ in range(7)]; os.kill(os.getpid(), 0); print(flush=True)"
@@ -213,7 +219,7 @@ def test_calls_of_no_kind_are_counted_all_and_timed_in_part(cluster, tmp_path):
     assert process.stdin is not None and process.stdout is not None
     try:
         (cluster / "postmaster.pid").write_text(f"{process.pid}\n")
-        with SystemCalls(cluster, tmp_path / "out") as watch:
+        with SystemCalls(cluster, tmp_path / "out", "all") as watch:
             began = time.monotonic_ns()
             process.stdin.write("go\n")
             process.stdin.flush()
@@ -229,6 +235,41 @@ def test_calls_of_no_kind_are_counted_all_and_timed_in_part(cluster, tmp_path):
     assert 2000 * 500_000 <= slept["ns"] <= 3 * lasted
     assert (others["wait4"]["count"], others["kill"]["count"]) == (7, 1)
     assert sum(others.get(name, {"count": 0})["count"] for name in ("fork", "clone", "clone3")) == 7
+
+
+def test_slices_of_time_stand_for_all_of_it(cluster, tmp_path):
+    """Of a process that does the same all the time: its calls and their time, but for the sample's error."""
+    work = "\n".join(
+        (
+            "import os, sys, time",
+            "sys.stdin.readline()",
+            "made, end = 0, time.monotonic() + 8",
+            "while time.monotonic() < end:",
+            "    made += 1",
+            "    time.sleep(0.0005)",
+            "print(made, flush=True)",
+            "sys.stdin.readline()",
+        )
+    )
+    argv = [sys.executable, "-I", "-S", "-c", work]
+    process = subprocess.Popen(argv, cwd=cluster, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        (cluster / "postmaster.pid").write_text(f"{process.pid}\n")
+        with SystemCalls(cluster, tmp_path / "out") as watch:
+            began = time.monotonic_ns()
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            made = int(process.stdout.readline())
+            lasted = time.monotonic_ns() - began
+    finally:
+        process.kill()
+        process.wait()
+    share, slept = watch.result["others_share"], watch.result["other_calls"]["clock_nanosleep"]
+    assert 0.04 < share < 0.4, share
+    # Ten slices or so: on a machine with other work its pace is not the same in all of them.
+    assert 0.7 * made < slept["count"] < 1.4 * made, (made, slept, share)
+    assert 500_000 * slept["count"] <= slept["ns"] <= 1.5 * lasted
 
 
 def test_whoever_is_not_the_server_is_not_counted(cluster, tmp_path):

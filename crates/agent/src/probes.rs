@@ -19,7 +19,7 @@ pub(crate) struct ProbesRequest {
     #[serde(default)]
     pub(crate) breakdown: Option<BreakdownRequest>,
     #[serde(default)]
-    pub(crate) syscalls: Option<ServerRequest>,
+    pub(crate) syscalls: Option<SystemCallsRequest>,
     #[serde(default)]
     pub(crate) sync: Option<ServerRequest>,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub(crate) struct FileSystemRequest {
     pub(crate) path: PathBuf,
 }
 
-/// `syscalls`, `sync`, `block`.
+/// `sync`, `block`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
@@ -99,6 +99,25 @@ pub(crate) enum BreakdownRows {
     Transactions,
     /// A request.
     Requests,
+}
+
+/// `syscalls`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
+pub(crate) struct SystemCallsRequest {
+    pub(crate) data_directory: PathBuf,
+    #[serde(default)]
+    pub(crate) others: OtherCalls,
+}
+
+/// How calls that are of no kind are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OtherCalls {
+    #[default]
+    Sampled,
+    All,
 }
 
 /// `profile`.
@@ -157,7 +176,10 @@ impl ProbesRequest {
 
 #[cfg(feature = "bpf")]
 mod kernel {
-    use super::{BreakdownRequest, BreakdownRows, FileSystemRequest, PageCacheRequest, ProfileRequest, ServerRequest};
+    use super::{
+        BreakdownRequest, BreakdownRows, FileSystemRequest, OtherCalls, PageCacheRequest, ProfileRequest,
+        ServerRequest, SystemCallsRequest,
+    };
     use crate::failure::Failure;
     use crate::output;
     use plimsoll_probe::block::Requests as BlockRequests;
@@ -166,7 +188,7 @@ mod kernel {
     use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
     use plimsoll_probe::profile::{Profile, ProfileOptions};
     use plimsoll_probe::sync::Syncs;
-    use plimsoll_probe::syscalls::SystemCalls;
+    use plimsoll_probe::syscalls::{Others, SystemCalls};
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
     use plimsoll_record::LiveLine;
     use std::path::{Path, PathBuf};
@@ -234,8 +256,12 @@ mod kernel {
         Throttle::start(&request.path).map(boxed)
     }
 
-    pub(super) fn syscalls(request: &ServerRequest) -> Start {
-        SystemCalls::start(&request.data_directory).map(boxed)
+    pub(super) fn syscalls(request: &SystemCallsRequest) -> Start {
+        let others = match request.others {
+            OtherCalls::Sampled => Others::Sampled,
+            OtherCalls::All => Others::All,
+        };
+        SystemCalls::start(&request.data_directory, others).map(boxed)
     }
 
     pub(super) fn sync(request: &ServerRequest, out: &Path) -> Start {
@@ -303,7 +329,9 @@ mod kernel {
 
 #[cfg(not(feature = "bpf"))]
 mod kernel {
-    use super::{BreakdownRequest, FileSystemRequest, PageCacheRequest, ProfileRequest, ServerRequest};
+    use super::{
+        BreakdownRequest, FileSystemRequest, PageCacheRequest, ProfileRequest, ServerRequest, SystemCallsRequest,
+    };
     use crate::failure::Failure;
     use plimsoll_probe::{Probe, Refusal};
     use std::path::Path;
@@ -328,7 +356,7 @@ mod kernel {
         none()
     }
 
-    pub(super) fn syscalls(_: &ServerRequest) -> Start {
+    pub(super) fn syscalls(_: &SystemCallsRequest) -> Start {
         none()
     }
 

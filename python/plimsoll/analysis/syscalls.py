@@ -87,6 +87,7 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
             mine = others.setdefault(name, dict.fromkeys(("count", "errors", "ns"), 0))
             for key in mine:
                 mine[key] += int(one.get(key) or 0)
+    shares = [float(entry["others_share"]) for _, entry in found if entry.get("others_share") is not None]
     most = sorted(others, key=lambda name: (-others[name]["count"], name))
     order = found[0][1]
     return {
@@ -95,6 +96,7 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
         "order": list(order.get("calls") or []),
         "others": {name: others[name] for name in most[:_OTHERS_KEPT]},
         "others_left_out": sum(others[name]["count"] for name in most[_OTHERS_KEPT:]),
+        "others_share": min(shares, default=None),
     }
 
 

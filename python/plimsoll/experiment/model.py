@@ -113,6 +113,11 @@ class Probes(Strict):
         False, description="with the profile: waits for the kernel's own locks, by kind and by who wanted them (BPF)"
     )
     syscalls: bool = Field(False, description="the server's system calls by kind and file class (BPF)")
+    syscalls_others: Literal["sampled", "all"] = Field(
+        "sampled",
+        description="calls that name no file (sockets, waiting, memory): counted in slices of time that stand for all "
+        "of it, or every one, which costs the server more",
+    )
     sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
     block: bool = Field(
         False, description="requests of the disks that hold the server's files, by what they carry (BPF)"

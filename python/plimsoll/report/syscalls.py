@@ -76,7 +76,17 @@ def _calls(label: str, one: Json) -> Json:
         ],
         "others": [_call_row("", name, calls, one["transactions"]) for name, calls in one["others"].items()],
         "others_left_out": number(one["others_left_out"], ",.0f") if one["others_left_out"] else "",
+        "others_note": _others_note(one.get("others_share")),
     }
+
+
+def _others_note(share: float | None) -> str:
+    if share is None:
+        return ""
+    return (
+        f"All others are estimates: they were counted in slices of 100 ms, {number(100 * share, '.3g')} % of the time, "
+        "which stand for all of it; their times are of calls that began and ended within one."
+    )
 
 
 def _class_row(name: str, kinds: Json) -> Json:

@@ -62,13 +62,14 @@ class PrivatePlace(Place):
             "budget": wanted.breakdown_budget_percent / 100 or None,
         }
         profile = {"data_directory": f"{folder}/data", "hz": wanted.profile_hz, "locks": wanted.profile_locks}
+        syscalls = {"data_directory": f"{folder}/data", "others": wanted.syscalls_others}
         return {
             "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
             "breakdown": breakdown if wanted.breakdown else None,
             "profile": profile if wanted.profile else None,
-            "syscalls": {"data_directory": f"{folder}/data"} if wanted.syscalls else None,
+            "syscalls": syscalls if wanted.syscalls else None,
             "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
             "block": {"data_directory": f"{folder}/data"} if wanted.block else None,
         }

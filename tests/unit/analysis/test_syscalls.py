@@ -31,6 +31,10 @@ def calls(**totals: Any) -> dict[str, Any]:
     }
 
 
+def verdict_of(found: dict[str, Any]) -> dict[str, Any]:
+    return {"treatments": {"a": {"label": "a"}}, "comparisons": [], "syscalls": {"calls": {"a": found}, "syncs": {}}}
+
+
 def sync(count: int, ns: int, least: int, most: int, **parts: int) -> dict[str, Any]:
     return {"count": count, "errors": 0, "ns": ns, "ns_min": least, "ns_max": most, "ns_log2": [], "parts_ns": parts}
 
@@ -49,6 +53,19 @@ def test_calls_are_summed_over_trials_in_the_programs_order(tmp_path: Path) -> N
     assert (log["bytes_log2"][0], log["bytes_log2"][14]) == (5, 10)
     assert (found["transactions"], found["trials"], found["lost"]) == (200, [1, 2], {})
     assert found["others"] == {"sendto": {"count": 14, "errors": 0, "ns": 140}}
+    assert found["others_share"] is None
+    part = system_calls_part(verdict_of(found))
+    assert part is not None and part["calls"][0]["others_note"] == ""
+
+
+def test_calls_counted_in_slices_of_time_are_said_to_be_estimates(tmp_path: Path) -> None:
+    sampled = [calls(wal={"pwrite": call(10)}) | {"others_share": share} for share in (0.125, 0.11)]
+    found = calls_of([trial(tmp_path, number, syscalls=one) for number, one in enumerate(sampled, 1)])
+    assert found is not None and found["others_share"] == 0.11
+    part = system_calls_part(verdict_of(found))
+    assert part is not None
+    note = part["calls"][0]["others_note"]
+    assert "estimates" in note and "11 %" in note
 
 
 def test_a_trial_whose_probe_was_refused_is_in_no_sum(tmp_path: Path) -> None:

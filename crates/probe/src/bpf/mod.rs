@@ -58,6 +58,22 @@ pub(crate) struct Programs {
     object: Object,
 }
 
+/// So many threads detach at once.
+const DETACHERS: usize = 8;
+
+impl Drop for Programs {
+    /// At each classic tracepoint the kernel waits until nobody is in the program any more, for tens of milliseconds.
+    fn drop(&mut self) {
+        let each = self.links.len().div_ceil(DETACHERS).max(1);
+        std::thread::scope(|scope| {
+            while !self.links.is_empty() {
+                let links = self.links.split_off(self.links.len().saturating_sub(each));
+                scope.spawn(move || drop(links));
+            }
+        });
+    }
+}
+
 impl Programs {
     /// Loads those of the object's programs that are wanted, with `settings` as their constants. `fill` is called between
     /// loading and attaching, to fill maps.

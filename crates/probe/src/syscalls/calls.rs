@@ -40,50 +40,60 @@ const WRITES: u8 = 32 | DESCRIPTOR;
 const POSITIONED: u8 = 64;
 const VECTORS: u8 = 128;
 
-type Entry = (libc::c_long, &'static str, u8);
+/// The tracepoints of one call, by the kernel's name for it.
+macro_rules! tracepoints {
+    ($name:literal) => {
+        [concat!("sys_enter_", $name), concat!("sys_exit_", $name)]
+    };
+}
 
-/// By number: what kind a call is, and how it names its file.
+type Entry = (libc::c_long, [&'static str; 2], &'static str, u8);
+
+/// By number: its tracepoints, what kind a call is, and how it names its file.
 const BY_NUMBER: [Entry; 24] = [
-    (libc::SYS_openat, "open", PATH_AT | OPENS),
-    (libc::SYS_openat2, "open", PATH_AT | OPENS),
-    (libc::SYS_read, "read", READS),
-    (libc::SYS_readv, "read", READS | VECTORS),
-    (libc::SYS_pread64, "pread", READS | POSITIONED),
-    (libc::SYS_preadv, "pread", READS | POSITIONED | VECTORS),
-    (libc::SYS_preadv2, "pread", READS | POSITIONED | VECTORS),
-    (libc::SYS_write, "write", WRITES),
-    (libc::SYS_writev, "write", WRITES | VECTORS),
-    (libc::SYS_pwrite64, "pwrite", WRITES | POSITIONED),
-    (libc::SYS_pwritev, "pwrite", WRITES | POSITIONED | VECTORS),
-    (libc::SYS_pwritev2, "pwrite", WRITES | POSITIONED | VECTORS),
-    (libc::SYS_lseek, "lseek", DESCRIPTOR),
-    (libc::SYS_close, "close", DESCRIPTOR),
-    (libc::SYS_fsync, "fsync", DESCRIPTOR),
-    (libc::SYS_fdatasync, "fdatasync", DESCRIPTOR),
-    (libc::SYS_sync_file_range, "sync_file_range", DESCRIPTOR),
-    (libc::SYS_ftruncate, "truncate", DESCRIPTOR),
-    (libc::SYS_truncate, "truncate", PATH),
-    (libc::SYS_fallocate, "fallocate", DESCRIPTOR),
-    (libc::SYS_unlinkat, "unlink", PATH_AT),
-    (libc::SYS_renameat2, "rename", PATH_AT),
-    (libc::SYS_fstat, "stat", DESCRIPTOR),
-    (libc::SYS_statx, "stat", PATH_AT),
+    (libc::SYS_openat, tracepoints!("openat"), "open", PATH_AT | OPENS),
+    (libc::SYS_openat2, tracepoints!("openat2"), "open", PATH_AT | OPENS),
+    (libc::SYS_read, tracepoints!("read"), "read", READS),
+    (libc::SYS_readv, tracepoints!("readv"), "read", READS | VECTORS),
+    (libc::SYS_pread64, tracepoints!("pread64"), "pread", READS | POSITIONED),
+    (libc::SYS_preadv, tracepoints!("preadv"), "pread", READS | POSITIONED | VECTORS),
+    (libc::SYS_preadv2, tracepoints!("preadv2"), "pread", READS | POSITIONED | VECTORS),
+    (libc::SYS_write, tracepoints!("write"), "write", WRITES),
+    (libc::SYS_writev, tracepoints!("writev"), "write", WRITES | VECTORS),
+    (libc::SYS_pwrite64, tracepoints!("pwrite64"), "pwrite", WRITES | POSITIONED),
+    (libc::SYS_pwritev, tracepoints!("pwritev"), "pwrite", WRITES | POSITIONED | VECTORS),
+    (libc::SYS_pwritev2, tracepoints!("pwritev2"), "pwrite", WRITES | POSITIONED | VECTORS),
+    (libc::SYS_lseek, tracepoints!("lseek"), "lseek", DESCRIPTOR),
+    (libc::SYS_close, tracepoints!("close"), "close", DESCRIPTOR),
+    (libc::SYS_fsync, tracepoints!("fsync"), "fsync", DESCRIPTOR),
+    (libc::SYS_fdatasync, tracepoints!("fdatasync"), "fdatasync", DESCRIPTOR),
+    (libc::SYS_sync_file_range, tracepoints!("sync_file_range"), "sync_file_range", DESCRIPTOR),
+    (libc::SYS_ftruncate, tracepoints!("ftruncate"), "truncate", DESCRIPTOR),
+    (libc::SYS_truncate, tracepoints!("truncate"), "truncate", PATH),
+    (libc::SYS_fallocate, tracepoints!("fallocate"), "fallocate", DESCRIPTOR),
+    (libc::SYS_unlinkat, tracepoints!("unlinkat"), "unlink", PATH_AT),
+    (libc::SYS_renameat2, tracepoints!("renameat2"), "rename", PATH_AT),
+    (libc::SYS_fstat, tracepoints!("newfstat"), "stat", DESCRIPTOR),
+    (libc::SYS_statx, tracepoints!("statx"), "stat", PATH_AT),
 ];
 
 /// Calls that newer machines do without.
 #[cfg(target_arch = "x86_64")]
 const OF_THIS_MACHINE: [Entry; 8] = [
-    (libc::SYS_open, "open", PATH | OPENS),
-    (libc::SYS_creat, "open", PATH | OPENS),
-    (libc::SYS_unlink, "unlink", PATH),
-    (libc::SYS_rename, "rename", PATH),
-    (libc::SYS_renameat, "rename", PATH_AT),
-    (libc::SYS_stat, "stat", PATH),
-    (libc::SYS_lstat, "stat", PATH),
-    (libc::SYS_newfstatat, "stat", PATH_AT),
+    (libc::SYS_open, tracepoints!("open"), "open", PATH | OPENS),
+    (libc::SYS_creat, tracepoints!("creat"), "open", PATH | OPENS),
+    (libc::SYS_unlink, tracepoints!("unlink"), "unlink", PATH),
+    (libc::SYS_rename, tracepoints!("rename"), "rename", PATH),
+    (libc::SYS_renameat, tracepoints!("renameat"), "rename", PATH_AT),
+    (libc::SYS_stat, tracepoints!("newstat"), "stat", PATH),
+    (libc::SYS_lstat, tracepoints!("newlstat"), "stat", PATH),
+    (libc::SYS_newfstatat, tracepoints!("newfstatat"), "stat", PATH_AT),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const OF_THIS_MACHINE: [Entry; 2] = [(libc::SYS_renameat, "rename", PATH_AT), (libc::SYS_newfstatat, "stat", PATH_AT)];
+const OF_THIS_MACHINE: [Entry; 2] = [
+    (libc::SYS_renameat, tracepoints!("renameat"), "rename", PATH_AT),
+    (libc::SYS_newfstatat, tracepoints!("newfstatat"), "stat", PATH_AT),
+];
 
 /// Calls that end their process, so that they are in no figure: the kind behind the last.
 const NEVER_RETURN: [libc::c_long; 2] = [libc::SYS_exit, libc::SYS_exit_group];
@@ -165,7 +175,7 @@ pub(super) fn name_of(number: usize) -> String {
 
 fn tables() -> ([u8; SYSCALLS], [u8; SYSCALLS]) {
     let (mut kinds, mut ways) = ([0; SYSCALLS], [0; SYSCALLS]);
-    for (number, kind, way) in BY_NUMBER.iter().chain(&OF_THIS_MACHINE) {
+    for (number, _, kind, way) in BY_NUMBER.iter().chain(&OF_THIS_MACHINE) {
         let place = KINDS.iter().position(|known| known == kind).expect("the tables use the names of KINDS");
         let number = usize::try_from(*number).expect("numbers of calls are not negative");
         (kinds[number], ways[number]) = (place as u8 + 1, *way);
@@ -177,8 +187,13 @@ fn tables() -> ([u8; SYSCALLS], [u8; SYSCALLS]) {
     (kinds, ways)
 }
 
-/// `struct settings`: the server's folder, and the tables.
-pub(super) fn settings(known: &Known, data_directory: &Path) -> Result<Vec<u8>, Refusal> {
+/// The tracepoints of every call of a kind: of its entry, and of its end.
+pub(super) fn tracepoints() -> impl Iterator<Item = [&'static str; 2]> {
+    BY_NUMBER.iter().chain(&OF_THIS_MACHINE).map(|(_, tracepoints, _, _)| *tracepoints)
+}
+
+/// `struct settings`: the server's folder, how calls of a kind are met, and the tables.
+pub(super) fn settings(known: &Known, data_directory: &Path, by_call: bool) -> Result<Vec<u8>, Refusal> {
     let root = real(data_directory)?;
     let found = file_system_of(&root)?;
     let device = Known::key_device(&found, true);
@@ -193,7 +208,7 @@ pub(super) fn settings(known: &Known, data_directory: &Path) -> Result<Vec<u8>, 
     bytes.extend(found.inode.to_ne_bytes());
     name.resize(ROOT_BYTES, 0);
     bytes.extend(name);
-    bytes.extend((libc::SYS_rt_sigreturn as u64).to_ne_bytes());
+    bytes.extend([libc::SYS_rt_sigreturn as u32, u32::from(by_call)].iter().flat_map(|word| word.to_ne_bytes()));
     let (kinds, ways) = tables();
     bytes.extend(kinds);
     bytes.extend(ways);

@@ -2,14 +2,16 @@
 
 mod calls;
 mod self_test;
+mod slices;
 
-use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, summed};
-use crate::breakdown::target::Server;
+use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, summed, with_tracefs};
+use crate::breakdown::target::{Server, now_ns};
 use crate::folders::{Known, of_postgres};
 use crate::{Probe, Refusal};
 use calls::{CLASSES, KINDS, SYSCALLS};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use plimsoll_record::{CallTotals, Check, OtherCalls, ProbeReport};
+use slices::Slices;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -34,11 +36,28 @@ struct Counts {
     by_class: BTreeMap<(usize, usize), Vec<i64>>,
     others: BTreeMap<usize, Vec<i64>>,
     lost: Vec<i64>,
+    at_ns: i64,
+    /// For how long calls of no kind were counted until then.
+    watched_ns: i64,
 }
+
+/// How calls of no kind are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// In slices of time, which stand for all of it; every one where the kernel has no tracepoints of single calls.
+    Sampled,
+    /// Every one, at about twice the price for the server.
+    All,
+}
+
+/// Of all calls; of calls of a kind.
+const OF_ALL: [&str; 2] = ["on_sys_enter", "on_sys_exit"];
+const OF_CALL: [&str; 2] = ["on_call_enters", "on_call_returns"];
 
 /// The probe.
 pub struct SystemCalls {
     // Declared first: programs are detached before their maps go.
+    slices: Option<Slices>,
     _programs: Programs,
     maps: Maps,
     cost: CostMeter,
@@ -47,12 +66,27 @@ pub struct SystemCalls {
     first: Option<Counts>,
 }
 
+/// Who is watched, and since when calls of no kind are counted.
+struct Target {
+    map: MapHandle,
+    parent: u32,
+}
+
+impl Target {
+    /// `struct target`: calls of no kind are counted since then; 0: they are not.
+    fn tell(&self, slice_since_ns: u64) -> Result<(), Refusal> {
+        let mut target = [self.parent.to_ne_bytes(), [0; 4]].concat();
+        target.extend(slice_since_ns.to_ne_bytes());
+        let told = self.map.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
+        told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
+    }
+}
+
 /// What the programs count into.
 struct Maps {
     counters: MapHandle,
     others: MapHandle,
     losses: MapHandle,
-    target: MapHandle,
 }
 
 impl Maps {
@@ -61,15 +95,7 @@ impl Maps {
             counters: programs.map("counters")?,
             others: programs.map("others")?,
             losses: programs.map("losses")?,
-            target: programs.map_of_section(".data.target")?,
         })
-    }
-
-    /// Makes `parent` and its children the ones that are watched.
-    fn aim(&self, parent: u32) -> Result<(), Refusal> {
-        let target = [parent.to_ne_bytes(), [0; 4]].concat();
-        let told = self.target.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
-        told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
     }
 
     /// What was counted of a class and kind; nothing where nothing was.
@@ -98,8 +124,7 @@ impl Maps {
 
 fn grown(now: &[i64], before: Option<&Vec<i64>>) -> Vec<u64> {
     let then = |at: usize| before.map_or(0, |before| before[at]);
-    // Among the numbers of a call there may be one that was drawn, which has any value.
-    now.iter().enumerate().map(|(at, count)| count.wrapping_sub(then(at)).max(0) as u64).collect()
+    now.iter().enumerate().map(|(at, count)| (count - then(at)).max(0) as u64).collect()
 }
 
 /// What all calls of a number took, by the mean of those that were timed; where the segment has none, of all since the start.
@@ -133,22 +158,49 @@ fn totals(grown: &[u64]) -> CallTotals {
     }
 }
 
+/// Loads and attaches them; whether calls of a kind have tracepoints of their own.
+fn start_programs(known: &Known, data_directory: &Path, others: Others) -> Result<(Programs, bool), Refusal> {
+    let of_all = OF_ALL.map(|function| Wanted { function, tracepoint: None }).to_vec();
+    let start = |by_call: bool, wanted: &[Wanted]| {
+        let settings = calls::settings(known, data_directory, by_call)?;
+        Programs::start(OBJECT, &settings, wanted, |programs| known.fill(programs, false))
+    };
+    if others == Others::Sampled {
+        let of_call = calls::tracepoints().flat_map(|tracepoints| {
+            let attached = |(function, name)| Wanted { function, tracepoint: Some(("syscalls", name)) };
+            OF_CALL.into_iter().zip(tracepoints).map(attached)
+        });
+        let wanted: Vec<Wanted> = of_all.iter().copied().chain(of_call).collect();
+        let is_known =
+            |events: &Path| calls::tracepoints().flatten().all(|name| events.join("syscalls").join(name).is_dir());
+        let by_call = with_tracefs(|events| is_known(events).then(|| start(true, &wanted)).transpose());
+        // What a kernel refuses here it may not refuse there.
+        if let Ok(Some(programs)) = by_call {
+            return Ok((programs, true));
+        }
+    }
+    Ok((start(false, &of_all)?, false))
+}
+
 impl SystemCalls {
     /// Loads, attaches and tests the probe for the server that runs on the cluster in `data_directory`.
     ///
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
-    pub fn start(data_directory: &Path) -> Result<Self, Refusal> {
+    pub fn start(data_directory: &Path, others: Others) -> Result<Self, Refusal> {
         let server = Server::of(data_directory)?;
         let known = Known::of(&of_postgres(data_directory)?, true)?;
-        let settings = calls::settings(&known, data_directory)?;
-        let wanted = ["on_sys_enter", "on_sys_exit"].map(|function| Wanted { function, tracepoint: None });
-        let programs = Programs::start(OBJECT, &settings, &wanted, |programs| known.fill(programs, false))?;
+        let (mut programs, by_call) = start_programs(&known, data_directory, others)?;
         let (maps, cost) = (Maps::of(&programs)?, programs.cost_meter()?);
-        maps.aim(std::process::id())?;
+        let mut target = Target { map: programs.map_of_section(".data.target")?, parent: std::process::id() };
+        let of_all = if by_call { Some(programs.switch(&OF_ALL)?) } else { None };
+        target.tell(0)?;
         let checks = self_test::run(data_directory, &|| maps.counts(false))?;
-        maps.aim(server.postmaster)?;
-        Ok(Self { _programs: programs, maps, cost, checks, file_systems: known.file_systems, first: None })
+        target.parent = server.postmaster;
+        target.tell(0)?;
+        let slices = of_all.map(|of_all| Slices::start(of_all, target)).transpose()?;
+        let file_systems = known.file_systems;
+        Ok(Self { slices, _programs: programs, maps, cost, checks, file_systems, first: None })
     }
 
     fn call_totals(&self, now: &Counts) -> BTreeMap<String, BTreeMap<String, CallTotals>> {
@@ -163,11 +215,27 @@ impl SystemCalls {
         by_class
     }
 
-    fn other_calls(&self, now: &Counts) -> BTreeMap<String, OtherCalls> {
+    /// Now, with how long calls of no kind were counted.
+    fn counts(&self, with_others: bool) -> Counts {
+        let at_ns = now_ns();
+        let watched_ns = self.slices.as_ref().map_or(at_ns, Slices::watched_ns);
+        Counts { at_ns, watched_ns, ..self.maps.counts(with_others) }
+    }
+
+    /// In which part of the segment calls of no kind were counted.
+    fn watched_share(&self, now: &Counts) -> f64 {
+        let (at_ns, watched_ns) = self.first.as_ref().map_or((0, 0), |first| (first.at_ns, first.watched_ns));
+        (now.watched_ns - watched_ns) as f64 / (now.at_ns - at_ns).max(1) as f64
+    }
+
+    /// What was counted stands for the rest of the time.
+    fn other_calls(&self, now: &Counts, share: f64) -> BTreeMap<String, OtherCalls> {
+        let all = |counted: u64| (counted as f64 / share).round() as u64;
         let of = |(number, counts): (&usize, &Vec<i64>)| {
             let grown = grown(counts, self.first.as_ref().and_then(|first| first.others.get(number)));
-            let calls = OtherCalls { count: grown[0], errors: grown[1], ns: time_of_all(&grown, counts) };
-            (calls.count > 0).then(|| (calls::name_of(*number), calls))
+            let calls =
+                OtherCalls { count: all(grown[0]), errors: all(grown[1]), ns: all(time_of_all(&grown, counts)) };
+            (grown[0] > 0).then(|| (calls::name_of(*number), calls))
         };
         now.others.iter().filter_map(of).collect()
     }
@@ -180,7 +248,7 @@ impl Probe for SystemCalls {
 
     /// Classes and kinds of which nothing was counted yet have no row.
     fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
-        let counts = self.maps.counts(self.first.is_none());
+        let counts = self.counts(self.first.is_none());
         for (&(class, kind), found) in &counts.by_class {
             let place = [class as i64, kind as i64];
             row(&place.iter().chain(&found[..COLUMNS.len()]).copied().collect::<Vec<i64>>());
@@ -192,19 +260,21 @@ impl Probe for SystemCalls {
     }
 
     fn report(&mut self) -> Option<ProbeReport> {
-        let now = self.maps.counts(true);
+        let now = self.counts(true);
+        let share = self.watched_share(&now);
         let lost_since = grown(&now.lost, self.first.as_ref().map(|first| &first.lost));
         let mut lost: BTreeMap<String, u64> = LOST.map(str::to_owned).into_iter().zip(lost_since).collect();
         lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
         Some(ProbeReport {
             status: "on".to_owned(),
-            programs: Some("tp_btf".to_owned()),
+            programs: Some(if self.slices.is_some() { "tracepoint, tp_btf" } else { "tp_btf" }.to_owned()),
             classes: CLASSES.map(str::to_owned).to_vec(),
             calls: KINDS.map(str::to_owned).to_vec(),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
             checks: self.checks.clone(),
             call_totals: self.call_totals(&now),
-            other_calls: self.other_calls(&now),
+            other_calls: self.other_calls(&now, share),
+            others_share: self.slices.as_ref().map(|_| share),
             lost,
             cost: self.cost.cost(),
             ..ProbeReport::default()
@@ -234,6 +304,5 @@ mod tests {
         assert_eq!(time_of_all(&[100, 0, 0, 0, 8_000, 80], &[900, 0, 0, 0, 9, 9]), 10_000);
         assert_eq!(time_of_all(&[3, 0, 0, 0, 0, 0], &[900, 0, 0, 0, 7_200, 72]), 300);
         assert_eq!(time_of_all(&[3, 0, 0, 0, 0, 0], &[3, 0, 0, 0, 0, 0]), 0);
-        assert_eq!(grown(&[9, 0, i64::MIN, 2, 8, 1], Some(&vec![4, 0, i64::MAX, 2, 0, 0]))[0], 5);
     }
 }

@@ -2,8 +2,9 @@
 /*
  * Counts the system calls of a server's processes, by kind and by the class of the file they name.
  *
- * The fact that constrains it: it runs at the entry and the end of every system call of the machine. So whose call it is
- * comes first, the entry notes only what the end cannot know any more (when, which file was closed, where it stood), and
+ * The fact that constrains it: a program at the entry and one at the end of every system call cost more than most calls, however little
+ * they do. So calls that name files have tracepoints of their own, and all others are counted in slices of time, unless every
+ * one is asked for. The entry notes only what the end cannot know any more (when, which file was closed, where it stood), and
  * names and vectors are read at the end, when the kernel has just had them in memory.
  */
 #include "../bpf/kernel.h"
@@ -22,17 +23,7 @@ volatile struct target target SEC(".data.target");
 
 COUNTERS_OF_EACH_CPU(counters, CALL_CLASSES *KINDS, NUMBERS);
 COUNTERS_OF_EACH_CPU(others, SYSCALLS, OTHER_NUMBERS);
-COUNTERS_OF_EACH_CPU(losses, 1, LOSSES);
-
-static __noinline int lose(u32 what)
-{
-	u32 zero = 0;
-	u64 *lost = bpf_map_lookup_elem(&losses, &zero);
-
-	if (lost && what < LOSSES)
-		lost[what]++;
-	return 0;
-}
+LOSSES_OF_EACH_CPU(LOSSES)
 
 #include "../folders/folders.bpf.h"
 #include "names.bpf.h"
@@ -193,33 +184,45 @@ static __always_inline void count_transfer(u64 *counted, struct call *call, stru
 		counted[SEQUENTIAL]++;
 }
 
-static __always_inline u64 *counted_of_other(u32 number)
+/* Numbers beyond the tables share their last place, which no call has. */
+static __always_inline u32 place_of_number(u32 number)
 {
-	/* Numbers beyond the table share its last place, which no call has. */
 	u32 place = number < SYSCALLS ? number : SYSCALLS - 1;
 
-	return bpf_map_lookup_elem(&others, &place);
+	/* Keeps clang from dropping the mask, by which the verifier sees the bound. */
+	asm volatile("" : "+r"(place));
+	return place & (SYSCALLS - 1);
 }
 
-/* For how many calls the time of the one that begins is to stand; 0: it is not taken. Drawn, for calls come in patterns. */
+/* How many calls of a number were timed because they were the first; two CPUs at once may time one more. */
+u8 timed_first[SYSCALLS];
+
+/* One number a CPU, drawn at each call of the machine. */
+COUNTERS_OF_EACH_CPU(draws, 1, 1);
+
+/*
+ * For how many calls the time of the one that begins is to stand; 0: it is not taken. Drawn, for calls come in patterns, and
+ * before it is asked whose call it is, for that costs more.
+ */
 static __always_inline u32 stands_for(u32 number)
 {
-	u64 *counted = counted_of_other(number);
+	u32 zero = 0;
+	u64 *drawn;
 
-	if (!counted)
-		return 0;
-	if (counted[BEGUN] < TIMED_FIRST) {
-		counted[BEGUN]++;
+	if (settings.by_call || timed_first[place_of_number(number)] < TIMED_FIRST)
 		return 1;
-	}
-	counted[DRAWN] = counted[DRAWN] * 6364136223846793005ULL + 1442695040888963407ULL;
-	return counted[DRAWN] >> (64 - TIMED_SHIFT) ? 0 : 1 << TIMED_SHIFT;
+	drawn = bpf_map_lookup_elem(&draws, &zero);
+	if (!drawn)
+		return 0;
+	*drawn = *drawn * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *drawn >> (64 - TIMED_SHIFT) ? 0 : 1 << TIMED_SHIFT;
 }
 
 /* `timed`: for so many calls its time stands. */
 static __always_inline void count_other(u32 number, s64 result, u64 ns, u32 timed)
 {
-	u64 *counted = counted_of_other(number);
+	u32 place = place_of_number(number);
+	u64 *counted = bpf_map_lookup_elem(&others, &place);
 
 	if (!counted)
 		return;
@@ -229,7 +232,7 @@ static __always_inline void count_other(u32 number, s64 result, u64 ns, u32 time
 
 static __always_inline u32 kind_of(u32 number)
 {
-	return number < SYSCALLS ? settings.kinds[number] : KIND_OTHER;
+	return settings.kinds[place_of_number(number)];
 }
 
 /* A call without a note: one that is counted by number alone, or that began before anybody looked. */
@@ -250,11 +253,11 @@ static __always_inline void leaves(struct task_struct *task, struct call *call, 
 	u64 *counted;
 
 	kind = kind_of(number);
-	if (number >= SYSCALLS || kind == KIND_OTHER || kind > KINDS) {
+	if (kind == KIND_OTHER || kind > KINDS) {
 		count_other(number, result, ns, call->stands_for);
 		return;
 	}
-	way = settings.ways[number];
+	way = settings.ways[place_of_number(number)];
 	if (way & (BY_PATH | BY_PATH_AT))
 		class = class_of_named(task, regs, way, result);
 	place = class * KINDS + kind;
@@ -268,27 +271,15 @@ static __always_inline void leaves(struct task_struct *task, struct call *call, 
 		count_transfer(counted, call, regs, way, result);
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
+/* What the end of the call has to know, with the present moment as its begin. */
+static __always_inline int note(struct task_struct *task, struct pt_regs *regs, u32 number, u32 way, u32 stands_for)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 number = call_number, kind, calls = 1, way = 0;
-	struct call *call;
+	struct call *call = new_note(task);
 
-	if (!is_watched(task))
-		return 0;
-	kind = kind_of(number);
-	if (kind == KIND_OTHER || kind >= KINDS)
-		calls = kind == KIND_NEVER_RETURNS ? 0 : stands_for(number);
-	else if (number < SYSCALLS)
-		way = settings.ways[number];
-	if (!calls)
-		return 0;
-	call = new_note(task);
 	if (!call)
 		return lose(LOST_TASKS);
 	call->number = number;
-	call->stands_for = calls;
+	call->stands_for = stands_for;
 	call->class = CLASS_NO_FILE;
 	call->of_server = false;
 	if (way & BY_DESCRIPTOR)
@@ -298,8 +289,29 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+/* --- tracepoints of each call of a kind: no other call of the machine is slowed by them -------------------------------- */
+
+/* What they give: the kernel's own head, the call's number, and its arguments or its result. */
+struct of_call {
+	u64 head;
+	s32 number;
+	u32 padding;
+	s64 result;
+};
+
+SEC("tracepoint")
+int on_call_enters(struct of_call *event)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number = event->number;
+
+	if (!is_watched(task))
+		return 0;
+	return note(task, registers_of(task), number, settings.ways[place_of_number(number)], 1);
+}
+
+SEC("tracepoint")
+int on_call_returns(struct of_call *event)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct call *call;
@@ -307,7 +319,58 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	if (!is_watched(task))
 		return 0;
 	call = note_of(task);
-	if (call) {
+	if (!call || call->number != event->number)
+		return 0;
+	leaves(task, call, registers_of(task), event->result, bpf_ktime_get_ns() - call->entered);
+	done_with(call);
+	return 0;
+}
+
+/* --- the tracepoints of all calls: for those of no kind, in slices of time, or for every one ------------------------- */
+
+static __always_inline bool is_of_a_kind(u32 number)
+{
+	u32 kind = kind_of(number);
+
+	return kind != KIND_OTHER && kind < KINDS;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number = call_number, calls = 1, way = 0;
+	bool of_a_kind = is_of_a_kind(number);
+
+	if (settings.by_call && (of_a_kind || !target.slice_since))
+		return 0;
+	if (of_a_kind)
+		way = settings.ways[place_of_number(number)];
+	else
+		calls = kind_of(number) == KIND_NEVER_RETURNS ? 0 : stands_for(number);
+	if (!calls || !is_watched(task))
+		return 0;
+	if (!of_a_kind && calls == 1 && !settings.by_call)
+		timed_first[place_of_number(number)]++;
+	return note(task, regs, number, way, calls);
+}
+
+/* Of a call that began in an earlier slice another may have ended between them. */
+static __always_inline bool is_of_slice(struct call *call)
+{
+	return !is_of_a_kind(call->number) && call->entered >= target.slice_since;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct call *call;
+
+	if ((settings.by_call && !target.slice_since) || !is_watched(task))
+		return 0;
+	call = note_of(task);
+	if (call && (!settings.by_call || is_of_slice(call))) {
 		leaves(task, call, regs, result, bpf_ktime_get_ns() - call->entered);
 		done_with(call);
 	} else {

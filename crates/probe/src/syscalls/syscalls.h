@@ -66,12 +66,9 @@ enum number {
 /* Of calls that are counted by number alone: as above, and for how many of them NS stands. */
 #define TIMED (NS + 1)
 #define OTHER_NUMBERS (TIMED + 1)
-/* Their time is taken of the first on each CPU, then of one in so many. */
+/* Their time is taken of the first, then of one in so many. */
 #define TIMED_FIRST 64
 #define TIMED_SHIFT 3
-/* Of those numbers two that they do not need otherwise. */
-#define DRAWN ASKED_BYTES
-#define BEGUN RETURNED_BYTES
 
 #define SYSCALLS 512
 #define ROOT_BYTES 256
@@ -96,7 +93,7 @@ struct settings {
 	unsigned long long root_inode;
 	char root[ROOT_BYTES]; /* the server's folder with a slash at its end */
 	unsigned int sigreturn; /* the number of the call that forgets its number */
-	unsigned int unused;
+	unsigned int by_call; /* calls of a kind have tracepoints of their own, the others are counted in slices of time */
 	unsigned char kinds[SYSCALLS]; /* by number */
 	unsigned char ways[SYSCALLS];
 };
@@ -105,6 +102,7 @@ struct settings {
 struct target {
 	unsigned int parent; /* it and its children are watched */
 	unsigned int unused;
+	unsigned long long slice_since; /* calls of no kind are counted since this moment; 0: they are not */
 };
 
 #endif
