@@ -46,7 +46,7 @@ struct Counts {
 pub enum Others {
     /// In slices of time, which stand for all of it; every one where the kernel has no tracepoints of single calls.
     Sampled,
-    /// Every one, at about twice the price for the server.
+    /// Every one, which costs the server more.
     All,
 }
 
