@@ -17,7 +17,7 @@ pub(crate) fn dealt_out(threads: usize) -> Vec<usize> {
 
 /// An uneven deal would leave some connections a slower thread than others have.
 fn dealt(cpus: &[usize], threads: usize) -> Vec<usize> {
-    let even = !cpus.is_empty() && threads % cpus.len() == 0;
+    let even = !cpus.is_empty() && threads.is_multiple_of(cpus.len());
     if even { cpus.iter().copied().cycle().take(threads).collect() } else { Vec::new() }
 }
 

@@ -66,7 +66,7 @@ impl Keep {
 
     #[inline]
     fn keeps(&self, index: u64) -> bool {
-        index < self.all_below_index || draw(self.seed, Stream::Sample, index) % self.sample_one_in == 0
+        index < self.all_below_index || draw(self.seed, Stream::Sample, index).is_multiple_of(self.sample_one_in)
     }
 }
 
@@ -141,11 +141,11 @@ impl Lane {
 
     #[cold]
     fn roll(&mut self, now_ns: i64) {
-        if !self.second.set.is_empty() {
-            if let Ok(empty) = self.empty_sets.try_recv() {
-                let full = std::mem::replace(&mut self.second.set, empty);
-                let _ = self.full.try_send(Full::Second(full));
-            }
+        if !self.second.set.is_empty()
+            && let Ok(empty) = self.empty_sets.try_recv()
+        {
+            let full = std::mem::replace(&mut self.second.set, empty);
+            let _ = self.full.try_send(Full::Second(full));
         }
         self.second.begin(now_ns);
     }

@@ -174,7 +174,7 @@ fn sessions_rest_in_open_loops_too() {
 
 #[test]
 fn draws_of_nothing_are_skipped_on_time() {
-    let script = |index: u64| if index % 3 == 0 { Scripted::Skipped } else { Scripted::Done };
+    let script = |index: u64| if index.is_multiple_of(3) { Scripted::Skipped } else { Scripted::Done };
     let segment = segment(2, 2, &constant(1_500.0, 200), script);
     assert_eq!((segment.outcomes.identity.done, segment.outcomes.identity.skipped), (200, 100));
     assert!(segment.column("kind").iter().all(|&kind| kind == 0), "they were drawn");

@@ -49,10 +49,10 @@ fn transactions() -> Vec<Transaction> {
             backend_pid: 4_000 + (index % 2) as u32,
             kind: (index % 2) as u8,
             outcome,
-            statements: if index % 2 == 0 { 5 } else { 1 },
+            statements: if index.is_multiple_of(2) { 5 } else { 1 },
             error: u16::from(outcome == Outcome::Failed) + 2 * u16::from(outcome == Outcome::Lost),
-            retries: u8::from(index % 5 == 0),
-            requests: if index % 2 == 0 { 7 } else { 1 },
+            retries: u8::from(index.is_multiple_of(5)),
+            requests: if index.is_multiple_of(2) { 7 } else { 1 },
         }
     };
     (0..20).map(row).collect()

@@ -309,10 +309,10 @@ impl<W: Workload> Session for Conversation<W> {
     /// While the transaction rests, `Ready::Nothing` says that the rest is over; what is received meanwhile is taken, and
     /// `Waiting` then says that the rest goes on.
     fn advance(&mut self, ready: Ready) -> Progress {
-        if self.state == State::Begun || (self.state == State::Resting && ready == Ready::Nothing) {
-            if let Some(progress) = self.step() {
-                return progress;
-            }
+        if (self.state == State::Begun || (self.state == State::Resting && ready == Ready::Nothing))
+            && let Some(progress) = self.step()
+        {
+            return progress;
         }
         let mut readable = ready != Ready::Nothing;
         loop {

@@ -82,7 +82,7 @@ impl CostMeter {
             self.accounted += lasted;
             (self.run_ns() - accounting.run_ns) as f64 / lasted.as_nanos() as f64
         });
-        if again || self.interval % EVERY == 0 {
+        if again || self.interval.is_multiple_of(EVERY) {
             let run_ns = self.run_ns();
             self.accounting =
                 enable().map(|descriptor| Accounting { _descriptor: descriptor, since: Instant::now(), run_ns });

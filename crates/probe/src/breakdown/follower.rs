@@ -122,10 +122,10 @@ impl Taking {
                 wait.waker_pid = 0;
             }
         }
-        if let Some(to) = writer {
-            if let Err(error) = to.append(&record.row, record.waits.iter().copied()) {
-                (*failed, *writer) = (Some(error), None);
-            }
+        if let Some(to) = writer
+            && let Err(error) = to.append(&record.row, record.waits.iter().copied())
+        {
+            (*failed, *writer) = (Some(error), None);
         }
     }
 

@@ -195,10 +195,10 @@ impl Workload for OrderEntry {
 
     fn next(&self, terminal: &mut Terminal, connection: &mut Connection) -> Next {
         let Terminal { plan: Some(plan), heard, .. } = terminal else { return Next::Complete };
-        if heard.step == 0 {
-            if let Some(message) = self.ledger.as_ref().and_then(Ledger::refused) {
-                return Next::Failed(Failure { sqlstate: IO_ERROR.to_owned(), message });
-            }
+        if heard.step == 0
+            && let Some(message) = self.ledger.as_ref().and_then(Ledger::refused)
+        {
+            return Next::Failed(Failure { sqlstate: IO_ERROR.to_owned(), message });
         }
         if self.by_functions { functions::next(plan, heard, connection) } else { plan.next(heard, connection) }
     }

@@ -78,7 +78,7 @@ impl Delivery {
                     return;
                 };
                 let mut delivered = heard.delivered[district].unwrap_or_default();
-                if heard.statement % A_DISTRICT == 0 {
+                if heard.statement.is_multiple_of(A_DISTRICT) {
                     delivered.customer = heard.needs(values.integer(), "an order's customer");
                     delivered.lines = heard.needs(values.integer(), "an order's count of lines").unsigned_abs();
                     heard.must((1..=CUSTOMERS).contains(&delivered.customer.into()), || {
@@ -99,7 +99,7 @@ impl Delivery {
         match heard.step {
             2 => {
                 let Some((_, delivered)) = taken(heard).nth(heard.statement / A_DISTRICT) else { return };
-                if heard.statement % A_DISTRICT == 0 {
+                if heard.statement.is_multiple_of(A_DISTRICT) {
                     one(heard, count, "an order that is delivered");
                 } else {
                     let Delivered { order, lines, .. } = delivered;
