@@ -1,6 +1,7 @@
 //! The verbs about data: describe, populate, check, drop.
 
 use crate::failure::Failure;
+use crate::loading::Loading;
 use crate::output;
 use crate::request::{self, Check, Describe, Drop, Populate};
 use crate::stop;
@@ -11,10 +12,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// At most one progress line in this time.
-const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+use std::time::Instant;
 
 pub(crate) fn describe(request: &Describe) -> Result<(), Failure> {
     let chosen = request::workload(&request.workload, request.mode)?;
@@ -43,26 +41,25 @@ pub(crate) fn populate(request: &Populate) -> Result<(), Failure> {
     stop::exit_on_signal("the data is incomplete, drop it")?;
     let total: u64 = data.rows().values().sum();
     let started = Instant::now();
-    let progress = Mutex::new((0u64, started));
+    let loading = Mutex::new(Loading::new(total));
     let listener = |event: Event<'_>| {
-        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
-            Event::Phase(phase) => {
-                output::event("phase", json!({"phase": phase, "seconds": started.elapsed().as_secs_f64()}));
-            }
-            Event::Rows { table, rows } => {
-                progress.0 += rows;
-                if progress.0 == total || progress.1.elapsed() >= PROGRESS_EVERY {
-                    progress.1 = Instant::now();
-                    output::event("progress", json!({"done": progress.0, "total": total, "table": table}));
-                }
-            }
-        }
+        loading.lock().unwrap_or_else(PoisonError::into_inner).hear(event, started.elapsed());
     };
     let schema = &request.target.schema;
     let loaded = plimsoll_workload::populate(data, &address, schema, request.parallel as usize, &listener)?;
-    let seconds = started.elapsed().as_secs_f64();
-    output::event("populated", json!({"tables": loaded.tables, "bytes": loaded.bytes, "seconds": seconds}));
+    let since = started.elapsed();
+    let (phases, work) = loading.into_inner().unwrap_or_else(PoisonError::into_inner).end(since);
+    output::event(
+        "populated",
+        json!({
+            "tables": loaded.tables,
+            "bytes": loaded.bytes(),
+            "table_bytes": loaded.table_bytes,
+            "seconds": since.as_secs_f64(),
+            "phases": phases,
+            "work": work,
+        }),
+    );
     Ok(())
 }
 

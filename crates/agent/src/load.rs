@@ -62,6 +62,7 @@ fn cpu_ns() -> CpuNs {
 pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     request.validate()?;
     let chosen = request::workload(&request.workload, request.mode)?;
+    chosen.must_have_transactions()?;
     if chosen.is_paced() && !matches!(request.schedule, Schedule::Closed { .. }) {
         let message = "schedule.kind: keying and think times of the workload need the closed one";
         return Err(Failure::Request(message.to_owned()));
@@ -73,7 +74,7 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     chosen.recognise(&mut client, &request.target.schema)?;
     drop(client);
     let (name, counts_commits, facts) = (chosen.name(), chosen.data().is_some(), chosen.facts());
-    chosen.into_use(Segment { request, name, counts_commits, facts, tell, heard })
+    chosen.into_use(Segment { request, name, counts_commits, facts, tell, heard })?
 }
 
 /// A segment whose workload is known.

@@ -5,6 +5,7 @@
 mod data;
 mod failure;
 mod load;
+mod loading;
 mod output;
 mod probes;
 mod request;

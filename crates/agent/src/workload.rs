@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use plimsoll_target::postgres::{Client, Mode};
 use plimsoll_workload::bank::{self, Bank};
+use plimsoll_workload::decision_support::{self, DecisionSupport};
 use plimsoll_workload::order_entry::{self, Compared, OrderEntry};
 use plimsoll_workload::script::{self, Scripts};
 use plimsoll_workload::wpi_orders::{self, WpiOrders};
@@ -12,12 +13,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-const KNOWN: [&str; 4] = [bank::NAME, order_entry::NAME, script::NAME, wpi_orders::NAME];
+const KNOWN: [&str; 5] = [bank::NAME, decision_support::NAME, order_entry::NAME, script::NAME, wpi_orders::NAME];
 
 /// A workload that a request names.
 pub(crate) enum Chosen {
     /// pgbench's tables and transactions.
     Bank(Bank),
+    /// The decision-support workload of DBT-3.
+    DecisionSupport(DecisionSupport),
     /// The order-entry workload derived from TPC-C.
     OrderEntry(Box<OrderEntry>),
     /// pgbench script files.
@@ -40,6 +43,7 @@ impl Chosen {
     pub(crate) fn from_request(value: &Value, mode: Mode) -> Result<Self, Failure> {
         match value.get("name").and_then(Value::as_str).unwrap_or_default() {
             bank::NAME => Bank::new(&parameters(value)?).map(Self::Bank),
+            decision_support::NAME => DecisionSupport::new(&parameters(value)?).map(Self::DecisionSupport),
             order_entry::NAME => OrderEntry::new(&parameters(value)?).map(Box::new).map(Self::OrderEntry),
             script::NAME => Scripts::new(&parameters(value)?, mode).map(Self::Script),
             wpi_orders::NAME => WpiOrders::new(&parameters(value)?).map(Self::WpiOrders),
@@ -48,20 +52,34 @@ impl Chosen {
         .map_err(Failure::Request)
     }
 
-    /// Hands the workload to `what`.
-    pub(crate) fn into_use<U: Use>(self, what: U) -> U::Outcome {
+    /// Hands the workload to `what`, if it has transactions.
+    pub(crate) fn into_use<U: Use>(self, what: U) -> Result<U::Outcome, Failure> {
         match self {
-            Self::Bank(bank) => what.of(bank),
-            Self::OrderEntry(orders) => what.of(*orders),
-            Self::Script(scripts) => what.of(scripts),
-            Self::WpiOrders(orders) => what.of(orders),
+            Self::Bank(bank) => Ok(what.of(bank)),
+            Self::DecisionSupport(_) => Err(self.without_transactions()),
+            Self::OrderEntry(orders) => Ok(what.of(*orders)),
+            Self::Script(scripts) => Ok(what.of(scripts)),
+            Self::WpiOrders(orders) => Ok(what.of(orders)),
         }
+    }
+
+    /// Refuses one whose work is not a mix of transactions.
+    pub(crate) fn must_have_transactions(&self) -> Result<(), Failure> {
+        match self {
+            Self::DecisionSupport(_) => Err(self.without_transactions()),
+            Self::Bank(_) | Self::OrderEntry(_) | Self::Script(_) | Self::WpiOrders(_) => Ok(()),
+        }
+    }
+
+    fn without_transactions(&self) -> Failure {
+        Failure::Request(format!("workload.name: {} has no transactions to load a server with", self.name()))
     }
 
     /// The workload's name.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Bank(_) => bank::NAME,
+            Self::DecisionSupport(_) => decision_support::NAME,
             Self::OrderEntry(_) => order_entry::NAME,
             Self::Script(_) => script::NAME,
             Self::WpiOrders(_) => wpi_orders::NAME,
@@ -72,6 +90,7 @@ impl Chosen {
     pub(crate) fn data(&self) -> Option<&dyn DataSet> {
         match self {
             Self::Bank(bank) => Some(bank),
+            Self::DecisionSupport(tables) => Some(tables),
             Self::OrderEntry(orders) => Some(orders.as_ref()),
             Self::Script(_) => None,
             Self::WpiOrders(orders) => Some(orders),
@@ -88,6 +107,7 @@ impl Chosen {
     pub(crate) fn kinds(&self) -> Vec<String> {
         match self {
             Self::Bank(bank) => bank.kinds(),
+            Self::DecisionSupport(_) => Vec::new(),
             Self::OrderEntry(orders) => orders.kinds(),
             Self::Script(scripts) => scripts.kinds(),
             Self::WpiOrders(orders) => orders.kinds(),
@@ -98,6 +118,7 @@ impl Chosen {
     pub(crate) fn statements(&self) -> Vec<Statement> {
         match self {
             Self::Bank(bank) => bank.statements(),
+            Self::DecisionSupport(_) => Vec::new(),
             Self::OrderEntry(orders) => orders.statements(),
             Self::Script(scripts) => scripts.statements(),
             Self::WpiOrders(orders) => orders.statements(),
@@ -107,6 +128,7 @@ impl Chosen {
     /// What of the workload belongs to its results beside its request.
     pub(crate) fn facts(&self) -> BTreeMap<String, Value> {
         match self {
+            Self::DecisionSupport(tables) => tables.facts(),
             Self::OrderEntry(orders) => orders.facts(),
             Self::Bank(_) | Self::Script(_) | Self::WpiOrders(_) => BTreeMap::new(),
         }

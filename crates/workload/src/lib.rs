@@ -8,6 +8,7 @@
 //! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a [`Session`].
 //! - [`DataSet`]: the tables, their rows, and the consistency check after a trial.
 //! - [`bank`]: pgbench's tables and transactions.
+//! - [`decision_support`]: the tables of DBT-3, derived from TPC-H.
 //! - [`order_entry`]: the order-entry workload derived from TPC-C.
 //! - [`script`]: users' pgbench script files, run unchanged.
 //! - [`wpi_orders`]: the order-entry workload of the WPI and EMC study of 2002.
@@ -16,6 +17,7 @@ pub mod bank;
 mod checks;
 mod conversation;
 mod data_set;
+pub mod decision_support;
 mod keys;
 pub mod order_entry;
 mod pages;
@@ -26,7 +28,7 @@ pub mod wpi_orders;
 
 pub use bank::Bank;
 pub use conversation::{Conversation, ConversationOpener};
-pub use data_set::{DataSet, DataSetError, Event, Listener, Loaded, Making, Stamp, drop_data, populate};
+pub use data_set::{DataSet, DataSetError, Event, Job, Listener, Loaded, Making, Stamp, drop_data, populate};
 pub use keys::Keys;
 pub use session::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, Session, SessionReport};
 pub use workload::{Expect, Next, RoundTrip, Statement, Workload};

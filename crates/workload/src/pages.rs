@@ -8,6 +8,9 @@ const ROW_HEADER_BYTES: u64 = 24;
 const ALIGNMENT_BYTES: u64 = 8;
 /// An entry's header in a B-tree, before its key.
 const ENTRY_HEADER_BYTES: u64 = 8;
+/// What an entry of a B-tree takes at most when it lists the rows that share its key, and what a row takes there.
+const LIST_BYTES_MAX: u64 = 812;
+const LISTED_ROW_BYTES: u64 = 6;
 /// What a B-tree page keeps for itself: its header, its special space and the line pointer of its upper bound.
 const BTREE_PAGE_BYTES: u64 = 24 + 16;
 /// Per cent of a freshly built leaf that is filled.
@@ -36,15 +39,40 @@ pub(crate) fn key_pages(rows: u64) -> u64 {
     index_pages(rows, 8)
 }
 
+/// Bytes of an entry of a B-tree with a key of `key_bytes`.
+fn entry_bytes(key_bytes: u64) -> u64 {
+    ENTRY_HEADER_BYTES + key_bytes.next_multiple_of(ALIGNMENT_BYTES) + LINE_POINTER_BYTES
+}
+
+/// How many entries of `bytes` fit on a page that is filled to `filled` per cent.
+fn entries(bytes: u64, filled: u64) -> u64 {
+    (PAGE_BYTES - BTREE_PAGE_BYTES) * filled / 100 / bytes
+}
+
 /// Pages of a freshly built B-tree over `rows` rows with keys of `key_bytes`.
 pub(crate) fn index_pages(rows: u64, key_bytes: u64) -> u64 {
-    let width = ENTRY_HEADER_BYTES + key_bytes.next_multiple_of(ALIGNMENT_BYTES) + LINE_POINTER_BYTES;
-    let entries = |filled: u64| (PAGE_BYTES - BTREE_PAGE_BYTES) * filled / 100 / width;
-    let mut level = rows.div_ceil(entries(LEAF_FILLED)).max(1);
+    let bytes = entry_bytes(key_bytes);
+    tree_pages(rows.div_ceil(entries(bytes, LEAF_FILLED)), bytes)
+}
+
+/// The same where `shared` rows have the same key, on average: one entry lists as many of them as it may.
+pub(crate) fn duplicates_pages(rows: u64, key_bytes: u64, shared: u64) -> u64 {
+    let bytes = entry_bytes(key_bytes);
+    let listed = shared.min((LIST_BYTES_MAX - bytes) / LISTED_ROW_BYTES);
+    if listed <= 1 {
+        return index_pages(rows, key_bytes);
+    }
+    let list = (bytes + listed * LISTED_ROW_BYTES).next_multiple_of(ALIGNMENT_BYTES);
+    tree_pages(rows.div_ceil(listed).div_ceil(entries(list, LEAF_FILLED)), bytes)
+}
+
+/// Pages of a B-tree of so many leaves whose inner entries take `bytes`.
+fn tree_pages(leaves: u64, bytes: u64) -> u64 {
+    let mut level = leaves.max(1);
     // The meta page, the leaves, and inner levels up to a single root.
     let mut pages = 1 + level;
     while level > 1 {
-        level = level.div_ceil(entries(INNER_FILLED));
+        level = level.div_ceil(entries(bytes, INNER_FILLED));
         pages += level;
     }
     pages

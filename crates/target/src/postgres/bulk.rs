@@ -2,7 +2,7 @@
 //!
 //! The fact that constrains it: rows go into a table already frozen, and without WAL if wal_level is minimal, only inside the
 //! transaction that created the table. A table that is filled so is one connection's work, and the connections share out whole
-//! tables, the largest first. Other tables are filled by all connections, a range of rows at a time.
+//! tables, the largest first. Other tables are filled by all connections, a range of their places at a time.
 
 use super::{Address, Client, Error};
 use bytes::BytesMut;
@@ -32,41 +32,66 @@ pub struct Table {
     pub pieces: Vec<Piece>,
     /// Statements that take those defaults away again, once the rows are in.
     pub settle: String,
-    /// How many rows.
-    pub rows: u64,
+    /// How many places its rows have, counted from 0: one for each, unless [`RowSource::rows_in`] says otherwise.
+    pub places: u64,
     /// Its size when loaded; only the order of work depends on it.
     pub estimated_bytes: u64,
     /// How it gets its rows.
     pub filling: Filling,
 }
 
-/// Rows that follow each other and share a default.
+/// Places that follow each other and share a default.
 #[derive(Clone, Debug)]
 pub struct Piece {
     /// The statement that sets it.
     pub set: String,
-    /// How many rows.
-    pub rows: u64,
+    /// How many places.
+    pub places: u64,
 }
 
 /// Gives the rows of a table.
 pub trait RowSource: Sync {
-    /// Appends rows `from..to` of table number `table` (counted from 0) in the form of COPY BINARY.
+    /// Appends the rows of places `from..to` of table number `table` (counted from 0) in the form of COPY BINARY. `from` is a
+    /// multiple of [`PLACES_A_STEP`] from the start of the table or piece, and no more than so many are asked for at once.
     fn write_rows(&self, table: usize, from: u64, to: u64, out: &mut BytesMut);
+
+    /// How many rows have places `from..to`: as many, unless several have one.
+    fn rows_in(&self, _table: usize, from: u64, to: u64) -> u64 {
+        to - from
+    }
 }
+
+/// How a piece of work goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It begins.
+    Began,
+    /// Rows were handed over.
+    Rows {
+        /// So many since the last time.
+        rows: u64,
+        /// In so many bytes of COPY BINARY.
+        bytes: u64,
+    },
+    /// It has ended, and well.
+    Ended,
+}
+
+/// Hears of the place of a piece of work among all of them, and how it goes on; from any of the connections.
+pub type Listener<'a> = dyn Fn(usize, Progress) + Sync + 'a;
 
 /// A table that was filled without WAL is on disk before its transaction ends. The backend starts writing while it copies, or
 /// the end would wait for all of it. With WAL that would be work for nothing.
 const EARLY_WRITEBACK: &str = "backend_flush_after = '2MB'";
-/// Rows that are written between two looks at the progress.
-const ROWS_A_STEP: u64 = 256;
+/// Places whose rows are written between two looks at the progress.
+pub const PLACES_A_STEP: u64 = 256;
 /// Rows between two progress reports.
-const ROWS_A_REPORT: u64 = 200 * ROWS_A_STEP;
+const ROWS_A_REPORT: u64 = 51_200;
 /// A table that is filled by ranges is cut into so many for each connection, so that all end at about the same time.
 const RANGES_A_CONNECTION: u64 = 8;
-const ROWS_A_RANGE_MIN: u64 = 50_000;
+const PLACES_A_RANGE_MIN: u64 = 50_000;
 
-/// Rows `from..to` of a table.
+/// Places `from..to` of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     table: usize,
@@ -78,23 +103,24 @@ struct Range {
 fn shares(tables: &[Table], parallel: usize) -> Vec<Range> {
     let mut shares = Vec::new();
     for (number, table) in tables.iter().enumerate() {
-        let rows = match table.filling {
-            Filling::WithCreation => table.rows,
+        let places = match table.filling {
+            Filling::WithCreation => table.places,
             Filling::ByRanges => {
-                table.rows.div_ceil(RANGES_A_CONNECTION * parallel.max(1) as u64).max(ROWS_A_RANGE_MIN)
+                let even = table.places.div_ceil(RANGES_A_CONNECTION * parallel.max(1) as u64);
+                even.max(PLACES_A_RANGE_MIN).next_multiple_of(PLACES_A_STEP)
             }
         };
-        let ranges = table.rows.div_ceil(rows.max(1)).max(1);
+        let ranges = table.places.div_ceil(places.max(1)).max(1);
         let bytes = table.estimated_bytes / ranges;
-        let range = |place: u64| Range { table: number, from: place * rows, to: ((place + 1) * rows).min(table.rows) };
-        shares.extend((0..ranges).map(|place| (bytes, range(place))));
+        let range = |nth: u64| Range { table: number, from: nth * places, to: ((nth + 1) * places).min(table.places) };
+        shares.extend((0..ranges).map(|nth| (bytes, range(nth))));
     }
     shares.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     shares.into_iter().map(|(_, range)| range).collect()
 }
 
-/// Creates `tables` and loads them; `progress` hears of each batch (table, rows in it), from any of the connections. `minimal`:
-/// whether wal_level is minimal.
+/// Creates `tables` and loads them; `listener` hears of each, also where several connections fill it. `minimal`: whether
+/// wal_level is minimal.
 ///
 /// # Errors
 /// The first failure of any connection; the others finish the range they are at.
@@ -104,7 +130,7 @@ pub fn load(
     minimal: bool,
     tables: &[Table],
     source: &dyn RowSource,
-    progress: &(dyn Fn(usize, u64) + Sync),
+    listener: &Listener<'_>,
 ) -> Result<(), Error> {
     let mut client = Client::open(address)?;
     let beforehand = tables.iter().filter(|table| table.filling == Filling::ByRanges && !table.create.is_empty());
@@ -112,6 +138,7 @@ pub fn load(
     drop(client);
     share_out(address, parallel, &shares(tables, parallel), |client, &range| {
         let table = &tables[range.table];
+        listener(range.table, Progress::Began);
         match table.filling {
             Filling::WithCreation => {
                 client.run("BEGIN")?;
@@ -121,13 +148,15 @@ pub fn load(
                 client.run(&table.create)?;
                 for (set, piece) in pieces(table, range) {
                     client.run(set)?;
-                    copy(client, table, piece, source, progress)?;
+                    copy(client, table, piece, source, listener)?;
                 }
                 client.run(&table.settle)?;
-                client.run("COMMIT")
+                client.run("COMMIT")?;
             }
-            Filling::ByRanges => copy(client, table, range, source, progress),
+            Filling::ByRanges => copy(client, table, range, source, listener)?,
         }
+        listener(range.table, Progress::Ended);
+        Ok(())
     })?;
     let mut client = Client::open(address)?;
     let afterwards = tables.iter().filter(|table| table.filling == Filling::ByRanges);
@@ -141,19 +170,25 @@ fn pieces(table: &Table, whole: Range) -> Vec<(&str, Range)> {
     }
     let mut from = whole.from;
     let ranges = table.pieces.iter().map(|piece| {
-        let range = Range { from, to: from + piece.rows, ..whole };
+        let range = Range { from, to: from + piece.places, ..whole };
         from = range.to;
         (piece.set.as_str(), range)
     });
     ranges.collect()
 }
 
-/// Runs each of `statements` on one of the connections.
+/// Runs each of `statements` on one of the connections; `listener` hears of each.
 ///
 /// # Errors
 /// The first failure of any connection.
-pub fn run_all(address: &Address, parallel: usize, statements: &[String]) -> Result<(), Error> {
-    share_out(address, parallel, statements, |client, sql| client.run(sql))
+pub fn run_all(address: &Address, parallel: usize, statements: &[&str], listener: &Listener<'_>) -> Result<(), Error> {
+    let numbered: Vec<(usize, &str)> = statements.iter().copied().enumerate().collect();
+    share_out(address, parallel, &numbered, |client, &(number, sql)| {
+        listener(number, Progress::Began);
+        client.run(sql)?;
+        listener(number, Progress::Ended);
+        Ok(())
+    })
 }
 
 /// Asks each of `statements` on one of the connections, which begin with `settings`, for a row of integers; in the order of the
@@ -211,7 +246,7 @@ fn copy(
     table: &Table,
     range: Range,
     source: &dyn RowSource,
-    progress: &(dyn Fn(usize, u64) + Sync),
+    listener: &Listener<'_>,
 ) -> Result<(), Error> {
     let freeze = if table.filling == Filling::WithCreation { ", FREEZE" } else { "" };
     let mut copy = client.copy_in(&format!(
@@ -219,18 +254,23 @@ fn copy(
         super::quoted(&table.name),
         table.columns
     ))?;
-    let mut unreported = 0;
-    for from in (range.from..range.to).step_by(ROWS_A_STEP as usize) {
-        let to = (from + ROWS_A_STEP).min(range.to);
-        copy.rows(|out| source.write_rows(range.table, from, to, out))?;
-        unreported += to - from;
-        if unreported >= ROWS_A_REPORT || to == range.to {
-            progress(range.table, std::mem::take(&mut unreported));
+    let (mut given, mut told, mut bytes) = (0, 0, 0);
+    for from in (range.from..range.to).step_by(PLACES_A_STEP as usize) {
+        let to = (from + PLACES_A_STEP).min(range.to);
+        copy.rows(|out| {
+            let before = out.len();
+            source.write_rows(range.table, from, to, out);
+            bytes += (out.len() - before) as u64;
+        })?;
+        given += source.rows_in(range.table, from, to);
+        if given - told >= ROWS_A_REPORT || to == range.to {
+            listener(range.table, Progress::Rows { rows: given - told, bytes: std::mem::take(&mut bytes) });
+            told = given;
         }
     }
-    let (copied, rows) = (copy.finish()?, range.to - range.from);
-    if copied != rows {
-        return Err(Error::Protocol(format!("{} took {copied} of {rows} rows", table.name)));
+    let copied = copy.finish()?;
+    if copied != given {
+        return Err(Error::Protocol(format!("{} took {copied} of {given} rows", table.name)));
     }
     Ok(())
 }
@@ -239,13 +279,13 @@ fn copy(
 mod tests {
     use super::*;
 
-    fn table(rows: u64, estimated_bytes: u64, filling: Filling) -> Table {
+    fn table(places: u64, estimated_bytes: u64, filling: Filling) -> Table {
         let (name, create, columns, pieces, settle) = Default::default();
-        Table { name, create, columns, pieces, settle, rows, estimated_bytes, filling }
+        Table { name, create, columns, pieces, settle, places, estimated_bytes, filling }
     }
 
     #[test]
-    fn every_row_is_in_one_share_and_the_largest_share_comes_first() {
+    fn every_place_is_in_one_share_and_the_largest_share_comes_first() {
         let tables = [
             table(10, 1, Filling::WithCreation),
             table(1_000_001, 1 << 30, Filling::ByRanges),
@@ -258,8 +298,9 @@ mod tests {
         for (number, table) in tables.iter().enumerate() {
             let mut ranges: Vec<_> = shares.iter().filter(|share| share.table == number).collect();
             ranges.sort_by_key(|range| range.from);
-            assert_eq!((ranges[0].from, ranges[ranges.len() - 1].to), (0, table.rows), "table {number}");
+            assert_eq!((ranges[0].from, ranges[ranges.len() - 1].to), (0, table.places), "table {number}");
             assert!(ranges.windows(2).all(|pair| pair[0].to == pair[1].from), "table {number}");
+            assert!(ranges.iter().all(|range| range.from % PLACES_A_STEP == 0), "table {number}");
             assert_eq!(ranges.len(), if number == 1 { 16 } else { 1 });
         }
     }
@@ -268,7 +309,7 @@ mod tests {
     fn pieces_follow_each_other() {
         let whole = Range { table: 3, from: 0, to: 5 };
         assert_eq!(pieces(&table(5, 1, Filling::WithCreation), whole), [("", whole)]);
-        let cut = [("a", 2), ("b", 3)].map(|(set, rows)| Piece { set: set.to_owned(), rows }).to_vec();
+        let cut = [("a", 2), ("b", 3)].map(|(set, places)| Piece { set: set.to_owned(), places }).to_vec();
         let cut = Table { pieces: cut, ..table(5, 1, Filling::WithCreation) };
         let ranges = [("a", Range { to: 2, ..whole }), ("b", Range { from: 2, ..whole })];
         assert_eq!(pieces(&cut, whole), ranges);

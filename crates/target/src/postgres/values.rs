@@ -3,6 +3,7 @@
 use super::calendar::{put_date, put_timestamp};
 use super::numeric::{put_numeric, put_numeric_in_words};
 use bytes::{BufMut, BytesMut};
+use std::fmt::{Display, Write};
 
 /// How values are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +110,17 @@ impl<'a> Parameters<'a> {
             self.out.put_u32(value.len() as u32);
             self.out.put_slice(value);
         }
+    }
+
+    /// A text that `value` writes.
+    pub fn displayed(&mut self, value: &impl Display) {
+        if self.form == Form::Sql {
+            return self.text(value.to_string().as_bytes());
+        }
+        sized(self.out, false, |out| {
+            // Room is made as it is needed, so that this cannot fail.
+            let _ = write!(out, "{value}");
+        });
     }
 
     /// A value in its own words, whatever its type: as text where the statement's values are text, and in SQL as it is,
@@ -225,7 +237,7 @@ mod tests {
         values.integer(2_147_483_647);
         values.date(59);
         values.timestamp(-1_000_000);
-        values.text(b"it's");
+        values.displayed(&"it's");
         values.bigint_array(&[5, -6]);
         values.integer_array(&[]);
         values.null();

@@ -9,7 +9,7 @@
 //! value that it has to read.
 
 use super::PartitionMethod;
-use crate::data_set::Making;
+use crate::data_set::{Job, Making};
 use crate::pages::{PAGE_BYTES, heap_pages, key_pages, map_pages};
 use bytes::{BufMut, BytesMut};
 use plimsoll_target::postgres::bulk::{Filling, Piece, Table};
@@ -128,14 +128,14 @@ impl Tables {
         let small = |name: &str, create: String, rows: u64, filling: Filling| {
             let (name, estimated_bytes) = (name.to_owned(), PAGE_BYTES * (1 + rows / 185));
             let (columns, pieces, settle) = Default::default();
-            Table { name, create, columns, pieces, settle, rows, estimated_bytes, filling }
+            Table { name, create, columns, pieces, settle, places: rows, estimated_bytes, filling }
         };
         making.tables.push(small(BRANCHES, String::new(), self.scale, Filling::ByRanges));
         let tellers = self.create(TELLERS, TELLERS, false) + &self.storage();
         making.tables.push(small(TELLERS, tellers, self.tellers(), Filling::WithCreation));
         self.make_accounts(&mut making);
         making.vacuumed = [ACCOUNTS, TELLERS, BRANCHES, HISTORY].map(str::to_owned).to_vec();
-        let key = |(table, column): (&str, &str)| format!("ALTER TABLE {table} ADD PRIMARY KEY ({column})");
+        let key = |(table, column)| Job::new(table, format!("ALTER TABLE {table} ADD PRIMARY KEY ({column})"));
         making.keys = [(ACCOUNTS, "aid"), (TELLERS, "tid"), (BRANCHES, "bid")].map(key).to_vec();
         making
     }
@@ -148,7 +148,7 @@ impl Tables {
             let settle = ["bid", "abalance", "filler"].map(|column| format!("ALTER {column} DROP DEFAULT")).join(", ");
             let settle = format!("ALTER TABLE {name} {settle}");
             let filling = if self.sends_branch() { Filling::ByRanges } else { Filling::WithCreation };
-            Table { name, create, columns, pieces, settle, rows, estimated_bytes, filling }
+            Table { name, create, columns, pieces, settle, places: rows, estimated_bytes, filling }
         };
         let (rows, storage) = (self.accounts(), self.storage());
         if self.partitions == 0 {
@@ -239,9 +239,9 @@ fn pieces(name: &str, first: u64, rows: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     while place < end {
         let branch = branch(place);
-        let rows = (branch * ACCOUNTS_PER_BRANCH).min(end) - place;
-        pieces.push(Piece { set: format!("ALTER TABLE {name} ALTER bid SET DEFAULT {branch}"), rows });
-        place += rows;
+        let places = (branch * ACCOUNTS_PER_BRANCH).min(end) - place;
+        pieces.push(Piece { set: format!("ALTER TABLE {name} ALTER bid SET DEFAULT {branch}"), places });
+        place += places;
     }
     pieces
 }
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_branch_is_a_piece() {
-        let piece = |piece: &Piece| (piece.set.rsplit(' ').next().unwrap().parse().unwrap(), piece.rows);
+        let piece = |piece: &Piece| (piece.set.rsplit(' ').next().unwrap().parse().unwrap(), piece.places);
         let cut = |first, rows| pieces("a", first, rows).iter().map(piece).collect::<Vec<(u64, u64)>>();
         assert_eq!(cut(1, 200_000), [(1, 100_000), (2, 100_000)]);
         assert_eq!(cut(66_669, 66_666), [(1, 33_332), (2, 33_334)]);
@@ -305,7 +305,7 @@ mod tests {
             let tables = tables(1, partitions, PartitionMethod::Range);
             let making = tables.making();
             let parts = &making.tables[2..];
-            assert_eq!(parts.iter().map(|table| table.rows).sum::<u64>(), 100_000);
+            assert_eq!(parts.iter().map(|table| table.places).sum::<u64>(), 100_000);
             assert_eq!((parts.len(), making.joined.len()), (partitions as usize, partitions as usize));
             assert_eq!(row(&tables, 2, 0)[0], Some(1));
         }

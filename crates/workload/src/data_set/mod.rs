@@ -23,6 +23,22 @@ pub enum DataSetError {
     Schema(String),
 }
 
+/// A statement that is one table's work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The table's name.
+    pub table: String,
+    /// The statement.
+    pub sql: String,
+}
+
+impl Job {
+    /// `sql` as the work of `table`.
+    pub fn new(table: &str, sql: String) -> Self {
+        Self { table: table.to_owned(), sql }
+    }
+}
+
 /// How the tables are made, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Making {
@@ -34,20 +50,23 @@ pub struct Making {
     pub joined: Vec<String>,
     /// Names of the tables that are then vacuumed and analysed, side by side.
     pub vacuumed: Vec<String>,
-    /// Statements that add primary keys, side by side.
-    pub keys: Vec<String>,
+    /// Statements that add primary keys and other indexes, side by side; what takes longest comes first.
+    pub keys: Vec<Job>,
+    /// Statements that then make primary keys of unique indexes, one after the other.
+    pub promoted: Vec<String>,
     /// Statements that add foreign keys without checking them, one after the other.
     pub foreign_keys: Vec<String>,
     /// Statements that check the foreign keys, side by side.
-    pub validations: Vec<String>,
+    pub validations: Vec<Job>,
 }
 
 impl Making {
     /// The definitions alone, for people.
     pub fn ddl(&self) -> Vec<String> {
         let tables = self.tables.iter().flat_map(|table| [&table.create, &table.settle]).filter(|sql| !sql.is_empty());
-        let after = self.joined.iter().chain(&self.keys).chain(&self.foreign_keys).chain(&self.validations);
-        self.before.iter().chain(tables).chain(after).cloned().collect()
+        let keys = self.keys.iter().map(|job| &job.sql).chain(&self.promoted);
+        let foreign = self.foreign_keys.iter().chain(self.validations.iter().map(|job| &job.sql));
+        self.before.iter().chain(tables).chain(&self.joined).chain(keys).chain(foreign).cloned().collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Makes a workload's tables, and removes them.
 
 use super::stamp::{Stamp, comment_on, stamp_of_schema, stamp_of_table};
-use super::{DataSet, DataSetError, Making};
-use plimsoll_target::postgres::bulk;
+use super::{DataSet, DataSetError, Job, Making};
+use plimsoll_target::postgres::bulk::{self, Progress};
 use plimsoll_target::postgres::{Address, Client, Error, literal, quoted};
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ const MEMORY_KIB: &str = "SELECT setting FROM pg_settings WHERE name = 'maintena
 /// What loading says while it is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A phase begins: tables, rows, vacuum, primary_keys, foreign_keys, in this order; the last one ends with the loading.
+    /// A phase begins: tables, rows, vacuum, indexes, foreign_keys, in this order; the last one ends with the loading.
     Phase(&'static str),
-    /// Rows were sent.
-    Rows {
-        /// To this table.
+    /// Work of the phase on a table goes on; several connections may be at the same table, and one at it several times.
+    Table {
+        /// Its name.
         table: &'a str,
-        /// So many since the last time.
-        rows: u64,
+        /// How it goes on.
+        progress: Progress,
     },
 }
 
@@ -33,8 +33,15 @@ pub type Listener<'a> = dyn Fn(Event<'_>) + Sync + 'a;
 pub struct Loaded {
     /// Rows by table.
     pub tables: BTreeMap<String, u64>,
-    /// Sum of pg_total_relation_size.
-    pub bytes: u64,
+    /// pg_total_relation_size by table.
+    pub table_bytes: BTreeMap<String, u64>,
+}
+
+impl Loaded {
+    /// Bytes of all tables.
+    pub fn bytes(&self) -> u64 {
+        self.table_bytes.values().sum()
+    }
 }
 
 /// Loads `data` into `schema` over `parallel` connections, making the schema if there is none. `address` must not set a search
@@ -93,26 +100,27 @@ fn fill(
 ) -> Result<Loaded, Error> {
     let mut client = Client::open(address)?;
     let minimal = client.rows("SHOW wal_level")? == [[Some("minimal".to_owned())]];
-    let Making { before, tables, joined, vacuumed, keys, foreign_keys, validations } = data.making(parallel, minimal);
+    let Making { before, tables, joined, vacuumed, keys, promoted, foreign_keys, validations } =
+        data.making(parallel, minimal);
     listener(Event::Phase("tables"));
     in_order(&mut client, &before)?;
     if let Some(table) = data.stamped_table() {
         client.run(&comment_on(&format!("TABLE {}", quoted(table)), &data.stamp())?)?;
     }
     listener(Event::Phase("rows"));
-    let rows = |table: usize, rows: u64| listener(Event::Rows { table: &tables[table].name, rows });
+    let rows = |table: usize, progress| listener(Event::Table { table: &tables[table].name, progress });
     bulk::load(address, parallel, minimal, &tables, data, &rows)?;
     in_order(&mut client, &joined)?;
     listener(Event::Phase("vacuum"));
-    let vacuums: Vec<String> =
-        vacuumed.iter().map(|table| format!("VACUUM (FREEZE, ANALYZE) {}", quoted(table))).collect();
-    bulk::run_all(address, parallel, &vacuums)?;
-    listener(Event::Phase("primary_keys"));
-    bulk::run_all(address, parallel, &keys)?;
+    let vacuum = |table: &String| Job::new(table, format!("VACUUM (FREEZE, ANALYZE) {}", quoted(table)));
+    side_by_side(address, parallel, &vacuumed.iter().map(vacuum).collect::<Vec<_>>(), listener)?;
+    listener(Event::Phase("indexes"));
+    side_by_side(address, parallel, &keys, listener)?;
+    in_order(&mut client, &promoted)?;
     if !foreign_keys.is_empty() {
         listener(Event::Phase("foreign_keys"));
         in_order(&mut client, &foreign_keys)?;
-        bulk::run_all(address, parallel, &validations)?;
+        side_by_side(address, parallel, &validations, listener)?;
     }
     finish(data, &mut client, schema)
 }
@@ -121,9 +129,15 @@ fn in_order(client: &mut Client, statements: &[String]) -> Result<(), Error> {
     statements.iter().try_for_each(|sql| client.run(sql))
 }
 
+fn side_by_side(address: &Address, parallel: usize, jobs: &[Job], listener: &Listener<'_>) -> Result<(), Error> {
+    let statements: Vec<&str> = jobs.iter().map(|job| job.sql.as_str()).collect();
+    let heard = |job: usize, progress| listener(Event::Table { table: &jobs[job].table, progress });
+    bulk::run_all(address, parallel, &statements, &heard)
+}
+
 /// Measures what was loaded, and stamps the schema if it is the data's own.
 fn finish(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<Loaded, Error> {
-    let mut loaded = Loaded { tables: data.rows(), bytes: 0 };
+    let mut loaded = Loaded { tables: data.rows(), table_bytes: BTreeMap::new() };
     let mut heap_bytes = BTreeMap::new();
     for table in loaded.tables.keys() {
         let name = literal(&quoted(table));
@@ -133,7 +147,7 @@ fn finish(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<Loade
              WHERE oid = {name}::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = {name}::regclass)"
         ))?;
         heap_bytes.insert(table.clone(), sizes[0]);
-        loaded.bytes += sizes[1] as u64;
+        loaded.table_bytes.insert(table.clone(), sizes[1] as u64);
     }
     if data.stamped_table().is_none() {
         let stamp = Stamp { heap_bytes, ..data.stamp() };

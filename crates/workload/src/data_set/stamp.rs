@@ -37,6 +37,19 @@ impl Stamp {
         Self { heap_bytes: BTreeMap::new(), ..self.clone() }
     }
 
+    /// The same of what [`stamp_of_schema`] found, with a sentence where there is no schema.
+    pub(crate) fn require_of_schema(
+        &self,
+        (exists, found): (bool, Option<Self>),
+        schema: &str,
+    ) -> Result<Self, DataSetError> {
+        if !exists {
+            let message = format!("target.schema: {schema} does not exist; populate it first");
+            return Err(DataSetError::Schema(message));
+        }
+        self.require(found, schema)
+    }
+
     /// `found` if it is a stamp of the same data, else the sentence that refuses `schema`.
     pub(crate) fn require(&self, found: Option<Self>, schema: &str) -> Result<Self, DataSetError> {
         let refused =

@@ -13,7 +13,7 @@ use super::data::Data;
 use super::ddl::TableId;
 use super::encode::{NEXT_ORDER, PAID};
 use super::scale::{self, DISTRICTS};
-use crate::checks::{between, exact, total};
+use crate::checks::{between, connections, exact, ranges, total};
 use plimsoll_record::{Check, Summary};
 use plimsoll_target::postgres::{Client, Error, bulk};
 
@@ -22,16 +22,16 @@ use plimsoll_target::postgres::{Client, Error, bulk};
 const WAREHOUSES_A_RANGE: i64 = 2;
 /// Each range reads all of the history, for payments of its customers to other warehouses.
 const RANGES_MAX: i64 = 50;
-/// One for each CPU, but a server has only so many connections to give.
-const CONNECTIONS_MAX: usize = 16;
 /// What a session gets for its check.
 const SETTINGS: &str = "SET work_mem = '32MB'; SET jit = off; SET max_parallel_workers_per_gather = 0";
 
 /// Checks what `segments` left.
 pub(super) fn check(data: &Data, client: &Client, segments: &[Summary]) -> Result<Vec<Check>, Error> {
-    let parallel = std::thread::available_parallelism().map_or(1, usize::from).min(CONNECTIONS_MAX);
+    let parallel = connections();
+    let needed = ((data.warehouses() + WAREHOUSES_A_RANGE - 1) / WAREHOUSES_A_RANGE).min(RANGES_MAX);
+    let whole = (i64::from(i32::MIN), i64::from(i32::MAX));
     let statements: Vec<String> =
-        ranges(data.warehouses(), parallel as i64).into_iter().map(conditions::statement).collect();
+        ranges(data.warehouses(), needed, parallel, whole).into_iter().map(conditions::statement).collect();
     let mut found = vec![0; conditions::COLUMNS.len()];
     for row in bulk::ask_all(client.address(), parallel, SETTINGS, &statements)? {
         found.iter_mut().zip(row).for_each(|(sum, part)| *sum += part);
@@ -40,19 +40,6 @@ pub(super) fn check(data: &Data, client: &Client, segments: &[Summary]) -> Resul
     let mut checks = found.conditions(segments.is_empty());
     checks.extend(found.totals(data, segments));
     Ok(checks)
-}
-
-/// Ranges of warehouses, both ends included, equally many for each of `parallel` connections; together they hold every number,
-/// so that no row escapes.
-fn ranges(warehouses: i64, parallel: i64) -> Vec<(i64, i64)> {
-    let rounded_up = |number: i64, by: i64| (number + by - 1) / by;
-    let needed = rounded_up(warehouses, WAREHOUSES_A_RANGE).min(RANGES_MAX);
-    let count = (rounded_up(needed, parallel) * parallel).min(warehouses);
-    let bound = |number: i64| number * warehouses / count;
-    let whole = (i64::from(i32::MIN), i64::from(i32::MAX));
-    let from = |number: i64| if number == 0 { whole.0 } else { bound(number) + 1 };
-    let to = |number: i64| if number + 1 == count { whole.1 } else { bound(number + 1) };
-    (0..count).map(|number| (from(number), to(number))).collect()
 }
 
 /// What was found, summed over all ranges, in the order of [`conditions::COLUMNS`].
@@ -119,18 +106,6 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranges_hold_every_warehouse_once() {
-        let (low, high) = (i64::from(i32::MIN), i64::from(i32::MAX));
-        assert_eq!(ranges(1, 8), [(low, high)]);
-        assert_eq!(ranges(2, 2), [(low, 1), (2, high)]);
-        assert_eq!(ranges(7, 3), [(low, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, high)]);
-        assert_eq!(ranges(9, 2), [(low, 1), (2, 3), (4, 4), (5, 6), (7, 7), (8, high)]);
-        let many = ranges(1001, 4);
-        assert_eq!((many.len(), many[0].0, many[51].1), (52, low, high));
-        assert!(many.windows(2).all(|pair| pair[0].1 + 1 == pair[1].0));
-    }
 
     #[test]
     fn every_condition_is_asked_for() {

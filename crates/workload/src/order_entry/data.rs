@@ -81,12 +81,7 @@ impl DataSet for OrderEntry {
     }
 
     fn recognise(&self, client: &mut Client, schema: &str) -> Result<(), DataSetError> {
-        let (exists, found) = stamp_of_schema(client, schema)?;
-        if !exists {
-            let message = format!("target.schema: {schema} does not exist; populate it first");
-            return Err(DataSetError::Schema(message));
-        }
-        self.stamp().require(found, schema).map(drop)
+        self.stamp().require_of_schema(stamp_of_schema(client, schema)?, schema).map(drop)
     }
 
     fn check(&self, client: &mut Client, schema: &str, segments: &[Summary]) -> Result<Vec<Check>, DataSetError> {

@@ -9,7 +9,7 @@
 
 use super::data::Data;
 use super::scale;
-use crate::data_set::Making;
+use crate::data_set::{Job, Making};
 use plimsoll_target::postgres::bulk::{Filling, Table};
 
 /// A table; its number is its place in [`TableId::ALL`].
@@ -239,18 +239,18 @@ fn table(id: TableId, data: &Data, parallel: usize) -> Table {
         columns: String::new(),
         pieces: Vec::new(),
         settle: String::new(),
-        rows: data.count(id),
+        places: data.count(id),
         estimated_bytes: scale::heap_bytes(id, data.count(id)),
         filling: if is_large && parallel >= BY_RANGES_FROM { Filling::ByRanges } else { Filling::WithCreation },
     }
 }
 
 /// The statements that make the primary key of `id`, and its index.
-fn keys(id: TableId) -> Option<String> {
+fn keys(id: TableId) -> Option<Job> {
     let name = id.name();
     let index = id.index().map(|(index, columns)| format!("; CREATE INDEX {index} ON {name} ({columns})"));
     let key = || format!("ALTER TABLE {name} ADD PRIMARY KEY ({}){}", id.key(), index.unwrap_or_default());
-    (!id.key().is_empty()).then(key)
+    (!id.key().is_empty()).then(|| Job::new(name, key()))
 }
 
 /// How the nine tables are made over `parallel` connections. `functions` are made when the rows are in. Foreign keys are added
@@ -277,7 +277,7 @@ pub(super) fn making(data: &Data, parallel: usize, functions: Vec<String>) -> Ma
         let checked = |&(_, other): &(&str, TableId)| format!("VALIDATE CONSTRAINT {}", constraint(other));
         let validated: Vec<String> = id.references().iter().map(checked).collect();
         making.foreign_keys.push(format!("ALTER TABLE {name} {}", added.join(", ")));
-        making.validations.push(format!("ALTER TABLE {name} {}", validated.join(", ")));
+        making.validations.push(Job::new(name, format!("ALTER TABLE {name} {}", validated.join(", "))));
     }
     making
 }

@@ -4,7 +4,7 @@
 //! changed, so nothing would use them, and the study's tables had primary and foreign keys only.
 
 use super::size;
-use crate::data_set::Making;
+use crate::data_set::{Job, Making};
 use plimsoll_target::postgres::bulk::{Filling, Table};
 
 /// A table; its number is its place in [`TableId::ALL`].
@@ -144,7 +144,7 @@ fn table(table: TableId, units: u64) -> Table {
         columns: String::new(),
         pieces: Vec::new(),
         settle: String::new(),
-        rows: size::rows(table, units),
+        places: size::rows(table, units),
         estimated_bytes: size::table_bytes(table, units),
         filling: Filling::WithCreation,
     }
@@ -152,7 +152,10 @@ fn table(table: TableId, units: u64) -> Table {
 
 /// How the nine tables are made. Foreign keys are added without their check first, so that the checks can run side by side.
 pub(super) fn making(units: u64) -> Making {
-    let key = |table: TableId| format!("ALTER TABLE {} ADD PRIMARY KEY ({})", table.name(), table.columns()[0].0);
+    let key = |table: TableId| {
+        let (name, column) = (table.name(), table.columns()[0].0);
+        Job::new(name, format!("ALTER TABLE {name} ADD PRIMARY KEY ({column})"))
+    };
     let mut making = Making {
         tables: TableId::ALL.map(|id| table(id, units)).to_vec(),
         vacuumed: TableId::ALL.map(|table| table.name().to_owned()).to_vec(),
@@ -167,7 +170,7 @@ pub(super) fn making(units: u64) -> Making {
         making.foreign_keys.push(format!(
             "ALTER TABLE {name} ADD CONSTRAINT {constraint} FOREIGN KEY ({column}) REFERENCES {other} NOT VALID"
         ));
-        making.validations.push(format!("ALTER TABLE {name} VALIDATE CONSTRAINT {constraint}"));
+        making.validations.push(Job::new(name, format!("ALTER TABLE {name} VALIDATE CONSTRAINT {constraint}")));
     }
     making
 }

@@ -200,13 +200,7 @@ impl DataSet for WpiOrders {
 
 impl WpiOrders {
     fn stamp_found(&self, client: &mut Administrator, schema: &str) -> Result<Stamp, DataSetError> {
-        match stamp_of_schema(client, schema)? {
-            (false, _) => {
-                let message = format!("target.schema: {schema} does not exist; populate it first");
-                Err(DataSetError::Schema(message))
-            }
-            (true, found) => self.stamp().require(found, schema),
-        }
+        self.stamp().require_of_schema(stamp_of_schema(client, schema)?, schema)
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bank;
+mod decision_support;
 mod loader;
 mod order_entry;
 mod order_entry_data;

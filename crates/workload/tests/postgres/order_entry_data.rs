@@ -51,7 +51,8 @@ fn data_does_not_hang_on_how_it_was_loaded_and_what_breaks_a_condition_is_found(
         assert_eq!(loaded.tables, counts.collect());
     }
     let estimate = data.estimated_bytes();
-    assert!(loaded[0].0.bytes.abs_diff(estimate) * 100 < 3 * estimate, "{estimate} and not {}", loaded[0].0.bytes);
+    let bytes = loaded[0].0.bytes();
+    assert!(bytes.abs_diff(estimate) * 100 < 3 * estimate, "{estimate} and not {bytes}");
     let mut client = server.client("one");
     assert_eq!(failing(&data, &mut client), BTreeSet::new());
     breaks_are_found(&data, &mut client);

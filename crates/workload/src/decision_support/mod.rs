@@ -1,0 +1,115 @@
+//! `decision_support`: the decision-support workload of DBT-3, derived from TPC-H. Results are "-like", not comparable to
+//! published ones.
+//!
+//! - Eight tables; rows are a pure function of the scale factor, those of crate `tpchgen`, which makes what the specification's
+//!   own generator does. No seed changes them.
+//! - Rows go from the generator into COPY as they are drawn; no file lies between. The first row of any table waits for the
+//!   generator's pool of words, 300 MB of memory that all connections share.
+
+mod check;
+mod rows;
+mod scale;
+mod tables;
+
+pub use scale::ScaleFactor;
+
+use crate::data_set::{DataSet, DataSetError, Making, Stamp, stamp_of_schema};
+use bytes::BytesMut;
+use plimsoll_record::{Check, Summary};
+use plimsoll_target::postgres::Client;
+use plimsoll_target::postgres::bulk::RowSource;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use tables::TableId;
+
+/// The workload's name.
+pub const NAME: &str = "decision_support";
+
+/// The workload's own part of a request.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// Always [`NAME`].
+    pub name: String,
+    /// The scale factor: about so many GB of rows as text. A multiple of 0.01.
+    pub scale_factor: f64,
+}
+
+/// The workload at one scale factor.
+#[derive(Debug)]
+pub struct DecisionSupport {
+    scale: ScaleFactor,
+    lines: OnceLock<u64>,
+}
+
+impl DecisionSupport {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// A sentence that names the field.
+    pub fn new(parameters: &Parameters) -> Result<Self, String> {
+        Ok(Self { scale: ScaleFactor::new(parameters.scale_factor)?, lines: OnceLock::new() })
+    }
+
+    /// What belongs to the results beside the request.
+    pub fn facts(&self) -> BTreeMap<String, serde_json::Value> {
+        [("scale_factor".to_owned(), json!(self.scale.value()))].into()
+    }
+
+    /// Lines when loaded: counted once, for there is no formula.
+    fn lines(&self) -> u64 {
+        *self.lines.get_or_init(|| scale::lines(0, self.scale.orders()))
+    }
+}
+
+impl RowSource for DecisionSupport {
+    fn write_rows(&self, table: usize, from: u64, to: u64, out: &mut BytesMut) {
+        rows::write(self.scale, TableId::ALL[table], from, to, out);
+    }
+
+    fn rows_in(&self, table: usize, from: u64, to: u64) -> u64 {
+        match TableId::ALL[table] {
+            TableId::Partsupp => scale::SUPPLIERS_A_PART * (to - from),
+            TableId::Lineitem => scale::lines(from, to),
+            _ => to - from,
+        }
+    }
+}
+
+impl DataSet for DecisionSupport {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn rows(&self) -> BTreeMap<String, u64> {
+        let rows = |table: TableId| if table == TableId::Lineitem { self.lines() } else { self.scale.rows(table) };
+        TableId::ALL.into_iter().map(|table| (table.name().to_owned(), rows(table))).collect()
+    }
+
+    fn estimated_bytes(&self) -> u64 {
+        TableId::ALL.into_iter().map(|table| table.bytes(self.scale)).sum()
+    }
+
+    fn making(&self, parallel: usize, _minimal: bool) -> Making {
+        tables::making(self.scale, parallel)
+    }
+
+    fn stamped_table(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::new(NAME, &[("scale_factor", json!(self.scale.value()))])
+    }
+
+    fn recognise(&self, client: &mut Client, schema: &str) -> Result<(), DataSetError> {
+        self.stamp().require_of_schema(stamp_of_schema(client, schema)?, schema).map(drop)
+    }
+
+    fn check(&self, client: &mut Client, schema: &str, _segments: &[Summary]) -> Result<Vec<Check>, DataSetError> {
+        self.recognise(client, schema)?;
+        Ok(check::check(self, client)?)
+    }
+}
