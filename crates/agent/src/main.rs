@@ -8,6 +8,7 @@ mod load;
 mod loading;
 mod output;
 mod probes;
+mod refresh;
 mod request;
 mod sampler;
 mod stop;
@@ -37,6 +38,8 @@ enum Verb {
     Populate,
     /// Performs transactions and records them.
     Load,
+    /// Performs refresh functions of decision_support.
+    Refresh,
     /// Watches with probes in the kernel, without a load of its own.
     Watch,
     /// Compares the tables with what was done to them.
@@ -83,6 +86,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Describe => data::describe(&request::parse(&line)?),
         Verb::Populate => data::populate(&request::parse(&line)?),
         Verb::Load => load::load(&request::parse(&line)?),
+        Verb::Refresh => refresh::refresh(&request::parse(&line)?),
         Verb::Watch => watch::watch(&request::parse(&line)?),
         Verb::Check => data::check(&request::parse(&line)?),
         Verb::Drop => data::drop_data(&request::parse(&line)?),

@@ -5,6 +5,7 @@ use crate::probes::ProbesRequest;
 use crate::workload::Chosen;
 use plimsoll_schedule::Schedule;
 use plimsoll_target::postgres::{Address, Mode, Protocol, quoted};
+use plimsoll_workload::decision_support::refresh::Function;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -274,6 +275,22 @@ pub(crate) struct Check {
     pub(crate) target: Target,
     pub(crate) workload: Value,
     pub(crate) segments: Vec<PathBuf>,
+}
+
+/// `refresh`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Refresh {
+    pub(crate) target: Target,
+    pub(crate) workload: Value,
+    #[serde(default = "pair")]
+    pub(crate) functions: Vec<Function>,
+    #[serde(default = "one")]
+    pub(crate) times: u32,
+}
+
+fn pair() -> Vec<Function> {
+    Function::ALL.to_vec()
 }
 
 /// `drop`.

@@ -71,6 +71,16 @@ impl Chosen {
         }
     }
 
+    /// The tables that refresh functions change.
+    pub(crate) fn refreshed(&self) -> Result<&DecisionSupport, Failure> {
+        match self {
+            Self::DecisionSupport(tables) => Ok(tables),
+            Self::Bank(_) | Self::OrderEntry(_) | Self::Script(_) | Self::WpiOrders(_) => {
+                Err(Failure::Request(format!("workload.name: {} has no refresh functions", self.name())))
+            }
+        }
+    }
+
     fn without_transactions(&self) -> Failure {
         Failure::Request(format!("workload.name: {} has no transactions to load a server with", self.name()))
     }

@@ -1,4 +1,5 @@
-//! decision_support through the agent: its tables are loaded, timed by phase and table, and checked.
+//! decision_support through the agent: its tables are loaded, timed by phase and table, refreshed and checked, also after a kill
+//! of the server in a refresh function.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +7,9 @@ mod support;
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use support::{Server, agent, failed_checks, must};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use support::{Agent, Server, agent, failed_checks, must};
 
 const LINES: u64 = 60_175;
 
@@ -44,7 +47,7 @@ fn loading_is_timed_by_phase_and_table() {
     for phase in &names[1..] {
         let tables: BTreeMap<&str, &Value> =
             work.iter().filter(|one| one["phase"] == *phase).map(|one| (one["table"].as_str().unwrap(), one)).collect();
-        assert_eq!(tables.len(), 8, "{phase}");
+        assert_eq!(tables.len(), 9, "{phase}");
         for (table, work) in tables {
             let ((began, ended), (first, last)) = (span(work), phases[phase]);
             assert!(first <= began && began < ended && ended <= last, "{phase} of {table}: {work}");
@@ -76,4 +79,75 @@ fn tables_are_checked_and_dropped_and_take_no_load() {
     let wrong = agent("populate", &wrong);
     assert_eq!((wrong.code, wrong.errors.contains("workload.scale_factor")), (Some(2), true), "{wrong:?}");
     assert_eq!(must("drop", &request(&server, json!({})))["existed"], true);
+}
+
+/// Function, set, orders and lines of each refresh function that was performed.
+fn performed(result: &Value) -> Vec<(String, u64, u64, u64)> {
+    let number = |one: &Value, name: &str| one[name].as_u64().unwrap();
+    let of = |one: &Value| {
+        assert!(one["began_ns"].as_i64() < one["ended_ns"].as_i64(), "{one}");
+        let function = one["function"].as_str().unwrap().to_owned();
+        (function, number(one, "set"), number(one, "orders"), number(one, "lines"))
+    };
+    result["refreshes"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn sets_are_taken_in_turn_and_a_killed_one_again() {
+    let Some(server) = Server::start() else { return };
+    must("populate", &request(&server, json!({})));
+    let check = request(&server, json!({"segments": []}));
+    let first = performed(&must("refresh", &request(&server, json!({"times": 2}))));
+    let sets: Vec<(&str, u64)> = first.iter().map(|(function, set, ..)| (function.as_str(), *set)).collect();
+    assert_eq!(sets, [("RF1", 1), ("RF2", 1), ("RF1", 2), ("RF2", 2)]);
+    assert!(first.iter().all(|&(_, _, orders, lines)| orders == 15 && (15..=105).contains(&lines)), "{first:?}");
+    assert_eq!(failed_checks(&must("check", &check)), [""; 0]);
+
+    // RF1 waits for the lock when its lines are in, RF2 when they are gone.
+    for function in ["RF1", "RF2"] {
+        let (orders, lines) =
+            (server.sql("SELECT count(*) FROM plimsoll.orders"), "SELECT count(*) FROM plimsoll.lineitem");
+        let before = server.sql(lines);
+        let mut holder = server.command("psql");
+        let hold = "BEGIN; LOCK TABLE plimsoll.orders IN SHARE MODE; SELECT pg_sleep(60)";
+        let mut holder =
+            holder.args(["-XAtqc", hold]).envs(server.environment()).stderr(Stdio::null()).spawn().unwrap();
+        let waiting = |what: &str| {
+            let sql = format!("SELECT count(*) FROM pg_locks WHERE relation = 'plimsoll.orders'::regclass AND {what}");
+            let patience = Instant::now();
+            while server.sql(&sql) == "0" {
+                assert!(patience.elapsed() < Duration::from_secs(30), "nobody holds or waits: {what}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        waiting("mode = 'ShareLock' AND granted");
+        let refresh = Agent::start("refresh", &request(&server, json!({"functions": [function]})));
+        waiting("NOT granted");
+        server.kill();
+        let said = refresh.end();
+        assert_eq!((said.code, said.lines[0]["set"].as_u64()), (Some(3), Some(3)), "{said:?}");
+        let _ = holder.wait();
+        server.go();
+        assert_eq!((server.sql("SELECT count(*) FROM plimsoll.orders"), server.sql(lines)), (orders, before));
+        assert_eq!(failed_checks(&must("check", &check)), [""; 0], "{function}");
+        let again = performed(&must("refresh", &request(&server, json!({"functions": [function]}))));
+        assert_eq!((again[0].0.as_str(), again[0].1), (function, 3));
+        assert_eq!(failed_checks(&must("check", &check)), [""; 0], "{function}");
+    }
+}
+
+#[test]
+fn refresh_functions_that_cannot_be_are_refused() {
+    let Some(server) = Server::start() else { return };
+    for (more, field) in [
+        (json!({"functions": ["RF3"]}), "functions"),
+        (json!({"functions": []}), "functions"),
+        (json!({"times": 0}), "times"),
+        (json!({"workload": {"name": "wpi_orders", "size_bytes": 16 << 20, "seed": 1}}), "workload.name"),
+    ] {
+        let refused = agent("refresh", &request(&server, more.clone()));
+        assert_eq!((refused.code, refused.errors.contains(field)), (Some(2), true), "{more}: {refused:?}");
+    }
+    let absent = agent("refresh", &request(&server, json!({})));
+    assert_eq!((absent.code, absent.errors.contains("populate it first")), (Some(3), true), "{absent:?}");
 }

@@ -40,6 +40,14 @@ pub struct Table {
     pub filling: Filling,
 }
 
+impl Table {
+    /// A table that is given every column and has one piece; without rows as yet.
+    pub fn whole(name: &str, create: String, filling: Filling) -> Self {
+        let (columns, pieces, settle) = Default::default();
+        Self { name: name.to_owned(), create, columns, pieces, settle, places: 0, estimated_bytes: 0, filling }
+    }
+}
+
 /// Places that follow each other and share a default.
 #[derive(Clone, Debug)]
 pub struct Piece {
@@ -280,8 +288,7 @@ mod tests {
     use super::*;
 
     fn table(places: u64, estimated_bytes: u64, filling: Filling) -> Table {
-        let (name, create, columns, pieces, settle) = Default::default();
-        Table { name, create, columns, pieces, settle, places, estimated_bytes, filling }
+        Table { places, estimated_bytes, ..Table::whole("", String::new(), filling) }
     }
 
     #[test]

@@ -1,55 +1,75 @@
-//! What must hold of the tables: the consistency condition of clause 3.3.2.1 of TPC-H, and the numbers of rows.
+//! What must hold of the tables: the consistency condition of clause 3.3.2.1 of TPC-H, and what loading and the refresh sets that
+//! were taken leave there.
 //!
 //! The fact that constrains it: prices are cut off, not rounded, after the discount and again after the tax, line by line. Orders
 //! and lines are compared by ranges of their keys, side by side, each range in one statement that reads it once.
 
 use super::DecisionSupport;
+use super::refresh::{Function, deleted_lines, inserted_lines, sparse_key, taken};
 use super::tables::TableId;
 use crate::checks::{connections, exact, ranges};
-use crate::data_set::DataSet;
 use plimsoll_record::Check;
 use plimsoll_target::postgres::{Client, Error, bulk};
-use tpchgen::generators::OrderGenerator;
 
 /// Orders of a range: what one session adds up at once.
 const ORDERS_A_RANGE: i64 = 100_000;
 /// What a session gets for its check.
 const SETTINGS: &str = "SET work_mem = '32MB'; SET jit = off; SET max_parallel_workers_per_gather = 0";
 
-/// Asks for the orders with keys `low` to `high`: how many orders, lines, and orders or lines that break the condition. A full
-/// join, so that what has no counterpart is found.
-fn statement((low, high): (i64, i64)) -> String {
-    format!(
-        "SELECT count(o_orderkey), coalesce(sum(lines), 0)::bigint, \
-            count(*) FILTER (WHERE o_totalprice IS DISTINCT FROM charged) \
-         FROM (SELECT o_orderkey, o_totalprice FROM orders WHERE o_orderkey BETWEEN {low} AND {high}) one \
-         FULL JOIN (SELECT l_orderkey, count(*) AS lines, \
-                sum(trunc(trunc(l_extendedprice * (1 - l_discount), 2) * (1 + l_tax), 2)) AS charged \
-            FROM lineitem WHERE l_orderkey BETWEEN {low} AND {high} GROUP BY l_orderkey) many \
-         ON l_orderkey = o_orderkey"
-    )
+/// The refresh sets that were taken, and what they leave.
+struct Taken {
+    inserting: u64,
+    deleting: u64,
+    orders_a_set: u64,
+}
+
+impl Taken {
+    /// What is asked of the orders with keys `low` to `high`: how many orders, lines, orders or lines that break the condition,
+    /// loaded orders that no set deleted, and orders that a set inserted. A full join, so that what has no counterpart is found.
+    /// The bits of 24 tell loaded keys (0) from inserted ones (8); 0 and 8 themselves are no keys.
+    fn statement(&self, (low, high): (i64, i64)) -> String {
+        let last_deleted = sparse_key(self.deleting * self.orders_a_set, 0);
+        let last_inserted = sparse_key(self.inserting * self.orders_a_set, 1);
+        format!(
+            "SELECT count(o_orderkey), coalesce(sum(lines), 0)::bigint, \
+                count(*) FILTER (WHERE o_totalprice IS DISTINCT FROM charged), \
+                count(*) FILTER (WHERE o_orderkey & 24 = 0 AND o_orderkey > {last_deleted}), \
+                count(*) FILTER (WHERE o_orderkey & 24 = 8 AND o_orderkey > 8 AND o_orderkey <= {last_inserted}) \
+             FROM (SELECT o_orderkey, o_totalprice FROM orders WHERE o_orderkey BETWEEN {low} AND {high}) one \
+             FULL JOIN (SELECT l_orderkey, count(*) AS lines, \
+                    sum(trunc(trunc(l_extendedprice * (1 - l_discount), 2) * (1 + l_tax), 2)) AS charged \
+                FROM lineitem WHERE l_orderkey BETWEEN {low} AND {high} GROUP BY l_orderkey) many \
+             ON l_orderkey = o_orderkey"
+        )
+    }
 }
 
 /// Checks the tables in the search path of `client`.
-pub(super) fn check(data: &DecisionSupport, client: &Client) -> Result<Vec<Check>, Error> {
-    let orders = data.scale.orders() as i64;
-    let highest = OrderGenerator::make_order_key(orders);
-    let needed = (orders + ORDERS_A_RANGE - 1) / ORDERS_A_RANGE;
-    let ranges = ranges(highest, needed, connections(), (i64::MIN, i64::MAX));
-    let others = TableId::ALL.map(TableId::name).into_iter().filter(|name| !matches!(*name, "orders" | "lineitem"));
-    let others: Vec<&str> = others.collect();
-    let count = |name: &&str| format!("SELECT count(*) FROM {name}");
-    let statements: Vec<String> = ranges.into_iter().map(statement).chain(others.iter().map(count)).collect();
+pub(super) fn check(data: &DecisionSupport, client: &mut Client) -> Result<Vec<Check>, Error> {
+    let (scale, orders) = (data.scale, data.scale.orders());
+    let [inserting, deleting] = [taken(client, Function::Rf1)?, taken(client, Function::Rf2)?];
+    let sets = Taken { inserting, deleting, orders_a_set: scale.orders_a_set() };
+    let needed = (orders as i64 + ORDERS_A_RANGE - 1) / ORDERS_A_RANGE;
+    let ranges = ranges(sparse_key(orders, 0), needed, connections(), (i64::MIN, i64::MAX));
+    let others: Vec<TableId> =
+        TableId::ALL.into_iter().filter(|id| !matches!(id, TableId::Orders | TableId::Lineitem)).collect();
+    let count = |id: &TableId| format!("SELECT count(*) FROM {}", id.name());
+    let statements: Vec<String> =
+        ranges.into_iter().map(|range| sets.statement(range)).chain(others.iter().map(count)).collect();
     let mut found = bulk::ask_all(client.address(), connections(), SETTINGS, &statements)?;
     let counted = found.split_off(statements.len() - others.len());
     let sum = |column: usize| found.iter().map(|row| row[column]).sum::<i64>();
-    let rows = data.rows();
-    let rows = |name: &str, found: i64| exact(format!("{name}: rows"), rows[name] as i64, found);
+    let (left, inserted) = (orders.saturating_sub(deleting * sets.orders_a_set), inserting * sets.orders_a_set);
+    let lines = (data.lines() + inserted_lines(scale, inserting)).saturating_sub(deleted_lines(scale, deleting));
+    let equal = |name: &str, expected: u64, column| exact(name.to_owned(), expected as i64, sum(column));
     let mut checks = vec![
-        exact("orders whose o_totalprice is not that of their lines".to_owned(), 0, sum(2)),
-        rows("orders", sum(0)),
-        rows("lineitem", sum(1)),
+        equal("orders whose o_totalprice is not that of their lines", 0, 2),
+        equal("orders: rows", left + inserted, 0),
+        equal("lineitem: rows", lines, 1),
+        equal("orders: loaded and in no set that RF2 took", left, 3),
+        equal("orders: of the sets that RF1 took", inserted, 4),
     ];
-    checks.extend(others.iter().zip(counted).map(|(name, row)| rows(name, row[0])));
+    let row = |(id, found): (TableId, Vec<i64>)| exact(format!("{}: rows", id.name()), scale.rows(id) as i64, found[0]);
+    checks.extend(others.into_iter().zip(counted).map(row));
     Ok(checks)
 }

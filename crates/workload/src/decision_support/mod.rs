@@ -1,12 +1,14 @@
 //! `decision_support`: the decision-support workload of DBT-3, derived from TPC-H. Results are "-like", not comparable to
 //! published ones.
 //!
-//! - Eight tables; rows are a pure function of the scale factor, those of crate `tpchgen`, which makes what the specification's
+//! - Eight tables, and one that says which refresh sets were taken; rows are a pure function of the scale factor, those of crate `tpchgen`, which makes what the specification's
 //!   own generator does. No seed changes them.
 //! - Rows go from the generator into COPY as they are drawn; no file lies between. The first row of any table waits for the
 //!   generator's pool of words, 300 MB of memory that all connections share.
+//! - Refresh functions change the tables set by set ([`refresh`]); what each set does is a function of its number.
 
 mod check;
+pub mod refresh;
 mod rows;
 mod scale;
 mod tables;
@@ -56,6 +58,11 @@ impl DecisionSupport {
     /// What belongs to the results beside the request.
     pub fn facts(&self) -> BTreeMap<String, serde_json::Value> {
         [("scale_factor".to_owned(), json!(self.scale.value()))].into()
+    }
+
+    /// The scale factor.
+    pub fn scale_factor(&self) -> ScaleFactor {
+        self.scale
     }
 
     /// Lines when loaded: counted once, for there is no formula.

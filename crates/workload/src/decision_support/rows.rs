@@ -3,6 +3,7 @@
 //! The fact that constrains it: the generator begins only at a multiple of an equal part of the table. So places are cut into
 //! parts of at most a loader's step; it counts on beyond the last part, which is where the refresh sets come from.
 
+use super::refresh::Function;
 use super::scale::ScaleFactor;
 use super::tables::TableId;
 use bytes::BytesMut;
@@ -105,6 +106,7 @@ pub(super) fn write(scale: ScaleFactor, table: TableId, from: u64, to: u64, out:
         }),
         TableId::Orders => orders(scale, from, to).for_each(|row| order(&row, row.o_orderkey, out)),
         TableId::Lineitem => lines(scale, from, to).for_each(|row| line(&row, row.l_orderkey, out)),
+        TableId::RefreshSets => Function::ALL[skip..skip + take].iter().for_each(|&function| untaken(function, out)),
     }
 }
 
@@ -184,6 +186,14 @@ fn customer(customer: &Customer<'_>, out: &mut BytesMut) {
         money(row, customer.c_acctbal);
         row.text(customer.c_mktsegment.as_bytes());
         row.text(customer.c_comment.as_bytes());
+    });
+}
+
+/// No refresh set was taken by `function`.
+fn untaken(function: Function, out: &mut BytesMut) {
+    put_row(out, width(TableId::RefreshSets), |row| {
+        row.text(function.name().as_bytes());
+        row.integer(0);
     });
 }
 

@@ -3,6 +3,7 @@
 //! The fact that constrains it: the generator multiplies in floating point and cuts off, so a product such as 1,500,000 x 0.29
 //! comes out one short. It is therefore handed the next larger number, with which every count is exact.
 
+use super::refresh::Function;
 use super::tables::TableId;
 use tpchgen::generators::OrderGenerator;
 
@@ -18,6 +19,8 @@ const ORDERS: u64 = 15_000;
 pub(super) const SUPPLIERS_A_PART: u64 = 4;
 /// Lines of an order on average; their number is uniform from 1 to 7.
 const LINES_AN_ORDER: u64 = 4;
+/// A refresh set is one in so many of the loaded orders.
+const SETS_OF_ALL: u64 = 1_000;
 
 /// A scale factor: a multiple of 0.01, so that each refresh set has the same number of whole orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,11 @@ impl ScaleFactor {
         self.hundredths * ORDERS
     }
 
+    /// Orders of a refresh set.
+    pub(super) fn orders_a_set(self) -> u64 {
+        self.orders() / SETS_OF_ALL
+    }
+
     /// Places of `table` when loaded: what the generator counts. A part is a place of its four rows of partsupp, an order of its
     /// lines, of every other table each row is one.
     pub(super) fn places(self, table: TableId) -> u64 {
@@ -65,6 +73,7 @@ impl ScaleFactor {
             TableId::Part | TableId::Partsupp => self.hundredths * PARTS,
             TableId::Customer => self.hundredths * CUSTOMERS,
             TableId::Orders | TableId::Lineitem => self.orders(),
+            TableId::RefreshSets => Function::ALL.len() as u64,
         }
     }
 

@@ -1,10 +1,11 @@
-//! The eight tables, their keys and every index, in one place.
+//! The eight tables and one of our own, their keys and every index, in one place.
 //!
 //! - Columns and their types are those of the specification: money and quantities are exact decimals, so that the equality of
 //!   prices can be asked for to the cent; texts of fixed length are blank-padded, as in DBT-3's tables.
 //! - Order keys need 64 bits from a scale factor of 358 on, and have them at every one.
 //! - Beside the primary keys there are the fifteen indexes that DBT-3 makes, under its names, also those that a key covers.
 //! - There are no foreign keys: DBT-3 has none.
+//! - `refresh_sets` says how many refresh sets each refresh function has taken.
 
 use super::scale::ScaleFactor;
 use crate::data_set::{Job, Making};
@@ -22,6 +23,7 @@ pub(super) enum TableId {
     Customer,
     Orders,
     Lineitem,
+    RefreshSets,
 }
 
 type Columns = &'static [(&'static str, &'static str)];
@@ -30,7 +32,7 @@ type Columns = &'static [(&'static str, &'static str)];
 type Index = (&'static str, &'static str, u64, u64);
 
 impl TableId {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Region,
         Self::Nation,
         Self::Supplier,
@@ -39,6 +41,7 @@ impl TableId {
         Self::Customer,
         Self::Orders,
         Self::Lineitem,
+        Self::RefreshSets,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -51,6 +54,7 @@ impl TableId {
             Self::Customer => "customer",
             Self::Orders => "orders",
             Self::Lineitem => "lineitem",
+            Self::RefreshSets => "refresh_sets",
         }
     }
 
@@ -130,6 +134,7 @@ impl TableId {
                 ("l_shipmode", "char(10)"),
                 ("l_comment", "varchar(44)"),
             ],
+            Self::RefreshSets => &[("function", "char(3)"), ("taken", "integer")],
         }
     }
 
@@ -144,6 +149,7 @@ impl TableId {
             Self::Customer => ("c_custkey", 4),
             Self::Orders => ("o_orderkey", 8),
             Self::Lineitem => ("l_orderkey, l_linenumber", 12),
+            Self::RefreshSets => ("function", 4),
         }
     }
 
@@ -155,7 +161,7 @@ impl TableId {
         let each_of = |table: TableId| self.rows_at(scale) / table.rows_at(scale);
         let a_day = self.rows_at(scale) / DAYS;
         match self {
-            Self::Region | Self::Part => Vec::new(),
+            Self::Region | Self::Part | Self::RefreshSets => Vec::new(),
             Self::Nation => vec![("i_n_regionkey", "n_regionkey", 4, 5)],
             Self::Supplier => vec![("i_s_nationkey", "s_nationkey", 4, self.rows_at(scale) / NATIONS)],
             Self::Partsupp => vec![
@@ -197,6 +203,7 @@ impl TableId {
             Self::Customer => 4 + 19 + 26 + 3 + 4 + 16 + 7 + 11 + 74,
             Self::Orders => 8 + 4 + 2 + 9 + 1 + 4 + 16 + 16 + 4 + 50,
             Self::Lineitem => 8 + 4 + 4 + 4 + 5 + 9 + 5 + 5 + 2 + 2 + 4 + 4 + 4 + 26 + 8 + 3 + 28,
+            Self::RefreshSets => 4 + 4,
         }
     }
 
@@ -222,16 +229,10 @@ fn table(id: TableId, scale: ScaleFactor, parallel: usize) -> Table {
     let columns: Vec<String> = id.columns().iter().map(|(name, kind)| format!("{name} {kind} NOT NULL")).collect();
     let is_large = matches!(id, TableId::Partsupp | TableId::Orders | TableId::Lineitem);
     let name = id.name();
-    Table {
-        name: name.to_owned(),
-        create: format!("CREATE TABLE {name} ({})", columns.join(", ")),
-        columns: String::new(),
-        pieces: Vec::new(),
-        settle: String::new(),
-        places: scale.places(id),
-        estimated_bytes: id.heap_bytes(scale),
-        filling: if is_large && parallel >= BY_RANGES_FROM { Filling::ByRanges } else { Filling::WithCreation },
-    }
+    let create = format!("CREATE TABLE {name} ({})", columns.join(", "));
+    let by_ranges = is_large && parallel >= BY_RANGES_FROM;
+    let filling = if by_ranges { Filling::ByRanges } else { Filling::WithCreation };
+    Table { places: scale.places(id), estimated_bytes: id.heap_bytes(scale), ..Table::whole(name, create, filling) }
 }
 
 /// How the tables are made over `parallel` connections. A key is first made as a unique index: that lets other indexes of its

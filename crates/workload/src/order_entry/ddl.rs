@@ -233,16 +233,10 @@ fn table(id: TableId, data: &Data, parallel: usize) -> Table {
     let columns: Vec<String> = id.columns().iter().map(|(name, kind)| format!("{name} {kind}{}", null(name))).collect();
     let is_large = matches!(id, TableId::Customer | TableId::OrderLine | TableId::Stock);
     let name = id.name();
-    Table {
-        name: name.to_owned(),
-        create: format!("CREATE TABLE {name} ({})", columns.join(", ")),
-        columns: String::new(),
-        pieces: Vec::new(),
-        settle: String::new(),
-        places: data.count(id),
-        estimated_bytes: scale::heap_bytes(id, data.count(id)),
-        filling: if is_large && parallel >= BY_RANGES_FROM { Filling::ByRanges } else { Filling::WithCreation },
-    }
+    let create = format!("CREATE TABLE {name} ({})", columns.join(", "));
+    let filling = if is_large && parallel >= BY_RANGES_FROM { Filling::ByRanges } else { Filling::WithCreation };
+    let places = data.count(id);
+    Table { places, estimated_bytes: scale::heap_bytes(id, places), ..Table::whole(name, create, filling) }
 }
 
 /// The statements that make the primary key of `id`, and its index.

@@ -138,15 +138,11 @@ fn table(table: TableId, units: u64) -> Table {
         _ => String::new(),
     };
     let name = table.name();
+    let create = format!("CREATE TABLE {name} ({}){fillfactor}", columns.join(", "));
     Table {
-        name: name.to_owned(),
-        create: format!("CREATE TABLE {name} ({}){fillfactor}", columns.join(", ")),
-        columns: String::new(),
-        pieces: Vec::new(),
-        settle: String::new(),
         places: size::rows(table, units),
         estimated_bytes: size::table_bytes(table, units),
-        filling: Filling::WithCreation,
+        ..Table::whole(name, create, Filling::WithCreation)
     }
 }
 

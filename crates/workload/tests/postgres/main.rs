@@ -4,6 +4,7 @@
 
 mod bank;
 mod decision_support;
+mod decision_support_refresh;
 mod loader;
 mod order_entry;
 mod order_entry_data;

@@ -1,0 +1,221 @@
+//! Refresh sets as pure functions of the scale factor and their number.
+//!
+//! - Set n inserts the orders that follow those loaded and those of the sets before it, as the generator would draw them. Their
+//!   keys lie in the gaps that loading leaves: loaded keys have 0 in their fourth and fifth bit, inserted ones 1.
+//! - Set n deletes the loaded orders at the places that its number gives it, from the first one on.
+
+use crate::decision_support::rows;
+use crate::decision_support::scale::{self, ScaleFactor};
+use bytes::BytesMut;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// The last set: the thousandth would delete the last of the loaded orders, and its keys would have 2 in those bits.
+pub const SETS_MAX: u64 = 999;
+
+/// A refresh function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Function {
+    /// Inserts new orders with their lines.
+    #[serde(rename = "RF1")]
+    Rf1,
+    /// Deletes old orders with their lines.
+    #[serde(rename = "RF2")]
+    Rf2,
+}
+
+impl Function {
+    /// Both, in the order of a pair.
+    pub const ALL: [Self; 2] = [Self::Rf1, Self::Rf2];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rf1 => "RF1",
+            Self::Rf2 => "RF2",
+        }
+    }
+}
+
+/// A set at a scale factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefreshSet {
+    scale: ScaleFactor,
+    number: u64,
+}
+
+/// The key of order `index`, counted from 1, with `sequence` in the two bits above the lowest three: each run of eight keys is
+/// followed by three that loading leaves free.
+pub(in crate::decision_support) fn sparse_key(index: u64, sequence: u64) -> i64 {
+    (((((index >> 3) << 2) + sequence) << 3) + (index & 7)) as i64
+}
+
+/// Lines of all orders that the first `sets` sets insert.
+pub(in crate::decision_support) fn inserted_lines(scale: ScaleFactor, sets: u64) -> u64 {
+    scale::lines(scale.orders(), scale.orders() + sets * scale.orders_a_set())
+}
+
+/// Lines of all orders that the first `sets` sets delete.
+pub(in crate::decision_support) fn deleted_lines(scale: ScaleFactor, sets: u64) -> u64 {
+    scale::lines(0, sets * scale.orders_a_set())
+}
+
+impl RefreshSet {
+    /// Set `number`, counted from 1; `None` above [`SETS_MAX`].
+    pub fn new(scale: ScaleFactor, number: u64) -> Option<Self> {
+        (1..=SETS_MAX).contains(&number).then_some(Self { scale, number })
+    }
+
+    /// Its number.
+    pub fn number(self) -> u64 {
+        self.number
+    }
+
+    /// Orders that it inserts, and that it deletes.
+    pub fn orders(self) -> u64 {
+        self.scale.orders_a_set()
+    }
+
+    /// Lines that `function` inserts or deletes.
+    pub fn lines(self, function: Function) -> u64 {
+        let places = match function {
+            Function::Rf1 => self.inserted(),
+            Function::Rf2 => self.deleted(),
+        };
+        scale::lines(places.start, places.end)
+    }
+
+    /// Places of the orders that it deletes.
+    fn deleted(self) -> Range<u64> {
+        (self.number - 1) * self.orders()..self.number * self.orders()
+    }
+
+    /// Places of the orders that it inserts, counted on from those loaded.
+    fn inserted(self) -> Range<u64> {
+        let Range { start, end } = self.deleted();
+        self.scale.orders() + start..self.scale.orders() + end
+    }
+
+    /// Keys of the orders that it deletes, in order.
+    pub fn deleted_keys(self) -> impl Iterator<Item = i64> {
+        self.deleted().map(|place| sparse_key(place + 1, 0))
+    }
+
+    /// Keys of the orders that it inserts, in order.
+    pub fn inserted_keys(self) -> impl Iterator<Item = i64> {
+        self.deleted().map(|place| sparse_key(place + 1, 1))
+    }
+
+    /// Appends the orders that it inserts, in the form of COPY BINARY.
+    pub fn write_orders(self, out: &mut BytesMut) {
+        let Range { start, end } = self.inserted();
+        let orders = rows::orders(self.scale, start, end);
+        orders.zip(self.inserted_keys()).for_each(|(order, key)| rows::order(&order, key, out));
+    }
+
+    /// Appends their lines.
+    pub fn write_lines(self, out: &mut BytesMut) {
+        let Range { start, end } = self.inserted();
+        let (mut keys, mut key) = (self.inserted_keys(), 0);
+        for line in rows::lines(self.scale, start, end) {
+            if line.l_linenumber == 1 {
+                key = keys.next().unwrap_or_else(|| unreachable!("an order for each first line"));
+            }
+            rows::line(&line, key, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_target::postgres::wire::row_values;
+    use std::collections::BTreeSet;
+    use tpchgen::generators::OrderGenerator;
+
+    fn scale(value: f64) -> ScaleFactor {
+        ScaleFactor::new(value).unwrap()
+    }
+
+    fn set(value: f64, number: u64) -> RefreshSet {
+        RefreshSet::new(scale(value), number).unwrap()
+    }
+
+    #[test]
+    fn keys_lie_in_the_gaps_and_no_set_has_one_of_another() {
+        assert_eq!([1, 7, 8, 9, 15].map(|index| sparse_key(index, 0)), [1, 7, 32, 33, 39]);
+        assert_eq!([1, 7, 8, 9, 15].map(|index| sparse_key(index, 1)), [9, 15, 40, 41, 47]);
+        let loaded: BTreeSet<i64> = (1..=15_000).map(OrderGenerator::make_order_key).collect();
+        let (mut inserted, mut deleted) = (BTreeSet::new(), BTreeSet::new());
+        for number in 1..=SETS_MAX {
+            let set = set(0.01, number);
+            assert_eq!((set.inserted_keys().count(), set.deleted_keys().count()), (15, 15));
+            assert!(set.inserted_keys().all(|key| !loaded.contains(&key) && inserted.insert(key)), "{number}");
+            assert!(set.deleted_keys().all(|key| loaded.contains(&key) && deleted.insert(key)), "{number}");
+        }
+        assert_eq!(RefreshSet::new(scale(1.0), 0), None);
+        assert_eq!(RefreshSet::new(scale(1.0), SETS_MAX + 1), None);
+    }
+
+    /// What of an order does not hang on the scale factor is that of the same place in a larger data set: its date, priority,
+    /// comment and the number of its lines (but not its clerk and its customer, of whom there are more).
+    #[test]
+    fn orders_follow_those_that_were_loaded() {
+        let larger: Vec<_> = OrderGenerator::new(0.02, 1, 1).iter().collect();
+        for number in [1, 2, 500] {
+            let Range { start, end } = set(0.01, number).inserted();
+            assert_eq!(start, 15_000 + 15 * (number - 1));
+            let orders: Vec<_> = rows::orders(scale(0.01), start, end).collect();
+            assert_eq!(orders.len(), 15);
+            for (order, other) in orders.iter().zip(&larger[start as usize..end as usize]) {
+                assert_eq!(order.o_orderdate, other.o_orderdate);
+                assert_eq!((order.o_orderpriority, order.o_comment), (other.o_orderpriority, other.o_comment));
+                assert_eq!(order.o_clerk, other.o_clerk, "below scale factor 1 there are as many clerks");
+            }
+        }
+    }
+
+    /// Rows of COPY BINARY follow each other with nothing between; the number of their columns tells where one ends.
+    fn rows_of(mut bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
+        let mut rows = Vec::new();
+        while !bytes.is_empty() {
+            let (mut at, columns) = (2, u16::from_be_bytes([bytes[0], bytes[1]]));
+            (0..columns).for_each(|_| {
+                at += 4 + u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+            });
+            let values = row_values(&bytes[..at]).unwrap();
+            rows.push(values.into_iter().map(|value| value.unwrap().to_vec()).collect());
+            bytes = &bytes[at..];
+        }
+        rows
+    }
+
+    #[test]
+    fn lines_have_the_keys_of_their_orders() {
+        let key = |row: &Vec<Vec<u8>>| i64::from_be_bytes(row[0].as_slice().try_into().unwrap());
+        for set in [set(0.01, 1), set(0.01, 999), set(0.05, 3)] {
+            let (mut orders, mut lines) = (BytesMut::new(), BytesMut::new());
+            set.write_orders(&mut orders);
+            set.write_lines(&mut lines);
+            let (orders, lines) = (rows_of(&orders), rows_of(&lines));
+            assert_eq!(orders.iter().map(key).collect::<Vec<_>>(), set.inserted_keys().collect::<Vec<_>>());
+            assert_eq!(lines.len() as u64, set.lines(Function::Rf1));
+            let of_lines: BTreeSet<i64> = lines.iter().map(key).collect();
+            assert_eq!(of_lines, set.inserted_keys().collect());
+            let mut last = (0, 0);
+            for line in &lines {
+                let now = (key(line), i32::from_be_bytes(line[3].as_slice().try_into().unwrap()));
+                assert!(now.1 == 1 && now.0 > last.0 || now == (last.0, last.1 + 1), "{last:?} {now:?}");
+                last = now;
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_without_being_drawn() {
+        let sum = |function, sets| (1..=sets).map(|number| set(0.02, number).lines(function)).sum::<u64>();
+        assert_eq!(inserted_lines(scale(0.02), 7), sum(Function::Rf1, 7));
+        assert_eq!(deleted_lines(scale(0.02), 7), sum(Function::Rf2, 7));
+        assert_eq!((inserted_lines(scale(0.02), 0), deleted_lines(scale(0.02), 0)), (0, 0));
+    }
+}
