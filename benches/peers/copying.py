@@ -8,7 +8,6 @@ statistics, keys and constraints, whose time is in the figure of warehouses a mi
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from peers.site import Bank
-from plimsoll.environment import Fault
 from plimsoll.run import agent
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.surroundings import own
 
 FILES = Path("/dev/shm/plimsoll-copying")
 # What ours sets while it fills tables of a server whose wal_level is minimal.
@@ -66,7 +64,7 @@ class OrderEntry:
         self._run("CREATE SCHEMA model")
         for table in self._tables("ours"):
             self._run(f"CREATE TABLE model.{table} (LIKE ours.{table})")
-            copied = self._psql(["-c", f"\\copy ours.{table} TO '{FILES / table}' (FORMAT binary)"])
+            copied = self.site.psql(["-c", f"\\copy ours.{table} TO '{FILES / table}' (FORMAT binary)"])
             rows += int(copied.split()[1])
         return rows
 
@@ -88,28 +86,14 @@ class OrderEntry:
         table = f"theirs.{path.name}"
         copy = f"\\copy {table} FROM '{path}' (FORMAT binary, FREEZE)"
         commands = [FLUSHES, "BEGIN", f"CREATE TABLE {table} (LIKE model.{path.name})", copy, "COMMIT"]
-        self._psql([part for command in commands for part in ("-c", command)])
+        self.site.psql([part for command in commands for part in ("-c", command)])
 
     def _tables(self, schema: str) -> list[str]:
         query = f"SELECT relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind = 'r'"
-        return self._psql(["-A", "-t", "-c", query]).split()
+        return self.site.psql(["-A", "-t", "-c", query]).split()
 
     def _run(self, statement: str) -> None:
-        self._psql(["-c", statement])
-
-    def _psql(self, arguments: list[str]) -> str:
-        connection = self.site.cluster.connection
-        where = ["-h", connection.host, "-p", str(connection.port), "-U", connection.user, "-d", connection.dbname]
-        process = launch_outside(
-            [str(self.site.install.bin_dir / "psql"), "-X", "-v", "ON_ERROR_STOP=1", *where, *arguments],
-            user=connection.user,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        output = process.communicate()[0].decode(errors="replace")
-        if process.returncode:
-            raise Fault(f"psql: {output.strip()[-500:]}", remedy="see the server's log")
-        return output
+        self.site.psql(["-c", statement])
 
 
 @contextmanager

@@ -43,3 +43,18 @@ class Bank(Site):
         if process.returncode:
             raise Fault(f"pgbench -i: {output.strip()[-1000:]}", remedy="see the server's log")
         return output
+
+    def psql(self, arguments: list[str]) -> str:
+        """Runs psql as the server's user; what it printed."""
+        connection = self.cluster.connection
+        where = ["-h", connection.host, "-p", str(connection.port), "-U", connection.user, "-d", connection.dbname]
+        process = launch_outside(
+            [str(self.install.bin_dir / "psql"), "-X", "-v", "ON_ERROR_STOP=1", *where, *arguments],
+            user=connection.user,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        output = process.communicate()[0].decode(errors="replace")
+        if process.returncode:
+            raise Fault(f"psql: {output.strip()[-500:]}", remedy="see the server's log")
+        return output

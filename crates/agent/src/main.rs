@@ -4,6 +4,7 @@
 
 mod data;
 mod failure;
+mod generate;
 mod load;
 mod loading;
 mod output;
@@ -38,6 +39,8 @@ enum Verb {
     Populate,
     /// Performs transactions and records them.
     Load,
+    /// Writes a table of decision_support as text.
+    Generate,
     /// Performs refresh functions of decision_support.
     Refresh,
     /// Watches with probes in the kernel, without a load of its own.
@@ -86,6 +89,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Describe => data::describe(&request::parse(&line)?),
         Verb::Populate => data::populate(&request::parse(&line)?),
         Verb::Load => load::load(&request::parse(&line)?),
+        Verb::Generate => generate::generate(&request::parse(&line)?),
         Verb::Refresh => refresh::refresh(&request::parse(&line)?),
         Verb::Watch => watch::watch(&request::parse(&line)?),
         Verb::Check => data::check(&request::parse(&line)?),

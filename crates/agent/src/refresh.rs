@@ -25,7 +25,7 @@ struct Performed {
 
 pub(crate) fn refresh(request: &Refresh) -> Result<(), Failure> {
     let chosen = request::workload(&request.workload, Mode::default())?;
-    let tables = chosen.refreshed()?;
+    let tables = chosen.decision_support()?;
     if request.functions.is_empty() || request.times == 0 {
         return Err(Failure::Request("functions and times: nothing is to be done".to_owned()));
     }

@@ -277,6 +277,17 @@ pub(crate) struct Check {
     pub(crate) segments: Vec<PathBuf>,
 }
 
+/// `generate`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Generate {
+    #[serde(default, rename = "target")]
+    _target: Option<Value>,
+    pub(crate) workload: Value,
+    pub(crate) table: String,
+    pub(crate) out: PathBuf,
+}
+
 /// `refresh`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -71,13 +71,13 @@ impl Chosen {
         }
     }
 
-    /// The tables that refresh functions change.
-    pub(crate) fn refreshed(&self) -> Result<&DecisionSupport, Failure> {
+    /// The tables of decision_support, for verbs that only it knows.
+    pub(crate) fn decision_support(&self) -> Result<&DecisionSupport, Failure> {
         match self {
             Self::DecisionSupport(tables) => Ok(tables),
-            Self::Bank(_) | Self::OrderEntry(_) | Self::Script(_) | Self::WpiOrders(_) => {
-                Err(Failure::Request(format!("workload.name: {} has no refresh functions", self.name())))
-            }
+            Self::Bank(_) | Self::OrderEntry(_) | Self::Script(_) | Self::WpiOrders(_) => Err(Failure::Request(
+                format!("workload.name: {}: only {} can do this", self.name(), decision_support::NAME),
+            )),
         }
     }
 

@@ -151,3 +151,20 @@ fn refresh_functions_that_cannot_be_are_refused() {
     let absent = agent("refresh", &request(&server, json!({})));
     assert_eq!((absent.code, absent.errors.contains("populate it first")), (Some(3), true), "{absent:?}");
 }
+
+#[test]
+fn a_table_is_written_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lineitem.tbl");
+    let workload = json!({"name": "decision_support", "scale_factor": 0.01});
+    let request = |table: &str| json!({"workload": workload, "table": table, "out": file});
+    let unknown = agent("generate", &request("lines"));
+    assert_eq!((unknown.code, unknown.errors.contains("table"), file.exists()), (Some(2), true, false), "{unknown:?}");
+    let generated = must("generate", &request("lineitem"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!((generated["rows"].as_u64(), generated["bytes"].as_u64()), (Some(LINES), Some(text.len() as u64)));
+    assert_eq!(text.lines().count() as u64, LINES);
+    let first = "1|1552|93|1|17|24710.35|0.04|0.02|N|O|1996-03-13|1996-02-12|1996-03-22|DELIVER IN PERSON|TRUCK|\
+                 egular courts above the";
+    assert_eq!(text.lines().next(), Some(first));
+}

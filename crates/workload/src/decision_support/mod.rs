@@ -19,7 +19,8 @@ use crate::data_set::{DataSet, DataSetError, Making, Stamp, stamp_of_schema};
 use bytes::BytesMut;
 use plimsoll_record::{Check, Summary};
 use plimsoll_target::postgres::Client;
-use plimsoll_target::postgres::bulk::RowSource;
+use plimsoll_target::postgres::bulk::{PLACES_A_STEP, RowSource};
+use rows::RowForm;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -65,6 +66,29 @@ impl DecisionSupport {
         self.scale
     }
 
+    /// The number by which [`RowSource`] and [`DecisionSupport::text_of`] know the table `name`.
+    pub fn table_number(&self, name: &str) -> Option<usize> {
+        TableId::ALL.into_iter().position(|id| id.name() == name)
+    }
+
+    /// Hands the rows of table number `table` to `each`, in order, as text: a line a row, `|` between the values, decimals with a
+    /// point, dates as 1992-01-02. Gives how many rows they are.
+    ///
+    /// # Errors
+    /// That of `each`, at once.
+    pub fn text_of<E>(&self, table: usize, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<u64, E> {
+        let (id, mut text) = (TableId::ALL[table], BytesMut::new());
+        let places = self.scale.places(id);
+        let mut step = |from: u64| {
+            let to = (from + PLACES_A_STEP).min(places);
+            text.clear();
+            rows::write(self.scale, id, (from, to), RowForm::Text, &mut text);
+            each(&text).map(|()| self.rows_in(table, from, to))
+        };
+        let mut steps = (0..places).step_by(PLACES_A_STEP as usize);
+        steps.try_fold(0, |rows, from| step(from).map(|more| rows + more))
+    }
+
     /// Lines when loaded: counted once, for there is no formula.
     fn lines(&self) -> u64 {
         *self.lines.get_or_init(|| scale::lines(0, self.scale.orders()))
@@ -73,7 +97,7 @@ impl DecisionSupport {
 
 impl RowSource for DecisionSupport {
     fn write_rows(&self, table: usize, from: u64, to: u64, out: &mut BytesMut) {
-        rows::write(self.scale, TableId::ALL[table], from, to, out);
+        rows::write(self.scale, TableId::ALL[table], (from, to), RowForm::Binary, out);
     }
 
     fn rows_in(&self, table: usize, from: u64, to: u64) -> u64 {

@@ -1,25 +1,23 @@
-//! The rows in the form of COPY BINARY, a range of places at a time, as the generator of crate `tpchgen` draws them.
+//! The rows in the form of COPY BINARY or as text, a range of places at a time, as the generator of crate `tpchgen` draws them.
 //!
 //! The fact that constrains it: the generator begins only at a multiple of an equal part of the table. So places are cut into
 //! parts of at most a loader's step; it counts on beyond the last part, which is where the refresh sets come from.
 
-use super::refresh::Function;
-use super::scale::ScaleFactor;
-use super::tables::TableId;
-use bytes::BytesMut;
-use plimsoll_target::postgres::bulk::PLACES_A_STEP;
-use plimsoll_target::postgres::{Parameters, put_row};
-use tpchgen::dates::TPCHDate;
-use tpchgen::decimal::TPCHDecimal;
-use tpchgen::generators::{
-    Customer, CustomerGenerator, LineItem, LineItemGenerator, Nation, NationGenerator, Order, OrderGenerator, Part,
-    PartGenerator, PartSupp, PartSuppGenerator, Region, RegionGenerator, Supplier, SupplierGenerator,
-};
+mod encode;
 
-/// Digits after the point of money, and of quantities, discounts and taxes.
-const CENTS: u32 = 2;
-/// Days from 1970-01-01 to 2000-01-01.
-const DAYS_TO_2000: i32 = 10_957;
+pub(super) use encode::{line, order};
+
+use super::refresh::Function;
+use super::scale::{SUPPLIERS_A_PART, ScaleFactor};
+use super::tables::TableId;
+use bytes::{BufMut, BytesMut};
+use encode::{Row, Untaken};
+use plimsoll_target::postgres::bulk::PLACES_A_STEP;
+use std::fmt::Write;
+use tpchgen::generators::{
+    CustomerGenerator, LineItem, LineItemGenerator, NationGenerator, Order, OrderGenerator, PartGenerator,
+    PartSuppGenerator, RegionGenerator, SupplierGenerator,
+};
 
 /// Places of a table that lie in one part of it, and how the generator comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,160 +77,58 @@ pub(super) fn lines(scale: ScaleFactor, from: u64, to: u64) -> impl Iterator<Ite
     cuts(scale.orders(), from, to).flat_map(of)
 }
 
-/// Appends the rows of places `from..to` of `table`.
-pub(super) fn write(scale: ScaleFactor, table: TableId, from: u64, to: u64, out: &mut BytesMut) {
+/// The form in which rows are appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowForm {
+    /// COPY BINARY.
+    Binary,
+    /// A line of text with `|` between the values, the generator's own without the one that ends it.
+    Text,
+}
+
+impl RowForm {
+    fn put_all<R: Row>(self, rows: impl Iterator<Item = R>, out: &mut BytesMut) {
+        match self {
+            Self::Binary => rows.for_each(|row| row.put(out)),
+            Self::Text => rows.for_each(|row| {
+                // Room is made as it is needed, so that this cannot fail.
+                let _ = write!(out, "{row}");
+                out.truncate(out.len() - 1);
+                out.put_u8(b'\n');
+            }),
+        }
+    }
+}
+
+/// Appends the rows of places `from..to` of `table` in `form`.
+pub(super) fn write(scale: ScaleFactor, table: TableId, (from, to): (u64, u64), form: RowForm, out: &mut BytesMut) {
     let (factor, total) = (scale.of_generator(), scale.places(table));
     let (skip, take) = (from as usize, (to - from) as usize);
     let all = cuts(total, from, to);
     match table {
-        TableId::Region => RegionGenerator::default().iter().skip(skip).take(take).for_each(|row| region(&row, out)),
-        TableId::Nation => NationGenerator::default().iter().skip(skip).take(take).for_each(|row| nation(&row, out)),
+        TableId::Region => form.put_all(RegionGenerator::default().iter().skip(skip).take(take), out),
+        TableId::Nation => form.put_all(NationGenerator::default().iter().skip(skip).take(take), out),
         TableId::Supplier => all.for_each(|cut| {
             let rows = SupplierGenerator::new(factor, cut.part, cut.parts).iter();
-            rows.skip(cut.skip).take(cut.take).for_each(|row| supplier(&row, out));
+            form.put_all(rows.skip(cut.skip).take(cut.take), out);
         }),
         TableId::Part => all.for_each(|cut| {
             let rows = PartGenerator::new(factor, cut.part, cut.parts).iter();
-            rows.skip(cut.skip).take(cut.take).for_each(|row| part(&row, out));
+            form.put_all(rows.skip(cut.skip).take(cut.take), out);
         }),
         TableId::Partsupp => all.for_each(|cut| {
-            let [skip, take] = [cut.skip, cut.take].map(|parts| parts * super::scale::SUPPLIERS_A_PART as usize);
+            let [skip, take] = [cut.skip, cut.take].map(|parts| parts * SUPPLIERS_A_PART as usize);
             let rows = PartSuppGenerator::new(factor, cut.part, cut.parts).iter();
-            rows.skip(skip).take(take).for_each(|row| partsupp(&row, out));
+            form.put_all(rows.skip(skip).take(take), out);
         }),
         TableId::Customer => all.for_each(|cut| {
             let rows = CustomerGenerator::new(factor, cut.part, cut.parts).iter();
-            rows.skip(cut.skip).take(cut.take).for_each(|row| customer(&row, out));
+            form.put_all(rows.skip(cut.skip).take(cut.take), out);
         }),
-        TableId::Orders => orders(scale, from, to).for_each(|row| order(&row, row.o_orderkey, out)),
-        TableId::Lineitem => lines(scale, from, to).for_each(|row| line(&row, row.l_orderkey, out)),
-        TableId::RefreshSets => Function::ALL[skip..skip + take].iter().for_each(|&function| untaken(function, out)),
+        TableId::Orders => form.put_all(orders(scale, from, to), out),
+        TableId::Lineitem => form.put_all(lines(scale, from, to), out),
+        TableId::RefreshSets => form.put_all(Function::ALL.into_iter().skip(skip).take(take).map(Untaken), out),
     }
-}
-
-/// Columns of `table`, as the form wants them.
-fn width(table: TableId) -> u16 {
-    table.columns().len() as u16
-}
-
-fn money(row: &mut Parameters<'_>, value: TPCHDecimal) {
-    row.numeric(value.into_inner(), CENTS);
-}
-
-fn date(row: &mut Parameters<'_>, date: TPCHDate) {
-    row.date(date.to_unix_epoch() - DAYS_TO_2000);
-}
-
-fn region(region: &Region<'_>, out: &mut BytesMut) {
-    put_row(out, width(TableId::Region), |row| {
-        row.integer(region.r_regionkey as i32);
-        row.text(region.r_name.as_bytes());
-        row.text(region.r_comment.as_bytes());
-    });
-}
-
-fn nation(nation: &Nation<'_>, out: &mut BytesMut) {
-    put_row(out, width(TableId::Nation), |row| {
-        row.integer(nation.n_nationkey as i32);
-        row.text(nation.n_name.as_bytes());
-        row.integer(nation.n_regionkey as i32);
-        row.text(nation.n_comment.as_bytes());
-    });
-}
-
-fn supplier(supplier: &Supplier, out: &mut BytesMut) {
-    put_row(out, width(TableId::Supplier), |row| {
-        row.integer(supplier.s_suppkey as i32);
-        row.displayed(&supplier.s_name);
-        row.displayed(&supplier.s_address);
-        row.integer(supplier.s_nationkey as i32);
-        row.displayed(&supplier.s_phone);
-        money(row, supplier.s_acctbal);
-        row.text(supplier.s_comment.as_bytes());
-    });
-}
-
-fn part(part: &Part<'_>, out: &mut BytesMut) {
-    put_row(out, width(TableId::Part), |row| {
-        row.integer(part.p_partkey as i32);
-        row.displayed(&part.p_name);
-        row.displayed(&part.p_mfgr);
-        row.displayed(&part.p_brand);
-        row.text(part.p_type.as_bytes());
-        row.integer(part.p_size);
-        row.text(part.p_container.as_bytes());
-        money(row, part.p_retailprice);
-        row.text(part.p_comment.as_bytes());
-    });
-}
-
-fn partsupp(partsupp: &PartSupp<'_>, out: &mut BytesMut) {
-    put_row(out, width(TableId::Partsupp), |row| {
-        row.integer(partsupp.ps_partkey as i32);
-        row.integer(partsupp.ps_suppkey as i32);
-        row.integer(partsupp.ps_availqty);
-        money(row, partsupp.ps_supplycost);
-        row.text(partsupp.ps_comment.as_bytes());
-    });
-}
-
-fn customer(customer: &Customer<'_>, out: &mut BytesMut) {
-    put_row(out, width(TableId::Customer), |row| {
-        row.integer(customer.c_custkey as i32);
-        row.displayed(&customer.c_name);
-        row.displayed(&customer.c_address);
-        row.integer(customer.c_nationkey as i32);
-        row.displayed(&customer.c_phone);
-        money(row, customer.c_acctbal);
-        row.text(customer.c_mktsegment.as_bytes());
-        row.text(customer.c_comment.as_bytes());
-    });
-}
-
-/// No refresh set was taken by `function`.
-fn untaken(function: Function, out: &mut BytesMut) {
-    put_row(out, width(TableId::RefreshSets), |row| {
-        row.text(function.name().as_bytes());
-        row.integer(0);
-    });
-}
-
-/// Appends `order` with the key `key`.
-pub(super) fn order(order: &Order<'_>, key: i64, out: &mut BytesMut) {
-    put_row(out, width(TableId::Orders), |row| {
-        row.bigint(key);
-        row.integer(order.o_custkey as i32);
-        row.text(order.o_orderstatus.as_str().as_bytes());
-        money(row, order.o_totalprice);
-        date(row, order.o_orderdate);
-        row.text(order.o_orderpriority.as_bytes());
-        row.displayed(&order.o_clerk);
-        row.integer(order.o_shippriority);
-        row.text(order.o_comment.as_bytes());
-    });
-}
-
-/// Appends `line` with the order key `key`.
-#[inline]
-pub(super) fn line(line: &LineItem<'_>, key: i64, out: &mut BytesMut) {
-    put_row(out, width(TableId::Lineitem), |row| {
-        row.bigint(key);
-        row.integer(line.l_partkey as i32);
-        row.integer(line.l_suppkey as i32);
-        row.integer(line.l_linenumber);
-        row.numeric(100 * line.l_quantity, CENTS);
-        money(row, line.l_extendedprice);
-        money(row, line.l_discount);
-        money(row, line.l_tax);
-        row.text(line.l_returnflag.as_bytes());
-        row.text(line.l_linestatus.as_bytes());
-        date(row, line.l_shipdate);
-        date(row, line.l_commitdate);
-        date(row, line.l_receiptdate);
-        row.text(line.l_shipinstruct.as_bytes());
-        row.text(line.l_shipmode.as_bytes());
-        row.text(line.l_comment.as_bytes());
-    });
 }
 
 #[cfg(test)]

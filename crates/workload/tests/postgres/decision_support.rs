@@ -156,6 +156,24 @@ fn breaks_are_found(data: &DecisionSupport, client: &mut Client) {
 }
 
 #[test]
+fn text_is_the_generators_without_the_last_separator() {
+    let data = data(0.01);
+    for table in data.rows().into_keys() {
+        let mut text = Vec::new();
+        let each = |part: &[u8]| -> Result<(), ()> {
+            text.extend_from_slice(part);
+            Ok(())
+        };
+        let rows = data.text_of(data.table_number(&table).unwrap(), each).unwrap();
+        let mut lines: Vec<String> =
+            std::str::from_utf8(&text).unwrap().lines().map(|line| format!("{line}|")).collect();
+        lines.sort();
+        assert_eq!((lines.len() as u64, rows), (data.rows()[&table], data.rows()[&table]), "{table}");
+        assert!(lines == generated(&table), "{table}");
+    }
+}
+
+#[test]
 fn data_does_not_hang_on_how_many_load_it() {
     let Some(server) = Server::start("") else { return };
     // Over four connections orders and lines are filled by ranges; there are enough for two.
