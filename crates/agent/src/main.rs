@@ -8,6 +8,7 @@ mod generate;
 mod load;
 mod loading;
 mod output;
+mod plan;
 mod probes;
 mod refresh;
 mod request;
@@ -49,6 +50,8 @@ enum Verb {
     Check,
     /// Removes the schema.
     Drop,
+    /// Prints the queries of decision_support's streams, for clients that are other programs.
+    Plan,
     /// Is the known stimulus of the breakdown's self-test, for a version of PostgreSQL; the probe starts it.
     #[cfg(feature = "bpf")]
     #[command(hide = true)]
@@ -94,6 +97,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Watch => watch::watch(&request::parse(&line)?),
         Verb::Check => data::check(&request::parse(&line)?),
         Verb::Drop => data::drop_data(&request::parse(&line)?),
+        Verb::Plan => plan::plan(&request::parse(&line)?),
         #[cfg(feature = "bpf")]
         Verb::Stimulus { .. } | Verb::Sampled => Ok(()),
     }

@@ -8,7 +8,7 @@
 //! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a [`Session`].
 //! - [`DataSet`]: the tables, their rows, and the consistency check after a trial.
 //! - [`bank`]: pgbench's tables and transactions.
-//! - [`decision_support`]: the tables and refresh functions of DBT-3, derived from TPC-H.
+//! - [`decision_support`]: the tables, queries and refresh functions of DBT-3, derived from TPC-H.
 //! - [`order_entry`]: the order-entry workload derived from TPC-C.
 //! - [`script`]: users' pgbench script files, run unchanged.
 //! - [`wpi_orders`]: the order-entry workload of the WPI and EMC study of 2002.

@@ -6,8 +6,10 @@
 //! - Rows go from the generator into COPY as they are drawn; no file lies between. The first row of any table waits for the
 //!   generator's pool of words, 300 MB of memory that all connections share.
 //! - Refresh functions change the tables set by set ([`refresh`]); what each set does is a function of its number.
+//! - [`queries`]: the 22 texts, their parameters by seed and stream, their order, and the answers that are known.
 
 mod check;
+pub mod queries;
 pub mod refresh;
 mod rows;
 mod scale;
@@ -20,6 +22,7 @@ use bytes::BytesMut;
 use plimsoll_record::{Check, Summary};
 use plimsoll_target::postgres::Client;
 use plimsoll_target::postgres::bulk::{PLACES_A_STEP, RowSource};
+use queries::{Ranges, Source};
 use rows::RowForm;
 use serde::Deserialize;
 use serde_json::json;
@@ -38,12 +41,23 @@ pub struct Parameters {
     pub name: String,
     /// The scale factor: about so many GB of rows as text. A multiple of 0.01.
     pub scale_factor: f64,
+    /// Decides the queries' parameters, and nothing of the data.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// From where the queries' parameters are drawn.
+    #[serde(default)]
+    pub ranges: Ranges,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// The workload at one scale factor.
 #[derive(Debug)]
 pub struct DecisionSupport {
     scale: ScaleFactor,
+    queries: Source,
     lines: OnceLock<u64>,
 }
 
@@ -53,7 +67,14 @@ impl DecisionSupport {
     /// # Errors
     /// A sentence that names the field.
     pub fn new(parameters: &Parameters) -> Result<Self, String> {
-        Ok(Self { scale: ScaleFactor::new(parameters.scale_factor)?, lines: OnceLock::new() })
+        let scale = ScaleFactor::new(parameters.scale_factor)?;
+        let queries = Source { scale_factor: scale.value(), seed: parameters.seed, ranges: parameters.ranges };
+        Ok(Self { scale, queries, lines: OnceLock::new() })
+    }
+
+    /// The queries of any stream.
+    pub fn queries(&self) -> Source {
+        self.queries
     }
 
     /// What belongs to the results beside the request.

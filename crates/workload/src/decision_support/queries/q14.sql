@@ -1,0 +1,7 @@
+-- Promotion effect: the share of a month's revenue that came from promoted parts, in percent.
+select 100.00 * sum(case when p_type like 'PROMO%' then l_extendedprice * (1 - l_discount) else 0 end)
+    / sum(l_extendedprice * (1 - l_discount)) as promo_revenue
+from lineitem, part
+where l_partkey = p_partkey
+    and l_shipdate >= date '{date}'
+    and l_shipdate < date '{date}' + interval '1' month
