@@ -1,8 +1,8 @@
 //! `decision_support`: the decision-support workload of DBT-3, derived from TPC-H. Results are "-like", not comparable to
 //! published ones.
 //!
-//! - Eight tables, and one that says which refresh sets were taken; rows are a pure function of the scale factor, those of crate `tpchgen`, which makes what the specification's
-//!   own generator does. No seed changes them.
+//! - Eight tables, and one that says which refresh sets were taken; rows are a pure function of the scale factor, those of
+//!   crate `tpchgen`, which makes what the specification's own generator does. No seed changes them.
 //! - Rows go from the generator into COPY as they are drawn; no file lies between. The first row of any table waits for the
 //!   generator's pool of words, 300 MB of memory that all connections share.
 //! - Refresh functions change the tables set by set ([`refresh`]); what each set does is a function of its number.
