@@ -209,7 +209,7 @@ def _counted(out: Path) -> dict[str, float]:
 def test_pgbench_against_pg_stat_activity(server: LiveServer) -> None:
     """A load that came by itself. pg_stat_activity counts the wait for a CPU after a wait as the wait, and the probe as
     the wait for a CPU: a bucket's share there lies between the probe's and that with all of the run queue."""
-    load = server.client("pgbench", "-c", "4", "-T", "60", "-R", "150")
+    load = server.client("pgbench", "-c", "4", "-T", "60", "-R", "500")
     try:
         time.sleep(1)
         with server.session() as session:
@@ -224,7 +224,9 @@ def test_pgbench_against_pg_stat_activity(server: LiveServer) -> None:
     assert found["transactions_per_second"] == pytest.approx(rate - 10, rel=0.25)
     counted, queued = _counted(out), shares(found, "run_queue")
     looks = sum(row["looks"] for row in found["queries"])
-    slack = POINTS + 2 * (0.25 / looks) ** 0.5
+    # Several backends wait for the same sync at the same look, so that looks tell less than as many that know nothing
+    # of each other: four standard deviations, not two.
+    slack = POINTS + 4 * (0.25 / looks) ** 0.5
     print(found["buckets"], counted, looks)
     for bucket in ("lock", "wal_sync", "wal_wait", "data_read"):
         assert shares(found, bucket) - slack <= counted.get(bucket, 0.0) <= shares(found, bucket) + queued + slack, (
