@@ -81,6 +81,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
     "bpf": _has_bpf,
     "strace": lambda: _tool("strace"),
+    "tracepoints of single system calls": lambda: Path("/sys/kernel/tracing/events/syscalls").is_dir(),
     "io_uring": _has_io_uring,
     "blkio throttling": lambda: any(
         os.access(Path(mount.point, "blkio.throttle.read_bps_device"), os.W_OK) for mount in cgroups.mounts()

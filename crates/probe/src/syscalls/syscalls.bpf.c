@@ -2,8 +2,8 @@
 /*
  * Counts the system calls of a server's processes, by kind and by the class of the file they name.
  *
- * The fact that constrains it: a program at the entry and one at the end of every system call cost more than most calls, however little
- * they do. So calls that name files have tracepoints of their own, and all others are counted in slices of time, unless every
+ * The fact that constrains it: a program that runs at every system call of the machine costs something however little it does, and
+ * most calls name no file. So calls that name files have tracepoints of their own, and all others are counted in slices of time, unless every
  * one is asked for. The entry notes only what the end cannot know any more (when, which file was closed, where it stood), and
  * names and vectors are read at the end, when the kernel has just had them in memory.
  */
