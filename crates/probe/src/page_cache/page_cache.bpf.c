@@ -12,7 +12,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "page_cache.h"
-#include "calls.bpf.h"
+#include "pages.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
