@@ -84,8 +84,7 @@ impl Use for Segment<'_> {
         let protocol = request.protocol();
         let opener = Arc::new(ConversationOpener::new(&address, Arc::new(workload), protocol, request.retries_max)?);
         let sessions = open_all(opener.as_ref(), request.clients)?;
-        let sampler =
-            Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
+        let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
         let tables = Tables::create(&request.out)
             .map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
         let config = config(request, kinds.len());

@@ -210,7 +210,8 @@ mod tests {
             course.ended(performed(index, (40, 40, 41), Status::Failed));
         }
         assert!(course.identity.holds());
-        let errors: Vec<(u64, &str)> = course.errors.iter().map(|entry| (entry.count, entry.message.as_str())).collect();
+        let errors: Vec<(u64, &str)> =
+            course.errors.iter().map(|entry| (entry.count, entry.message.as_str())).collect();
         assert_eq!(errors, [(21, "first of 22"), (1, "first of 1")]);
         let by_kind = course.by_kind();
         assert_eq!((by_kind[20].done, by_kind[22].lost, by_kind[23].skipped), (1, 1, 1));

@@ -76,7 +76,9 @@ pub(crate) fn streams(request: &Streams) -> Result<(), Failure> {
     let running = sampler.start().map_err(|error| Failure::Record(format!("no thread for sampling: {error}")))?;
     let released_ns = monotonic_ns();
     // Who waits for it ends only when this was sent.
-    threads.iter().for_each(|thread| drop(thread.release.send(released_ns)));
+    for thread in &threads {
+        let _ = thread.release.send(released_ns);
+    }
     let (cause, written) = conduct(&heard, threads.len(), &mut course, &mut brake, &running, &mut writer);
     let ended_ns = course.begun().map(|performed| performed.end_ns).max().unwrap_or_else(monotonic_ns);
     let cpu = cpu_ns() - cpu_before;

@@ -9,7 +9,7 @@ use plimsoll_load::{CpuNs, monotonic_ns, thread_cpu_ns};
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Address, Answer, Canceller, Client, Error};
 use plimsoll_workload::decision_support::ScaleFactor;
-use plimsoll_workload::decision_support::refresh::{Function, Prepared, Refreshed, prepare};
+use plimsoll_workload::decision_support::refresh::{Prepared, Refreshed, prepare};
 use plimsoll_workload::{DataSetError, Failure};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -85,8 +85,6 @@ pub(super) struct Told {
 pub(super) struct Left {
     /// Requests sent in the test.
     pub(super) requests: u64,
-    /// What it committed beside its work since it was opened.
-    pub(super) commits_beside: u64,
     /// Its connection was lost.
     pub(super) broken: bool,
     /// Of its thread.
@@ -129,8 +127,7 @@ impl Session {
             }
         }
         let (timeout, explain) = (terms.timeout, terms.explain);
-        let mut session =
-            Self { client, works: works.to_vec(), sets, timeout, explain, limit_ms: 0, broken: false };
+        let mut session = Self { client, works: works.to_vec(), sets, timeout, explain, limit_ms: 0, broken: false };
         if let Some(first) = works.first() {
             session.limit(&first.task)?;
         }
@@ -148,7 +145,6 @@ impl Session {
     /// Does all of its work, the first piece of which is due at `due_ns`.
     pub(super) fn run(mut self, mut due_ns: i64, told: &Told, tell: &Sender<Heard>) -> Left {
         let requests_before = self.client.requests();
-        let mut requests_of_work = 0;
         // Who listens is gone only when the process ends.
         let hear = |heard| drop(tell.send(heard));
         for work in std::mem::take(&mut self.works) {
@@ -159,13 +155,10 @@ impl Session {
             hear(Heard::Began { index: work.index, at_ns: monotonic_ns() });
             let performed = self.perform(&work, due_ns, told);
             due_ns = performed.end_ns;
-            requests_of_work += performed.requests;
             hear(Heard::Ended(Box::new(performed)));
         }
-        let requests = self.client.requests();
-        // Opening a session is a transaction of the server's own.
-        let commits_beside = 1 + requests - requests_of_work;
-        Left { requests: requests - requests_before, commits_beside, broken: self.broken, cpu: thread_cpu_ns() }
+        let requests = self.client.requests() - requests_before;
+        Left { requests, broken: self.broken, cpu: thread_cpu_ns() }
     }
 
     fn perform(&mut self, work: &Work, planned_ns: i64, told: &Told) -> Performed {
