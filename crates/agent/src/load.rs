@@ -5,12 +5,10 @@ use crate::output::{self, Event};
 use crate::request::{self, Load};
 use crate::sampler::{Latest, Running, Sampled, Sampler};
 use crate::stop::{self, Cause};
-use crate::summary::{Facts, summary};
+use crate::summary::{Facts, cpu_ns, summary, verdict, write_json};
 use crate::workload::Use;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use plimsoll_load::{
-    Config, Control, CpuNs, Ended, EngineError, Outcomes, Tables, monotonic_ns, open_all, raise_descriptor_limit, run,
+    Config, Control, EngineError, Outcomes, Tables, monotonic_ns, open_all, raise_descriptor_limit, run,
 };
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
@@ -35,28 +33,14 @@ struct ProgressLine {
     t_ns: i64,
     #[serde(flatten)]
     identity: Identity,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blks_hit: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blks_read: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    read_sectors: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    swap_bytes: Option<i64>,
+    #[serde(flatten)]
+    latest: Latest,
 }
 
 /// What the waiting main thread hears.
 enum Heard {
     Stop(Cause),
     Ended(Box<Result<Outcomes, EngineError>>),
-}
-
-/// CPU time of this process so far.
-fn cpu_ns() -> CpuNs {
-    getrusage(UsageWho::RUSAGE_SELF).map_or(CpuNs::default(), |usage| CpuNs {
-        user: usage.user_time().num_nanoseconds(),
-        system: usage.system_time().num_nanoseconds(),
-    })
 }
 
 pub(crate) fn load(request: &Load) -> Result<(), Failure> {
@@ -100,7 +84,7 @@ impl Use for Segment<'_> {
         let protocol = request.protocol();
         let opener = Arc::new(ConversationOpener::new(&address, Arc::new(workload), protocol, request.retries_max)?);
         let sessions = open_all(opener.as_ref(), request.clients)?;
-        let sampler = Sampler::of_load(request)?;
+        let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
         let tables = Tables::create(&request.out)
             .map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
         let config = config(request, kinds.len());
@@ -159,10 +143,8 @@ fn wait(
             }
             Err(RecvTimeoutError::Timeout) => {
                 next_line += PROGRESS_EVERY;
-                let Latest { blks_hit, blks_read, read_sectors, swap_bytes } = running.latest();
-                let (t_ns, identity) = (monotonic_ns(), control.identity());
-                let line = ProgressLine { t_ns, identity, blks_hit, blks_read, read_sectors, swap_bytes };
-                output::event("progress", line);
+                let (t_ns, identity, latest) = (monotonic_ns(), control.identity(), running.latest());
+                output::event("progress", ProgressLine { t_ns, identity, latest });
             }
             Err(RecvTimeoutError::Disconnected) => return (Err(EngineError::Panicked), cause),
         }
@@ -170,26 +152,8 @@ fn wait(
 }
 
 fn write(request: &Load, outcomes: &Outcomes, summary: &Summary) -> Result<(), Failure> {
-    let failed = |name: &str, error: std::io::Error| Failure::Record(format!("{name} cannot be written: {error}"));
     let latency = request.out.join("latency.npy");
-    write_latency(&latency, &outcomes.latency_ns).map_err(|error| failed("latency.npy", error))?;
-    let json = serde_json::to_vec_pretty(summary).map_err(|error| failed("summary.json", error.into()))?;
-    std::fs::write(request.out.join("summary.json"), json).map_err(|error| failed("summary.json", error))
-}
-
-/// The exit that a segment deserves, once everything is written.
-fn verdict(summary: &Summary, ended: Ended, cause: Option<Cause>) -> Result<(), Failure> {
-    let taken = summary.next_index - summary.first_index;
-    if !summary.identity.holds() || summary.identity.planned != taken {
-        return Err(Failure::Identity(format!("{:?}, {taken} indexes taken", summary.identity)));
-    }
-    match (ended, cause) {
-        (Ended::ConnectionsLost, _) => {
-            let reason = summary.errors.last().map_or("", |error| error.message.as_str());
-            Err(Failure::Target(format!("every connection was lost: {reason}")))
-        }
-        (Ended::Told, Some(Cause::Signal)) => Err(Failure::Ended("a signal")),
-        (Ended::Told, Some(Cause::InputClosed)) => Err(Failure::Ended("the end of standard input")),
-        _ => Ok(()),
-    }
+    write_latency(&latency, &outcomes.latency_ns)
+        .map_err(|error| Failure::Record(format!("latency.npy cannot be written: {error}")))?;
+    write_json(&request.out, "summary.json", summary)
 }

@@ -14,6 +14,7 @@ mod refresh;
 mod request;
 mod sampler;
 mod stop;
+mod streams;
 mod summary;
 mod watch;
 mod workload;
@@ -44,6 +45,8 @@ enum Verb {
     Generate,
     /// Performs refresh functions of decision_support.
     Refresh,
+    /// Performs the power or the throughput test of decision_support and records it.
+    Streams,
     /// Watches with probes in the kernel, without a load of its own.
     Watch,
     /// Compares the tables with what was done to them.
@@ -94,6 +97,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Load => load::load(&request::parse(&line)?),
         Verb::Generate => generate::generate(&request::parse(&line)?),
         Verb::Refresh => refresh::refresh(&request::parse(&line)?),
+        Verb::Streams => streams::streams(&request::parse(&line)?),
         Verb::Watch => watch::watch(&request::parse(&line)?),
         Verb::Check => data::check(&request::parse(&line)?),
         Verb::Drop => data::drop_data(&request::parse(&line)?),

@@ -142,6 +142,14 @@ fn ninety_nine() -> u32 {
 pub(crate) type Opened = (&'static str, Result<Box<dyn Probe>, Refusal>);
 
 impl ProbesRequest {
+    /// Refuses what only `watch` can do.
+    pub(crate) fn validate_beside_load(&self) -> Result<(), Failure> {
+        match self.breakdown.as_ref().is_some_and(|breakdown| breakdown.live) {
+            true => Err(Failure::Request("probes.breakdown.live: only watch tells what goes on".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Opens what is asked for. What cannot be had here is refused, not failed; what is wrong in the request fails. Tables of
     /// their own go to `out`; who can tell what goes on does so each `live` interval, if asked to.
     pub(crate) fn open(&self, out: &Path, live: Option<Duration>) -> Result<Vec<Opened>, Failure> {

@@ -35,7 +35,7 @@ pub(crate) fn refresh(request: &Refresh) -> Result<(), Failure> {
     let mut performed = Vec::new();
     for _ in 0..request.times {
         for &function in &request.functions {
-            let prepared = prepare(&mut client, tables.scale_factor(), function)?;
+            let prepared = prepare(&mut client, tables.scale_factor(), function, 0)?;
             let line = json!({"function": function, "set": prepared.set(), "t_ns": monotonic_ns()});
             output::event("refreshing", line);
             let began_ns = monotonic_ns();

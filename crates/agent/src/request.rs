@@ -145,6 +145,13 @@ impl Default for Sample {
     }
 }
 
+impl Sample {
+    /// Checks what the types cannot.
+    pub(crate) fn validate(&self) -> Result<(), Failure> {
+        interval("sample.interval_ms", self.interval_ms)
+    }
+}
+
 /// `load`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -221,16 +228,14 @@ impl Load {
         if self.stop.transactions == Some(0) {
             return refuse("stop.transactions: must be above 0".to_owned());
         }
-        interval("sample.interval_ms", self.sample.interval_ms)?;
+        self.sample.validate()?;
         if self.retries_max > RETRIES_MAX {
             return refuse(format!("retries_max: {} is above {RETRIES_MAX}", self.retries_max));
         }
         if self.sample_one_in == 0 {
             return refuse("sample_one_in: must be above 0".to_owned());
         }
-        if self.probes.iter().filter_map(|probes| probes.breakdown.as_ref()).any(|breakdown| breakdown.live) {
-            return refuse("probes.breakdown.live: only watch tells what goes on".to_owned());
-        }
+        self.probes.as_ref().map_or(Ok(()), ProbesRequest::validate_beside_load)?;
         folder("out", &self.out)?;
         self.schedule.validate().map_err(|impossible| Failure::Request(impossible.0))
     }
@@ -261,7 +266,8 @@ fn interval(field: &str, ms: u64) -> Result<(), Failure> {
     }
 }
 
-fn folder(field: &str, path: &Path) -> Result<(), Failure> {
+/// Refuses a `field` that names no folder.
+pub(crate) fn folder(field: &str, path: &Path) -> Result<(), Failure> {
     match path.is_dir() {
         true => Ok(()),
         false => Err(Failure::Request(format!("{field}: {} is not a folder", path.display()))),

@@ -1,11 +1,12 @@
 //! Series beside the load: one thread that samples every probe at fixed times, counted from the start of the segment.
 
 use crate::failure::Failure;
-use crate::probes::Opened;
-use crate::request::{Load, Watch};
+use crate::probes::{Opened, ProbesRequest};
+use crate::request::{Sample, Target, Watch};
 use plimsoll_load::monotonic_ns;
 use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe, Server};
 use plimsoll_record::{ABSENT_SAMPLE, ProbeReport, SeriesWriter};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -17,12 +18,16 @@ use std::time::Duration;
 const NS_PER_MS: i64 = 1_000_000;
 
 /// The newest of what progress lines show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Latest {
-    pub(crate) blks_hit: Option<i64>,
-    pub(crate) blks_read: Option<i64>,
-    pub(crate) read_sectors: Option<i64>,
-    pub(crate) swap_bytes: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blks_hit: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blks_read: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_sectors: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swap_bytes: Option<i64>,
 }
 
 /// A field of the newest figures.
@@ -99,22 +104,25 @@ pub(crate) struct Running {
 }
 
 impl Sampler {
-    /// Opens the probes of a load and creates their files in the request's folder.
-    pub(crate) fn of_load(request: &Load) -> Result<Self, Failure> {
+    /// Opens the probes beside a load of `target` and creates their files in `folder`.
+    pub(crate) fn beside_load(
+        folder: &Path,
+        target: &Target,
+        sample: &Sample,
+        probes: Option<&ProbesRequest>,
+    ) -> Result<Self, Failure> {
         let proc = Path::new("/proc");
-        let mut sampler = Self::empty(request.sample.interval_ms);
-        let probes =
-            request.probes.as_ref().map_or_else(|| Ok(Vec::new()), |probes| probes.open(&request.out, None))?;
-        let folder = &request.out;
+        let mut sampler = Self::empty(sample.interval_ms);
+        let probes = probes.map_or_else(|| Ok(Vec::new()), |probes| probes.open(folder, None))?;
         sampler.add(folder, "host", Host::open(proc)?)?;
-        if !request.sample.devices.is_empty() {
-            sampler.add(folder, "device", Devices::open(proc, &request.sample.devices)?)?;
+        if !sample.devices.is_empty() {
+            sampler.add(folder, "device", Devices::open(proc, &sample.devices)?)?;
         }
-        if let Some(group) = request.sample.group.clone() {
+        if let Some(group) = sample.group.clone() {
             let paths = GroupPaths { version: group.version, path: group.path, swap_path: group.swap_path };
             sampler.add(folder, "group", Group::open(&paths)?)?;
         }
-        sampler.add(folder, "server", Server::open(&request.target.admin_address()?, &request.target.dbname)?)?;
+        sampler.add(folder, "server", Server::open(&target.admin_address()?, &target.dbname)?)?;
         sampler.add_opened(folder, probes)?;
         Ok(sampler)
     }

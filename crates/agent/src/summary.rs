@@ -1,15 +1,19 @@
 //! `summary.json` from what the engine, the sampler and the request say.
 
+use crate::failure::Failure;
 use crate::request::Load;
 use crate::sampler::Sampled;
 use crate::stop::Cause;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use plimsoll_load::{CpuNs, Ended, Outcomes, epoch_minus_monotonic_ns};
 use plimsoll_record::{FORMAT, Health, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification};
 use plimsoll_target::postgres::Mode;
 use plimsoll_workload::SessionReport;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What the outcomes do not say.
 pub(crate) struct Facts {
@@ -79,7 +83,8 @@ fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
+/// Why a segment ended, in the record's words.
+pub(crate) fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
     match (ended, cause) {
         (Ended::Seconds, _) => "seconds",
         (Ended::Transactions, _) => "transactions",
@@ -91,13 +96,14 @@ fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
     }
 }
 
-fn cpus_allowed() -> Vec<u32> {
+/// CPUs that the agent may run on.
+pub(crate) fn cpus_allowed() -> Vec<u32> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
 }
 
-/// The kernel counts it in KiB.
-fn memory_bytes_max() -> Option<u64> {
+/// The most memory that the agent had resident; the kernel counts it in KiB.
+pub(crate) fn memory_bytes_max() -> Option<u64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
     u64::try_from(usage.max_rss()).ok().map(|kib| kib * 1024)
 }
@@ -133,4 +139,36 @@ fn merged(reports: &[SessionReport]) -> (Verification, BTreeMap<String, i64>) {
     }
     verification.examples.truncate(VERIFICATION_EXAMPLES_MAX);
     (verification, totals)
+}
+
+/// CPU time of this process so far.
+pub(crate) fn cpu_ns() -> CpuNs {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(CpuNs::default(), |usage| CpuNs {
+        user: usage.user_time().num_nanoseconds(),
+        system: usage.system_time().num_nanoseconds(),
+    })
+}
+
+/// Writes the file `name` of the folder `out`.
+pub(crate) fn write_json(out: &Path, name: &str, content: &impl Serialize) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::Record(format!("{name} cannot be written: {error}"));
+    let json = serde_json::to_vec_pretty(content).map_err(|error| failed(error.into()))?;
+    std::fs::write(out.join(name), json).map_err(failed)
+}
+
+/// The exit that a segment deserves, once everything is written.
+pub(crate) fn verdict(summary: &Summary, ended: Ended, cause: Option<Cause>) -> Result<(), Failure> {
+    let taken = summary.next_index - summary.first_index;
+    if !summary.identity.holds() || summary.identity.planned != taken {
+        return Err(Failure::Identity(format!("{:?}, {taken} indexes taken", summary.identity)));
+    }
+    match (ended, cause) {
+        (Ended::ConnectionsLost, _) => {
+            let reason = summary.errors.last().map_or("", |error| error.message.as_str());
+            Err(Failure::Target(format!("every connection was lost: {reason}")))
+        }
+        (Ended::Told, Some(Cause::Signal)) => Err(Failure::Ended("a signal")),
+        (Ended::Told, Some(Cause::InputClosed)) => Err(Failure::Ended("the end of standard input")),
+        _ => Ok(()),
+    }
 }

@@ -53,7 +53,7 @@ pub(crate) fn heard(tick: &OwnedFd) -> io::Result<()> {
 }
 
 /// CPU time of this thread so far.
-pub(crate) fn thread_cpu_ns() -> CpuNs {
+pub fn thread_cpu_ns() -> CpuNs {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(CpuNs::default(), |usage| CpuNs {
         user: usage.user_time().num_nanoseconds(),
         system: usage.system_time().num_nanoseconds(),

@@ -23,7 +23,7 @@ mod shared;
 mod tally;
 mod worker;
 
-pub use clock::{epoch_minus_monotonic_ns, monotonic_ns};
+pub use clock::{epoch_minus_monotonic_ns, monotonic_ns, thread_cpu_ns};
 pub use engine::{Config, Control, EngineError, run};
 pub use opening::{open_all, raise_descriptor_limit};
 pub use outcomes::{CpuNs, Ended, Outcomes};

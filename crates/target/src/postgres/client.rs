@@ -1,9 +1,9 @@
-//! A blocking client for administration: SQL in, rows of text out, and COPY.
+//! A blocking client, for administration and for queries that last: SQL in, rows of text or their number out, and COPY.
 
 use super::handshake::{self, blocking_message};
 use super::socket::Socket;
-use super::wire::{Inbox, ServerError, command_tag, row_values};
-use super::{Address, Error};
+use super::wire::{HEADER_BYTES, Inbox, ServerError, command_tag, row_values};
+use super::{Address, Canceller, Error};
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::frontend;
 use std::io::Write;
@@ -17,6 +17,18 @@ pub struct Client {
     address: Address,
     socket: Socket,
     inbox: Inbox,
+    backend_pid: u32,
+    secret: u32,
+    requests: u64,
+}
+
+/// How much a query answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the messages that brought them.
+    pub bytes: u64,
 }
 
 impl Client {
@@ -25,8 +37,26 @@ impl Client {
     /// # Errors
     /// When the server cannot be reached or refuses.
     pub fn open(address: &Address) -> Result<Self, Error> {
-        let welcome = handshake::open(address)?;
-        Ok(Self { address: address.clone(), socket: welcome.socket, inbox: welcome.inbox })
+        let handshake::Welcome { socket, inbox, backend_pid, secret } = handshake::open(address)?;
+        Ok(Self { address: address.clone(), socket, inbox, backend_pid, secret, requests: 0 })
+    }
+
+    /// The server's process that serves this session, 0 if it did not say.
+    pub fn backend_pid(&self) -> u32 {
+        self.backend_pid
+    }
+
+    /// Requests sent so far; a COPY is one, with all of its rows.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// What ends, from another thread, whatever this session waits for.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
+    pub fn canceller(&self) -> Result<Canceller, Error> {
+        Ok(Canceller::new(self.address.clone(), self.socket.try_clone()?, self.backend_pid, self.secret))
     }
 
     /// Where it went, for further sessions like this one.
@@ -40,12 +70,34 @@ impl Client {
         Ok(self.socket.write_all(&out)?)
     }
 
+    fn ask(&mut self, sql: &str) -> Result<(), Error> {
+        self.requests += 1;
+        self.send(|out| frontend::query(sql, out))
+    }
+
+    /// Runs `sql` and counts what it answers, keeping none of it.
+    ///
+    /// # Errors
+    /// When the server refuses or the connection breaks.
+    pub fn answer(&mut self, sql: &str) -> Result<Answer, Error> {
+        self.ask(sql)?;
+        let mut answer = Answer::default();
+        self.until_ready(|tag, body| {
+            if tag == b'D' {
+                answer.rows += 1;
+                answer.bytes += (HEADER_BYTES + body.len()) as u64;
+            }
+            Ok(())
+        })?;
+        Ok(answer)
+    }
+
     /// Runs `sql` (one or more statements) and gives the rows of all of them.
     ///
     /// # Errors
     /// When the server refuses or the connection breaks.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, Error> {
-        self.send(|out| frontend::query(sql, out))?;
+        self.ask(sql)?;
         let mut rows = Vec::new();
         self.until_ready(|tag, body| {
             if tag == b'D' {
@@ -101,7 +153,7 @@ impl Client {
     /// # Errors
     /// When the server refuses or the connection breaks.
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Error> {
-        self.send(|out| frontend::query(sql, out))?;
+        self.ask(sql)?;
         loop {
             let (tag, body) = blocking_message(&mut self.socket, &mut self.inbox)?;
             match tag {

@@ -62,7 +62,7 @@ impl Connection {
     /// # Errors
     /// When the server cannot be reached, refuses, or refuses a statement.
     pub fn open(address: &Address, statements: &Arc<Statements>) -> Result<Self, Error> {
-        let handshake::Welcome { socket, inbox, backend_pid } = handshake::open(address)?;
+        let handshake::Welcome { socket, inbox, backend_pid, .. } = handshake::open(address)?;
         let mut connection = Self {
             socket,
             inbox,

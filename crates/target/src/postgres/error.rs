@@ -26,6 +26,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the session can be used after it.
+    pub fn leaves_session(&self) -> bool {
+        matches!(self, Self::Server(error) if !error.fatal)
+    }
+
     pub(crate) fn closed() -> Self {
         Self::Broken(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed it"))
     }

@@ -19,6 +19,8 @@ pub(super) struct Welcome {
     pub(super) socket: Socket,
     pub(super) inbox: Inbox,
     pub(super) backend_pid: u32,
+    /// What a request to cancel has to know.
+    pub(super) secret: u32,
 }
 
 /// Reads one message, blocking, into an owned body.
@@ -59,7 +61,7 @@ pub(super) fn open(address: &Address) -> Result<Welcome, Error> {
     frontend::startup_message(parameters, &mut out)?;
     socket.write_all(&out)?;
     let mut scram = None;
-    let mut backend_pid = 0;
+    let (mut backend_pid, mut secret) = (0, 0);
     loop {
         let (tag, body) = blocking_message(&mut socket, &mut inbox)?;
         match tag {
@@ -68,8 +70,11 @@ pub(super) fn open(address: &Address) -> Result<Welcome, Error> {
                 authenticate(&body, address, &mut scram, &mut out)?;
                 socket.write_all(&out)?;
             }
-            b'K' => backend_pid = body.first_chunk::<4>().map_or(0, |pid| u32::from_be_bytes(*pid)),
-            b'Z' => return Ok(Welcome { socket, inbox, backend_pid }),
+            b'K' => {
+                let number = |bytes: Option<&[u8; 4]>| bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes));
+                (backend_pid, secret) = (number(body.first_chunk()), number(body.last_chunk()));
+            }
+            b'Z' => return Ok(Welcome { socket, inbox, backend_pid, secret }),
             b'E' => return Err(ServerError::parse(&body).into()),
             b'S' | b'N' | b'v' => {}
             _ => return Err(Error::Protocol(format!("message '{}' in the handshake", tag.escape_ascii()))),

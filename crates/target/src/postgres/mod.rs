@@ -1,10 +1,12 @@
 //! PostgreSQL 13 and later over its own protocol, version 3.
 //!
 //! [`wire`] decodes replies and does no I/O; [`Statements`] are encoded once and [`Connection`] moves bytes without blocking;
-//! [`Client`] blocks, for administration; [`bulk`] loads tables over several clients at once.
+//! [`Client`] blocks, for administration and for queries that last; [`Canceller`] ends what one waits for; [`bulk`] loads tables over
+//! several clients at once.
 
 pub mod bulk;
 mod calendar;
+mod canceller;
 mod client;
 mod connection;
 mod error;
@@ -16,7 +18,8 @@ mod statement;
 mod values;
 pub mod wire;
 
-pub use client::{Client, CopyIn, Row};
+pub use canceller::Canceller;
+pub use client::{Answer, Client, CopyIn, Row};
 pub use connection::{Connection, Received, Sent};
 pub use error::Error;
 pub use socket::Address;

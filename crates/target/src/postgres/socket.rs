@@ -2,7 +2,7 @@
 
 use super::Error;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -74,6 +74,22 @@ impl Socket {
                 .and_then(|stream| stream.set_nodelay(true).map(|()| Self::Tcp(stream)))
         };
         connected.map_err(|source| Error::Connect { address: address.place(), source })
+    }
+
+    /// The same connection under another descriptor.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+        }
+    }
+
+    /// Ends the connection under all of its descriptors, on this side.
+    pub(super) fn shutdown(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        }
     }
 
     pub(super) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {

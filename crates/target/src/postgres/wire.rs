@@ -7,7 +7,8 @@ use std::fmt;
 
 /// No message of an honest server in our use is larger; a longer length means that we lost the thread.
 const BODY_BYTES_MAX: usize = 1 << 28;
-const HEADER_BYTES: usize = 5;
+/// Of a message: its tag and its length.
+pub(super) const HEADER_BYTES: usize = 5;
 const SPACE_BYTES_MIN: usize = 4096;
 
 /// Received bytes that are not yet decoded. Grows to the largest message and stays there.

@@ -42,17 +42,19 @@ impl<W: Workload> Opener for ConversationOpener<W> {
 
     fn open(&self, number: u32) -> Result<Self::Session, Failure> {
         Conversation::open(&self.address, Arc::clone(&self.workload), &self.statements, self.retries_max, number)
-            .map_err(failure)
+            .map_err(Failure::from)
     }
 }
 
-fn failure(error: Error) -> Failure {
-    let message = error.to_string();
-    let sqlstate = match error {
-        Error::Connect { .. } => UNREACHABLE.to_owned(),
-        Error::Broken(_) => Failure::BROKEN.to_owned(),
-        Error::Server(error) => error.sqlstate,
-        Error::Protocol(_) => NOT_UNDERSTOOD.to_owned(),
-    };
-    Failure { sqlstate, message }
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        let sqlstate = match error {
+            Error::Connect { .. } => UNREACHABLE.to_owned(),
+            Error::Broken(_) => Self::BROKEN.to_owned(),
+            Error::Server(error) => error.sqlstate,
+            Error::Protocol(_) => NOT_UNDERSTOOD.to_owned(),
+        };
+        Self { sqlstate, message }
+    }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const SCHEMA: &str = "dss";
 
 fn perform(data: &DecisionSupport, client: &mut Client, function: Function) -> Refreshed {
-    prepare(client, data.scale_factor(), function).unwrap().perform(client).unwrap()
+    prepare(client, data.scale_factor(), function, 0).unwrap().perform(client).unwrap()
 }
 
 fn keys(client: &mut Client, sql: &str) -> BTreeSet<i64> {
@@ -57,7 +57,7 @@ fn a_set_is_taken_once_or_not_at_all() {
     let (mut client, mut other) = (server.client(SCHEMA), server.client(SCHEMA));
     let fresh = state(&mut client);
     for function in Function::ALL {
-        let late = prepare(&mut other, data.scale_factor(), function).unwrap();
+        let late = prepare(&mut other, data.scale_factor(), function, 0).unwrap();
         assert_eq!(perform(&data, &mut client, function).set, 1);
         let before = state(&mut client);
         let refused = late.perform(&mut other).unwrap_err().to_string();
@@ -70,12 +70,12 @@ fn a_set_is_taken_once_or_not_at_all() {
     let key = RefreshSet::new(data.scale_factor(), 2).unwrap().deleted_keys().nth(3).unwrap();
     client.run(&format!("DELETE FROM orders WHERE o_orderkey = {key}")).unwrap();
     let before = state(&mut client);
-    let prepared = prepare(&mut client, data.scale_factor(), Function::Rf2).unwrap();
+    let prepared = prepare(&mut client, data.scale_factor(), Function::Rf2, 0).unwrap();
     let refused = prepared.perform(&mut client).unwrap_err().to_string();
     assert!(refused.contains("RF2 of set 2 met 14 orders"), "{refused}");
     assert_eq!(state(&mut client), before);
 
     client.run(&format!("UPDATE refresh_sets SET taken = {SETS_MAX}")).unwrap();
-    let refused = prepare(&mut client, data.scale_factor(), Function::Rf1).unwrap_err().to_string();
+    let refused = prepare(&mut client, data.scale_factor(), Function::Rf1, 0).unwrap_err().to_string();
     assert!(refused.contains("populate it anew"), "{refused}");
 }

@@ -42,16 +42,21 @@ pub(in crate::decision_support) fn taken(client: &mut Client, function: Function
     Ok(client.integers(&sql)?[0] as u64)
 }
 
-/// Generates the set that `function` takes next in the search path of `client`.
+/// Generates the set that `function` takes in the search path of `client` once it has taken `before` more.
 ///
 /// # Errors
-/// When the server cannot be asked, or every set was taken.
-pub fn prepare(client: &mut Client, scale: ScaleFactor, function: Function) -> Result<Prepared, DataSetError> {
-    let number = taken(client, function)? + 1;
+/// When the server cannot be asked, or there is no such set any more.
+pub fn prepare(
+    client: &mut Client,
+    scale: ScaleFactor,
+    function: Function,
+    before: u64,
+) -> Result<Prepared, DataSetError> {
+    let number = taken(client, function)? + before + 1;
     let set = RefreshSet::new(scale, number).ok_or_else(|| {
         let name = function.name();
         DataSetError::Schema(format!(
-            "{name} has taken all {SETS_MAX} refresh sets; drop the data and populate it anew"
+            "{name} has no refresh set {number}, for there are {SETS_MAX}; drop the data and populate it anew"
         ))
     })?;
     let (mut orders, mut lines) = (BytesMut::new(), BytesMut::new());
@@ -81,7 +86,7 @@ impl Prepared {
     /// # Errors
     /// When the server refuses, the set was taken by another session meanwhile, or the tables do not hold what they should;
     /// nothing is changed then.
-    pub fn perform(self, client: &mut Client) -> Result<Refreshed, DataSetError> {
+    pub fn perform(&self, client: &mut Client) -> Result<Refreshed, DataSetError> {
         let done = self.transaction(client);
         if done.is_err() {
             // Best effort: the failure that is reported is the first one.
@@ -90,7 +95,7 @@ impl Prepared {
         done
     }
 
-    fn transaction(self, client: &mut Client) -> Result<Refreshed, DataSetError> {
+    fn transaction(&self, client: &mut Client) -> Result<Refreshed, DataSetError> {
         let (function, set) = (self.function, self.set);
         client.run("BEGIN")?;
         self.take(client)?;
@@ -124,16 +129,17 @@ impl Prepared {
         }
     }
 
-    fn insert(self, client: &mut Client) -> Result<(u64, u64), Error> {
+    fn insert(&self, client: &mut Client) -> Result<(u64, u64), Error> {
         let lines = copy(client, "lineitem", &self.lines)?;
         Ok((copy(client, "orders", &self.orders)?, lines))
     }
 
     /// Deletes by the keys of a temporary table, which the planner knows the size of.
-    fn delete(self, client: &mut Client) -> Result<(u64, u64), Error> {
+    fn delete(&self, client: &mut Client) -> Result<(u64, u64), Error> {
         client.run("CREATE TEMPORARY TABLE refresh_key (orderkey bigint) ON COMMIT DROP")?;
         copy(client, "refresh_key", &self.orders)?;
-        client.run("CREATE INDEX ON refresh_key (orderkey); ANALYZE refresh_key")?;
+        client.run("CREATE INDEX ON refresh_key (orderkey)")?;
+        client.run("ANALYZE refresh_key")?;
         let mut deleted = |table: &str, key: &str| {
             let gone = format!("DELETE FROM {table} USING refresh_key WHERE {key} = orderkey RETURNING 1");
             client.integers(&format!("WITH gone AS ({gone}) SELECT count(*) FROM gone")).map(|row| row[0] as u64)
