@@ -147,10 +147,11 @@ def _status_reasons(trial: Trial) -> list[str]:
 def _answer_reasons(trial: Trial) -> list[str]:
     summary = trial.measure.summary or {}
     reasons = []
-    identity = summary.get("identity") or {}
-    accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
-    if identity.get("planned") is not None and identity["planned"] != accounted:
-        reasons.append(f"the identity does not hold: {identity['planned']} planned, {accounted} accounted for")
+    for segment in trial.segments[1:]:  # of decision support every test; else what was measured
+        identity = (segment.summary or {}).get("identity") or {}
+        accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
+        if identity.get("planned") is not None and identity["planned"] != accounted:
+            reasons.append(f"the identity does not hold: {identity['planned']} planned, {accounted} accounted for")
     verification = summary.get("verification") or {}
     if verification.get("wrong"):
         reasons.append(f"{verification['wrong']} of {verification.get('checked')} checked answers were wrong")

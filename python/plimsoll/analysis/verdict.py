@@ -64,13 +64,22 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
         "latency_source": source(trial.measure),
         "throughput": throughput.as_json(trial.measure),
         "placement": placement.placement(trial),
-        "identity": summary.get("identity"),
+        "identity": _summed_identity(trial),
         "errors": summary.get("errors") or [],
         "commits": admission.commits,
         "generator": admission.generator,
         "stationary": admission.stationary,
         "reconciliation": reconciled,
     }
+
+
+def _summed_identity(trial: Trial) -> Json | None:
+    """The measured segment's identity; of several tests their sum, the pass for plans left out."""
+    segments = [segment for test, segment in trial.tests if test != "plans"] or [trial.measure]
+    found = [identity for one in segments if (identity := (one.summary or {}).get("identity"))]
+    if len(found) < 2:
+        return found[0] if found else None
+    return {key: sum(int(one.get(key) or 0) for one in found) for key in found[0]}
 
 
 def _trials(run: Run, timed: Mapping[int, Json]) -> tuple[list[Json], Json]:

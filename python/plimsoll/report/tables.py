@@ -65,7 +65,9 @@ def level_tables(verdict: Json) -> list[Json]:
                 }
             )
         label = {"label": comparison["label"], "at": at_words(comparison)}
-        tables.append({**label, "by_time": is_time(metric), "judged_unit": unit, "rows": rows})
+        tables.append(
+            {**label, "by_time": is_time(metric), "by_tests": metric in NAMES, "judged_unit": unit, "rows": rows}
+        )
     return tables
 
 

@@ -34,7 +34,7 @@ def ten_seconds(treatment: str, block: int, test: str, stream: int, name: str) -
 
 @dataclass(frozen=True)
 class World:
-    """What a run is of. `failing`: {(trial, segment, stream, name): status}; a refresh stream's number is streams + 1."""
+    """What a run is of. `failing`: ((trial, segment, stream, name), status); a refresh stream is number streams + 1."""
 
     levels: tuple[str, ...] = ("16 MiB", "1 MiB")
     blocks: int = 3

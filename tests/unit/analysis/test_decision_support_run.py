@@ -1,4 +1,4 @@
-"""Decision support over a run: intervals, changes with one confidence for all queries, drift, plans, and the verdict."""
+"""Decision support over a run: intervals, changes with one confidence for all queries, drift, plans, the verdict."""
 
 import json
 import math

@@ -1,5 +1,6 @@
 """The page's part on decision support: DBT-3's names, what is absent, drift beside the study's, and every figure."""
 
+import itertools
 import json
 import math
 import runpy
@@ -88,7 +89,7 @@ def test_bars_of_a_stream_do_not_overlap_and_fill_it(page: tuple[Path, str]) -> 
         key=lambda row: row["from"],
     )
     assert len(mine) == 24
-    for before, after in zip(mine, mine[1:], strict=False):
+    for before, after in itertools.pairwise(mine):
         assert after["from"] == pytest.approx(before["to"], abs=1e-3)
 
 
@@ -103,7 +104,7 @@ def test_the_tests_are_segments_of_the_compacted_record(page: tuple[Path, str]) 
 
 def test_another_run_has_no_such_part(tmp_path: Path) -> None:
     maker = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
-    run = Path(maker["make"](tmp_path / "run", maker["Shape"](rates=(20.0, 30.0), seconds=4)))
+    run = Path(maker["make"](tmp_path / "run", maker["Shape"](rates=(20.0, 30.0), seconds=8)))
     text = write_report(run).read_text()
     assert 'id="decision-support"' not in text
     assert "decision_support" not in json.loads((run / "verdict.json").read_text())
