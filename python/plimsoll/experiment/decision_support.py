@@ -124,3 +124,34 @@ class DecisionSupport(Strict):
     def judged(self) -> str:
         """What levels are compared by unless an experiment says otherwise."""
         return next(metric for metric, tests in JUDGED.items() if set(tests) <= set(self.tests))
+
+
+# --- what the other tables of the file may say beside it: each raises ValueError with what is allowed -------------------
+
+
+def no_end(ends_given: int) -> None:
+    """Of [measure]: how many keys it has that say when to end."""
+    if ends_given:
+        raise ValueError("decision_support's tests are measured whole; allowed: no seconds and no transactions")
+
+
+def no_warmup(workload: DecisionSupport, until: str, *, prewarm: bool) -> None:
+    """Of [warmup]."""
+    if until != "none":
+        raise ValueError(
+            'decision_support has no warm-up, for each of its tests counts; allowed: warmup.until = "none" '
+            "(warmup.prewarm may be true)"
+        )
+    if prewarm and "load" in workload.tests:
+        raise ValueError(
+            'prewarm reads tables that the load test has yet to make; allowed: prewarm = false, or tests without "load"'
+        )
+
+
+def judges(tests: list[Test], judged: str) -> None:
+    """Of [design]: whether what it judges by comes out of these tests; without any, of another workload."""
+    able = [metric for metric, needed in JUDGED.items() if tests and set(needed) <= set(tests)]
+    if tests and judged not in able:
+        raise ValueError(f"judged is {judged}, which these tests do not give; allowed: {', '.join(able)}")
+    if not tests and judged in JUDGED:
+        raise ValueError(f"judged is {judged}, which workload decision_support alone has; allowed: another metric")

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
-from plimsoll.experiment.decision_support import JUDGED, DecisionSupport
+from plimsoll.experiment import decision_support
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.strict import Cpus, Scalar, Size, Strict, Version
 from plimsoll.experiment.workload import Bank, Load, OrderEntry, Script, ScriptFile, Workload, WpiOrders, Zipf
@@ -340,8 +341,7 @@ class Experiment(Strict):
     def _has_an_end(cls, value: Measure, info: ValidationInfo) -> Measure:
         workload = info.data.get("workload")  # not there when it is wrong itself, which is said of it
         if isinstance(workload, DecisionSupport):
-            if value.ends_given:
-                raise ValueError("decision_support's tests are measured whole; allowed: no seconds and no transactions")
+            decision_support.no_end(value.ends_given)
         elif workload is not None and value.ends_given != 1:
             raise ValueError("give one of seconds and transactions (or transactions_per_client)")
         return value
@@ -349,17 +349,8 @@ class Experiment(Strict):
     @field_validator("warmup")
     @classmethod
     def _has_a_load_to_warm_by(cls, value: Warmup, info: ValidationInfo) -> Warmup:
-        workload = info.data.get("workload")
-        if isinstance(workload, DecisionSupport) and value.until != "none":
-            raise ValueError(
-                'decision_support has no warm-up, for each of its tests counts; allowed: warmup.until = "none" '
-                "(warmup.prewarm may be true)"
-            )
-        if isinstance(workload, DecisionSupport) and value.prewarm and "load" in workload.tests:
-            raise ValueError(
-                "prewarm reads tables that the load test has yet to make; allowed: prewarm = false, or tests without "
-                '"load"'
-            )
+        if isinstance(workload := info.data.get("workload"), DecisionSupport):
+            decision_support.no_warmup(workload, value.until, prewarm=value.prewarm)
         return value
 
     @field_validator("schedule")
@@ -372,15 +363,9 @@ class Experiment(Strict):
     @field_validator("design")
     @classmethod
     def _judges_what_is_measured(cls, value: Design, info: ValidationInfo) -> Design:
-        workload, judged = info.data.get("workload"), value.judged
-        if workload is None or judged is None:
-            return value
-        tests = workload.tests if isinstance(workload, DecisionSupport) else []
-        able = [metric for metric, needed in JUDGED.items() if tests and set(needed) <= set(tests)]
-        if tests and judged not in able:
-            raise ValueError(f"judged is {judged}, which these tests do not give; allowed: {', '.join(able)}")
-        if not tests and judged in JUDGED:
-            raise ValueError(f"judged is {judged}, which workload decision_support alone has; allowed: another metric")
+        if (workload := info.data.get("workload")) is not None and value.judged is not None:
+            tests = workload.tests if isinstance(workload, DecisionSupport) else []
+            decision_support.judges(tests, value.judged)
         return value
 
     @model_validator(mode="after")
