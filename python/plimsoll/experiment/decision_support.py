@@ -126,7 +126,7 @@ class DecisionSupport(Strict):
         return next(metric for metric, tests in JUDGED.items() if set(tests) <= set(self.tests))
 
 
-# --- what the other tables of the file may say beside it: each raises ValueError with what is allowed -------------------
+# --- what the other tables of the file may say beside it; each raises ValueError with what is allowed -----------------
 
 
 def no_end(ends_given: int) -> None:
