@@ -184,17 +184,20 @@ def _is_unfit(one: Json, test: str, name: str) -> bool:
 
 
 def _pairs(comparisons: list[Json]) -> list[Json]:
-    """Each level against the best estimate of its comparison: {first, second, first_label, second_label}."""
+    """Each level against the best estimate of its comparison; against its first where no level has a figure, since
+    queries may have times where the tests have none.
+
+    {first, second (treatments), first_label, second_label, at}
+    """
     found = []
     for comparison in comparisons:
         levels = comparison["levels"]
-        base = next((level for level in levels if level["level"] == comparison["reference"]), None)
-        for level in levels if base else []:
-            if base is not None and level["treatment"] != base["treatment"]:
+        base = next((level for level in levels if level["level"] == comparison["reference"]), levels[0])
+        for level in levels:
+            if level["treatment"] != base["treatment"]:
+                about = {"first": base["treatment"], "second": level["treatment"], "at": comparison["at"]}
                 labels = {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
-                found.append(
-                    {"first": base["treatment"], "second": level["treatment"], **labels, "at": comparison["at"]}
-                )
+                found.append(about | labels)
     return found
 
 
