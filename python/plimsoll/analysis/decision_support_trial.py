@@ -80,6 +80,8 @@ def caveats(found: Json | None) -> list[str]:
         for metric, one in figures.items()
         if one["why_absent"] and metric != COMPOSITE
     ]
+    later = enumerate(((found or {}).get("runs") or [])[1:], start=2)
+    said += [f"throughput test {number}: {one['why_absent']}" for number, one in later if one["why_absent"]]
     return said + list(dict.fromkeys(note for one in figures.values() for note in one["notes"]))
 
 

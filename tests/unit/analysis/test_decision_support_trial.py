@@ -72,6 +72,12 @@ def test_what_was_not_done_in_a_stream_leaves_no_throughput(tmp_path: Path) -> N
     assert found["times_s"]["throughput"]["Q21"] == [10.0]
 
 
+def test_a_later_test_without_a_figure_is_named(tmp_path: Path) -> None:
+    found = first(tmp_path, repeats=2, failing=(((1, "throughput-2", 1, "Q3"), "failed"),))
+    assert metric_values(found)[THROUGHPUT] is not None
+    assert caveats(found) == ["throughput test 2: no metric: failed or timed out: stream 1 Q3 (failed)"]
+
+
 def test_a_record_that_lacks_work_leaves_no_figure(tmp_path: Path) -> None:
     run = make(tmp_path / "run", World(levels=("16 MiB",), blocks=1))
     path = run / "trials/0001/throughput-1/queries.json"
