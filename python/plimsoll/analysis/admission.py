@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis import stationary
+from plimsoll.analysis import decision_support_trial, stationary
 from plimsoll.analysis.generator import generator
 from plimsoll.analysis.readings import counter, done_count, fact, is_whole, unanswered, weights
 from plimsoll.record import Segment, Trial
@@ -91,8 +91,9 @@ def check_commits(trial: Trial) -> dict[str, Any]:
     """COMMIT_RULE for one trial; `ok` is None while the other trials have a say, or where nothing was counted."""
     grown, done = counter(trial, "xact_commit"), done_count(trial.measure)
     summary = trial.measure.summary or {}
-    if grown is None or done is None or summary.get("workload") == "script":
-        return {"ok": None, "rule": COMMIT_RULE}  # how often a user's script commits is the user's business
+    if grown is None or done is None or summary.get("workload") in ("script", "decision_support"):
+        # How often a user's script commits is the user's business; streams commit what they like beside their queries.
+        return {"ok": None, "rule": COMMIT_RULE}
     lost = int((summary.get("identity") or {}).get("lost") or 0)
     beside = summary.get("server_commits_beside")
     connections = len(summary.get("backend_pids") or [])
@@ -138,7 +139,7 @@ def _status_reasons(trial: Trial) -> list[str]:
         kills = (trial.data.get("group") or {}).get("oom_kills")
         killed = f" ({kills} process killed for lack of memory)" if kills else ""
         return [f"{trial.status}{': ' + why if why else ''}{killed}"]
-    if not done_count(trial.measure):
+    if not done_count(trial.measure) and not trial.data.get("load_test"):
         return ["no transaction was done in the measured segment"]
     return []
 
@@ -146,10 +147,11 @@ def _status_reasons(trial: Trial) -> list[str]:
 def _answer_reasons(trial: Trial) -> list[str]:
     summary = trial.measure.summary or {}
     reasons = []
-    identity = summary.get("identity") or {}
-    accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
-    if identity.get("planned") is not None and identity["planned"] != accounted:
-        reasons.append(f"the identity does not hold: {identity['planned']} planned, {accounted} accounted for")
+    for segment in trial.segments[1:]:  # of decision support every test; else what was measured
+        identity = (segment.summary or {}).get("identity") or {}
+        accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
+        if identity.get("planned") is not None and identity["planned"] != accounted:
+            reasons.append(f"the identity does not hold: {identity['planned']} planned, {accounted} accounted for")
     verification = summary.get("verification") or {}
     if verification.get("wrong"):
         reasons.append(f"{verification['wrong']} of {verification.get('checked')} checked answers were wrong")
@@ -257,6 +259,9 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
     found.generator = generator(trial, values.get("cpu_busy_share"))
     if found.generator["limit"]:
         found.reasons.append("the load generator was the limit: " + "; ".join(found.generator["limit"]))
-    _judge_stationarity(trial, found)
+    tests = decision_support_trial.reading(trial)
+    if tests is None:
+        _judge_stationarity(trial, found)
+    found.caveats += decision_support_trial.caveats(tests)
     _note(trial, values, found)
     return found

@@ -13,23 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from plimsoll.experiment.decision_support import streams_min
+
 QUERIES: Final = range(1, 23)
 REFRESH: Final = ("RF1", "RF2")
 SECONDS_PER_HOUR: Final = 3600
 RATIO_MAX: Final = 1000
-# The least streams of a throughput test, by the scale factors that results are published for.
-STREAMS_MIN: Final = {
-    1: 2,
-    10: 3,
-    30: 4,
-    100: 5,
-    300: 6,
-    1_000: 7,
-    3_000: 8,
-    10_000: 9,
-    30_000: 10,
-    100_000: 11,
-}
 
 Times = Mapping[int | str, float | None]
 
@@ -41,11 +30,6 @@ class Figure:
     value: float | None
     why_absent: str | None = None
     notes: tuple[str, ...] = ()
-
-
-def streams_min(scale_factor: float) -> int:
-    """The least streams at this scale factor: between two of the table those of the smaller, below it 2."""
-    return max(count for least, count in STREAMS_MIN.items() if least <= max(1, scale_factor))
 
 
 def power(times_s: Times, scale_factor: float, *, refresh: bool = True, ratio_rule: bool = True) -> Figure:

@@ -4,6 +4,7 @@ Counters of the server are differences of readings made with no client connected
 so that ratios from them are exact and not sampled.
 """
 
+from plimsoll.analysis import decision_support_trial
 from plimsoll.analysis.latency import latency_by_kind
 from plimsoll.analysis.metrics import PERCENTILES
 from plimsoll.analysis.page_cache import probe_metrics
@@ -101,4 +102,6 @@ def estimates(trial: Trial) -> dict[str, float | None]:
     overall = latency_by_kind(segment).get("all") or {}
     values |= {f"latency_ns_{name}": overall.get(name) for name in PERCENTILES}
     values |= _cpu(segment, count) | _generator(segment, seconds, count) | _outcomes(segment)
+    if (tests := decision_support_trial.reading(trial)) is not None:
+        values |= decision_support_trial.metric_values(tests)
     return values | probe_metrics(trial) | writeback_metrics(trial)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from plimsoll.analysis.decision_support_metrics import DECISION_SUPPORT_METRICS, WORKLOAD
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics_probes import PROBE_METRICS
 from plimsoll.analysis.writeback import WRITEBACK_METRICS
@@ -215,12 +216,20 @@ _ALL = [
     Metric("lag_ns_p99", "lag p99", "ns", "plain", "lower", "actual start minus planned start"),
     *PROBE_METRICS,
     *WRITEBACK_METRICS,
+    *DECISION_SUPPORT_METRICS,
 ]
 
 METRICS: dict[str, Metric] = {metric.key: metric for metric in _ALL}
 PERCENTILES: dict[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
 JUDGED = "throughput_per_second"
 JUDGED_OPEN = "latency_ns_p99"
+
+
+def shown_for(experiment: dict[str, Any]) -> list[str]:
+    """The metrics that a run's verdict has: those of decision support alone are of no other workload."""
+    alone = {metric.key for metric in DECISION_SUPPORT_METRICS}
+    has_them = (experiment.get("workload") or {}).get("name") == WORKLOAD
+    return [key for key in METRICS if has_them or key not in alone]
 
 
 def judged_of(plan: dict[str, Any], experiment: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from plimsoll.analysis import (
     block_requests,
     breakdown,
     clients,
+    decision_support_run,
     double_caching,
     generator,
     histograms,
@@ -34,7 +35,7 @@ from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.intervals import CONFIDENCE, Estimate, grade, over_blocks
 from plimsoll.analysis.latency import latency_by_kind, source
 from plimsoll.analysis.levels import Group, compare_levels, groups
-from plimsoll.analysis.metrics import METRICS, PERCENTILES, judged_of
+from plimsoll.analysis.metrics import METRICS, PERCENTILES, judged_of, shown_for
 from plimsoll.record import Run, Trial
 
 FORMAT = 1
@@ -63,13 +64,22 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
         "latency_source": source(trial.measure),
         "throughput": throughput.as_json(trial.measure),
         "placement": placement.placement(trial),
-        "identity": summary.get("identity"),
+        "identity": _summed_identity(trial),
         "errors": summary.get("errors") or [],
         "commits": admission.commits,
         "generator": admission.generator,
         "stationary": admission.stationary,
         "reconciliation": reconciled,
     }
+
+
+def _summed_identity(trial: Trial) -> Json | None:
+    """The measured segment's identity; of several tests their sum, the pass for plans left out."""
+    segments = [segment for test, segment in trial.tests if test != "plans"] or [trial.measure]
+    found = [identity for one in segments if (identity := (one.summary or {}).get("identity"))]
+    if len(found) < 2:
+        return found[0] if found else None
+    return {key: sum(int(one.get(key) or 0) for one in found) for key in found[0]}
 
 
 def _trials(run: Run, timed: Mapping[int, Json]) -> tuple[list[Json], Json]:
@@ -102,7 +112,7 @@ def _estimate(values: Iterable[float | None], key: str) -> Json | None:
 
 def _treatments(run: Run, entries: list[Json]) -> Json:
     """Every metric of every treatment with its interval over blocks, and latency by kind."""
-    used = chosen(entries)
+    used, metrics = chosen(entries), shown_for(run.experiment)
     trials = {trial.number: trial for trial in run.trials}
     shown = double_caching.shown_relations([trials[entry["number"]] for entry in used.values()])
     result: Json = {}
@@ -115,7 +125,7 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
             "trials": [entry["number"] for entry in mine],
             "blocks": len(mine),
             "grade": grade(len(mine)),
-            "metrics": {key: _estimate((entry["metrics"].get(key) for entry in mine), key) for key in METRICS},
+            "metrics": {key: _estimate((entry["metrics"].get(key) for entry in mine), key) for key in metrics},
             "latency_ns": {
                 kind: {
                     name: _estimate(
@@ -236,6 +246,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
     by_memory = memory_scaling.memory_scaling(run.plan, run.experiment, used, relevant - 1, spread_log)
     split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients, scaling.pairs(scaled))
     by_rules = order_entry.order_entry(run, used)
+    by_tests = decision_support_run.decision_support(run, used, comparisons, split, relevant - 1, spread_log)
     sampled = profile.profile(run.trials, used, treatments)
     called = syscalls.system_calls(run, used)
     requested = block_requests.block_requests(run, used)
@@ -262,6 +273,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
         **({} if split is None else {"breakdown": split}),
         **({} if sampled is None else {"profile": sampled, "off_cpu": profile.off_cpu(split)}),
         **({} if by_rules is None else {"order_entry": by_rules}),
+        **({} if by_tests is None else {"decision_support": by_tests}),
         **({} if called is None else {"syscalls": called}),
         **({} if requested is None else {"block": requested}),
         "throughput_method": throughput.METHOD,
@@ -283,6 +295,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
         "stationarity_test": stationary.TEST,
         "metrics": {
             key: {"label": m.label, "unit": m.unit, "scale": m.scale, "definition": m.definition}
-            for key, m in METRICS.items()
+            for key in shown_for(run.experiment)
+            for m in (METRICS[key],)
         },
     }

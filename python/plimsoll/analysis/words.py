@@ -7,8 +7,16 @@ ratio would be read as a finding.
 import textwrap
 from typing import Any
 
-from plimsoll.analysis import breakdown_words, clients, order_entry_words, scaling_words, sync_words
+from plimsoll.analysis import (
+    breakdown_words,
+    clients,
+    decision_support_words,
+    order_entry_words,
+    scaling_words,
+    sync_words,
+)
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
+from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
 from plimsoll.analysis.metrics import PERCENTILE_NAMES
 
 Json = dict[str, Any]
@@ -29,14 +37,21 @@ def is_latency(metric: object) -> bool:
     return str(metric).startswith("latency_ns_")
 
 
+def is_time(metric: object) -> bool:
+    """Whether less of the metric is better, because it is a time."""
+    return is_latency(metric) or metric == LOAD
+
+
 def metric_words(metric: object) -> str:
-    """ "throughput", or "latency p99.9"."""
+    """ "throughput", "latency p99.9", or DBT-3's name of a test's figure."""
+    if metric in NAMES:
+        return NAMES[str(metric)]
     label = str(metric).removeprefix("latency_ns_")
     return f"latency {PERCENTILE_NAMES.get(label, label)}" if is_latency(metric) else "throughput"
 
 
 def _slower(value: Json, metric: object) -> str:
-    word = "longer" if is_latency(metric) else "slower"
+    word = "longer" if is_time(metric) else "slower"
     return f"{value['ratio']:.2f} x {word} [{value['low']:.2f}, {value['high']:.2f}]"
 
 
@@ -71,14 +86,15 @@ def headline(comparison: Json) -> str:
     measured = [level for level in levels if level["estimate"] is not None]
     where = at_words(comparison)
     judged = comparison.get("metric")
-    where = f"{where}, by {metric_words(judged)}".lstrip(", ") if is_latency(judged) else where
+    is_named = is_latency(judged) or judged in NAMES
+    where = f"{where}, by {metric_words(judged)}".lstrip(", ") if is_named else where
     tail = f" ({where})" if where else ""
     if not measured:
         lacks = " with a value (too many transactions were not answered in time, or too few done)"
         return f"{name}: no verdict, because no trial could enter{lacks if is_latency(judged) else ''}{tail}"
     if comparison["grade"] == "none":
         best = comparison["reference"]
-        most = "lowest" if is_latency(judged) else "highest"
+        most = "lowest" if is_time(judged) else "highest"
         return f"{name}: no verdict from fewer than three common blocks; {most} estimate at {best}{tail}"
     inside = comparison["best_set"]
     measured = [level for level in measured if level["verdict"] != "too few blocks"]
@@ -164,8 +180,11 @@ def _twice(verdict: Json) -> list[str]:
 
 
 def _judged_row(verdict: Json) -> tuple[tuple[str, str, float, str], ...]:
-    """What is judged, where it is not the throughput that the evidence begins with."""
+    """What is judged, where it is not the transactions a second that the evidence begins with."""
     metric = verdict["metric"]
+    if metric in NAMES:
+        unit = "s" if metric == LOAD else "queries/hour x scale factor"
+        return ((metric, f"{metric_words(metric)}, {unit}", 1.0, ",.1f"),)
     return ((metric, f"{metric_words(metric)}, ms", 1e-6, ",.2f"),) if is_latency(metric) else ()
 
 
@@ -175,7 +194,9 @@ def evidence_lines(verdict: Json, rows: int = 4) -> list[str]:
     for comparison in verdict["comparisons"][:1] if rows > 1 else []:
         where = at_words(comparison)
         lines.append(f"Evidence{' ' + where if where else ''} (means over blocks; intervals in the report):")
-        found = (_evidence_row(verdict, comparison, *row) for row in _judged_row(verdict) + _EVIDENCE[:rows])
+        # Queries a second say nothing beside DBT-3's figures: a stream's queries differ by orders of magnitude.
+        beside = _EVIDENCE[1:rows] if verdict["metric"] in NAMES else _EVIDENCE[:rows]
+        found = (_evidence_row(verdict, comparison, *row) for row in _judged_row(verdict) + beside)
         lines += [row for row in found if row]
     return lines
 
@@ -227,7 +248,8 @@ def _middle(verdict: Json, rows: int, exclusions: int, width: int) -> list[str]:
         why = breakdown_words.why_lines(verdict, 1) + scaling_words.growth_lines(verdict)[-1:]
         lines += [line for text in [*why, *_twice(verdict)] for line in _wrap(text, width)]
         lines += _wrap(a_a_words(verdict), width)
-    lines += [line for text in order_entry_words.lines(verdict) for line in _wrap(text, width)]
+    by_rules = order_entry_words.lines(verdict) + decision_support_words.lines(verdict, treatment_labels(verdict))
+    lines += [line for text in by_rules for line in _wrap(text, width)]
     lines += _wrap(generator_words(verdict), width)
     return lines + [row for line in exclusion_lines(verdict, exclusions) for row in _cut(line, width)]
 

@@ -198,12 +198,17 @@ def _say_comparison(result: dict[str, Any], as_json: bool, page: Path | None) ->
 
 def _figures(folder: Path, number: int) -> str:
     """A finished trial in one line."""
+    from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
     from plimsoll.analysis.estimates import estimates
 
     trial = next(one for one in open_run(folder).trials if one.number == number)
     found = estimates(trial)
-    parts = []
-    if (rate := found.get("throughput_per_second")) is not None:
+    parts = [
+        f"{name} {value:,.1f}{' s' if metric == LOAD else ''}"
+        for metric, name in NAMES.items()
+        if (value := found.get(metric)) is not None
+    ]
+    if not parts and (rate := found.get("throughput_per_second")) is not None:
         parts.append(f"{rate:8,.0f} transactions/s")
     if (ratio := found.get("database_hit_ratio")) is not None:
         parts.append(f"database hits {ratio:6.1%}")

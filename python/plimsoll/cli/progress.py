@@ -23,6 +23,11 @@ PHASES = {
     "prewarm": "reading the data into the server's cache",
     "warmup": "warming until the caches are stationary",
     "measure": "measuring",
+    "load": "load test: filling the database",
+    "power": "power test",
+    "throughput": "throughput test",
+    "plans": "asking for the plans",
+    "vacuum": "VACUUM",
     "check": "checking the answers and the data",
     "stop": "stopping the server",
     "put back": "putting the machine back",
@@ -86,6 +91,11 @@ class Progress:
 
     def _on_sample(self, line: dict[str, Any]) -> None:
         now, done = line["t_ns"], line["done"]
+        if (at := line.get("at")) is not None:
+            under_way = " ".join(str(one["name"]) for one in at)
+            self._rate = f"{done} of {line['planned']} done, at {under_way}"
+            self._log_sometimes()
+            return
         if self._last is not None and now > self._last[1]:
             self._rate = f"{(done - self._last[0]) / (now - self._last[1]) * 1e9:,.0f} transactions/s"
         self._last = (done, now)

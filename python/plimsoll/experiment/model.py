@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
+from plimsoll.experiment import decision_support
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.strict import Cpus, Scalar, Size, Strict, Version
 from plimsoll.experiment.workload import Bank, Load, OrderEntry, Script, ScriptFile, Workload, WpiOrders, Zipf
 
-__all__ = ["Bank", "Experiment", "Load", "OrderEntry", "Script", "ScriptFile", "WpiOrders", "Zipf"]
+__all__ = ["Bank", "DecisionSupport", "Experiment", "Load", "OrderEntry", "Script", "ScriptFile", "WpiOrders", "Zipf"]
 
 AS_FOUND: Final = "as found"
 # What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
@@ -31,6 +33,10 @@ Judged = Literal[
     "latency_ns_p99",
     "latency_ns_p999",
     "latency_ns_p9999",
+    "load_test_seconds",
+    "power_queries_per_hour",
+    "throughput_queries_per_hour",
+    "composite_queries_per_hour",
 ]
 
 
@@ -143,7 +149,10 @@ class Warmup(Strict):
 
 
 class Measure(Strict):
-    """What is measured (some seconds, or some transactions), and how much of it is kept row by row."""
+    """What is measured (some seconds, or some transactions), and how much of it is kept row by row.
+
+    Of decision_support neither: its tests are measured whole.
+    """
 
     seconds: float | None = Field(None, gt=0, le=86_400)
     transactions: int | None = Field(None, ge=1, description="of all clients together")
@@ -158,12 +167,11 @@ class Measure(Strict):
     )
     sample_one_in: int = Field(100, ge=1, le=1_000_000, description="of the transactions beyond rows_max")
 
-    @model_validator(mode="after")
-    def _one(self) -> Measure:
+    @property
+    def ends_given(self) -> int:
+        """How many of the keys are given that say when it ends."""
         given = (self.seconds, self.transactions, self.transactions_per_client)
-        if sum(one is not None for one in given) != 1:
-            raise ValueError("give one of seconds and transactions (or transactions_per_client)")
-        return self
+        return sum(one is not None for one in given)
 
     def transactions_of(self, clients: int) -> int | None:
         """How many transactions are asked for, all clients together; None where seconds are."""
@@ -185,7 +193,9 @@ class Design(Strict):
         1.05, gt=1, le=2, description="a ratio closer to 1 than this is no relevant difference"
     )
     judged: Judged | None = Field(
-        None, description="what levels are compared by; by default latency p99 in an open loop, else throughput"
+        None,
+        description="what levels are compared by; by default latency p99 in an open loop, else throughput, of "
+        "decision_support the composite of its tests",
     )
 
 
@@ -306,8 +316,8 @@ class Experiment(Strict):
     workload: Workload
     schedule: Schedule = Closed()
     probes: Probes = Probes()
-    warmup: Warmup = Warmup()
-    measure: Measure
+    warmup: Warmup = Field(default_factory=Warmup, validate_default=True)
+    measure: Measure = Field(default_factory=Measure, validate_default=True)
     design: Design = Design()
     factors: list[AnyFactor] = Field(default_factory=list, max_length=8)
     quick: dict[str, Any] = Field(default_factory=dict, description="what --quick sets, path by path")
@@ -320,7 +330,43 @@ class Experiment(Strict):
     @property
     def judged(self) -> str:
         """The metric that levels are compared by."""
-        return self.design.judged or ("latency_ns_p99" if self.is_open else "throughput_per_second")
+        if self.design.judged is not None:
+            return self.design.judged
+        if isinstance(self.workload, DecisionSupport):
+            return self.workload.judged()
+        return "latency_ns_p99" if self.is_open else "throughput_per_second"
+
+    @field_validator("measure")
+    @classmethod
+    def _has_an_end(cls, value: Measure, info: ValidationInfo) -> Measure:
+        workload = info.data.get("workload")  # not there when it is wrong itself, which is said of it
+        if isinstance(workload, DecisionSupport):
+            decision_support.no_end(value.ends_given)
+        elif workload is not None and value.ends_given != 1:
+            raise ValueError("give one of seconds and transactions (or transactions_per_client)")
+        return value
+
+    @field_validator("warmup")
+    @classmethod
+    def _has_a_load_to_warm_by(cls, value: Warmup, info: ValidationInfo) -> Warmup:
+        if isinstance(workload := info.data.get("workload"), DecisionSupport):
+            decision_support.no_warmup(workload, value.until, prewarm=value.prewarm)
+        return value
+
+    @field_validator("schedule")
+    @classmethod
+    def _fits_the_tests(cls, value: Schedule, info: ValidationInfo) -> Schedule:
+        if isinstance(info.data.get("workload"), DecisionSupport) and value != Closed():
+            raise ValueError("decision_support's streams follow its specification; allowed: no [schedule]")
+        return value
+
+    @field_validator("design")
+    @classmethod
+    def _judges_what_is_measured(cls, value: Design, info: ValidationInfo) -> Design:
+        if (workload := info.data.get("workload")) is not None and value.judged is not None:
+            tests = workload.tests if isinstance(workload, DecisionSupport) else []
+            decision_support.judges(tests, value.judged)
+        return value
 
     @model_validator(mode="after")
     def _users_wait_for_answers(self) -> Experiment:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, field_validator, model_validator
 
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.strict import Seed, Size, Strict
 
 Weight = Annotated[int, Field(ge=0, le=1000)]
@@ -200,4 +201,4 @@ class OrderEntry(Load):
         return self
 
 
-Workload = Annotated[WpiOrders | Bank | OrderEntry | Script, Discriminator("name")]
+Workload = Annotated[WpiOrders | Bank | OrderEntry | Script | DecisionSupport, Discriminator("name")]

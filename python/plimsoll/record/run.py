@@ -104,6 +104,14 @@ class Segment:
         """Each fsync and fdatasync of the server with its parts; None when they were not watched."""
         return read_table(self.path / "sync.npy")
 
+    @cached_property
+    def queries(self) -> Json | None:
+        """Every query and refresh function of a decision-support test, by stream and place; None of other workloads."""
+        try:
+            return read_json(self.path / "queries.json")
+        except RecordError:
+            return None  # as with the summary
+
     def series(self, name: str) -> "np.ndarray | None":
         """One of SERIES; None when it was not taken or holds no row."""
         table = read_table(self.path / f"{name}.npy")
@@ -158,15 +166,24 @@ class Trial:
 
     @cached_property
     def measure(self) -> Segment:
-        return Segment(self.path / "measure", "measure")
+        """What was measured; of several tests the one whose readings stand for the trial."""
+        name = str(self.data.get("measured_segment") or "measure")
+        return Segment(self.path / name, name)
+
+    @cached_property
+    def tests(self) -> list[tuple[str, Segment]]:
+        """The tests of a decision-support trial in their order: ("power", "throughput" or "plans", what it left)."""
+        entries = self.data.get("tests") or []
+        return [(str(one["test"]), Segment(self.path / one["segment"], str(one["segment"]))) for one in entries]
 
     @cached_property
     def warmup(self) -> Segment:
         return Segment(self.path / "warmup", "warmup")
 
     @property
-    def segments(self) -> tuple[Segment, Segment]:
-        return (self.warmup, self.measure)
+    def segments(self) -> tuple[Segment, ...]:
+        others = (segment for _, segment in self.tests if segment.name != self.measure.name)
+        return (self.warmup, self.measure, *others)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
 from plimsoll.analysis.words import is_latency, metric_words
 from plimsoll.record import Run
 from plimsoll.report.caches import cache_figures
@@ -33,6 +34,17 @@ def main_figure(verdict: Json) -> Figure:
             "From the planned start. " + _MAIN,
             {"title": "ms", "format": "~g", "tip": ",.3f", "log": True},
             scale=1e-6,
+            marked=True,
+        )
+    if verdict["metric"] in NAMES:
+        label = metric_words(verdict["metric"])
+        return levels_figure(
+            verdict,
+            verdict["metric"],
+            "tests-judged",
+            f"{label[0].upper()}{label[1:]} by level",
+            "DBT-3-like, not comparable to published results. " + _MAIN,
+            {"title": "s" if verdict["metric"] == LOAD else "queries/hour × SF", "format": ",~r", "tip": ",.1f"},
             marked=True,
         )
     return levels_figure(

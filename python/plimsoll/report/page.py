@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis import breakdown_words, order_entry_words, words
+from plimsoll.analysis import breakdown_words, decision_support_words, order_entry_words, words
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report import double_caching, figures, instruments, load, reconcile, tables, theme
@@ -12,6 +12,8 @@ from plimsoll.report.block_requests import block_part
 from plimsoll.report.breakdown import breakdown_part
 from plimsoll.report.breakdown_figures import breakdown_figures
 from plimsoll.report.clients import clients_figures
+from plimsoll.report.decision_support import decision_support_part
+from plimsoll.report.decision_support_figures import decision_support_figures
 from plimsoll.report.figure import Figure
 from plimsoll.report.html import write_page
 from plimsoll.report.machine import machine_rows
@@ -57,6 +59,7 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
 def _context(run: Run, verdict: Json) -> Json:
     shown: list[tuple[str, list[Figure]]] = [
         ("main", [figures.main_figure(verdict)]),
+        ("decision_support", decision_support_figures(run, verdict)),
         ("breakdown", breakdown_figures(verdict)),
         ("profile", profile_figures(verdict) + off_cpu_figures(verdict)),
         ("clients", clients_figures(verdict, study_of(run.experiment) or {})),
@@ -90,6 +93,8 @@ def _context(run: Run, verdict: Json) -> Json:
         "profile": profile_part(verdict),
         "order_entry": order_entry_part(verdict),
         "order_entry_lines": order_entry_words.lines(verdict),
+        "decision_support": decision_support_part(verdict),
+        "decision_support_lines": decision_support_words.lines(verdict, words.treatment_labels(verdict)),
         "scaling": scaling_part(verdict),
         "syscalls": system_calls_part(verdict),
         "block": block_part(verdict),

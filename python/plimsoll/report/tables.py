@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.analysis.words import at_words, is_latency, treatment_labels
+from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
+from plimsoll.analysis.words import at_words, is_latency, is_time, treatment_labels
 from plimsoll.record import Run
 
 Json = dict[str, Any]
@@ -38,7 +39,8 @@ def _short(value: float | None) -> str:
 def level_tables(verdict: Json) -> list[Json]:
     """One table a comparison: the levels with what decides between them."""
     tables = []
-    by_latency = is_latency(verdict["metric"])
+    metric = verdict["metric"]
+    unit, form_judged, scale = _judged_form(metric)
     for comparison in verdict["comparisons"]:
         rows = []
         for level in comparison["levels"]:
@@ -51,7 +53,7 @@ def level_tables(verdict: Json) -> list[Json]:
                     "level": level["level"],
                     "best": level["in_best_set"],
                     "verdict": _word(level),
-                    "judged": interval(metrics.get(verdict["metric"]), ",.2f", 1e-6) if by_latency else "",
+                    "judged": interval(metrics.get(metric), form_judged, scale) if unit else "",
                     "throughput": interval(throughput, form),
                     "slower": NONE if not slower else _times(slower),
                     "against": level["against"] or "",
@@ -62,9 +64,20 @@ def level_tables(verdict: Json) -> list[Json]:
                     "why": level["why"] or "",
                 }
             )
-        label = {"label": comparison["label"], "at": at_words(comparison), "by_latency": by_latency}
-        tables.append({**label, "rows": rows})
+        label = {"label": comparison["label"], "at": at_words(comparison)}
+        tables.append(
+            {**label, "by_time": is_time(metric), "by_tests": metric in NAMES, "judged_unit": unit, "rows": rows}
+        )
     return tables
+
+
+def _judged_form(metric: str) -> tuple[str, str, float]:
+    """Unit, form and scale of what is judged; no unit where it is the throughput, which has a column anyway."""
+    if is_latency(metric):
+        return "ms", ",.2f", 1e-6
+    if metric in NAMES:
+        return ("s" if metric == LOAD else "queries/hour × SF"), ",.1f", 1.0
+    return "", "", 1.0
 
 
 def _times(slower: Json) -> str:

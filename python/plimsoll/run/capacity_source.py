@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.analysis import capacity_objective
 from plimsoll.analysis.capacity_objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
-from plimsoll.experiment.model import Bank, OrderEntry, Script
+from plimsoll.experiment.model import Bank, DecisionSupport, OrderEntry, Script
 from plimsoll.experiment.source import find
 
 WORKLOADS = {
@@ -112,6 +112,9 @@ def _one_treatment(source: Source) -> None:
 
 def _no_users(source: Source, settings: Experiment) -> None:
     workload = settings.workload
+    if isinstance(workload, DecisionSupport):
+        what = "decision_support has streams of queries, and a load line is of transactions that arrive at a rate"
+        raise ExperimentError([Problem(str(source.path), "workload.name", what, "another workload")])
     if isinstance(workload, OrderEntry) and workload.keying_and_think:
         what = "has users who wait for each answer, and a load line is of arrivals that wait for nobody"
         allowed = "workload.keying_and_think = false"
@@ -141,6 +144,7 @@ def late_limit_ms(objective: Objective) -> float:
 def subject_of(what: str, settings: Experiment) -> str:
     """What the line is of, in a few words."""
     workload = settings.workload
+    assert not isinstance(workload, DecisionSupport)  # refused when it was read
     if isinstance(workload, Bank):
         done = workload.transaction or " + ".join(f"{name} {weight}" for name, weight in (workload.mix or {}).items())
         text = f"{workload.name} {done}, scale {workload.scale}"

@@ -16,7 +16,7 @@ import psycopg
 from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.environment.discover import PostgresInstall
 from plimsoll.experiment import Experiment, Plan
-from plimsoll.experiment.model import OrderEntry, Script
+from plimsoll.experiment.model import DecisionSupport, OrderEntry, Script
 from plimsoll.run import agent, planning
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request, setup_text, workload_request
@@ -58,7 +58,9 @@ def refusals(plan: Plan) -> list[str]:
 
 def refusal(settings: Experiment) -> str | None:
     """Why the agent refuses a workload (a size it cannot make, a script's command); None when it takes it."""
-    done = {"workload": workload_request(settings), "mode": settings.workload.mode}
+    workload = settings.workload
+    mode = {} if isinstance(workload, DecisionSupport) else {"mode": workload.mode}
+    done = {"workload": workload_request(settings), **mode}
     data = data_request(settings)
     for request in (done, {"workload": data} if data else None):
         description = _described(json.dumps(request)) if request else None
@@ -92,13 +94,20 @@ def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Inter
 
 def _needed(plan: Plan) -> dict[str, Experiment]:
     """One treatment's settings for each data set the plan needs, by key: target/dataset.py says what decides it."""
-    return {key: one.settings for one in plan.treatments if (key := key_for(one.settings))}
+    kept = [one.settings for one in plan.treatments if not loads_itself(one.settings)]
+    return {key: settings for settings in kept if (key := key_for(settings))}
+
+
+def loads_itself(settings: Experiment) -> bool:
+    """Whether a trial begins with an empty cluster, because loading it is one of its tests."""
+    return isinstance(settings.workload, DecisionSupport) and "load" in settings.workload.tests
 
 
 def fill(connection: Connection, settings: Experiment, observer: Observer) -> dict[str, Any]:
     """Makes the tables in the connection's schema; the agent's result, empty where there is nothing for it to do.
 
-    Order entry has conditions that hold only until the first Delivery, so they are checked here. Raises LoadedWrong.
+    Order entry has conditions that hold only until the first Delivery, so they are checked here, and decision support's
+    prices before any refresh function. Raises LoadedWrong.
     """
     result: dict[str, Any] = {}
     if data := data_request(settings):
@@ -106,7 +115,7 @@ def fill(connection: Connection, settings: Experiment, observer: Observer) -> di
         result = agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
     if isinstance(settings.workload, Script):
         bank.run_sql(connection, setup_text(settings) or "")
-    if isinstance(settings.workload, OrderEntry):
+    if isinstance(settings.workload, OrderEntry | DecisionSupport):
         request = {"target": connection.as_request(), "workload": data_request(settings), "segments": []}
         checks = agent.call("check", request).get("checks", [])
         broken = [f"{one['name']} (found {one['found']})" for one in checks if not one["ok"]]

@@ -19,7 +19,7 @@ from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
-from plimsoll.experiment.model import AS_FOUND, Environment, Target
+from plimsoll.experiment.model import AS_FOUND, DecisionSupport, Environment, Target
 from plimsoll.run.existing import schema_in_use
 from plimsoll.run.planning import (
     SERVER_USER,
@@ -95,6 +95,12 @@ def _dsn_remark(dsn: str, settings: Experiment) -> str:
 
 def _existing_server(plan: Plan) -> Iterator[str]:
     experiment = plan.experiment
+    if isinstance(experiment.workload, DecisionSupport):
+        yield (
+            "target.dsn: decision_support runs on private servers only, whose tables nobody else needs; leave "
+            "target.dsn out"
+        )
+        return
     try:
         connection = Connection.from_dsn(experiment.target.dsn or "")
     except ValueError as error:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from plimsoll.environment.discover import PostgresInstall, servers
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
-from plimsoll.experiment.model import AS_FOUND, Bank, OrderEntry, WpiOrders
+from plimsoll.experiment.model import AS_FOUND, Bank, DecisionSupport, OrderEntry, WpiOrders
 from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.experiment.source import memory_of
-from plimsoll.target import bank, order_entry
+from plimsoll.target import bank, decision_support, order_entry
 
 # Rates seen on a two-core machine with a fast virtual disk; used for estimates only.
 BUILD_BYTES_PER_S = 100 * 2**20
@@ -25,6 +25,9 @@ TRIAL_OVERHEAD_S = 6.0
 TRANSACTION_S = 0.001
 CLIENTS_AT_ONCE = 4
 LOAD_MEMORY_BYTES = 256 * 2**20
+# Guesses, for want of a measurement: what a stream of 22 queries takes at scale factor 1, and the rest of a pass.
+STREAM_S_A_SCALE = 60.0
+STREAM_S_MIN = 2.0
 TRIAL_WRITES_BYTES = 2**30
 TRANSACTION_WRITES_BYTES = 5 * 2**10
 SERVER_USER = "plimsoll"
@@ -69,17 +72,31 @@ def data_bytes(experiment: Experiment) -> int:
         return bank.estimated_bytes(workload.scale, workload.fillfactor)
     if isinstance(workload, OrderEntry):
         return order_entry.estimated_bytes(workload.warehouses)
+    if isinstance(workload, DecisionSupport):
+        return decision_support.estimated_bytes(workload.scale_factor)
     return bank.estimated_bytes(workload.scale) if workload.scale else 0
 
 
 def measured_seconds(experiment: Experiment) -> float:
     """How long the measured segment takes: as asked, or by the rate, or by what a transaction takes about."""
+    if isinstance(experiment.workload, DecisionSupport):
+        return tests_seconds(experiment.workload)
     if experiment.measure.seconds is not None:
         return experiment.measure.seconds
     transactions = experiment.measure.transactions_of(experiment.workload.clients) or 0
     if isinstance(experiment.schedule, Constant | Poisson):
         return transactions / experiment.schedule.rate
     return TRANSACTION_S * transactions / min(experiment.workload.clients, CLIENTS_AT_ONCE)
+
+
+def tests_seconds(workload: DecisionSupport) -> float:
+    """How long the tests of a decision-support trial take, about: a stream by its scale factor, two at once."""
+    stream_s = STREAM_S_MIN + STREAM_S_A_SCALE * workload.scale_factor
+    passes: float = ("power" in workload.tests) + workload.explain
+    if "throughput" in workload.tests:
+        passes += workload.repeats * max(1.0, workload.streams_run / 2)
+    load = decision_support.estimated_bytes(workload.scale_factor) / BUILD_BYTES_PER_S
+    return stream_s * passes + (load if "load" in workload.tests else 0)
 
 
 def server_user() -> str:

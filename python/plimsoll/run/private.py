@@ -18,9 +18,10 @@ import psycopg
 from plimsoll.environment import page_cache
 from plimsoll.environment.clone import clone_tree
 from plimsoll.environment.fault import Fault
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import writer
-from plimsoll.run import agent, double_caching, planning
-from plimsoll.run.datasets import key_for
+from plimsoll.run import agent, decision_support, double_caching, planning
+from plimsoll.run.datasets import key_for, loads_itself
 from plimsoll.run.requests import workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
 from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up, workload_caveats
@@ -49,13 +50,32 @@ def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> No
     """One trial. Raises TrialFailed when it has no result, Stopped when the run is to end; puts everything back."""
     with opened(runner, report, built) as private:
         load = private.load
-        warm_up(load, report)
-        with private.caches.around(report), residency_watched(report, private.server.data):
-            measure(load, report)
-        with report.phase("check", load.observer):
-            report.found["checks"], report.found["ledger"] = load.check_with_ledger()
+        if isinstance(load.settings.workload, DecisionSupport):
+            _run_tests(private, load.settings.workload, report)
+        else:
+            warm_up(load, report)
+            with _caches_watched(private, report):
+                measure(load, report)
+            with report.phase("check", load.observer):
+                report.found["checks"], report.found["ledger"] = load.check_with_ledger()
         with report.phase("stop", load.observer):
             private.server.abandon()
+
+
+def _run_tests(private: Private, workload: DecisionSupport, report: Report) -> None:
+    load = private.load
+    if loads_itself(load.settings):
+        decision_support.load_test(load, report)
+        private.caches.prepare(wanted=load.settings.probes.double_caching)  # now there are relations to know
+        private.server.checkpoint()
+    decision_support.run_tests(load, workload, report, lambda: _caches_watched(private, report))
+
+
+@contextmanager
+def _caches_watched(private: Private, report: Report) -> Iterator[None]:
+    """What both caches hold and what left them, around what is measured."""
+    with private.caches.around(report), residency_watched(report, private.server.data):
+        yield
 
 
 @contextmanager
@@ -85,7 +105,8 @@ def opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterato
             block=report.trial.block,
         )
         try:
-            yield Private(load, server, place, _start(report, load, place, server, built[str(key_for(settings))]))
+            dataset = None if loads_itself(settings) else built[str(key_for(settings))]
+            yield Private(load, server, place, _start(report, load, place, server, dataset))
         except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
             raise explained(error, place, server.log_tail(2000)) from error
         finally:
@@ -112,13 +133,17 @@ def explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception
 
 
 def _start(
-    report: Report, load: Load, place: PrivatePlace, server: PostgresServer, dataset: Dataset
+    report: Report, load: Load, place: PrivatePlace, server: PostgresServer, dataset: Dataset | None
 ) -> double_caching.Watch:
-    """Clones the data and starts the server on them, its caches in the state that was asked for."""
+    """Clones the data and starts the server on them, its caches in the state that was asked for; an empty cluster where
+    there is no data set."""
     settings, observer = load.settings, load.observer
     with report.phase("clone", observer):
         uid, gid = place.owner
-        clone_tree(dataset.data, server.data, uid=uid, gid=gid)
+        if dataset is None:
+            server.initdb()
+        else:
+            clone_tree(dataset.data, server.data, uid=uid, gid=gid)
         before = page_cache.residency(server.data)
     report.found["residency"] = {"before_trial": _bytes(before)}
     for text in workload_caveats(settings):
@@ -136,6 +161,8 @@ def _start(
         enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}  # obstacles.py knows
         server.configure(enough | settings.target.settings, planning.memory_bytes(settings))
         server.start()
+        if dataset is None:
+            server.create_database()
         report.found["server"] = load.connection.describe()
         caches = double_caching.Watch(server.connection, server.data)
         caches.prepare(wanted=settings.probes.double_caching)

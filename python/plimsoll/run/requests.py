@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.model import Bank, OrderEntry, Script, WpiOrders
+from plimsoll.experiment.model import Bank, DecisionSupport, OrderEntry, Script, WpiOrders
 from plimsoll.experiment.schedule import Closed, Open, Ramp, Steps
 from plimsoll.experiment.workload import Zipf
 from plimsoll.run import planning
@@ -29,6 +29,8 @@ def workload_request(settings: Experiment) -> dict[str, Any]:
         return _bank_data(workload) | {"keys": _keys(workload.keys)} | done
     if isinstance(workload, OrderEntry):
         return _order_entry(workload)
+    if isinstance(workload, DecisionSupport):
+        return {key: getattr(workload, key) for key in ("name", "scale_factor", "seed", "ranges")}
     # As pgbench does, the scale is a variable; one that the user gives is the user's.
     scale = {} if workload.scale is None else {"scale": workload.scale}
     return {
@@ -47,6 +49,8 @@ def data_request(settings: Experiment) -> dict[str, Any] | None:
         return _bank_data(workload)
     if isinstance(workload, OrderEntry):
         return _order_entry_data(workload)
+    if isinstance(workload, DecisionSupport):
+        return {"name": workload.name, "scale_factor": workload.scale_factor}
     if isinstance(workload, Script):
         if workload.scale is None:
             return None
@@ -84,6 +88,7 @@ def schedule_request(settings: Experiment, block: int, *, warmup: bool = False) 
 def load_request(settings: Experiment, cpus: int) -> dict[str, Any]:
     """How the load speaks and what it keeps: keys of the agent's `load`. `cpus`: how many the load may use."""
     workload, measure = settings.workload, settings.measure
+    assert not isinstance(workload, DecisionSupport)  # it has streams, and no mix of transactions
     return {
         "clients": workload.clients,
         "threads": min(workload.threads or cpus, workload.clients),
@@ -93,6 +98,17 @@ def load_request(settings: Experiment, cpus: int) -> dict[str, Any]:
         "reconnect": workload.reconnect,
         "rows_max": measure.rows_max,
         "sample_one_in": measure.sample_one_in,
+    }
+
+
+def streams_request(workload: DecisionSupport, test: str) -> dict[str, Any]:
+    """What is run: keys of the agent's `streams`. `test`: "power", "throughput", or "plans", a pass under EXPLAIN."""
+    return {
+        "test": "throughput" if test == "throughput" else "power",
+        "streams": workload.streams_run if test == "throughput" else 1,
+        "refresh": workload.refresh and test != "plans",
+        "timeout_seconds": workload.query_timeout_seconds,
+        "explain": test == "plans",
     }
 
 

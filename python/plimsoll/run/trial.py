@@ -16,6 +16,7 @@ from plimsoll.analysis import stationary
 from plimsoll.environment import Group
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment, PlannedTrial
+from plimsoll.experiment.decision_support import DecisionSupport, streams_min
 from plimsoll.experiment.model import Bank, OrderEntry, Script
 from plimsoll.record import writer
 from plimsoll.run import agent
@@ -89,7 +90,6 @@ class Load:
         """Runs one segment to its end. `on_sample` sees a line a second and ends the segment by returning True."""
         out = self.folder / name
         out.mkdir(parents=True, exist_ok=True)
-        group = self.place.group.for_agent() if self.place.group is not None else None
         cpus = len(self.place.load_cpus or cpu_lists.usable())
         request = {
             "target": self.connection.as_request(),
@@ -99,7 +99,7 @@ class Load:
             "schedule": schedule_request(self.settings, self.block, warmup=name == "warmup"),
             "stop": stop,
             "out": str(out),
-            "sample": {"interval_ms": 1000, "devices": self.place.devices, "group": group},
+            "sample": self.sample(),
             "probes": self.place.probes(self.settings),
         }
 
@@ -115,6 +115,11 @@ class Load:
         if self.is_stopping():
             raise Stopped
         return summary
+
+    def sample(self) -> dict[str, Any]:
+        """What series the agent is asked for."""
+        group = self.place.group.for_agent() if self.place.group is not None else None
+        return {"interval_ms": 1000, "devices": self.place.devices, "group": group}
 
     def check(self) -> list[dict[str, Any]]:
         """Asks the agent whether the data agree with what it did since they were loaded; ends the limits on memory."""
@@ -170,19 +175,21 @@ def measure(load: Load, report: Report) -> dict[str, Any]:
         "transactions": wanted.transactions_of(load.settings.workload.clients),
     }
     stop = {key: value for key, value in stop.items() if value is not None}
-    counters: dict[str, Any] = {}
-    for name, found in (("before", counters), ("after", counters)):
-        if name == "after":
-            with report.phase("measure", load.observer):
-                summary = load.segment("measure", stop)
-        if not load.connection.wait_without_clients():
-            report.caveat(f"{name} the measured segment clients were still connected: counters may be late")
-        found[name] = load.connection.counters()
-        report.found.setdefault("device_counters", {})[name] = device_counters(load.place.devices)
-        if load.place.group is not None:
-            report.found.setdefault("group_counters", {})[name] = load.place.group.stats()
-    report.found["counters"] = counters
+    read_counters(load, report, "before", report.found)
+    with report.phase("measure", load.observer):
+        summary = load.segment("measure", stop)
+    read_counters(load, report, "after", report.found)
     return summary
+
+
+def read_counters(load: Load, report: Report, name: str, found: dict[str, Any]) -> None:
+    """Reads every counter exactly, with no client connected, into `found`; `name`: "before" or "after"."""
+    if not load.connection.wait_without_clients():
+        report.caveat(f"{name} the measured segment clients were still connected: counters may be late")
+    found.setdefault("counters", {})[name] = load.connection.counters()
+    found.setdefault("device_counters", {})[name] = device_counters(load.place.devices)
+    if load.place.group is not None:
+        found.setdefault("group_counters", {})[name] = load.place.group.stats()
 
 
 def workload_caveats(settings: Experiment) -> list[str]:
@@ -190,6 +197,8 @@ def workload_caveats(settings: Experiment) -> list[str]:
     workload = settings.workload
     if isinstance(workload, OrderEntry):
         return _order_entry_caveats(workload)
+    if isinstance(workload, DecisionSupport):
+        return _decision_support_caveats(workload)
     if not isinstance(workload, Bank) or workload.scale >= workload.clients:
         return []
     weight = (workload.mix or {}).get("tpcb_like") if workload.mix else workload.transaction == "tpcb_like"
@@ -206,6 +215,18 @@ def _order_entry_caveats(workload: OrderEntry) -> list[str]:
             found.append("fewer warehouses than clients: Payments wait for each other's warehouse rows")
     if workload.isolation != "read committed" and not workload.retries_max:
         found.append(f"{workload.isolation} without retries_max: transactions that conflict fail")
+    return found
+
+
+def _decision_support_caveats(workload: DecisionSupport) -> list[str]:
+    found = []
+    least = streams_min(workload.scale_factor)
+    if "throughput" in workload.tests and workload.streams_run < least:
+        found.append(f"{workload.streams_run} streams, fewer than the {least} that belong to the scale factor")
+    if not workload.refresh:
+        found.append("decision support without refresh functions")
+    if workload.scale_factor < 1:
+        found.append("a scale factor below 1, for which the specification has no parameters: for trying out")
     return found
 
 

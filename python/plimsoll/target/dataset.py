@@ -58,6 +58,7 @@ _DATA = {
     "wpi_orders": ("name", "size_bytes", "seed"),
     "bank": ("name", "scale", "partitions", "partition_method", "unlogged", "fillfactor"),
     "order_entry": ("name", "warehouses", "seed", "foreign_keys"),
+    "decision_support": ("name", "scale_factor"),
 }
 
 
@@ -88,6 +89,8 @@ def _extent(data: dict[str, Any]) -> str:
     """How large a workload's data are, in its own terms."""
     if "size_bytes" in data:
         return f"{data['size_bytes'] >> 20}MiB"
+    if "scale_factor" in data:
+        return f"sf{data['scale_factor']:g}"
     return str(data.get("scale", data.get("warehouses")))
 
 

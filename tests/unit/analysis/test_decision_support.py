@@ -6,6 +6,7 @@ import pytest
 
 from plimsoll.analysis import decision_support as metrics
 from plimsoll.analysis.decision_support import Figure
+from plimsoll.experiment.decision_support import streams_min
 
 
 def times(seconds: float = 10.0, **others: float | None) -> dict[int | str, float | None]:
@@ -86,7 +87,7 @@ def test_the_composite_is_absent_with_either() -> None:
     [(0.01, 2), (1, 2), (9.9, 2), (10, 3), (30, 4), (100, 5), (1000, 7), (3000, 8), (100_000, 11), (200_000, 11)],
 )
 def test_the_least_streams(scale_factor: float, streams: int) -> None:
-    assert metrics.streams_min(scale_factor) == streams
+    assert streams_min(scale_factor) == streams
 
 
 def test_drift_where_a_run_has_no_metric() -> None:

@@ -1,0 +1,48 @@
+"""The metrics of decision support as levels are compared by them, under DBT-3's names; other workloads have none."""
+
+from plimsoll.analysis.metric import Metric
+
+LIKE = "DBT-3-like, derived from TPC-H, not comparable to published results"
+WORKLOAD = "decision_support"
+LOAD, POWER = "load_test_seconds", "power_queries_per_hour"
+THROUGHPUT, COMPOSITE = "throughput_queries_per_hour", "composite_queries_per_hour"
+_ABSENT = "absent where a query or refresh function of it failed or timed out"
+
+DECISION_SUPPORT_METRICS = [
+    Metric(
+        LOAD,
+        "load test",
+        "s",
+        "log",
+        "lower",
+        "from the creation of the tables to the end of ANALYZE, rows generated meanwhile and streamed into COPY, keys "
+        "and indexes made",
+    ),
+    Metric(
+        POWER,
+        "power",
+        "queries/hour x scale factor",
+        "log",
+        "higher",
+        "3600 times the scale factor, divided by the geometric mean of the seconds that the 22 queries and two refresh "
+        f"functions of one session took; {_ABSENT}",
+    ),
+    Metric(
+        THROUGHPUT,
+        "throughput",
+        "queries/hour x scale factor",
+        "log",
+        "higher",
+        "streams times 22 queries times 3600 times the scale factor, divided by the seconds from the start of the "
+        f"first stream to the end of the last work; of several throughput tests of a trial the first; {_ABSENT}",
+    ),
+    Metric(
+        COMPOSITE,
+        "composite",
+        "queries/hour x scale factor",
+        "log",
+        "higher",
+        f"geometric mean of power and throughput; {_ABSENT}",
+    ),
+]
+NAMES = {metric.key: metric.label for metric in DECISION_SUPPORT_METRICS}

@@ -1,0 +1,75 @@
+"""Decision support in sentences: the figures under DBT-3's names, what is absent and why, drift, plans that differ."""
+
+from typing import Any
+
+from plimsoll.analysis.decision_support_metrics import LOAD
+
+Json = dict[str, Any]
+_ABSENT_SHOWN = 3
+
+
+def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
+    """A line with the figures of the first treatment that has any, then absences, drift and plans; [] without tests."""
+    found = verdict.get("decision_support")
+    if not found:
+        return []
+    said = [line for name, one in found["treatments"].items() if (line := figures_line(one, labels.get(name, name)))][
+        :1
+    ]
+    return [*said, *absent_lines(found, labels), *drift_lines(found, labels), *plan_lines(found)]
+
+
+def figures_line(one: Json, label: str) -> str | None:
+    """The figures of a treatment; None where it has none."""
+    parts = []
+    for metric, about in one["metrics"].items():
+        estimate = about["estimate"]
+        if estimate is None:
+            continue
+        unit = " s" if metric == LOAD else ""
+        interval = "" if estimate["low"] is None else f" [{estimate['low']:,.1f}, {estimate['high']:,.1f}]"
+        parts.append(f"{metric.removesuffix('_seconds').partition('_')[0]} {estimate['value']:,.1f}{unit}{interval}")
+    if not parts:
+        return None
+    streams = f", {one['streams']} streams" if one["streams"] else ""
+    return f"DBT-3-like, scale factor {one['scale_factor']:g}{streams} ({label}): {', '.join(parts)}"
+
+
+def absent_lines(found: Json, labels: dict[str, str]) -> list[str]:
+    """Trials of which a test has no figure, with the reason."""
+    said = [
+        f"{labels.get(name, name)}, trial {absent['trial']}: {metric.partition('_')[0]}: {absent['why']}"
+        for name, one in found["treatments"].items()
+        for metric, about in one["metrics"].items()
+        for absent in about["absent"]
+        if not metric.startswith("composite")
+    ]
+    more = len(said) - _ABSENT_SHOWN
+    return said[:_ABSENT_SHOWN] + ([f"and {more} more figures are absent, in the report"] if more > 0 else [])
+
+
+def drift_lines(found: Json, labels: dict[str, str]) -> list[str]:
+    """The last throughput test against the first, of each treatment that repeated it."""
+    said = []
+    for name, one in found["treatments"].items():
+        if not one["drift"]:
+            continue
+        last = one["drift"][-1]
+        change = last["change"]
+        if change is None:
+            said.append(f"{labels.get(name, name)}: drift cannot be told: a throughput test has no figure")
+            continue
+        between = "" if change["low"] is None else f" [{change['low']:+.2%}, {change['high']:+.2%}]"
+        against = f"throughput test {last['run']} against the first: {change['value']:+.2%}{between}"
+        said.append(f"{labels.get(name, name)}: {against}: {last['verdict']}")
+    return said
+
+
+def plan_lines(found: Json) -> list[str]:
+    """Which queries have other plans, by pair of treatments."""
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for one in found["plans"]:
+        pairs.setdefault((one["first_label"], one["second_label"]), []).append(one["query"])
+    return [
+        f"other plans than with {first} at {second}: {', '.join(names)}" for (first, second), names in pairs.items()
+    ]

@@ -1,0 +1,157 @@
+"""Table [workload] of `decision_support`: DBT-3's load, power and throughput tests, derived from TPC-H.
+
+The fact that constrains it: a test is measured whole, from its first statement to its last. There is no number of
+seconds to choose and no warm-up; what goes before a test is another test. Results are "-like", not comparable to
+published ones.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from plimsoll.experiment.strict import Seed, Strict
+
+Test = Literal["load", "power", "throughput"]
+ORDER: Final[tuple[Test, ...]] = ("load", "power", "throughput")
+TESTS: Final[tuple[Test, ...]] = ("power", "throughput")  # unless an experiment says otherwise
+# The least streams of a throughput test, by the scale factors that results are published for.
+STREAMS_MIN: Final = {
+    1: 2,
+    10: 3,
+    30: 4,
+    100: 5,
+    300: 6,
+    1_000: 7,
+    3_000: 8,
+    10_000: 9,
+    30_000: 10,
+    100_000: 11,
+}
+REFRESH_SETS = 999  # that can be told apart by their keys
+# What levels may be compared by, and the tests that it takes.
+JUDGED: Final[dict[str, tuple[Test, ...]]] = {
+    "composite_queries_per_hour": ("power", "throughput"),
+    "throughput_queries_per_hour": ("throughput",),
+    "power_queries_per_hour": ("power",),
+    "load_test_seconds": ("load",),
+}
+
+
+def streams_min(scale_factor: float) -> int:
+    """The least streams at this scale factor: between two of the table those of the smaller, below it 2."""
+    return max(count for least, count in STREAMS_MIN.items() if least <= max(1, scale_factor))
+
+
+class DecisionSupport(Strict):
+    """A decision-support load as DBT-3 has it: eight tables, 22 queries, two refresh functions."""
+
+    name: Literal["decision_support"]
+    scale_factor: float = Field(ge=0.01, le=10_000, description="a multiple of 0.01; 1 is about a GB of rows as text")
+    seed: Seed = Field(1, description="decides the queries' parameters; the rows are the same for every seed")
+    ranges: Literal["specified", "qgen 2.14"] = Field(
+        "specified", description='from where parameters are drawn; "qgen 2.14": with the old generator\'s two oddities'
+    )
+    tests: list[Test] = Field(
+        default_factory=lambda: list(TESTS),
+        min_length=1,
+        description="what a trial is made of, always in the order load, power, throughput; without load the tables are "
+        "those of a kept data set",
+    )
+    streams: int | None = Field(
+        None, ge=1, le=1000, description="of the throughput test; by default the least that belong to the scale factor"
+    )
+    refresh: bool = Field(True, description="whether the refresh functions are performed, a pair a stream")
+    query_timeout_seconds: float | None = Field(
+        None, gt=0, le=864_000, description="a query that takes longer is cancelled, and its test has no metric"
+    )
+    ratio_rule: bool = Field(
+        False, description="power: queries a thousand times faster than the slowest count as a thousandth of it"
+    )
+    explain: bool = Field(
+        False, description="after the tests, the power test's queries once more under EXPLAIN (ANALYZE, BUFFERS)"
+    )
+    repeats: int = Field(
+        1, ge=1, le=100, description="throughput tests one after the other on the same tables, with VACUUM between"
+    )
+
+    @field_validator("scale_factor")
+    @classmethod
+    def _of_hundredths(cls, value: float) -> float:
+        if abs(value * 100 - round(value * 100)) > 1e-7:
+            raise ValueError(f"{value:g} is no multiple of 0.01; allowed: multiples of 0.01 from 0.01 to 10000")
+        return value
+
+    @field_validator("tests")
+    @classmethod
+    def _in_order(cls, value: list[Test]) -> list[Test]:
+        if value != [one for one in ORDER if one in value]:
+            raise ValueError(
+                'given twice or out of order; allowed: of "load", "power", "throughput" some, in this order'
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> DecisionSupport:
+        if self.repeats > 1 and "throughput" not in self.tests:
+            raise ValueError('repeats are of the throughput test; allowed: with "throughput" among the tests')
+        if self.pairs > REFRESH_SETS:
+            raise ValueError(
+                f"{self.pairs} pairs of refresh functions, and there are {REFRESH_SETS} refresh sets; allowed: fewer "
+                "streams, fewer repeats, or refresh = false"
+            )
+        return self
+
+    @property
+    def streams_run(self) -> int:
+        """Streams of the throughput test."""
+        return self.streams or streams_min(self.scale_factor)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of refresh functions that a trial performs."""
+        if not self.refresh:
+            return 0
+        throughput = self.streams_run * self.repeats if "throughput" in self.tests else 0
+        return throughput + ("power" in self.tests)
+
+    @property
+    def clients(self) -> int:
+        """Connections at once, at most."""
+        return self.streams_run + self.refresh if "throughput" in self.tests else 1
+
+    def judged(self) -> str:
+        """What levels are compared by unless an experiment says otherwise."""
+        return next(metric for metric, tests in JUDGED.items() if set(tests) <= set(self.tests))
+
+
+# --- what the other tables of the file may say beside it; each raises ValueError with what is allowed -----------------
+
+
+def no_end(ends_given: int) -> None:
+    """Of [measure]: how many keys it has that say when to end."""
+    if ends_given:
+        raise ValueError("decision_support's tests are measured whole; allowed: no seconds and no transactions")
+
+
+def no_warmup(workload: DecisionSupport, until: str, *, prewarm: bool) -> None:
+    """Of [warmup]."""
+    if until != "none":
+        raise ValueError(
+            'decision_support has no warm-up, for each of its tests counts; allowed: warmup.until = "none" '
+            "(warmup.prewarm may be true)"
+        )
+    if prewarm and "load" in workload.tests:
+        raise ValueError(
+            'prewarm reads tables that the load test has yet to make; allowed: prewarm = false, or tests without "load"'
+        )
+
+
+def judges(tests: list[Test], judged: str) -> None:
+    """Of [design]: whether what it judges by comes out of these tests; without any, of another workload."""
+    able = [metric for metric, needed in JUDGED.items() if tests and set(needed) <= set(tests)]
+    if tests and judged not in able:
+        raise ValueError(f"judged is {judged}, which these tests do not give; allowed: {', '.join(able)}")
+    if not tests and judged in JUDGED:
+        raise ValueError(f"judged is {judged}, which workload decision_support alone has; allowed: another metric")

@@ -1,0 +1,111 @@
+"""The tests of a decision-support trial, one after the other on one server: load, power, throughput, plans; then the
+check of what the refresh functions left.
+
+The fact that constrains it: refresh functions change the tables for good, so a test that was begun cannot be begun
+again in its trial, and what runs after it runs on what it left, as the specification has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.run import agent
+from plimsoll.run.datasets import LOADERS
+from plimsoll.run.requests import data_request, streams_request
+from plimsoll.run.signals import Stopped
+from plimsoll.run.trial import Load, Report, read_counters
+from plimsoll.target import Connection
+
+PLANS = "plans"
+
+
+def passes(workload: DecisionSupport) -> Iterator[tuple[str, str]]:
+    """What runs after the load test, in its order: (test, its folder in the trial)."""
+    if "power" in workload.tests:
+        yield "power", "power"
+    if "throughput" in workload.tests:
+        yield from (("throughput", f"throughput-{number}") for number in range(1, workload.repeats + 1))
+    if workload.explain:
+        yield PLANS, PLANS
+
+
+def run_tests(
+    load: Load, workload: DecisionSupport, report: Report, watched: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Every test of the trial. `watched`: what is read around the first of them, which the trial's own figures are of.
+
+    trial.json gets `load_test` (what the agent's `populate` told), `tests` (each with its readings), and as
+    `measured_segment` the folder of the first test, whose readings stand for the trial.
+    """
+    before = None
+    for test, name in passes(workload):
+        if before == "throughput" and test == "throughput":
+            with report.phase("vacuum", load.observer):
+                vacuum(load.connection)
+        entry: dict[str, Any] = {"test": test, "segment": name}
+        report.found.setdefault("tests", []).append(entry)
+        with ExitStack() as around:
+            if before is None:
+                report.found["measured_segment"] = name
+                around.enter_context(watched())
+            _counted(load, workload, report, entry)
+        if before is None:
+            report.found |= {key: value for key, value in entry.items() if key.endswith("counters")}
+        before = test
+    with report.phase("check", load.observer):
+        report.found["checks"] = load.check()
+
+
+def load_test(load: Load, report: Report) -> None:
+    """Fills the empty database: the load test, timed by the agent by phase and table."""
+
+    def see(_running: agent.Agent, line: dict[str, Any]) -> None:
+        load.observer.event("dataset", line=line)
+
+    request = {
+        "target": load.connection.as_request(),
+        "workload": data_request(load.settings),
+        "parallel": LOADERS,
+    }
+    with report.phase("load", load.observer):
+        found = agent.call("populate", request, on_line=see, cpus=load.place.load_cpus)
+    report.found["load_test"] = {key: value for key, value in found.items() if key != "event"}
+
+
+def vacuum(connection: Connection) -> None:
+    """VACUUM of the whole database, as the study had it between its throughput tests."""
+    with connection.open(connection.dbname) as opened:
+        opened.execute("vacuum")
+
+
+def _counted(load: Load, workload: DecisionSupport, report: Report, entry: dict[str, Any]) -> None:
+    """One test between two exact readings of every counter, which go into `entry`."""
+    read_counters(load, report, "before", entry)
+    with report.phase(entry["test"], load.observer):
+        _streams(load, workload, entry["test"], entry["segment"])
+    read_counters(load, report, "after", entry)
+
+
+def _streams(load: Load, workload: DecisionSupport, test: str, name: str) -> None:
+    out = load.folder / name
+    out.mkdir(parents=True, exist_ok=True)
+    request = {
+        "target": load.connection.as_request(),
+        "workload": load.workload,
+        **streams_request(workload, test),
+        "out": str(out),
+        "sample": load.sample(),
+        "probes": load.place.probes(load.settings),
+    }
+
+    def see(running: agent.Agent, line: dict[str, Any]) -> None:
+        load.observer.event("sample", line=line)
+        if load.is_stopping():
+            running.stop()
+
+    agent.call("streams", request, on_line=see, cpus=load.place.load_cpus)
+    if load.is_stopping():
+        raise Stopped

@@ -1,0 +1,128 @@
+"""Decision support through the whole pipeline: the three tests on two treatments, its figures and its page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from laboratory import Laboratory
+
+from plimsoll.analysis import analyse
+from plimsoll.record import open_run
+from plimsoll.run import agent
+from plimsoll.target import decision_support
+
+TEXT = """
+format = 1
+name = "tiny-decision-support"
+title = "Do parallel workers matter?"
+
+[target.settings]
+autovacuum = false
+fsync = false
+
+[workload]
+name = "decision_support"
+scale_factor = 0.01
+tests = ["load", "power", "throughput"]
+query_timeout_seconds = 60
+explain = true
+repeats = 2
+
+[probes]
+page_cache = false
+
+[warmup]
+until = "none"
+
+[design]
+blocks = 1
+
+[[factors]]
+path = "target.settings.max_parallel_workers_per_gather"
+label = "workers"
+levels = [0, 2]
+"""
+FROM_KEPT = """
+format = 1
+name = "tiny-power"
+title = "How much power?"
+
+[target.settings]
+autovacuum = false
+
+[workload]
+name = "decision_support"
+scale_factor = 0.01
+tests = ["power"]
+refresh = false
+
+[warmup]
+until = "none"
+prewarm = true
+
+[design]
+blocks = 1
+"""
+
+
+def test_a_plan_knows_the_size_of_the_data() -> None:
+    for scale_factor, share in ((0.01, 0.05), (1.0, 0.001), (100.0, 0.001)):
+        workload = {"name": "decision_support", "scale_factor": scale_factor}
+        described = agent.call("describe", {"workload": workload})
+        estimate = decision_support.estimated_bytes(scale_factor)
+        assert estimate == pytest.approx(described["estimated_bytes"], rel=share)
+
+
+def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
+    path = laboratory.state / "tests.toml"
+    path.write_text(TEXT)
+    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", "tests", seconds=600))
+    assert answer["status"] == "finished"
+    run = open_run(Path(answer["run"]))
+    for trial in run.trials:
+        assert trial.status == "finished", trial.data.get("reason")
+        assert trial.data["checks"] and all(check["ok"] for check in trial.data["checks"])
+        assert [segment.name for _, segment in trial.tests] == ["power", "throughput-1", "throughput-2", "plans"]
+        # The set of each refresh function is the next of the trial's own database: 1, then 2 of the first test...
+        taken = [
+            one["set"]
+            for _, segment in trial.tests
+            for one in sorted((segment.queries or {})["queries"], key=lambda one: one["began_ns"])
+            if one["name"] == "RF1"
+        ]
+        assert taken == [1, 2, 3, 4, 5]
+
+    verdict = analyse(run)
+    assert [trial["admitted"] for trial in verdict["trials"]] == [True, True], verdict["exclusions"]
+    found = verdict["decision_support"]
+    assert "not comparable to published results" in found["like"]
+    for one in found["trials"]:
+        assert {name: figure["why_absent"] for name, figure in one["figures"].items()} == {
+            "load_test_seconds": None,
+            "power_queries_per_hour": None,
+            "throughput_queries_per_hour": None,
+            "composite_queries_per_hour": None,
+        }
+        assert len(one["times_s"]["power"]) == 24
+        assert [len(times) for times in one["times_s"]["throughput"].values()] == [4] * 24
+    assert all(len(one["drift"]) == 2 for one in found["treatments"].values())
+    page = Path(answer["report"]).read_text()
+    assert 'id="decision-support"' in page
+    for figure in ("queries", "streams", "vmstat"):
+        assert f'data-figure="{figure}"' in page
+    assert laboratory.left_behind() == []
+
+
+def test_the_power_test_alone_on_a_kept_data_set(laboratory: Laboratory) -> None:
+    path = laboratory.state / "power.toml"
+    path.write_text(FROM_KEPT)
+    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", "power"))
+    (trial,) = open_run(Path(answer["run"])).trials
+    assert trial.status == "finished", trial.data.get("reason")
+    (one,) = answer["verdict"]["decision_support"]["trials"]
+    assert one["figures"]["power_queries_per_hour"]["value"] > 0
+    assert list(one["times_s"]["power"]) == [f"Q{number}" for number in range(1, 23)]
+    kept = json.loads(laboratory.call("cache", "show", "--json"))
+    assert [entry["key"].rsplit("-", 2)[0] for entry in kept] == ["decision_support-sf0.01"]

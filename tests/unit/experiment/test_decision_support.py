@@ -1,0 +1,126 @@
+"""Decision support in experiment files: defaults, what has no place beside it, and how faults are named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.experiment import ExperimentError, load
+from plimsoll.experiment.decision_support import DecisionSupport, streams_min
+from plimsoll.experiment.source import reload
+
+HEAD = """format = 1
+name = "mine"
+title = "A question"
+"""
+WORKLOAD = """[workload]
+name = "decision_support"
+scale_factor = 0.1
+"""
+COLD = """[warmup]
+until = "none"
+"""
+
+
+def written(tmp_path: Path, *parts: str) -> str:
+    path = tmp_path / "experiment.toml"
+    path.write_text(HEAD + "".join(parts))
+    return str(path)
+
+
+def fault(tmp_path: Path, *parts: str, **options: Any) -> str:
+    with pytest.raises(ExperimentError) as caught:
+        load(written(tmp_path, *parts), **options)
+    return str(caught.value)
+
+
+def of(**about: Any) -> DecisionSupport:
+    return DecisionSupport.model_validate({"name": "decision_support", "scale_factor": 1.0, **about})
+
+
+def test_nothing_is_measured_by_seconds_and_the_composite_is_judged(tmp_path: Path) -> None:
+    one = load(written(tmp_path, WORKLOAD, COLD)).experiment
+    assert one.judged == "composite_queries_per_hour"
+    assert one.workload.name == "decision_support"
+    assert (one.workload.tests, one.workload.refresh, one.workload.clients) == (["power", "throughput"], True, 3)
+    assert one.measure.transactions_of(one.workload.clients) is None
+    again = reload(one.model_dump(mode="json"), tmp_path / "experiment.toml", quick=False)
+    assert again.experiment == one
+
+
+def test_streams_and_pairs() -> None:
+    assert of().streams_run == 2
+    assert of(scale_factor=10.0).streams_run == streams_min(10) == 3
+    # A pair a stream in each throughput test, and one in the power test.
+    assert of(streams=8, repeats=5).pairs == 41
+    assert of(streams=8, repeats=5, tests=["throughput"]).pairs == 40
+    assert of(refresh=False).pairs == 0
+    assert [of(streams=8).clients, of(streams=8, refresh=False).clients, of(tests=["power"]).clients] == [9, 8, 1]
+
+
+@pytest.mark.parametrize(
+    ("tests", "judged"),
+    [
+        (["load", "power", "throughput"], "composite_queries_per_hour"),
+        (["load", "throughput"], "throughput_queries_per_hour"),
+        (["load", "power"], "power_queries_per_hour"),
+        (["load"], "load_test_seconds"),
+    ],
+)
+def test_what_is_judged_by_default(tests: list[str], judged: str) -> None:
+    assert of(tests=tests).judged() == judged
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "words"),
+    [
+        ("scale_factor = 0.015\n", "workload.scale_factor", "no multiple of 0.01"),
+        ("scale_factor = 0.001\n", "workload.scale_factor", "greater than or equal to 0.01"),
+        ("scale_factor = 1.0\ntests = ['throughput', 'power']\n", "workload.tests", "out of order"),
+        ("scale_factor = 1.0\ntests = ['power', 'power']\n", "workload.tests", "out of order"),
+        ("scale_factor = 1.0\ntests = []\n", "workload.tests", "at least 1"),
+        ("scale_factor = 1.0\ntests = ['power']\nrepeats = 5\n", "workload", "of the throughput test"),
+        ("scale_factor = 1.0\nstreams = 500\nrepeats = 2\n", "workload", "999 refresh sets"),
+        ("scale_factor = 1.0\nclients = 4\n", "workload.clients", "there is no such key"),
+    ],
+)
+def test_faults_of_the_workload_name_their_key(tmp_path: Path, more: str, key: str, words: str) -> None:
+    said = fault(tmp_path, '[workload]\nname = "decision_support"\n', more, COLD)
+    assert key in said and words in said
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "words"),
+    [
+        ("[measure]\nseconds = 5\n" + COLD, "measure", "measured whole"),
+        ("", "warmup", 'warmup.until = "none"'),
+        (COLD + "[schedule]\nkind = 'poisson'\nrate = 5.0\n", "schedule", "no [schedule]"),
+        (COLD + "[design]\njudged = 'load_test_seconds'\n", "design", "composite_queries_per_hour"),
+        (COLD + "[design]\njudged = 'throughput_per_second'\n", "design", "which these tests do not give"),
+    ],
+)
+def test_what_has_no_place_beside_it(tmp_path: Path, part: str, key: str, words: str) -> None:
+    said = fault(tmp_path, WORKLOAD, part)
+    assert key in said and words in said
+
+
+def test_a_load_test_finds_no_tables_to_prewarm(tmp_path: Path) -> None:
+    tests = "tests = ['load', 'power']\n"
+    assert "prewarm" in fault(tmp_path, WORKLOAD, tests, COLD, "prewarm = true\n")
+    assert load(written(tmp_path, WORKLOAD, COLD, "prewarm = true\n")).experiment.warmup.prewarm
+
+
+def test_other_workloads_still_need_an_end_and_have_no_power(tmp_path: Path) -> None:
+    bank = '[workload]\nname = "bank"\nscale = 1\n'
+    assert "give one of seconds and transactions" in fault(tmp_path, bank)
+    assert "give one of seconds and transactions" in fault(tmp_path, bank, "[measure]\nseconds = 1\ntransactions = 1\n")
+    judged = "[measure]\nseconds = 1\n[design]\njudged = 'power_queries_per_hour'\n"
+    assert "which workload decision_support alone has" in fault(tmp_path, bank, judged)
+
+
+def test_the_experiment_that_ships(tmp_path: Path) -> None:
+    del tmp_path
+    for quick in (True, False):
+        source = load("decision-support", quick=quick)
+        assert source.experiment.judged == "composite_queries_per_hour"
+        assert len(source.treatments) == (4 if quick else 7)
