@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plimsoll.experiment.model import Experiment, Probes
+from plimsoll.experiment.model import Experiment
+from plimsoll.experiment.probes import Probes
 from plimsoll.run.surroundings import PrivatePlace
 
 # Of the machine's CPU time: with it the breakdown can do with a part of the time, and has no reason to begin by itself.
