@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from plimsoll.analysis import decision_support_plans
-from plimsoll.analysis.breakdown_parts import OTHER
+from plimsoll.analysis.breakdown_parts import LAG, OTHER
 from plimsoll.analysis.breakdown_trial import MEAN
 from plimsoll.analysis.compare import word
 from plimsoll.analysis.decision_support_metrics import DECISION_SUPPORT_METRICS, LIKE, WORKLOAD
@@ -237,14 +237,17 @@ def _word(estimate: Json, delta: float, spread_log: float) -> str:
 
 
 def _parts(treatment: str, split: Json | None) -> Json:
-    """{query: {part: nanoseconds}} of the test that the breakdown is of; waits for workers are a part of their own."""
+    """{query: {part: nanoseconds}} of the test that the breakdown is of; waits for workers are a part of their own.
+
+    Without the lag: a query's time begins when it is sent.
+    """
     types = (((split or {}).get("treatments") or {}).get(treatment) or {}).get("types") or {}
     found: Json = {}
     for name in NAMES:
         band = ((types.get(name) or {}).get("bands") or {}).get(MEAN)
         if not band:
             continue
-        parts = {part: float(one["value"]) for part, one in band["parts"].items() if one}
+        parts = {part: float(one["value"]) for part, one in band["parts"].items() if one and part != LAG}
         workers = sum(
             float(wait["ns_per_transaction"])
             for wait in types[name].get("waits") or []

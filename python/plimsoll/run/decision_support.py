@@ -1,5 +1,5 @@
-"""The tests of a decision-support trial, one after the other on one server: load, power, throughput, plans; then the
-check of what the refresh functions left.
+"""The tests of a decision-support trial, one after the other on one server: load, power, throughput, plans; after the
+load and at the end the check of all tables. (What each refresh function left of its set the agent asks at once.)
 
 The fact that constrains it: refresh functions change the tables for good, so a test that was begun cannot be begun
 again in its trial, and what runs after it runs on what it left, as the specification has it.
@@ -60,7 +60,7 @@ def run_tests(
 
 
 def load_test(load: Load, report: Report) -> None:
-    """Fills the empty database: the load test, timed by the agent by phase and table."""
+    """Fills the empty database: the load test, timed by the agent by phase and table. Then looks at what is there."""
 
     def see(_running: agent.Agent, line: dict[str, Any]) -> None:
         load.observer.event("dataset", line=line)
@@ -73,6 +73,8 @@ def load_test(load: Load, report: Report) -> None:
     with report.phase("load", load.observer):
         found = agent.call("populate", request, on_line=see, cpus=load.place.load_cpus)
     report.found["load_test"] = {key: value for key, value in found.items() if key != "event"}
+    with report.phase("check", load.observer):
+        report.found["load_checks"] = load.check_as_loaded()
 
 
 def vacuum(connection: Connection) -> None:

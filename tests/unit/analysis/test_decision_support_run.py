@@ -45,6 +45,28 @@ def test_treatments_are_compared_by_the_composite(tmp_path: Path) -> None:
     assert found["treatments"]["t1"]["metrics"][LOAD]["blocks"] == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "field", "reason"),
+    [
+        ("throughput-1/summary.json", {"verification": {"checked": 4, "wrong": 1}}, "1 of 4 checked refresh functions"),
+        (
+            "trial.json",
+            {"load_checks": [{"name": "lineitem: rows", "ok": False}]},
+            "the load test failed: lineitem",
+        ),
+        ("trial.json", {"checks": [{"name": "orders: rows", "ok": False}]}, "the trial failed: orders"),
+    ],
+)
+def test_a_trial_whose_tables_are_wrong_enters_no_verdict(tmp_path: Path, name: str, field: Json, reason: str) -> None:
+    run = make(tmp_path / "run", World())
+    path = run / "trials" / "0002" / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | field))
+    found = analyse(open_run(run))
+    assert [trial["admitted"] for trial in found["trials"]] == [True, False, True, True, True, True]
+    (excluded,) = found["exclusions"]
+    assert reason in " ".join(excluded["reasons"])
+
+
 def test_the_query_that_changed_is_found_and_no_other(tmp_path: Path) -> None:
     changes = verdict(tmp_path, seconds=noisy, blocks=4)["decision_support"]["changes"]
     assert len(changes) == 2 * 24
@@ -144,7 +166,7 @@ def test_what_is_said_of_a_drift(ratio: Json | None, said: str) -> None:
 
 
 def test_waiting_for_workers_is_taken_out_of_the_other_waits() -> None:
-    parts = {"cpu": {"value": 700.0}, "other_wait": {"value": 300.0}, "temp_io": {"value": 0.0}}
+    parts = {"cpu": {"value": 700.0}, "other_wait": {"value": 300.0}, "temp_io": {"value": 0.0}, "lag": {"value": 9.0}}
     waits = [
         {"name": "IPC:ExecuteGather", "bucket": "other_wait", "ns_per_transaction": 200.0},
         {"name": "IPC:HashBuildHashInner", "bucket": "other_wait", "ns_per_transaction": 60.0},
