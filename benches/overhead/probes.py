@@ -16,10 +16,17 @@ PROFILE_HZ = Probes().profile_hz
 
 
 def requests(
-    names: Sequence[str], folder: Path, out: Path, *, in_slices: bool = False, locks: bool = False
+    names: Sequence[str],
+    folder: Path,
+    out: Path,
+    *,
+    in_slices: bool = False,
+    locks: bool = False,
+    calls: str = Probes().syscalls_counted,
 ) -> dict[str, dict[str, Any]]:
     """A request of the agent's `watch` for each probe; its server is the one in `folder`."""
-    found = _asked(folder, names, breakdown_budget_percent=_BUDGET_PERCENT if in_slices else 0, profile_locks=locks)
+    budget = _BUDGET_PERCENT if in_slices else 0
+    found = _asked(folder, names, breakdown_budget_percent=budget, profile_locks=locks, syscalls_counted=calls)
     return {name: {"out": str(out), "probes": {name: found[name]}} for name in names}
 
 

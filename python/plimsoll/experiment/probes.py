@@ -38,10 +38,10 @@ class Probes(Strict):
         False, description="with the profile: waits for the kernel's own locks, by kind and by who wanted them (BPF)"
     )
     syscalls: bool = Field(False, description="the server's system calls by kind and file class (BPF)")
-    syscalls_others: Literal["sampled", "all"] = Field(
-        "sampled",
-        description="calls that name no file (sockets, waiting, memory): counted in slices of time that stand for all "
-        "of it, or every one, which costs the server more",
+    syscalls_counted: Literal["slices", "files", "all"] = Field(
+        "slices",
+        description="which calls are counted one by one: none (slices of time stand for all of it), those that name "
+        "files, or all; each costs the server more than the one before",
     )
     sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
     block: bool = Field(

@@ -62,7 +62,7 @@ class PrivatePlace(Place):
             "budget": wanted.breakdown_budget_percent / 100 or None,
         }
         profile = {"data_directory": f"{folder}/data", "hz": wanted.profile_hz, "locks": wanted.profile_locks}
-        syscalls = {"data_directory": f"{folder}/data", "others": wanted.syscalls_others}
+        syscalls = {"data_directory": f"{folder}/data", "counted": wanted.syscalls_counted}
         return {
             "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
