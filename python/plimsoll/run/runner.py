@@ -26,7 +26,9 @@ from plimsoll.record.run import read_json
 from plimsoll.run import a_a, datasets, documents, obstacles, planning
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
+from plimsoll.run.placing import is_series
 from plimsoll.run.private import run_private
+from plimsoll.run.series import run_series
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed, finish
 from plimsoll.run.versions import versions
@@ -127,7 +129,8 @@ class Runner:
             return
         built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
         for trial in left:
-            self._one(trial, lambda report: run_private(self, report, built))
+            work = run_series if is_series(trial.treatment.settings) else run_private
+            self._one(trial, lambda report, work=work: work(self, report, built))  # type: ignore[misc]
 
     def _one(self, trial: PlannedTrial, work: Callable[[Report], None]) -> None:
         writer.append_event(self.out, "trial", trial=trial.number)
