@@ -60,7 +60,8 @@ def trend(mine: Mapping[int, Json]) -> Json | None:
     """The trend over the tests of the series; None of one test, `verdict` alone where there are too few.
 
     {`tests` (of a series), `blocks`, `a_test`, `over_all`: null or {`value`, `low`, `high`}: shares, from one test to
-    the next and from the first to the last; `verdict`}
+    the next and from the first to the last; `line`: the straight line, [{`run`, `change`: a share of the first test's
+    mean}]; `verdict`}
     """
     series = [
         [(one["number"], one["value"]) for one in _numbered(reading["runs"])]
@@ -70,7 +71,7 @@ def trend(mine: Mapping[int, Json]) -> Json | None:
     if not series:
         return None
     tests = max(number for points in series for number, _ in points) if any(series) else 0
-    about = {"tests": tests, "blocks": len(series), "a_test": None, "over_all": None}
+    about: Json = {"tests": tests, "blocks": len(series), "a_test": None, "over_all": None, "line": []}
     slope = _over_lines(series) if len(series) >= BLOCKS_MIN else _one_line(series)
     if slope is None:
         return {**about, "verdict": "cannot tell"}
@@ -85,7 +86,19 @@ def trend(mine: Mapping[int, Json]) -> Json | None:
         for name, times in steps.items()
     }
     ratio = {key: share + 1 for key, share in shares["over_all"].items()}
-    return {**about, **shares, "verdict": _word(ratio)}
+    return {**about, **shares, "line": _line(series, value, tests), "verdict": _word(ratio)}
+
+
+def _line(series: list[list[tuple[int, float]]], slope: float, tests: int) -> list[Json]:
+    """The straight line of this slope through the middle of the series, against the mean of their first tests."""
+    firsts = [math.log(points[0][1]) for points in series if points and points[0][0] == 1]
+    if not firsts:
+        return []
+    middles = [
+        float(np.mean([math.log(value) - slope * number for number, value in points])) for points in series if points
+    ]
+    above = float(np.mean(middles)) - float(np.mean(firsts))
+    return [{"run": number, "change": math.expm1(above + slope * number)} for number in range(1, tests + 1)]
 
 
 def _numbered(runs: list[Json]) -> list[Json]:

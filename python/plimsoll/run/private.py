@@ -177,7 +177,7 @@ def _start(
     group = place.group if place.limits is not None and place.limits.memory_bytes else None
     if group is not None and (caveat := dirty_limits_caveat(settings, group.version)):
         report.caveat(caveat)
-    if before.resident_bytes:
+    if before.resident_bytes and not loads_itself(settings):  # an empty cluster was made inside the group
         report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
     with report.phase("start", observer):
         enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}  # obstacles.py knows

@@ -65,6 +65,9 @@ def test_the_studys_trend() -> None:
     assert [round(100 * found["a_test"][key], 2) for key in ("value", "low", "high")] == [-2.59, -3.81, -1.35]
     assert [round(100 * found["over_all"][key], 1) for key in ("value", "low", "high")] == [-10.0, -14.4, -5.3]
     assert (found["tests"], found["blocks"], found["verdict"]) == (5, 1, "lower")
+    line = [known.intercept + known.slope * number - math.log(STUDY[0]) for number in range(5)]
+    assert [at["run"] for at in found["line"]] == [1, 2, 3, 4, 5]
+    assert [at["change"] for at in found["line"]] == pytest.approx([math.expm1(one) for one in line])
 
 
 def test_a_trend_holds_as_often_as_it_says() -> None:
