@@ -35,7 +35,10 @@ def drift_figure(verdict: Json) -> Figure | None:
     scale = alt.Scale(domain=[*shown, STUDY], range=[*theme.SERIES[: len(shown)], theme.UNJUDGED])
     legend = alt.Legend(orient="top", direction="horizontal", columns=4, labelLimit=260)
     colour = alt.Color("series:N", title=None, sort=[*shown, STUDY], scale=scale, legend=legend)
-    x = alt.X("test:Q", title="throughput test", axis=alt.Axis(format="d", tickMinStep=1), scale=alt.Scale(nice=False))
+    along = alt.Scale(domain=[0.7, last + 0.3], nice=False)
+    x = alt.X(
+        "test:Q", title="throughput test", axis=alt.Axis(format="d", values=list(range(1, last + 1))), scale=along
+    )
     y = alt.Y("change:Q", title="against the first", axis=alt.Axis(format="+.0%", tickCount=6, grid=True))
     kinds = [name for name in _KINDS if any(row["kind"] == name for row in points)]
     domain = alt.Scale(domain=kinds, range=[_KINDS[name] for name in kinds])
