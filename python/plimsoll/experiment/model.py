@@ -62,6 +62,26 @@ class Environment(Strict):
         return value
 
 
+class Files(Strict):
+    """Where a private server's files lie during a trial: folders that are there, of any file system."""
+
+    data: str | None = Field(None, description="of the cluster; by default in the state folder")
+    wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
+    temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
+
+    @field_validator("data", "wal", "temp")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        if value is not None and (not value.startswith("/") or ".." in value.split("/")):
+            raise ValueError(f"{value!r} is no absolute path; allowed: a folder such as /mnt/log")
+        return value
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The folders that are named, by key."""
+        return {key: value for key, value in self if value is not None}
+
+
 class Target(Strict):
     """The server under test."""
 
@@ -73,6 +93,7 @@ class Target(Strict):
     transport: Literal["socket", "tcp"] = Field(
         "socket", description="how a private server is reached: its Unix socket, or TCP over loopback"
     )
+    files: Files = Field(default_factory=Files, description="paths of their own for data, log and temporary files")
     settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of a private server")
 
     @field_validator("settings")

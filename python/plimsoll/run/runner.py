@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import secrets
 import time
 from collections.abc import Callable
@@ -26,7 +27,9 @@ from plimsoll.record.run import read_json
 from plimsoll.run import a_a, datasets, documents, obstacles, planning
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
+from plimsoll.run.placing import is_series
 from plimsoll.run.private import run_private
+from plimsoll.run.series import run_series
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed, finish
 from plimsoll.run.versions import versions
@@ -127,7 +130,8 @@ class Runner:
             return
         built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
         for trial in left:
-            self._one(trial, lambda report: run_private(self, report, built))
+            work = run_series if is_series(trial.treatment.settings) else run_private
+            self._one(trial, lambda report, work=work: work(self, report, built))  # type: ignore[misc]
 
     def _one(self, trial: PlannedTrial, work: Callable[[Report], None]) -> None:
         writer.append_event(self.out, "trial", trial=trial.number)
@@ -179,14 +183,19 @@ class Runner:
         if experiment.target.dsn:
             dumped["target"]["dsn"] = record.redact(experiment.target.dsn)
         self.out.mkdir(parents=True, exist_ok=True)
-        writer.write_json(self.out / "fingerprint.json", fingerprint([self.state.root]))
+        writer.write_json(self.out / "fingerprint.json", fingerprint(self._places()))
         writer.create_run(self.out, document, documents.plan_document(self.plan), dumped)
         return document
+
+    def _places(self) -> list[Path]:
+        """Folders whose file systems matter: the state folder, and where files of the server lie apart."""
+        given = [one.settings.target.files.given.values() for one in self.plan.treatments]
+        return [self.state.root, *(Path(place) for place in dict.fromkeys(itertools.chain(*given)))]
 
     def _refuse_another_machine(self) -> None:
         """A record is of one machine in one state; what was measured on another is not compared with it."""
         stored = read_json(self.out / "fingerprint.json") or {}
-        found = comparable(stored, fingerprint([self.state.root]))
+        found = comparable(stored, fingerprint(self._places()))
         if found:
             raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in found])
 

@@ -117,6 +117,11 @@ def test_a_stop_ends_the_trial_after_the_test_under_way(played: Played, tmp_path
     assert "streams throughput" not in played.happened
 
 
+def test_each_repeat_may_ask_anew(played: Played, tmp_path: Path) -> None:
+    run(played, tmp_path, tests=["power", "throughput"], repeats=3, seed=7, repeat_parameters="new")
+    assert [request["workload"]["seed"] for request in played.requests if "out" in request] == [7, 7, 10, 13]
+
+
 def test_what_streams_are_asked_for() -> None:
     workload = made(streams=4, query_timeout_seconds=90).workload
     common = {"timeout_seconds": 90.0}
