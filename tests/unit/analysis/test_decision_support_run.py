@@ -1,5 +1,6 @@
 """Decision support over a run: intervals, changes with one confidence for all queries, drift, plans, the verdict."""
 
+import json
 import math
 import runpy
 from pathlib import Path
