@@ -230,7 +230,8 @@ def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: 
 
 def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
     """Puts a change of plan beside the change of time: `plan` of a change is null where the plans are the same or not
-    known, `change` of a plan is the power test's, whose queries the plans are of: {`ratio`, `low`, `high`, `verdict`}."""
+    known, `change` of a plan that of the power test, whose queries the plans are of: {`ratio`, `low`, `high`,
+    `verdict`}."""
 
     def key(one: Json) -> tuple[Any, ...]:
         return one["first"], one["second"], str(one["at"]), one["query"]
