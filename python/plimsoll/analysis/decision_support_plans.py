@@ -23,8 +23,8 @@ def plan_changes(
     """The queries whose plans differ between the treatments of a pair, within blocks.
 
     [{**pair, `query`, `blocks` (that have both plans), `differ` (of them), `is_told`: they differ in each block and
-    neither treatment has two plans of its own, which ANALYZE alone may make; `ratio`: null (the run has the
-    times), `first_plan`, `second_plan`: lists of lines, of the first block in which they differ}]
+    neither treatment has two plans of its own, which ANALYZE alone may make; `change`: null, filled in by
+    the run's analysis, `first_plan`, `second_plan`: lists of lines, of the first block in which they differ}]
     """
     seen: dict[int, dict[str, list[str]]] = {}
 
@@ -47,7 +47,7 @@ def plan_changes(
             if not differ:
                 continue
             steady = all(len({tuple(side[block][name]) for block in both}) == 1 for side in (first, second))
-            about = {"query": name, "blocks": len(both), "differ": len(differ), "ratio": None}
+            about = {"query": name, "blocks": len(both), "differ": len(differ), "change": None}
             about["is_told"] = steady and len(differ) == len(both)
             shown = {"first_plan": first[differ[0]][name], "second_plan": second[differ[0]][name]}
             found.append({**pair, **about, **shown})

@@ -230,7 +230,8 @@ def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: 
 
 def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
     """Puts a change of plan beside the change of time: `plan` of a change is null where the plans are the same or not
-    known, `ratio` of a plan is of the power test, whose queries the plans are of."""
+    known, `change` of a plan that of the power test, whose queries the plans are of: {`ratio`, `low`, `high`,
+    `verdict`}."""
 
     def key(one: Json) -> tuple[Any, ...]:
         return one["first"], one["second"], str(one["at"]), one["query"]
@@ -240,7 +241,7 @@ def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
         plan = by_query.get(key(change))
         change["plan"] = None if plan is None else "other" if plan["is_told"] else "varies"
         if plan is not None and change["test"] == "power":
-            plan["ratio"] = change["ratio"]
+            plan["change"] = {name: change[name] for name in ("ratio", "low", "high", "verdict")}
 
 
 def _word(estimate: Json, delta: float, spread_log: float) -> str:

@@ -83,12 +83,17 @@ def _of(trend: Json) -> tuple[Json, Json]:
 
 
 def plan_lines(found: Json) -> list[str]:
-    """Which queries have other plans, by pair of treatments, and how much longer they take with them."""
+    """Which queries have other plans, by pair of treatments, and which of them are told to be slower or faster."""
     pairs: dict[tuple[str, str], list[str]] = {}
     for one in found["plans"]:
         if one["is_told"]:
-            said = one["query"] + ("" if one["ratio"] is None else f" ({one['ratio']:.2f} times as long)")
-            pairs.setdefault((one["first_label"], one["second_label"]), []).append(said)
+            pairs.setdefault((one["first_label"], one["second_label"]), []).append(one["query"] + _told(one["change"]))
     return [
         f"other plans than with {first} at {second}: {', '.join(names)}" for (first, second), names in pairs.items()
     ]
+
+
+def _told(change: Json | None) -> str:
+    if change is None or change["verdict"] not in ("slower", "faster"):
+        return ""
+    return f" ({change['verdict']}: {change['ratio']:.2f} [{change['low']:.2f}, {change['high']:.2f}] times as long)"

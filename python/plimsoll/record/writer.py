@@ -40,6 +40,18 @@ def write_text(path: Path, text: str) -> None:
     _sync_folder(path.parent)
 
 
+def sync_tree(folder: Path) -> None:
+    """What others have written below a folder is on disk when this returns; nothing where there is no such folder."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            handle = os.open(Path(place, name), os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        _sync_folder(Path(place))
+
+
 def write_json(path: Path, value: Json) -> None:
     """Replace a JSON file. NaN is refused: missing is null."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -111,7 +111,10 @@ def _plan_words(one: Json) -> str:
     where = f"differ in {one['differ']} of {one['blocks']} {'block' if one['blocks'] == 1 else 'blocks'}"
     if not one["is_told"]:
         where += ", and each treatment has more than one"
-    return where if one["ratio"] is None else f"{where}; {one['ratio']:.2f} times as long"
+    if (change := one["change"]) is None:
+        return where
+    ratio = {"value": change["ratio"], "low": change["low"], "high": change["high"]}
+    return f"{where}; {interval(ratio, '.2f')} times as long: {change['verdict']}"
 
 
 def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:

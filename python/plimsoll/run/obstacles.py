@@ -21,6 +21,7 @@ from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.model import AS_FOUND, DecisionSupport, Environment, Target
 from plimsoll.run.existing import schema_in_use
+from plimsoll.run.placing import has_files
 from plimsoll.run.planning import (
     SERVER_USER,
     Needs,
@@ -183,6 +184,9 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
 
 def _files(one: Experiment) -> Iterator[str]:
     """The places of the server's files: folders that its user can reach, with room for the data."""
+    if one.target.files.given and not has_files(one):
+        yield f"target.files: {one.target.server} has its files in one place; leave target.files out"
+        return
     for key, value in one.target.files.given.items():
         place = Path(value)
         if not place.is_dir():

@@ -53,8 +53,13 @@ class Homes:
 
 
 def is_series(settings: Experiment) -> bool:
-    """Whether the trial's cluster outlives a kill."""
-    return isinstance(settings.workload, DecisionSupport) and settings.workload.is_series
+    """Whether the trial's cluster outlives a kill: PostgreSQL's recovers by its own log when it is started again."""
+    return has_files(settings) and isinstance(settings.workload, DecisionSupport) and settings.workload.is_series
+
+
+def has_files(settings: Experiment) -> bool:
+    """Whether the server's files can lie apart."""
+    return str(settings.target.server) == "postgresql"
 
 
 def homes_of(settings: Experiment, state: StateDir, name: str) -> Homes:

@@ -64,6 +64,7 @@ class Series(Course):
         self.state["under_way"] = {"test": test, "segment": segment, **facts, "began_epoch_ns": time.time_ns()}
         self._save()
         yield facts
+        writer.sync_tree(self.folder / segment)  # the agent's tables, before series.json says that they are there
         self.is_cold, self.failures = False, 0
         self.state["under_way"] = None
         self.state["done"].append(segment)

@@ -128,7 +128,8 @@ def test_plans_that_differ_are_named(tmp_path: Path) -> None:
     assert changed["query"] == "Q1"
     assert (changed["blocks"], changed["differ"], changed["is_told"]) == (3, 3, True)
     beside = {(one["test"], one["query"]): one for one in found["changes"]}
-    assert changed["ratio"] == beside["power", "Q1"]["ratio"]
+    assert changed["change"]["ratio"] == beside["power", "Q1"]["ratio"]
+    assert changed["change"]["verdict"] == "no relevant difference"
     assert beside["power", "Q1"]["plan"] == beside["throughput", "Q1"]["plan"] == "other"
     assert {one["plan"] for key, one in beside.items() if key[1] != "Q1"} == {None}
     assert {tuple(changed["first_plan"]), tuple(changed["second_plan"])} == {
@@ -150,6 +151,17 @@ def test_waiting_for_workers_is_taken_out_of_the_other_waits() -> None:
     assert of_run._parts("t1", split) == {"Q1": {"cpu": 700.0, "other_wait": 40.0, "workers": 260.0}}
     assert of_run._parts("t2", split) == {}
     assert of_run._parts("t1", None) == {}
+
+
+def test_a_query_that_is_slower_with_another_plan_is_told_with_both(tmp_path: Path) -> None:
+    def slow(treatment: str, block: int, test: str, stream: int, name: str) -> float:
+        return noisy(treatment, block, test, stream, "Q18" if name == "Q1" else name)
+
+    found = verdict(tmp_path, seconds=slow, explain=True, blocks=4)
+    (changed,) = found["decision_support"]["plans"]
+    assert changed["change"]["verdict"] == "slower"
+    (line,) = (line for line in words.terminal_lines(found, "x") if "other plans" in line)
+    assert "Q1 (slower: 2.0" in line and "times as long)" in line
 
 
 def test_plans_that_differ_within_a_treatment_are_not_the_treatments_doing(tmp_path: Path) -> None:
