@@ -249,6 +249,15 @@ pub(crate) struct Watch {
     #[serde(default = "a_second")]
     pub(crate) interval_ms: u64,
     pub(crate) probes: ProbesRequest,
+    /// Whether the series of the host are taken, too.
+    #[serde(default)]
+    pub(crate) host: bool,
+    /// Those of these devices.
+    #[serde(default)]
+    pub(crate) devices: Vec<String>,
+    /// And that of this group.
+    #[serde(default)]
+    pub(crate) group: Option<GroupRequest>,
 }
 
 impl Watch {
@@ -291,6 +300,9 @@ pub(crate) struct Generate {
     _target: Option<Value>,
     pub(crate) workload: Value,
     pub(crate) table: String,
+    /// The refresh set of which the part for `table` is written; without it the table as loaded.
+    #[serde(default)]
+    pub(crate) set: Option<u64>,
     pub(crate) out: PathBuf,
 }
 
