@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
-from plimsoll.experiment import decision_support
+from plimsoll.experiment import decision_support, embedded
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.strict import Cpus, Scalar, Size, Strict, Version
@@ -21,7 +21,7 @@ __all__ = ["Bank", "DecisionSupport", "Experiment", "Load", "OrderEntry", "Scrip
 AS_FOUND: Final = "as found"
 # What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
 FACTOR_PATH = re.compile(
-    r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.version|target\.transport"
+    r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.server|target\.version|target\.transport"
     r"|target\.settings\.[a-z_][a-z0-9_.]*|workload\.(?!(?:name|setup|setup_text)$)[a-z_]+|workload\.variables\.[A-Za-z_][A-Za-z0-9_]*"
     r"|schedule\.[a-z_]+|probes\.[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
 )
@@ -69,7 +69,9 @@ class Environment(Strict):
 class Target(Strict):
     """The server under test."""
 
-    server: Literal["postgresql"] = "postgresql"
+    server: Literal["postgresql", "duckdb"] = Field(
+        "postgresql", description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only'
+    )
     version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
     dsn: str | None = Field(
         None, description="connection string of an existing server: it is used as it is, never configured or restarted"
@@ -202,8 +204,9 @@ class Design(Strict):
 def _check_path(value: str) -> str:
     if not FACTOR_PATH.fullmatch(value):
         raise ValueError(
-            f"{value!r} cannot be varied; allowed: environment.*, environment.sysctl.vm.*, target.version, "
-            "target.transport, target.settings.*, workload.* but its name, schedule.*, probes.*, warmup.*, measure.*"
+            f"{value!r} cannot be varied; allowed: environment.*, environment.sysctl.vm.*, target.server, "
+            "target.version, target.transport, target.settings.*, workload.* but its name, schedule.*, probes.*, "
+            "warmup.*, measure.*"
         )
     return value
 
@@ -367,6 +370,12 @@ class Experiment(Strict):
             tests = workload.tests if isinstance(workload, DecisionSupport) else []
             decision_support.judges(tests, value.judged)
         return value
+
+    @model_validator(mode="after")
+    def _fits_the_server(self) -> Experiment:
+        if self.target.server == "duckdb":
+            embedded.check(self)
+        return self
 
     @model_validator(mode="after")
     def _users_wait_for_answers(self) -> Experiment:

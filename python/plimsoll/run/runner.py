@@ -24,12 +24,14 @@ from plimsoll.experiment.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
 from plimsoll.run import a_a, datasets, documents, obstacles, planning
+from plimsoll.run.embedded import run_embedded
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
 from plimsoll.run.private import run_private
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed, finish
 from plimsoll.run.versions import versions
+from plimsoll.target.dataset import Dataset
 
 
 class Impossible(Exception):
@@ -127,7 +129,7 @@ class Runner:
             return
         built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
         for trial in left:
-            self._one(trial, lambda report: run_private(self, report, built))
+            self._one(trial, lambda report: _run_on_its_server(self, report, built))
 
     def _one(self, trial: PlannedTrial, work: Callable[[Report], None]) -> None:
         writer.append_event(self.out, "trial", trial=trial.number)
@@ -189,6 +191,11 @@ class Runner:
         found = comparable(stored, fingerprint([self.state.root]))
         if found:
             raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in found])
+
+
+def _run_on_its_server(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
+    run = run_embedded if planning.is_embedded(report.trial.treatment.settings) else run_private
+    run(runner, report, built)
 
 
 def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:

@@ -188,8 +188,10 @@ impl RefreshSet {
                 self.lines(Function::Rf1)
             }
             SetPart::DeletedKeys => {
-                // Room is made as it is needed, so that this cannot fail.
-                self.deleted_keys().for_each(|key| drop(writeln!(text, "{key}")));
+                for key in self.deleted_keys() {
+                    // Room is made as it is needed, so that this cannot fail.
+                    let _ = writeln!(text, "{key}");
+                }
                 self.orders()
             }
         };
