@@ -186,6 +186,19 @@ fn a_refresh_set_is_written_as_text() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(text.lines().take(3).chain(text.lines().last()).collect::<Vec<_>>(), ["64", "65", "66", "102"]);
     assert_eq!(text.lines().count(), 15);
+
+    let other = folder.path().join("other.tbl");
+    let parts = json!([{"table": "region", "out": other}, {"table": "orders", "set": 2, "out": file}]);
+    let said = agent("generate", &json!({"workload": workload, "parts": parts}));
+    let told: Vec<_> = said.lines.iter().map(|line| (&line["table"], &line["rows"])).collect();
+    assert_eq!(told, [(&json!("region"), &json!(5)), (&json!("orders"), &json!(15))], "{said:?}");
+    assert_eq!(std::fs::read_to_string(&other).unwrap().lines().count(), 5);
+    for more in [json!({"parts": []}), json!({"parts": parts, "table": "region"}), json!({"table": "region"})] {
+        let mut request = json!({"workload": workload});
+        more.as_object().unwrap().iter().for_each(|(name, value)| request[name] = value.clone());
+        let refused = agent("generate", &request);
+        assert_eq!((refused.code, refused.errors.contains("parts")), (Some(2), true), "{refused:?}");
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ def run_embedded(runner: Runner, report: Report, built: dict[str, Dataset]) -> N
         if loads_itself(trial.settings):
             with report.phase("load", runner.observer):
                 data = data_request(trial.settings) or {}
-                loading = Loading(trial.server, data, trial.place.owner, runner.observer)
+                loading = Loading(trial.server, data, runner.observer)
                 report.found["load_test"] = loading.run(trial.place.load_cpus)
         _run_tests(trial)
         with report.phase("check", runner.observer):

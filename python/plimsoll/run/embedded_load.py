@@ -1,7 +1,7 @@
-"""Rows for an embedded server: the agent generates them as text, the server's own COPY reads them from a named pipe.
+"""Rows for an embedded server: the agent generates them as text, the server's own COPY reads them from a pipe.
 
-The fact that constrains it: a named pipe brings its two ends together by waiting for the other at its opening. So
-whichever of them ends early, the other is ended here, or it would wait for ever.
+The fact that constrains it: a pipe ends when nobody holds its writing end. The driver makes it and holds that end for
+the agent, so it has to be told when the agent is done, however that was.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from plimsoll.run import agent
 from plimsoll.run.observer import Observer
 from plimsoll.target import ServerFailed
 from plimsoll.target.decision_support_checks import checks, statements
-from plimsoll.target.embedded import DriverEnded, DuckServer
+from plimsoll.target.embedded import DuckServer
 
 Json = dict[str, Any]
-PIPE = "rows"
 SETS = "sets"
-# The table of each function's part of a set: what is inserted, and the keys of what is deleted.
+# The tables of each function's part of a set, the one with a row for each order last.
 PARTS = {"RF1": ("lineitem", "orders"), "RF2": ("refresh_key",)}
 
 
@@ -60,7 +59,7 @@ def build_database(
     make_folder(server.temp, owner)
     try:
         server.start({}, None)
-        result = Loading(server, data, owner, observer).run(None)
+        result = Loading(server, data, observer).run(None)
         checks = RefreshSets(server, data, owner).check()
         server.close()
     finally:
@@ -77,10 +76,8 @@ def describe(data: Json) -> Json:
 class Loading:
     """A load test: phases and tables timed from its begin, as the agent's `populate` tells them."""
 
-    def __init__(self, server: DuckServer, data: Json, owner: tuple[int, int], observer: Observer) -> None:
+    def __init__(self, server: DuckServer, data: Json, observer: Observer) -> None:
         self._server, self._data, self._observer = server, data, observer
-        self._pipe = server.run_dir / PIPE
-        self._owner = owner
         self._began = time.monotonic()
         self._phases: list[Json] = []
         self._work: list[Json] = []
@@ -95,10 +92,7 @@ class Loading:
         with self._phase("tables"):
             self._server.ask(*(sql for sql in described["ddl"] if sql.startswith("CREATE TABLE ")))
         with self._phase("rows"):
-            for table in sorted(rows, key=lambda name: -rows[name]):
-                self._fill(table, cpus)
-                done = sum(one["rows"] for one in self._work)
-                self._tell("progress", done=done, total=sum(rows.values()), table=table, bytes=self._bytes())
+            self._fill(sorted(rows, key=lambda name: -rows[name]), sum(rows.values()), cpus)
         with self._phase("analyze"):
             self._server.ask("analyze")
         with self._phase("checkpoint"):
@@ -124,55 +118,62 @@ class Loading:
         yield
         self._phases.append(entry | {"ended_s": self._seconds()})
 
-    def _fill(self, table: str, cpus: set[int] | None) -> None:
-        began_s = self._seconds()
-        os.mkfifo(self._pipe, 0o600)
+    def _fill(self, tables: list[str], total: int, cpus: set[int] | None) -> None:
+        """One table after the other: the agent writes the rows of the next one already while the last is read."""
+        paths: dict[str, str] = self._server.do("make_pipes", tables=tables)["paths"]
+        generating = Generating(self._server, self._data, paths, cpus)
         try:
-            os.chown(self._pipe, *self._owner)
-            request = {"workload": self._data, "table": table, "out": str(self._pipe)}
-            generated, rows = _through_pipe(self._server, table, self._pipe, request, cpus)
-        finally:
-            self._pipe.unlink()
-        if generated["rows"] != rows:
-            raise ServerFailed(f"{table}: {generated['rows']} rows were written and {rows} read")
-        span = {"began_s": began_s, "ended_s": self._seconds()}
-        self._work.append({"phase": "rows", "table": table, "rows": rows, "bytes": generated["bytes"], **span})
+            for table in tables:
+                began_s = self._seconds()
+                rows = int(self._server.do("copy", table=table)["rows"])
+                generated = generating.told(table)
+                if generated["rows"] != rows:
+                    raise ServerFailed(f"{table}: {generated['rows']} rows were written and {rows} read")
+                about = {"rows": rows, "bytes": generated["bytes"], "began_s": began_s, "ended_s": self._seconds()}
+                self._work.append({"phase": "rows", "table": table, **about})
+                done = sum(one["rows"] for one in self._work)
+                self._tell("progress", done=done, total=total, table=table, bytes=self._bytes())
+        except BaseException:
+            generating.kill()
+            raise
 
 
-def _through_pipe(server: DuckServer, table: str, pipe: Path, request: Json, cpus: set[int] | None) -> tuple[Json, int]:
-    """Has the agent write and the server read; what the agent answered, and how many rows the server read."""
-    writing = agent.Agent("generate", request, cpus)
-    answer: Json = {}
-    failures: list[agent.AgentFailed] = []
-    is_over = threading.Event()
+class Generating:
+    """The agent at work on the texts of several tables, one after the other, each into its pipe."""
 
-    def follow() -> None:
-        for line in writing.lines():
-            answer.update(line)
+    def __init__(self, server: DuckServer, data: Json, paths: dict[str, str], cpus: set[int] | None) -> None:
+        self._server, self._tables = server, list(paths)
+        parts = [{"table": table, "out": path} for table, path in paths.items()]
+        self._agent = agent.Agent("generate", {"workload": data, "parts": parts}, cpus)
+        self._told: dict[str, Json] = {}
+        self._failed: agent.AgentFailed | None = None
+        self._following = threading.Thread(target=self._follow)
+        self._following.start()
+
+    def _follow(self) -> None:
+        for line in self._agent.lines():
+            self._told[line["table"]] = line
+            self._server.tell(f"written {line['table']}")
         try:
-            writing.finish()
+            self._agent.finish()
         except agent.AgentFailed as failed:
-            failures.append(failed)
-            if not is_over.is_set():
-                server.kill()  # it waits for rows that nobody writes
+            self._failed = failed
+        for table in self._tables:  # however it ended, nobody writes any more
+            self._server.tell(f"written {table}")
 
-    following = threading.Thread(target=follow)
-    following.start()
-    try:
-        rows = int(server.do("copy", table=table, path=str(pipe))["rows"])
-    except BaseException as error:
-        was_over = bool(failures)
-        is_over.set()
-        writing.kill()
-        following.join()
-        # A driver that was ended because its writer had failed is not the cause.
-        if was_over and isinstance(error, DriverEnded):
-            raise failures[0] from None
-        raise
-    following.join()
-    if failures:
-        raise failures[0]
-    return answer, rows
+    def told(self, table: str) -> Json:
+        """What was told of a table that the server has read to its end. Raises AgentFailed."""
+        if self._tables[-1] == table or table not in self._told:
+            self._following.join()
+        if table not in self._told:
+            assert self._failed is not None
+            raise self._failed
+        return self._told[table]
+
+    def kill(self) -> None:
+        """Ends it; whoever reads meets the end of the pipe."""
+        self._agent.kill()
+        self._following.join()
 
 
 class RefreshSets:
@@ -190,35 +191,43 @@ class RefreshSets:
     def prepare(self, wanted: dict[str, int]) -> dict[str, list[Json]]:
         """The next sets of each function, as many as are wanted: what the driver's test is handed."""
         taken = self.taken()
-        return {
-            name: [self._make(name, number) for number in range(taken[name] + 1, taken[name] + count + 1)]
-            for name, count in wanted.items()
-        }
+        next_ones = {name: range(taken[name] + 1, taken[name] + count + 1) for name, count in wanted.items()}
+        self._make([(name, number) for name, numbers in next_ones.items() for number in numbers])
+        return {name: [self._made[name][number] for number in numbers] for name, numbers in next_ones.items()}
 
-    def _make(self, function: str, number: int) -> Json:
-        known = self._made[function]
-        if number not in known:
-            folder = self._server.run_dir / SETS
-            folder.mkdir(exist_ok=True)
-            os.chown(folder, *self._owner)
-            paths, counts = {}, {}
-            for table in PARTS[function]:
-                paths[table] = str(folder / f"{function}-{number}-{table}")
-                request = {"workload": self._data, "table": table, "set": number, "out": paths[table]}
-                answer = agent.call("generate", request)
-                os.chown(paths[table], *self._owner)
-                counts[table] = answer["rows"]
-            orders = counts["orders" if function == "RF1" else "refresh_key"]
-            known[number] = {"set": number, **paths, "order_count": orders, "line_count": answer["lines"]}
-        return known[number]
+    def _make(self, wanted: list[tuple[str, int]]) -> None:
+        """Generates the sets (function, number) that are not there, in one call."""
+        missing = [(name, number) for name, number in wanted if number not in self._made[name]]
+        if not missing:
+            return
+        folder = self._server.run_dir / SETS
+        folder.mkdir(exist_ok=True)
+        os.chown(folder, *self._owner)
+        parts: list[Json] = [
+            {"table": table, "set": number, "out": str(folder / f"{name}-{number}-{table}")}
+            for name, number in missing
+            for table in PARTS[name]
+        ]
+        told: dict[tuple[str, int], Json] = {}
+        generating = agent.Agent("generate", {"workload": self._data, "parts": parts})
+        for line in generating.lines():
+            told[line["table"], line["set"]] = line
+        generating.finish()
+        for part in parts:
+            os.chown(part["out"], *self._owner)
+        for name, number in missing:
+            tables = PARTS[name]
+            paths = {table: str(folder / f"{name}-{number}-{table}") for table in tables}
+            orders = told[tables[-1], number]
+            counts = {"order_count": orders["rows"], "line_count": orders["lines"]}
+            self._made[name][number] = {"set": number, **paths, **counts}
 
     def check(self) -> list[Json]:
         """What must hold of the tables after the sets that were taken: checks as the agent's `check` tells them."""
         rows: dict[str, int] = describe(self._data)["tables"]
         taken = self.taken()
-        lines = {
-            name: sum(self._make(name, number)["line_count"] for number in range(1, count + 1))
-            for name, count in taken.items()
-        }
+        used = {name: range(1, count + 1) for name, count in taken.items()}
+        self._make([(name, number) for name, numbers in used.items() for number in numbers])
+        lines = {name: sum(self._made[name][number]["line_count"] for number in used[name]) for name in taken}
         found = [self._server.ask(sql) for sql in statements(rows, taken)]
         return checks(rows, taken, lines, found)

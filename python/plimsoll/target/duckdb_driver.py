@@ -5,7 +5,8 @@ under test, and streams are its threads, a connection each: DuckDB lets go of th
 What is the driver's own of a query's time (turning rows into Python's) is told with it.
 
 One JSON command a line on standard input, JSON lines on standard output, the last of each command with `event` "done"
-or "refused". The line `stop` ends a test; the end of input ends the process, whose data are then worth nothing.
+or "refused". The line `stop` ends a test, `written TABLE` says that all of its rows are in its pipe; the end of input
+ends the process, whose data are then worth nothing.
 """
 
 from __future__ import annotations
@@ -251,6 +252,7 @@ class Driver:
     def __init__(self) -> None:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._streams: Streams | None = None
+        self._pipes: dict[str, list[int]] = {}
         self._lock = threading.Lock()
         self._commands: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._hear, daemon=True).start()
@@ -261,6 +263,8 @@ class Driver:
             if line.strip() == "stop":
                 if (streams := self._streams) is not None:
                     streams.stop()
+            elif line.startswith("written "):
+                self._close_end(line.split()[1], 1)
             else:
                 self._commands.put(line)
         os._exit(0)
@@ -305,13 +309,27 @@ class Driver:
             rows = self._open_one.execute(sql).fetchall()
         return {"rows": [[_plain(value) for value in row] for row in rows]}
 
-    def _copy(self, table: str, path: str) -> Json:
-        """The path may be a named pipe: it is opened once, here, and the pipe ends when its writer does."""
-        reading = os.open(path, os.O_RDONLY)
+    def _make_pipes(self, tables: list[str]) -> Json:
+        """A pipe for the rows of each table; the paths of their writing ends.
+
+        They have no names: a pipe that has one would make DuckDB wait at its opening for a writer who may have come and
+        gone.
+        """
+        self._pipes = {table: list(os.pipe()) for table in tables}
+        return {"paths": {table: f"/proc/{os.getpid()}/fd/{ends[1]}" for table, ends in self._pipes.items()}}
+
+    def _copy(self, table: str) -> Json:
         try:
-            return {"rows": copy(self._open_one, table, f"/dev/fd/{reading}")}
+            return {"rows": copy(self._open_one, table, f"/dev/fd/{self._pipes[table][0]}")}
         finally:
-            os.close(reading)
+            self._close_end(table, 0)
+            self._close_end(table, 1)
+
+    def _close_end(self, table: str, end: int) -> None:
+        with self._lock:
+            descriptor, self._pipes[table][end] = self._pipes[table][end], -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _test(self, **request: Any) -> Json:
         self._streams = Streams(self._open_one, request, self.tell)

@@ -113,6 +113,10 @@ class DuckServer:
     def do(self, command: str, **about: Any) -> Json:
         """One command to its end. Raises ServerFailed when it was refused, in the server's words."""
         self.begin(command, **about)
+        return self.finish()
+
+    def finish(self) -> Json:
+        """The last line of the command that was begun."""
         while True:
             line = self.hear()
             if line is not None and line["event"] == "done":
