@@ -66,16 +66,18 @@ class DuckServer:
             self._process = self._launch(
                 [sys.executable, "-m", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
             )
-        threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+        self._lines = queue.Queue()  # of this process; an earlier one may have ended
+        threading.Thread(target=self._read, args=(self._process, self._lines), daemon=True).start()
         given = self._settings | {"temp_directory": str(self.temp)}
         opened = self.do("open", path=str(self.file), settings=given | QUIET, owner=self._owner)
         self.version, self.pid = str(opened["version"]), int(opened["pid"])
 
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
+    @staticmethod
+    def _read(process: subprocess.Popen[bytes], lines: queue.Queue[bytes | None]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self._lines.put(line)
-        self._lines.put(None)
+            lines.put(line)
+        lines.put(None)
 
     def tell(self, line: str) -> None:
         """A line to the driver; one that has ended says so when it is listened to."""
