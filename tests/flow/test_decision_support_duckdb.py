@@ -137,6 +137,9 @@ def test_three_tests_on_two_servers(laboratory: Laboratory) -> None:
             assert found is not None and found.dtype == other.series(series).dtype  # type: ignore[union-attr]
         rows, others = one.transactions, other.transactions
         assert rows is not None and others is not None and rows.dtype == others.dtype
+        pairs = [row["verified"]["ok"] for row in first if row["name"].startswith("RF")]
+        assert len(pairs) in (2, 4) and all(pairs)
+        assert (one.summary or {})["verification"] == {"checked": len(pairs), "wrong": 0, "examples": []}
         own = [row["own_ns"] for row in first if row["name"].startswith("Q")]
         assert all(value is not None and value >= 0 for value in own)
     assert duck.data["server"]["version"].startswith("DuckDB ")

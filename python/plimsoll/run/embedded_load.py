@@ -19,7 +19,7 @@ from plimsoll.analysis.decision_support import REFRESH
 from plimsoll.run import agent
 from plimsoll.run.observer import Observer
 from plimsoll.target import ServerFailed
-from plimsoll.target.decision_support_checks import checks, statements
+from plimsoll.target.decision_support_checks import checks, left_of_set, statements
 from plimsoll.target.embedded import DuckServer
 
 Json = dict[str, Any]
@@ -220,7 +220,10 @@ class RefreshSets:
             paths = {table: str(folder / f"{name}-{number}-{table}") for table in tables}
             orders = told[tables[-1], number]
             counts = {"order_count": orders["rows"], "line_count": orders["lines"]}
-            self._made[name][number] = {"set": number, **paths, **counts}
+            verify = left_of_set(name, number, orders["rows"])
+            is_there = name == "RF1"
+            left = {"orders": orders["rows"] * is_there, "lines": orders["lines"] * is_there, "prices_wrong": 0}
+            self._made[name][number] = {"set": number, **paths, **counts, "verify": verify, "left": left}
 
     def check(self) -> list[Json]:
         """What must hold of the tables after the sets that were taken: checks as the agent's `check` tells them."""

@@ -21,6 +21,7 @@ TITLES: Final = {"RF1": "New sales", "RF2": "Old sales"}
 OUTCOMES: Final = {"done": 0, "failed": 1, "timed out": 1, "skipped": 2}
 COUNTED: Final = ("done", "failed", "skipped", "lost")
 TIMED_OUT: Final = "57014"
+EXAMPLES_MAX: Final = 10
 TRANSACTION: Final = np.dtype(
     [
         ("index", "<u8"),
@@ -140,7 +141,23 @@ def _entry(work: Json, ended: Json) -> Json:
         "error": ended.get("error"),
         "set": ended.get("set"),
     }
-    return entry | ({key: ended[key] for key in ("orders", "lines")} if is_done and "orders" in ended else {})
+    return entry | {key: ended[key] for key in ("orders", "lines", "verified") if is_done and ended.get(key) is not None}
+
+
+def verification(course: Course) -> Json:
+    """What the refresh functions left, beside what they should have."""
+    asked = [one for one in course.begun() if one.get("verified")]
+    wrong = [one for one in asked if not one["verified"]["ok"]]
+    examples = [
+        {
+            "index": one["index"],
+            "message": f"after {course.works[one['index']]['name']} of set {one['set']} there are "
+            f"{one['verified']['orders']} of its orders and {one['verified']['lines']} lines, and "
+            f"{one['verified']['prices_wrong']} have a wrong price",
+        }
+        for one in wrong[:EXAMPLES_MAX]
+    ]
+    return {"checked": len(asked), "wrong": len(wrong), "examples": examples}
 
 
 def transactions(course: Course, pid: int) -> np.ndarray:
@@ -228,7 +245,7 @@ def summary(workload: DecisionSupport, test: str, course: Course, told: Json, su
             "connections_lost": 0,
         },
         "ended_by": "told" if surroundings["is_stopped"] else "transactions",
-        "verification": {"checked": 0, "wrong": 0, "examples": []},
+        "verification": verification(course),
         "totals": {},
         "backend_pids": [surroundings["pid"]] * connections,
         "devices": surroundings["devices"],

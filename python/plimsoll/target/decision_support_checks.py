@@ -14,6 +14,30 @@ _CHARGED = (
     "(((cast(l_extendedprice * 100 as bigint) * (100 - cast(l_discount * 100 as bigint))) // 100) "
     "* (100 + cast(l_tax * 100 as bigint))) // 100"
 )
+_COUNTED = (
+    "count(o_orderkey), coalesce(sum(line_count), 0)::bigint, "
+    "count(*) filter (where cast(o_totalprice * 100 as bigint) is distinct from charged)"
+)
+
+
+def _joined(condition: str) -> str:
+    """Orders beside the sums of their lines, also where one of both is missing; `condition`: on `{key}`."""
+    return (
+        f"from (select * from orders where {condition.format(key='o_orderkey')}) one full join "
+        f"(select l_orderkey, count(*) as line_count, sum({_CHARGED}) as charged "
+        f"from lineitem where {condition.format(key='l_orderkey')} group by l_orderkey) many on l_orderkey = o_orderkey"
+    )
+
+
+def left_of_set(function: str, number: int, order_count: int) -> str:
+    """What asks how many orders and lines there are with the keys of a set, and how many have a wrong price.
+
+    `order_count`: orders of a set. RF1 leaves all of them, RF2 none.
+    """
+    first, last, sequence = (number - 1) * order_count + 1, number * order_count, 1 if function == "RF1" else 0
+    low, high = sparse_key(first, sequence), sparse_key(last, sequence)
+    condition = f"{{key}} between {low} and {high} and {{key}} & 24 = {8 * sequence}"
+    return f"select {_COUNTED} {_joined(condition)}"
 
 
 def sparse_key(index: int, sequence: int) -> int:
@@ -29,12 +53,10 @@ def statements(rows: dict[str, int], taken: dict[str, int]) -> list[str]:
     a_set = rows["orders"] // SETS_OF_ALL
     last_deleted, last_inserted = sparse_key(taken["RF2"] * a_set, 0), sparse_key(taken["RF1"] * a_set, 1)
     first = (
-        "select count(o_orderkey), coalesce(sum(line_count), 0)::bigint, "
-        "count(*) filter (where cast(o_totalprice * 100 as bigint) is distinct from charged), "
+        f"select {_COUNTED}, "
         f"count(*) filter (where o_orderkey & 24 = 0 and o_orderkey > {last_deleted}), "
         f"count(*) filter (where o_orderkey & 24 = 8 and o_orderkey > 8 and o_orderkey <= {last_inserted}) "
-        "from orders full join (select l_orderkey, count(*) as line_count, "
-        f"sum({_CHARGED}) as charged from lineitem group by l_orderkey) many on l_orderkey = o_orderkey"
+        f"{_joined('true')}"
     )
     return [first, *(f"select count(*) from {table}" for table in others(rows))]
 

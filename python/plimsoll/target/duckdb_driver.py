@@ -80,6 +80,16 @@ def refresh(connection: duckdb.DuckDBPyConnection, function: str, one: Json) -> 
     return orders, lines
 
 
+def verified(connection: duckdb.DuckDBPyConnection, done: Json) -> Json | None:
+    """What a refresh function left of its set, beside what it should have; None where that cannot be asked."""
+    try:
+        orders, lines, prices_wrong = connection.execute(done["verify"]).fetchall()[0]
+    except (duckdb.Error, RuntimeError):
+        return None
+    found = {"orders": orders, "lines": lines, "prices_wrong": prices_wrong}
+    return found | {"ok": found == done["left"]}
+
+
 @dataclass
 class UnderWay:
     """What a stream is at; `lock` keeps an interruption from the work after the one that it is meant for."""
@@ -214,12 +224,13 @@ class Streams:
             found |= self._failure(one, error)
         ended_ns = time.monotonic_ns()
         self._leave(one)
-        own.begin()
         if function is not None and found["status"] == "done":
-            self._sets[function].pop(0)  # a set of a function that failed is the next one's
+            done = self._sets[function].pop(0)  # a set of a function that failed is the next one's
+            found["verified"] = verified(one.connection, done)
+        own.begin()
         own_ns = ended_ns - answered_ns if answered_ns is not None and found["status"] == "done" else None
         self._tell("ended", **found, start_ns=began_ns, end_ns=ended_ns, own_ns=own_ns)
-        return ended_ns
+        return time.monotonic_ns() if found.get("verified") else ended_ns
 
     def _enter(self, one: UnderWay, *, limited: bool) -> int:
         with one.lock:

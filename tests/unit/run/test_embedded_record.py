@@ -53,7 +53,8 @@ def done(works: list[Json], **other: str) -> records.Course:
             line |= {"start_ns": planned_ns + 5, "end_ns": planned_ns + SECOND, "own_ns": None}
             at[work["connection"]] = planned_ns + SECOND
         if status == "done":
-            refreshed = {"set": 1, "orders": 2, "lines": 9, "rows": 11}
+            left = {"orders": 2, "lines": 9, "prices_wrong": 0, "ok": work["name"] == "RF1"}
+            refreshed = {"set": 1, "orders": 2, "lines": 9, "rows": 11, "verified": left}
             line |= refreshed if "function" in work else {"rows": 4, "own_ns": SECOND // 100}
         elif status != "skipped":
             line |= {"error": "it said why", "error_class": "BinderException"}
@@ -121,6 +122,9 @@ def test_the_analysis_reads_it(tmp_path: Path) -> None:
     assert rows is not None and len(rows) == 24
     assert list(rows["kind"][:2]) == [22, 0] and set(rows["outcome"]) == {0} and set(rows["backend_pid"]) == {71}
     summary = trial.measure.summary or {}
+    assert (summary["verification"]["checked"], summary["verification"]["wrong"]) == (2, 1)
+    (example,) = summary["verification"]["examples"]
+    assert example["index"] == 23 and example["message"].startswith("after RF2 of set 1 there are 2 of its orders")
     assert summary["identity"]["planned"] == summary["identity"]["done"] == 24
     assert summary["health"]["lag_ns"] == {"p50": 5, "p99": 5, "max": 5}
     assert summary["kinds"][22:] == ["RF1", "RF2"] and summary["facts"]["driver_own_queries"] == 22

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from plimsoll.target.decision_support_checks import checks, sparse_key, statements
+from plimsoll.target.decision_support_checks import checks, left_of_set, sparse_key, statements
 
 # As if 3,000 orders had been loaded, so that a set is of three; those that no test looks at are left out.
 LOADED = {"region": 1, "orders": 3_000, "lineitem": 5_000, "refresh_sets": 2}
@@ -81,3 +81,18 @@ def test_what_is_broken_is_named(database: duckdb.DuckDBPyConnection, change: st
 
 def test_lines_of_the_sets_count(database: duckdb.DuckDBPyConnection) -> None:
     assert broken(found(database, RF2=4)) == ["lineitem: rows"]
+
+
+def test_what_a_set_left_is_asked_of_its_keys_alone(database: duckdb.DuckDBPyConnection) -> None:
+    def left(function: str, number: int) -> tuple[int, ...]:
+        (row,) = database.execute(left_of_set(function, number, 3)).fetchall()
+        return tuple(int(value) for value in row)
+
+    assert left("RF1", 1) == (3, 6, 0)
+    assert left("RF2", 1) == (0, 0, 0)
+    assert left("RF1", 2) == (0, 0, 0)
+    assert left("RF2", 2) == (3, 6, 0)  # not deleted yet
+    database.execute("update orders set o_totalprice = 1 where o_orderkey = 10")
+    database.execute("delete from orders where o_orderkey = 11")
+    database.execute("update orders set o_totalprice = 1 where o_orderkey = 4")
+    assert left("RF1", 1) == (2, 6, 2)

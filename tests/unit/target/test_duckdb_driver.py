@@ -110,14 +110,20 @@ def test_refresh_functions_take_their_set_in_their_transaction(server: DuckServe
     server.ask(*TABLES)
     new = files(tmp_path, orders="9|c\n", lineitem="9|1\n9|2\n")
     old = files(tmp_path, refresh_key="1\n")
-    first = {"set": 1, **new, "order_count": 1, "line_count": 2}
-    gone = {"set": 1, **old, "order_count": 1, "line_count": 2}
+    verify = "select count(*), 0, 0 from orders where o_orderkey = {}"
+    left = {"orders": 1, "lines": 0, "prices_wrong": 0}
+    counts = {"order_count": 1, "line_count": 2, "left": left}
+    first = {"set": 1, **new, **counts, "verify": verify.format(9)}
+    gone = {"set": 1, **old, **counts, "verify": verify.format(1)}
     pair = [{"index": 0, "function": "RF1"}, {"index": 1, "function": "RF2"}]
     found = perform(server, [pair], RF1=[first], RF2=[gone])
     assert [(found[at]["status"], found[at]["set"], found[at]["orders"], found[at]["lines"]) for at in (0, 1)] == [
         ("done", 1, 1, 2)
     ] * 2
     assert server.ask("select o_orderkey from orders order by 1") == [[2], [9]]
+    assert found[0]["verified"] == left | {"ok": True}
+    assert found[1]["verified"] == left | {"orders": 0, "ok": False}  # as if RF2 were to leave an order
+    assert found[1]["planned_ns"] >= found[0]["end_ns"]
     assert server.ask("select count(*) from lineitem") == [[3]]
 
     # The same set again, and one that meets other rows than it should: refused, and nothing is changed.
@@ -132,12 +138,14 @@ def test_a_set_of_a_function_that_failed_is_the_next_ones(server: DuckServer, tm
     server.ask(*TABLES)
     paths = files(tmp_path, orders="9|c\n")
     one = {"set": 1, **paths, "lineitem": str(tmp_path / "late"), "order_count": 1, "line_count": 1}
+    one |= {"verify": "select nothing", "left": {}}
     works = [{"index": 0, "function": "RF1"}, {"index": 1, "function": "RF1"}, {"index": 2, "function": "RF1"}]
     threading.Timer(0.2, (tmp_path / "late").write_text, args=["9|1\n"]).start()
     wait = "select count(*) from range(200000000) t(i) where i % 7 = 3"
     found = perform(server, [[works[0], {"index": 3, "sql": wait}, *works[1:]]], RF1=[one])
     assert [found[at]["status"] for at in (0, 1, 2)] == ["failed", "done", "failed"]
     assert found[0]["set"] == found[1]["set"] == 1
+    assert found[1]["verified"] is None  # it could not be asked, which undoes nothing
     assert (found[2]["set"], found[2]["error"]) == (None, "no refresh set is left")
 
 
