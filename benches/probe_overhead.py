@@ -81,11 +81,13 @@ def measure(name: str, site: LoadedSite, options: argparse.Namespace) -> dict[st
     site.start(workload.settings)
     out = site.folder / "watch"
     out.mkdir(exist_ok=True)
-    asked = requests(options.names, site.folder, out, in_slices=options.one_in > 1, locks=options.locks)
+    in_slices = options.one_in > 1
+    asked = requests(options.names, site.folder, out, in_slices=in_slices, locks=options.locks, calls=options.calls)
     programs = take_over(asked)
     programs.account_every = options.account_every
     try:
-        programs.begin_slices()
+        if options.calls != "all":
+            programs.count_calls_in_slices()
         if options.one_in > 1:
             programs.watch_one_slice_in(options.one_in)
         if options.only:
@@ -199,6 +201,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--only", action="append", metavar="PROBE.PROGRAM", help="attach only this program; may be repeated"
+    )
+    parser.add_argument(
+        "--calls",
+        choices=("slices", "files", "all"),
+        default="slices",
+        help="of syscalls: which are counted one by one",
     )
     parser.add_argument("--locks", action="store_true", help="of the profile: waits for the kernel's locks, too")
     parser.add_argument(

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plimsoll.experiment.model import Experiment, Probes
+from plimsoll.experiment.model import Experiment
+from plimsoll.experiment.probes import Probes
+from plimsoll.run.placing import Homes
 from plimsoll.run.surroundings import PrivatePlace
 
 # Of the machine's CPU time: with it the breakdown can do with a part of the time, and has no reason to begin by itself.
@@ -15,10 +17,17 @@ PROFILE_HZ = Probes().profile_hz
 
 
 def requests(
-    names: Sequence[str], folder: Path, out: Path, *, in_slices: bool = False, locks: bool = False
+    names: Sequence[str],
+    folder: Path,
+    out: Path,
+    *,
+    in_slices: bool = False,
+    locks: bool = False,
+    calls: str = Probes().syscalls_counted,
 ) -> dict[str, dict[str, Any]]:
     """A request of the agent's `watch` for each probe; its server is the one in `folder`."""
-    found = _asked(folder, names, breakdown_budget_percent=_BUDGET_PERCENT if in_slices else 0, profile_locks=locks)
+    budget = _BUDGET_PERCENT if in_slices else 0
+    found = _asked(folder, names, breakdown_budget_percent=budget, profile_locks=locks, syscalls_counted=calls)
     return {name: {"out": str(out), "probes": {name: found[name]}} for name in names}
 
 
@@ -28,7 +37,7 @@ def _asked(folder: Path, names: Sequence[str], **settings: Any) -> dict[str, Any
 
 
 def _probes(folder: Path, wanted: Probes) -> dict[str, Any]:
-    place = PrivatePlace([], None, None, folder=folder, owner=(0, 0), limits=None)
+    place = PrivatePlace([], None, None, homes=Homes.together(folder), owner=(0, 0), limits=None)
     return place.probes(Experiment.model_construct(probes=wanted)) or {}
 
 

@@ -35,8 +35,8 @@ _OF_EVENT, _OF_CLOCK, _OF_BTF = 5, 7, 26
 # Programs that are detached between slices, and the one whose missed runs lose only who ended a wait.
 _OFTEN = tuple(f"breakdown.{name}" for name in ("on_switch", "on_waking", "on_send", "on_sys_exit"))
 _OFTEN_SECONDS = 0.05
-# Programs of all system calls are, too, if those of a kind have others.
-_OF_ALL_CALLS, _OF_CALL = ("syscalls.on_sys_enter", "syscalls.on_sys_exit"), "syscalls.on_call_enters"
+# Programs of all system calls are, too, unless each call is counted.
+_OF_ALL_CALLS = ("syscalls.on_sys_enter", "syscalls.on_sys_exit")
 _OF_ALL_CALLS_SECONDS, _OF_ALL_CALLS_ONE_IN = 0.1, 8
 _WAKERS = "breakdown.on_waking"
 # To attach or detach one, until it is known: the kernel waits for whoever is at the tracepoint.
@@ -134,9 +134,9 @@ class Programs:
         tell = OfBreakdown(*self._target_of("breakdown"), one_in)
         self._slices.append(Slices(tell, self._switch_of(_OFTEN), one_in, _OFTEN_SECONDS))
 
-    def begin_slices(self) -> None:
-        """Of what the agent watches in slices without being told to."""
-        if any(program.name == _OF_CALL for program in self.programs):
+    def count_calls_in_slices(self) -> None:
+        """The agent counts system calls in slices without being told to."""
+        if any(program.name in _OF_ALL_CALLS for program in self.programs):
             tell, switch = OfSystemCalls(*self._target_of("syscalls")), self._switch_of(_OF_ALL_CALLS)
             self._slices.append(Slices(tell, switch, _OF_ALL_CALLS_ONE_IN, _OF_ALL_CALLS_SECONDS))
 

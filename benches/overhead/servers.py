@@ -21,6 +21,7 @@ from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, w
 from plimsoll.environment.discover import PostgresInstall
 from plimsoll.record.npy import read_table
 from plimsoll.run import agent, planning
+from plimsoll.run.placing import Homes
 from plimsoll.run.surroundings import PrivatePlace, launch_outside, own, watched_devices
 from plimsoll.target import PostgresServer
 from plimsoll.target.dataset import BUILD_SETTINGS
@@ -82,7 +83,7 @@ class Site(ABC):
     def start(self, settings: dict[str, bool | int | float | str]) -> None:
         """Starts the server and warms both caches: Linux's with every file, the server's with what it has room for."""
         self.cluster.configure(SETTINGS | settings, None)
-        place = PrivatePlace([], None, None, self.folder, own(self.cluster.user), None)
+        place = PrivatePlace([], None, None, Homes.together(self.folder), own(self.cluster.user), None)
         place.read_inside(self.data)
         self.cluster.start()
         self.cluster.prewarm(self.schema)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 _PLACE = struct.Struct("=III")
 _AT = 28
 _OPENED, _CLOSED = 0, 2
-# struct target of crates/probe/src/syscalls/syscalls.h: since when, in ns of CLOCK_MONOTONIC; 0: not.
-_SINCE, _SINCE_AT = struct.Struct("=Q"), 8
+# struct target of crates/probe/src/syscalls/syscalls.h: since and until when, in ns of CLOCK_MONOTONIC; 0: not.
+_SINCE, _SINCE_AT = struct.Struct("=QQ"), 8
 
 
 @dataclass
@@ -44,7 +44,7 @@ class OfSystemCalls:
     def __call__(self, opened: bool) -> None:
         """Tells them."""
         target = bytearray(self.read())
-        _SINCE.pack_into(target, _SINCE_AT, time.monotonic_ns() if opened else 0)
+        _SINCE.pack_into(target, _SINCE_AT, time.monotonic_ns() if opened else 0, 0)
         self.write(bytes(target))
 
 

@@ -114,7 +114,8 @@ class Laboratory:
                 continue
             try:
                 marker = f"PLIMSOLL_STATE={self.state}".encode()
-                ours = str(entry.joinpath("cwd").readlink()).startswith(str(self.state / "work"))
+                places = tuple(str(self.state / name) for name in ("work", "datasets", "place-"))
+                ours = str(entry.joinpath("cwd").readlink()).startswith(places)
                 ours = ours or marker in entry.joinpath("environ").read_bytes().split(b"\0")
                 if ours and entry.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z":
                     comm = entry.joinpath("comm").read_text().strip()

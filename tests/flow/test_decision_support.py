@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,8 @@ def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
     run = open_run(Path(answer["run"]))
     for trial in run.trials:
         assert trial.status == "finished", trial.data.get("reason")
-        assert trial.data["checks"] and all(check["ok"] for check in trial.data["checks"])
+        for checks in (trial.data["load_checks"], trial.data["checks"]):
+            assert checks and all(check["ok"] for check in checks)
         assert [segment.name for _, segment in trial.tests] == ["power", "throughput-1", "throughput-2", "plans"]
         # The set of each refresh function is the next of the trial's own database: 1, then 2 of the first test...
         taken = [
@@ -93,6 +95,9 @@ def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
             if one["name"] == "RF1"
         ]
         assert taken == [1, 2, 3, 4, 5]
+        # After each of the functions, RF1 and RF2 of 1 + 2 + 2 sets, what it left was looked at.
+        looked = [(segment.summary or {})["verification"] for _, segment in trial.tests]
+        assert [(one["checked"], one["wrong"]) for one in looked] == [(2, 0), (4, 0), (4, 0), (0, 0)]
 
     verdict = analyse(run)
     assert [trial["admitted"] for trial in verdict["trials"]] == [True, True], verdict["exclusions"]
@@ -126,3 +131,21 @@ def test_the_power_test_alone_on_a_kept_data_set(laboratory: Laboratory) -> None
     assert list(one["times_s"]["power"]) == [f"Q{number}" for number in range(1, 23)]
     kept = json.loads(laboratory.call("cache", "show", "--json"))
     assert [entry["key"].rsplit("-", 2)[0] for entry in kept] == ["decision_support-sf0.01"]
+
+
+@pytest.mark.parametrize("test", ["power", "throughput"])
+def test_each_query_has_its_breakdown(laboratory: Laboratory, needs: Callable[..., None], test: str) -> None:
+    needs("bpf")
+    path = laboratory.state / f"breakdown-{test}.toml"
+    text = FROM_KEPT.replace('["power"]', f'["{test}"]').replace("refresh = false", "refresh = true")
+    path.write_text(text + "\n[probes]\nbreakdown_budget_percent = 0\n")
+    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", f"breakdown-{test}"))
+    found = answer["verdict"]["decision_support"]
+    (one,), (treatment,) = found["trials"], found["treatments"].values()
+    times, parts = one["times_s"][test], treatment["parts"]
+    assert list(parts) == list(times) == [*(f"Q{number}" for number in range(1, 23)), "RF1", "RF2"]
+    for name, seconds in times.items():
+        # What the server did from the arrival of the text on, and the way to it and back.
+        assert sum(parts[name].values()) == pytest.approx(1e9 * sum(seconds) / len(seconds), rel=0.1), name
+    assert all(any(part.startswith("cpu") for part in each) for each in parts.values()), parts
+    assert 'data-figure="query-parts"' in Path(answer["report"]).read_text()

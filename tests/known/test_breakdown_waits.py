@@ -20,6 +20,7 @@ pytest_plugins = ("breakdown_quiet",)
 HELD_S = 0.5
 BLOCKS, TABLE_BLOCKS = 101, 1009  # prime numbers
 READS_PER_SECOND = 50
+MAP_BLOCKS = 8
 ELSEWHERE_NS = MS  # blocked in other buckets, in a request that has to do with one
 
 
@@ -136,7 +137,9 @@ def test_cold_reads_of_a_prime_number_of_blocks(needs: Callable[..., None], quie
             spent, device = meter.read(), _read_bytes(pid) - before
             warm = ask(client, timed)
     plan = cold.rows[0][0][0]["Plan"]
-    assert plan["Shared Read Blocks"] == BLOCKS and device == BLOCKS * 8192, (plan, device)
+    assert plan["Shared Read Blocks"] == BLOCKS, plan
+    # Where the file's blocks lie is read from the device, too, once the cache has lost it: a few blocks of 4 KiB.
+    assert BLOCKS * 8192 <= device <= BLOCKS * 8192 + MAP_BLOCKS * 4096, device
     request = watch.the(cold)
     wait = request.wait("IO:DataFileRead")
     reading = round(plan["I/O Read Time"] * MS)  # by the server's own clock around each read

@@ -41,13 +41,13 @@ class SystemCalls(Watching):
 
     probe = "syscalls"
 
-    def __init__(self, data_directory: Path, out: Path, others: str = "sampled") -> None:
+    def __init__(self, data_directory: Path, out: Path, counted: str = "files") -> None:
         super().__init__()
-        self.data_directory, self.out, self.others = data_directory, out, others
+        self.data_directory, self.out, self.counted = data_directory, out, counted
 
     def request(self) -> dict[str, Any]:
         self.out.mkdir(exist_ok=True)
-        probes = {"syscalls": {"data_directory": str(self.data_directory), "others": self.others}}
+        probes = {"syscalls": {"data_directory": str(self.data_directory), "counted": self.counted}}
         return {"out": str(self.out), "interval_ms": 100, "probes": probes}
 
     def _judge(self) -> None:
@@ -55,8 +55,9 @@ class SystemCalls(Watching):
         assert not any(self.result["lost"].values()), self.result["lost"]
         assert all(check["ok"] for check in self.result["checks"])
         # A kernel without tracepoints of single calls has every call counted.
-        sampled = self.others == "sampled" and CALLS.is_dir()
+        sampled = self.counted == "slices" or (self.counted == "files" and CALLS.is_dir())
         assert ("others_share" in self.result) == sampled
+        assert ("calls_share" in self.result) == (self.counted == "slices")
 
     def counts(self, *classes: str) -> dict[tuple[str, str], tuple[int, int, int]]:
         """Calls, failed calls and bytes returned, by class and kind."""
@@ -155,14 +156,14 @@ def seen_by_strace(out: Path, cluster: Path) -> dict[tuple[str, str], tuple[int,
     return {place: (count, errors[place], bytes_returned[place]) for place, count in calls.items()}
 
 
-BOTH = pytest.mark.parametrize("others", ("sampled", "all"))
+ONE_BY_ONE = pytest.mark.parametrize("counted", ("files", "all"))
 
 
-@BOTH
-def test_counts_equal_those_of_strace(cluster, tmp_path, needs, others):
+@ONE_BY_ONE
+def test_counts_equal_those_of_strace(cluster, tmp_path, needs, counted):
     needs("strace")
     with program(cluster) as process:
-        watch = SystemCalls(cluster, tmp_path / "out", others)
+        watch = SystemCalls(cluster, tmp_path / "out", counted)
         with watch, strace(process, tmp_path / "strace"):
             run(process)
     truth = seen_by_strace(tmp_path / "strace", cluster)
@@ -173,11 +174,11 @@ def test_counts_equal_those_of_strace(cluster, tmp_path, needs, others):
     assert found == truth
 
 
-@BOTH
-def test_counts_equal_what_the_program_does(cluster, tmp_path, others):
+@ONE_BY_ONE
+def test_counts_equal_what_the_program_does(cluster, tmp_path, counted):
     """Without strace, whose stops would hide a race; and what strace does not tell."""
     with program(cluster) as process:
-        watch = SystemCalls(cluster, tmp_path / "out", others)
+        watch = SystemCalls(cluster, tmp_path / "out", counted)
         with watch:
             began = time.monotonic_ns()
             run(process)
@@ -240,27 +241,32 @@ def test_where_all_are_asked_for_calls_of_no_kind_are_counted_all_and_timed_in_p
     assert sum(others.get(name, {"count": 0})["count"] for name in ("fork", "clone", "clone3")) == 7
 
 
-def test_slices_of_time_stand_for_all_of_it(cluster, tmp_path, needs):
+@pytest.mark.parametrize("counted", ("slices", "files"))
+def test_slices_of_time_stand_for_all_of_it(cluster, tmp_path, needs, counted):
     """Of a process that does the same all the time: its calls and their time, but for the sample's error."""
-    needs("tracepoints of single system calls")
+    if counted == "files":
+        needs("tracepoints of single system calls")
     work = "\n".join(
         (
             "import os, sys, time",
             "sys.stdin.readline()",
+            "log = os.open('pg_wal/000000010000000000000001', os.O_RDONLY)",
             "made, end = 0, time.monotonic() + 8",
             "while time.monotonic() < end:",
             "    made += 1",
+            "    os.pread(log, 100, 0)",
             "    time.sleep(0.0005)",
             "print(made, flush=True)",
             "sys.stdin.readline()",
         )
     )
+    (cluster / "pg_wal/000000010000000000000001").write_bytes(bytes(8192))
     argv = [sys.executable, "-I", "-S", "-c", work]
     process = subprocess.Popen(argv, cwd=cluster, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:
         (cluster / "postmaster.pid").write_text(f"{process.pid}\n")
-        with SystemCalls(cluster, tmp_path / "out") as watch:
+        with SystemCalls(cluster, tmp_path / "out", counted) as watch:
             began = time.monotonic_ns()
             process.stdin.write("go\n")
             process.stdin.flush()
@@ -274,6 +280,46 @@ def test_slices_of_time_stand_for_all_of_it(cluster, tmp_path, needs):
     # Ten slices or so: on a machine with other work its pace is not the same in all of them.
     assert 0.7 * made < slept["count"] < 1.4 * made, (made, slept, share)
     assert 500_000 * slept["count"] <= slept["ns"] <= 1.5 * lasted
+    read = watch.result["call_totals"]["wal"]["pread"]
+    if counted == "files":
+        assert read["count"] == made and "count_se" not in read
+        return
+    # Ten slices tell their own error only roughly, so six of those (Student's t of nine degrees: one in 10,000).
+    assert abs(read["count"] - made) <= 6 * read["count_se"] + 2 / share, (made, read, share)
+    assert read["count_se"] < 0.3 * made and read["returned_bytes"] == pytest.approx(100 * read["count"], rel=0.01)
+    assert watch.result["calls_share"] == share and watch.result["programs"] == "tp_btf"
+
+
+def test_calls_longer_than_a_slice_are_waited_for(cluster, tmp_path):
+    """Reads of a pipe that last 0.2 s, one behind the other: those that begin in a slice of 0.1 s end behind it."""
+    work = "\n".join(
+        (
+            "import os, sys, time",
+            "pipe, into = os.pipe()",
+            "if not os.fork():",
+            "    for _ in range(40): time.sleep(0.2); os.write(into, b'x')",
+            "    os._exit(0)",
+            "print(flush=True)",
+            "for _ in range(40): os.read(pipe, 1)",
+            "print(flush=True)",
+            "sys.stdin.readline()",
+        )
+    )
+    argv = [sys.executable, "-I", "-S", "-c", work]
+    process = subprocess.Popen(argv, cwd=cluster, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        (cluster / "postmaster.pid").write_text(f"{process.pid}\n")
+        assert process.stdout.readline() == "\n"
+        with SystemCalls(cluster, tmp_path / "out", "slices") as watch:
+            assert process.stdout.readline() == "\n"
+    finally:
+        process.kill()
+        process.wait()
+    read = watch.result["call_totals"]["none"]["read"]
+    # Half of the slices of 0.1 s have the begin of one; were they not waited for, none would be seen.
+    assert 10 <= read["count"] <= 100, read
+    assert 150_000_000 * read["count"] < read["ns"] < 300_000_000 * read["count"]
 
 
 def test_whoever_is_not_the_server_is_not_counted(cluster, tmp_path):

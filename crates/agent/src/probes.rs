@@ -108,15 +108,16 @@ pub(crate) enum BreakdownRows {
 pub(crate) struct SystemCallsRequest {
     pub(crate) data_directory: PathBuf,
     #[serde(default)]
-    pub(crate) others: OtherCalls,
+    pub(crate) counted: CountedCalls,
 }
 
-/// How calls that are of no kind are counted.
+/// Which calls are counted one by one, and not in slices of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OtherCalls {
+pub(crate) enum CountedCalls {
     #[default]
-    Sampled,
+    Slices,
+    Files,
     All,
 }
 
@@ -185,7 +186,7 @@ impl ProbesRequest {
 #[cfg(feature = "bpf")]
 mod kernel {
     use super::{
-        BreakdownRequest, BreakdownRows, FileSystemRequest, OtherCalls, PageCacheRequest, ProfileRequest,
+        BreakdownRequest, BreakdownRows, CountedCalls, FileSystemRequest, PageCacheRequest, ProfileRequest,
         ServerRequest, SystemCallsRequest,
     };
     use crate::failure::Failure;
@@ -196,7 +197,7 @@ mod kernel {
     use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
     use plimsoll_probe::profile::{Profile, ProfileOptions};
     use plimsoll_probe::sync::Syncs;
-    use plimsoll_probe::syscalls::{Others, SystemCalls};
+    use plimsoll_probe::syscalls::{Counted, SystemCalls};
     use plimsoll_probe::{BufferHeads, Probe, Refusal, Throttle};
     use plimsoll_record::LiveLine;
     use std::path::{Path, PathBuf};
@@ -265,11 +266,12 @@ mod kernel {
     }
 
     pub(super) fn syscalls(request: &SystemCallsRequest) -> Start {
-        let others = match request.others {
-            OtherCalls::Sampled => Others::Sampled,
-            OtherCalls::All => Others::All,
+        let counted = match request.counted {
+            CountedCalls::Slices => Counted::Slices,
+            CountedCalls::Files => Counted::Files,
+            CountedCalls::All => Counted::All,
         };
-        SystemCalls::start(&request.data_directory, others).map(boxed)
+        SystemCalls::start(&request.data_directory, counted).map(boxed)
     }
 
     pub(super) fn sync(request: &ServerRequest, out: &Path) -> Start {

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct CallTotals {
     /// Calls that returned.
     pub count: u64,
+    /// Where they were counted in slices of time: the standard error of that number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count_se: Option<u64>,
     /// Of those the ones that failed.
     pub errors: u64,
     /// Of reads and writes: what they asked for.

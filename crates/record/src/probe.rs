@@ -92,10 +92,13 @@ pub struct ProbeReport {
     /// System calls over the segment, by class and kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub call_totals: BTreeMap<String, BTreeMap<String, CallTotals>>,
+    /// In which part of the segment those were counted, which stands for all of it; without it each of them was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_share: Option<f64>,
     /// All other system calls over the segment, by name or number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub other_calls: BTreeMap<String, OtherCalls>,
-    /// In which part of the segment those were counted, which stands for all of it; without it each of them was.
+    /// The same of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_share: Option<f64>,
     /// Syncs over the segment, by class and kind.

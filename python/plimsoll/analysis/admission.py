@@ -145,19 +145,21 @@ def _status_reasons(trial: Trial) -> list[str]:
 
 
 def _answer_reasons(trial: Trial) -> list[str]:
-    summary = trial.measure.summary or {}
     reasons = []
     for segment in trial.segments[1:]:  # of decision support every test; else what was measured
-        identity = (segment.summary or {}).get("identity") or {}
+        summary = segment.summary or {}
+        identity = summary.get("identity") or {}
         accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
         if identity.get("planned") is not None and identity["planned"] != accounted:
             reasons.append(f"the identity does not hold: {identity['planned']} planned, {accounted} accounted for")
-    verification = summary.get("verification") or {}
-    if verification.get("wrong"):
-        reasons.append(f"{verification['wrong']} of {verification.get('checked')} checked answers were wrong")
-    broken = [str(check.get("name")) for check in trial.data.get("checks") or [] if not check.get("ok")]
-    if broken:
-        reasons.append(f"checks after the trial failed: {', '.join(broken)}")
+        verification = summary.get("verification") or {}
+        if verification.get("wrong"):
+            what = "refresh functions" if segment.queries else "answers"
+            reasons.append(f"{verification['wrong']} of {verification.get('checked')} checked {what} were wrong")
+    for key, when in (("load_checks", "the load test"), ("checks", "the trial")):
+        broken = [str(check.get("name")) for check in trial.data.get(key) or [] if not check.get("ok")]
+        if broken:
+            reasons.append(f"checks after {when} failed: {', '.join(broken)}")
     return reasons
 
 

@@ -20,21 +20,37 @@ _SUB = "Plans"
 def plan_changes(
     trials: Mapping[int, Trial], by_treatment: Mapping[str, Mapping[int, Json]], pairs: list[Json]
 ) -> list[Json]:
-    """The queries whose plans differ between the treatments of a pair, in the first block that has both.
+    """The queries whose plans differ between the treatments of a pair, within blocks.
 
-    [{**pair, `query`, `first_plan`, `second_plan`: lists of lines}]
+    [{**pair, `query`, `blocks` (that have both plans), `differ` (of them), `is_told`: they differ in each block and
+    neither treatment has two plans of its own, which ANALYZE alone may make; `ratio`: null (the run has the
+    times), `first_plan`, `second_plan`: lists of lines, of the first block in which they differ}]
     """
+    seen: dict[int, dict[str, list[str]]] = {}
+
+    def plans(treatment: str) -> dict[int, dict[str, list[str]]]:
+        found = {}
+        for block, one in sorted((by_treatment.get(treatment) or {}).items()):
+            number = one["number"]
+            if number not in seen:
+                seen[number] = shapes(trials[number])
+            found[block] = seen[number]
+        return found
+
     found = []
     for pair in pairs:
-        first, second = (by_treatment.get(pair[side]) or {} for side in ("first", "second"))
-        for block in sorted(first.keys() & second.keys()):
-            one, two = (shapes(trials[side[block]["number"]]) for side in (first, second))
-            both = one.keys() & two.keys()
-            for name in sorted(both, key=lambda query: int(query[1:])):
-                if one[name] != two[name]:
-                    found.append({**pair, "query": name, "first_plan": one[name], "second_plan": two[name]})
-            if both:
-                break
+        first, second = plans(pair["first"]), plans(pair["second"])
+        names = {name for side in (first, second) for one in side.values() for name in one}
+        for name in sorted(names, key=lambda query: int(query[1:])):
+            both = [block for block in first.keys() & second.keys() if name in first[block] and name in second[block]]
+            differ = sorted(block for block in both if first[block][name] != second[block][name])
+            if not differ:
+                continue
+            steady = all(len({tuple(side[block][name]) for block in both}) == 1 for side in (first, second))
+            about = {"query": name, "blocks": len(both), "differ": len(differ), "ratio": None}
+            about["is_told"] = steady and len(differ) == len(both)
+            shown = {"first_plan": first[differ[0]][name], "second_plan": second[differ[0]][name]}
+            found.append({**pair, **about, **shown})
     return found
 
 

@@ -13,15 +13,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-import numpy as np
-
 from plimsoll.analysis import decision_support_plans
-from plimsoll.analysis.breakdown_parts import OTHER
+from plimsoll.analysis.breakdown_parts import LAG, OTHER
 from plimsoll.analysis.breakdown_trial import MEAN
 from plimsoll.analysis.compare import word
+from plimsoll.analysis.decision_support_drift import drift, trend
 from plimsoll.analysis.decision_support_metrics import DECISION_SUPPORT_METRICS, LIKE, WORKLOAD
 from plimsoll.analysis.decision_support_trial import NAMES, geometric_mean, reading
-from plimsoll.analysis.intervals import BLOCKS_MIN, CONFIDENCE, over_blocks
+from plimsoll.analysis.intervals import CONFIDENCE, over_blocks
 from plimsoll.record import Run
 
 Json = dict[str, Any]
@@ -55,13 +54,16 @@ def decision_support(
         if entry["number"] in readings:
             by_treatment.setdefault(treatment, {})[block] = readings[entry["number"]]
     pairs = _pairs(comparisons)
+    changes = [row for pair in pairs for row in _changes(pair, by_treatment, delta, spread_log)]
+    plans = decision_support_plans.plan_changes(trials, by_treatment, pairs)
+    _side_by_side(changes, plans)
     return {
         "like": LIKE,
         "rule": RULE,
         "names": {metric.key: metric.label for metric in DECISION_SUPPORT_METRICS},
         "treatments": {name: _treatment(name, mine, split) for name, mine in by_treatment.items()},
-        "changes": [row for pair in pairs for row in _changes(pair, by_treatment, delta, spread_log)],
-        "plans": decision_support_plans.plan_changes(trials, by_treatment, pairs),
+        "changes": changes,
+        "plans": plans,
         "trials": list(readings.values()),
     }
 
@@ -76,7 +78,8 @@ def _treatment(name: str, mine: Mapping[int, Json], split: Json | None) -> Json:
         "load": _load(mine),
         "queries": {test: _queries(mine, test) for test in TESTS},
         "parts": _parts(name, split),
-        "drift": _drift(mine),
+        "drift": drift(mine),
+        "trend": trend(mine),
     }
 
 
@@ -225,6 +228,21 @@ def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: 
     return found
 
 
+def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
+    """Puts a change of plan beside the change of time: `plan` of a change is null where the plans are the same or not
+    known, `ratio` of a plan is of the power test, whose queries the plans are of."""
+
+    def key(one: Json) -> tuple[Any, ...]:
+        return one["first"], one["second"], str(one["at"]), one["query"]
+
+    by_query = {key(one): one for one in plans}
+    for change in changes:
+        plan = by_query.get(key(change))
+        change["plan"] = None if plan is None else "other" if plan["is_told"] else "varies"
+        if plan is not None and change["test"] == "power":
+            plan["ratio"] = change["ratio"]
+
+
 def _word(estimate: Json, delta: float, spread_log: float) -> str:
     """ "slower", "faster", "no relevant difference", "cannot tell"."""
     centre = math.log(estimate["value"])
@@ -237,14 +255,17 @@ def _word(estimate: Json, delta: float, spread_log: float) -> str:
 
 
 def _parts(treatment: str, split: Json | None) -> Json:
-    """{query: {part: nanoseconds}} of the test that the breakdown is of; waits for workers are a part of their own."""
+    """{query: {part: nanoseconds}} of the test that the breakdown is of; waits for workers are a part of their own.
+
+    Without the lag: a query's time begins when it is sent.
+    """
     types = (((split or {}).get("treatments") or {}).get(treatment) or {}).get("types") or {}
     found: Json = {}
     for name in NAMES:
         band = ((types.get(name) or {}).get("bands") or {}).get(MEAN)
         if not band:
             continue
-        parts = {part: float(one["value"]) for part, one in band["parts"].items() if one}
+        parts = {part: float(one["value"]) for part, one in band["parts"].items() if one and part != LAG}
         workers = sum(
             float(wait["ns_per_transaction"])
             for wait in types[name].get("waits") or []
@@ -254,52 +275,3 @@ def _parts(treatment: str, split: Json | None) -> Json:
             parts |= {OTHER: max(0.0, parts[OTHER] - workers), WORKERS: workers}
         found[name] = {part: ns for part, ns in parts.items() if ns > 0}
     return found
-
-
-# --- from test to test ----------------------------------------------------------------------------------------------
-
-
-def _drift(mine: Mapping[int, Json]) -> list[Json]:
-    """The throughput tests of a trial by their number, over blocks, and the change against the first; [] of one test.
-
-    {`run`, `value` and `elapsed_s`: means over blocks, `change`: null or {`value`, `low`, `high`, `blocks`}: shares}
-    """
-    runs = [one["runs"] for one in mine.values() if len(one["runs"]) > 1]
-    found: list[Json] = []
-    for place in range(max((len(one) for one in runs), default=0)):
-        have = [one for one in runs if place < len(one)]
-        values = [one[place]["value"] for one in have if one[place]["value"] is not None]
-        ratios = [
-            one[place]["value"] / one[0]["value"]
-            for one in have
-            if one[place]["value"] is not None and one[0]["value"] is not None
-        ]
-        lasted = [one[place]["elapsed_s"] for one in have if one[place]["elapsed_s"] is not None]
-        found.append(
-            {
-                "run": place + 1,
-                "value": _over(values),
-                "elapsed_s": float(np.mean(lasted)) if lasted else None,
-                "change": _change(_over(ratios)) if place else None,
-                "verdict": drift_word(_over(ratios)) if place else None,
-            }
-        )
-    return found
-
-
-def _change(ratio: Json | None) -> Json | None:
-    if ratio is None:
-        return None
-    less = {key: None if ratio[key] is None else ratio[key] - 1 for key in ("value", "low", "high")}
-    return less | {"blocks": ratio["blocks"]}
-
-
-def drift_word(ratio: Json | None) -> str:
-    """ "lower", "higher", "no drift larger than 5 %" (the smallest whole bound that holds), or "cannot tell"."""
-    if ratio is None or ratio["low"] is None or ratio["blocks"] < BLOCKS_MIN:
-        return "cannot tell"
-    if ratio["high"] < 1:
-        return "lower"
-    if ratio["low"] > 1:
-        return "higher"
-    return f"no drift larger than {math.ceil(100 * max(1 - ratio['low'], ratio['high'] - 1)):d} %"

@@ -20,6 +20,7 @@ DONE = "done"
 NAMES: Final = (*(f"Q{number}" for number in QUERIES), *REFRESH)
 REFRESH_STREAM = "refresh"
 _UNFIT_SHOWN = 6
+_WHY_SHOWN = 160  # characters
 
 
 def settings_of(trial: Trial) -> Json | None:
@@ -33,7 +34,8 @@ def reading(trial: Trial) -> Json | None:
 
     {`number`, `scale_factor`, `streams` (of the throughput test), `load_test` (null, or as in trial.json),
     `figures`: {metric: {`value`, `why_absent`, `notes`}} of the tests that were asked for, `runs`: the throughput
-    tests' figures with their `elapsed_s`, `times_s`: {"power", "throughput": {name: [seconds]}} of what was done,
+    tests' figures with their `elapsed_s` and `remarks` (done again, begun cold), `cut`: what was begun and not ended,
+    in words, `times_s`: {"power", "throughput": {name: [seconds]}} of what was done,
     `segments`: [{`test`, `segment`, `elapsed_s`, `work`: [{`stream`, `name`, `from_s`, `to_s`, `status`, `error`}]}]}
     """
     settings = settings_of(trial)
@@ -45,6 +47,7 @@ def reading(trial: Trial) -> Json | None:
     power = [one for one in segments if one["test"] == "power"]
     throughput = [one for one in segments if one["test"] == "throughput"]
     runs = [_throughput(one, scale, settings) for one in throughput]
+    befell = {str(one["segment"]): _remarks(one, trial.data.get("cut") or []) for one in trial.data.get("tests") or []}
     figures: dict[str, Figure] = {}
     if "load" in asked:
         figures[LOAD] = _load(trial)
@@ -60,7 +63,11 @@ def reading(trial: Trial) -> Json | None:
         "streams": max((_streams(one) for one in throughput), default=None),
         "load_test": trial.data.get("load_test"),
         "figures": {metric: asdict(figure) for metric, figure in figures.items()},
-        "runs": [{**asdict(figure), "elapsed_s": elapsed_s} for figure, elapsed_s in runs],
+        "runs": [
+            {**asdict(figure), "elapsed_s": elapsed_s, "remarks": befell.get(one["segment"], [])}
+            for one, (figure, elapsed_s) in zip(throughput, runs, strict=True)
+        ],
+        "cut": _cut_words(trial.data.get("cut") or []),
         "times_s": {"power": _times(power), "throughput": _times(throughput)},
         "segments": segments,
     }
@@ -83,6 +90,7 @@ def caveats(found: Json | None) -> list[str]:
     later = enumerate(((found or {}).get("runs") or [])[1:], start=2)
     said += [f"throughput test {number}: {one['why_absent']}" for number, one in later if one["why_absent"]]
     said += _own_words(found)
+    said += (found or {}).get("cut") or []
     return said + list(dict.fromkeys(note for one in figures.values() for note in one["notes"]))
 
 
@@ -97,6 +105,25 @@ def _own_words(found: Json | None) -> list[str]:
             share = math.fsum(own for own, _ in told) / math.fsum(took for _, took in told)
             shares.append(f"{segment['segment']} {share:.2%}")
     return [f"the driver's own part of the queries' time: {', '.join(shares)}"] if shares else []
+
+
+def _remarks(entry: Json, cut: list[Json]) -> list[str]:
+    """What befell a test of a series that was killed on the way."""
+    before = sum(one.get("segment") == entry["segment"] for one in cut)
+    said = [f"done again, after {before} of it {'was' if before == 1 else 'were'} cut"] if before else []
+    return said + (["begun with cold caches"] if entry.get("begins_cold") else [])
+
+
+def _cut_words(cut: list[Json]) -> list[str]:
+    """What was begun and not ended, and why."""
+    said = []
+    for one in cut:
+        where, became = one.get("segment"), "the server had to be started again"
+        if where:
+            became = f"attempt {one.get('attempt')} was cut, and it was done again"
+        why = (str(one.get("why") or "").strip().splitlines() or ["no reason is known"])[0]
+        said.append(f"{where or 'between two tests'}: {became} ({why[:_WHY_SHOWN]})")
+    return said
 
 
 def _segment(test: str, segment: Segment) -> Json:

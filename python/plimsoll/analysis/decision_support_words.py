@@ -49,8 +49,10 @@ def absent_lines(found: Json, labels: dict[str, str]) -> list[str]:
 
 
 def drift_lines(found: Json, labels: dict[str, str]) -> list[str]:
-    """The last throughput test against the first, of each treatment that repeated it."""
-    said = []
+    """The trend over the throughput tests and the last against the first, of each treatment that repeated them."""
+    said = [
+        trend_line(one["trend"], labels.get(name, name)) for name, one in found["treatments"].items() if one["trend"]
+    ]
     for name, one in found["treatments"].items():
         if not one["drift"]:
             continue
@@ -65,11 +67,28 @@ def drift_lines(found: Json, labels: dict[str, str]) -> list[str]:
     return said
 
 
+def trend_line(trend: Json, label: str) -> str:
+    """What became of throughput over a series."""
+    if trend["a_test"] is None:
+        return f"{label}: {trend['verdict']} whether throughput drifts: too few throughput tests have a figure"
+    a_test, over_all = (f"{one['value']:+.2%} [{one['low']:+.2%}, {one['high']:+.2%}]" for one in _of(trend))
+    return (
+        f"{label}: throughput over {trend['tests']} tests: {trend['verdict']} "
+        f"(by the trend {a_test} from test to test, {over_all} over all)"
+    )
+
+
+def _of(trend: Json) -> tuple[Json, Json]:
+    return trend["a_test"], trend["over_all"]
+
+
 def plan_lines(found: Json) -> list[str]:
-    """Which queries have other plans, by pair of treatments."""
+    """Which queries have other plans, by pair of treatments, and how much longer they take with them."""
     pairs: dict[tuple[str, str], list[str]] = {}
     for one in found["plans"]:
-        pairs.setdefault((one["first_label"], one["second_label"]), []).append(one["query"])
+        if one["is_told"]:
+            said = one["query"] + ("" if one["ratio"] is None else f" ({one['ratio']:.2f} times as long)")
+            pairs.setdefault((one["first_label"], one["second_label"]), []).append(said)
     return [
         f"other plans than with {first} at {second}: {', '.join(names)}" for (first, second), names in pairs.items()
     ]

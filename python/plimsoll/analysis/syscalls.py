@@ -1,9 +1,10 @@
 """System calls and syncs of the server, by what the file is to the database: sums over the trials of each treatment.
 
-Counts are of every call of the measured segment; what a file system does not tell stays absent. A sum over trials
-is only made of trials whose probe was on.
+Counts are of every call of the measured segment, or estimates from slices of it with their standard errors; what a file
+system does not tell stays absent. A sum over trials is only made of trials whose probe was on.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -87,7 +88,10 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
             mine = others.setdefault(name, dict.fromkeys(("count", "errors", "ns"), 0))
             for key in mine:
                 mine[key] += int(one.get(key) or 0)
-    shares = [float(entry["others_share"]) for _, entry in found if entry.get("others_share") is not None]
+
+    def least(share: str) -> float | None:
+        return min((float(entry[share]) for _, entry in found if entry.get(share) is not None), default=None)
+
     most = sorted(others, key=lambda name: (-others[name]["count"], name))
     order = found[0][1]
     return {
@@ -96,13 +100,16 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
         "order": list(order.get("calls") or []),
         "others": {name: others[name] for name in most[:_OTHERS_KEPT]},
         "others_left_out": sum(others[name]["count"] for name in most[_OTHERS_KEPT:]),
-        "others_share": min(shares, default=None),
+        "calls_share": least("calls_share"),
+        "others_share": least("others_share"),
     }
 
 
 def _add_call(into: Json, one: Json) -> None:
     for key in _SUMS:
         into[key] = into.get(key, 0) + int(one.get(key) or 0)
+    if (error := one.get("count_se")) is not None:
+        into["count_se"] = math.hypot(into.get("count_se", 0), float(error))
     for key in ("ns_log2", "bytes_log2"):
         into[key] = added(into.get(key, []), one.get(key) or [])
 

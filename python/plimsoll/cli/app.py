@@ -344,7 +344,7 @@ def cache_show(as_json: Json = False) -> None:
     if as_json:
         _print_json([vars(one) for one in found])
     else:
-        show.datasets(state.datasets, found)
+        show.datasets(state.datasets, found, sorted(path.name for path in state.datasets.glob("plimsoll-*")))
 
 
 @cache.command("remove")

@@ -4,7 +4,7 @@ The constraint: importing this package must declare how every kind of change is 
 process that knows nothing but the journal.
 """
 
-from . import group, huge_pages, readahead, server, swap, sysctl, work_dir  # noqa: F401 (they declare their kinds)
+from . import group, huge_pages, placed, readahead, server, swap, sysctl, work_dir  # noqa: F401 (they declare their kinds)
 from .cgroups import Limits
 from .fault import Fault
 from .group import Group, GroupKnob

@@ -49,7 +49,7 @@ class StateDir:
             ) from error
         return self
 
-    def check_traversable(self, user: str | None = None) -> None:
+    def check_traversable(self, user: str | None = None, what: str = "state folder") -> None:
         """Raise unless `user` (any user, if None) can reach the folder: each folder on the way needs its x bit."""
         account = None
         if user is not None:
@@ -70,7 +70,7 @@ class StateDir:
                 allowed = found.st_mode & stat.S_IXOTH
             if not allowed:
                 raise Fault(
-                    f"state folder {self.root}: the server's user {user or '(not root)'} may not pass {folder} "
+                    f"{what} {self.root}: the server's user {user or '(not root)'} may not pass {folder} "
                     f"(mode {stat.S_IMODE(found.st_mode):04o})",
                     remedy=f"`chmod o+x {folder}`, or set PLIMSOLL_STATE to a folder under /var/lib",
                 )

@@ -75,6 +75,9 @@ class DecisionSupport(Strict):
     repeats: int = Field(
         1, ge=1, le=100, description="throughput tests one after the other on the same tables, with VACUUM between"
     )
+    repeat_parameters: Literal["same", "new"] = Field(
+        "same", description='of repeats: "same": each asks what the first asked; "new": streams that no other drew'
+    )
 
     @field_validator("scale_factor")
     @classmethod
@@ -107,6 +110,18 @@ class DecisionSupport(Strict):
     def streams_run(self) -> int:
         """Streams of the throughput test."""
         return self.streams or streams_min(self.scale_factor)
+
+    @property
+    def is_series(self) -> bool:
+        """Whether the trial goes on after a kill: what its tests do one after the other is the question."""
+        return self.repeats > 1
+
+    def seed_of(self, number: int) -> int:
+        """Of the throughput test `number`, from 1. Stream s of a seed draws what stream 0 of the seed plus s draws, so
+        seeds lie farther apart than there are streams."""
+        if self.repeat_parameters == "same":
+            return self.seed
+        return (self.seed + (number - 1) * (self.streams_run + 1)) % 2**63
 
     @property
     def pairs(self) -> int:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.experiment import size
-from plimsoll.experiment.model import AnyFactor, Experiment, NamedLevel
+from plimsoll.experiment.factors import AnyFactor, NamedLevel
+from plimsoll.experiment.model import Experiment
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def check(experiment: Experiment) -> None:
         )
     refused = {
         "target.dsn": target.dsn is not None,
+        "target.files": bool(target.files.given),
         "target.transport": target.transport != "socket",
         "target.version": target.version != "any",
         "workload.explain": workload.explain,

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.experiment import decision_support, embedded
 from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.factors import AnyFactor, each_once
+from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.strict import Cpus, Scalar, Size, Strict, Version
 from plimsoll.experiment.workload import Bank, Load, OrderEntry, Script, ScriptFile, Workload, WpiOrders, Zipf
@@ -19,12 +21,6 @@ from plimsoll.experiment.workload import Bank, Load, OrderEntry, Script, ScriptF
 __all__ = ["Bank", "DecisionSupport", "Experiment", "Load", "OrderEntry", "Script", "ScriptFile", "WpiOrders", "Zipf"]
 
 AS_FOUND: Final = "as found"
-# What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
-FACTOR_PATH = re.compile(
-    r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.server|target\.version|target\.transport"
-    r"|target\.settings\.[a-z_][a-z0-9_.]*|workload\.(?!(?:name|setup|setup_text)$)[a-z_]+|workload\.variables\.[A-Za-z_][A-Za-z0-9_]*"
-    r"|schedule\.[a-z_]+|probes\.[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
-)
 Judged = Literal[
     "throughput_per_second",
     "latency_ns_p50",
@@ -66,6 +62,26 @@ class Environment(Strict):
         return value
 
 
+class Files(Strict):
+    """Where a private server's files lie during a trial: folders that are there, of any file system."""
+
+    data: str | None = Field(None, description="of the cluster; by default in the state folder")
+    wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
+    temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
+
+    @field_validator("data", "wal", "temp")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        if value is not None and (not value.startswith("/") or ".." in value.split("/")):
+            raise ValueError(f"{value!r} is no absolute path; allowed: a folder such as /mnt/log")
+        return value
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The folders that are named, by key."""
+        return {key: value for key, value in self if value is not None}
+
+
 class Target(Strict):
     """The server under test."""
 
@@ -79,6 +95,7 @@ class Target(Strict):
     transport: Literal["socket", "tcp"] = Field(
         "socket", description="how a private server is reached: its Unix socket, or TCP over loopback"
     )
+    files: Files = Field(default_factory=Files, description="paths of their own for data, log and temporary files")
     settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of a private server")
 
     @field_validator("settings")
@@ -93,46 +110,6 @@ class Target(Strict):
             if isinstance(setting, str) and ("\n" in setting or "\0" in setting):
                 raise ValueError(f"{name} holds a line break; allowed: one line")
         return value
-
-
-class Probes(Strict):
-    """What watches beside the series that are always taken. What cannot be trusted here is absent, with its reason."""
-
-    page_cache: bool = Field(True, description="pages asked for, missed, read ahead and evicted, by file class (BPF)")
-    buffer_heads: bool = Field(
-        False, description="study S1's own counter: lookups of buffer heads, mostly metadata (BPF)"
-    )
-    throttle: bool = Field(False, description="pauses of tasks that dirty pages faster than they are written (BPF)")
-    breakdown: bool = Field(True, description="where each transaction's time goes (BPF)")
-    breakdown_budget_percent: float = Field(
-        0.5,
-        ge=0,
-        le=100,
-        description="of the machine's CPU time: beyond it one slice of time in so many is watched; 0: always all of it",
-    )
-    breakdown_rows: Literal["transactions", "requests"] = Field(
-        "transactions", description="what the breakdown records one by one: the server's transactions, or each request"
-    )
-    profile: bool = Field(
-        False, description="in which functions the server and the kernel for it are while on a CPU: flame graphs (BPF)"
-    )
-    profile_hz: int = Field(99, ge=1, le=9_999, description="samples a second on each CPU")
-    profile_locks: bool = Field(
-        False, description="with the profile: waits for the kernel's own locks, by kind and by who wanted them (BPF)"
-    )
-    syscalls: bool = Field(False, description="the server's system calls by kind and file class (BPF)")
-    syscalls_others: Literal["sampled", "all"] = Field(
-        "sampled",
-        description="calls that name no file (sockets, waiting, memory): counted in slices of time that stand for all "
-        "of it, or every one, which costs the server more",
-    )
-    sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
-    block: bool = Field(
-        False, description="requests of the disks that hold the server's files, by what they carry (BPF)"
-    )
-    double_caching: bool = Field(
-        True, description="which blocks of each relation both caches hold, before and after the measured segment"
-    )
 
 
 class Warmup(Strict):
@@ -199,112 +176,6 @@ class Design(Strict):
         description="what levels are compared by; by default latency p99 in an open loop, else throughput, of "
         "decision_support the composite of its tests",
     )
-
-
-def _check_path(value: str) -> str:
-    if not FACTOR_PATH.fullmatch(value):
-        raise ValueError(
-            f"{value!r} cannot be varied; allowed: environment.*, environment.sysctl.vm.*, target.server, "
-            "target.version, target.transport, target.settings.*, workload.* but its name, schedule.*, probes.*, "
-            "warmup.*, measure.*"
-        )
-    return value
-
-
-def _check_set_path(value: str) -> str:
-    try:
-        return _check_path(value)
-    except ValueError as error:
-        raise ValueError(f"{error}; each path in quotation marks, as one key") from None
-
-
-FactorPath = Annotated[str, AfterValidator(_check_path)]
-SetPath = Annotated[str, AfterValidator(_check_set_path)]
-
-
-class Varied(Strict):
-    """What every factor has."""
-
-    label: str | None = None
-    compare: bool = Field(True, description="false: the report shows one figure per level instead of comparing levels")
-    where_possible: bool = Field(
-        False,
-        description="true: levels with CPUs or memory that this machine has not are left out, and the plan says so",
-    )
-
-
-class Factor(Varied):
-    """What is varied, and the values it takes."""
-
-    path: FactorPath = Field(description="such as environment.memory")
-    levels: list[Any] = Field(min_length=1, max_length=100)
-
-    @property
-    def key(self) -> str:
-        """What the factor is called in a plan and on the command line."""
-        return self.path
-
-    @property
-    def paths(self) -> list[str]:
-        """Every setting that some level sets."""
-        return [self.path]
-
-    def settings_of(self, level: Any) -> dict[str, Any]:
-        """What a level sets, path by path."""
-        return {self.path: level}
-
-
-class NamedLevel(Strict):
-    """A level that sets several things at once."""
-
-    label: str = Field(min_length=1, max_length=80)
-    set: dict[SetPath, Any] = Field(
-        min_length=1, description='path by path, such as "environment.sysctl.vm.dirty_bytes" = "0.2 x memory"'
-    )
-
-
-class NamedFactor(Varied):
-    """Several settings varied together, and the named levels they take."""
-
-    name: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60, description="such as writeback")
-    levels: list[NamedLevel] = Field(min_length=1, max_length=100)
-
-    @field_validator("levels")
-    @classmethod
-    def _each_label_once(cls, value: list[NamedLevel]) -> list[NamedLevel]:
-        labels = [level.label for level in value]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise ValueError(f"the level {label!r} is given twice; allowed: each label once")
-        return value
-
-    @property
-    def key(self) -> str:
-        """What the factor is called in a plan and on the command line."""
-        return self.name
-
-    @property
-    def paths(self) -> list[str]:
-        """Every setting that some level sets."""
-        return list(dict.fromkeys(path for level in self.levels for path in level.set))
-
-    def settings_of(self, level: NamedLevel) -> dict[str, Any]:
-        """What a level sets, path by path."""
-        return dict(level.set)
-
-
-def _kind_of_factor(value: Any) -> str:
-    named = "name" in value if isinstance(value, dict) else isinstance(value, NamedFactor)
-    return "[named]" if named else "[path]"
-
-
-AnyFactor = Annotated[
-    Annotated[Factor, Tag("[path]")] | Annotated[NamedFactor, Tag("[named]")], Discriminator(_kind_of_factor)
-]
-
-
-def _overlap(one: str, other: str) -> bool:
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 class Experiment(Strict):
@@ -388,17 +259,5 @@ class Experiment(Strict):
 
     @model_validator(mode="after")
     def _each_factor_once(self) -> Experiment:
-        keys = [factor.key for factor in self.factors]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise ValueError(f"the factor {key} is given twice; allowed: each once")
-        seen: dict[str, str] = {}
-        for factor in self.factors:
-            for path in factor.paths:
-                other = next((known for known in seen if _overlap(path, known)), None)
-                if other is not None:
-                    raise ValueError(
-                        f"{path} is set by two factors, {seen[other]} and {factor.key}; allowed: each setting by one"
-                    )
-            seen |= dict.fromkeys(factor.paths, factor.key)
+        each_once(self.factors)
         return self

@@ -15,10 +15,11 @@ from pydantic import ValidationError
 from plimsoll.experiment import size
 from plimsoll.experiment.design import Treatment, combinations, show_level
 from plimsoll.experiment.errors import ExperimentError, Problem
+from plimsoll.experiment.factors import NamedLevel
 from plimsoll.experiment.faults import problems
 from plimsoll.experiment.files import read_files
 from plimsoll.experiment.lines import Lines, line_of
-from plimsoll.experiment.model import Experiment, NamedLevel
+from plimsoll.experiment.model import Experiment
 from plimsoll.record.redaction import redact
 
 TRIALS_MAX = 10_000

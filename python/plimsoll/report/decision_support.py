@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from plimsoll.analysis.decision_support_drift import RULE
 from plimsoll.analysis.decision_support_metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
 from plimsoll.analysis.decision_support_trial import NAMES
-from plimsoll.analysis.decision_support_words import absent_lines
+from plimsoll.analysis.decision_support_words import absent_lines, trend_line
 from plimsoll.analysis.words import treatment_labels
 from plimsoll.report.studies import S3_THROUGHPUT
 from plimsoll.report.tables import NONE, interval, number
@@ -12,6 +13,7 @@ from plimsoll.report.tables import NONE, interval, number
 Json = dict[str, Any]
 _COLUMNS = (LOAD, POWER, THROUGHPUT, COMPOSITE)
 _PLANS_SHOWN = 60
+_PLAN_WORDS = {"other": "another", "varies": "varies from block to block"}
 
 
 def decision_support_part(verdict: Json) -> Json | None:
@@ -35,7 +37,8 @@ def decision_support_part(verdict: Json) -> Json | None:
         "changes": [_change(one) for one in found["changes"] if one["verdict"] in ("slower", "faster")],
         "plans": [_plan(one) for one in found["plans"][:_PLANS_SHOWN]],
         "plans_more": max(0, len(found["plans"]) - _PLANS_SHOWN),
-        "drift": [_drift(label, one["drift"]) for label, one in treatments if one["drift"]],
+        "cut": [f"Trial {one['number']}, {line}" for one in found["trials"] for line in one["cut"]],
+        "drift": [_drift(label, one["drift"], one["trend"]) for label, one in treatments if one["drift"]],
     }
 
 
@@ -88,6 +91,7 @@ def _change(one: Json) -> Json:
         "pair": f"{one['second_label']} over {one['first_label']}",
         "test": one["test"],
         "query": one["query"],
+        "plan": _PLAN_WORDS.get(one["plan"], ""),
         "ratio": interval(ratio, ".2f"),
         "verdict": one["verdict"],
     }
@@ -95,7 +99,7 @@ def _change(one: Json) -> Json:
 
 def _plan(one: Json) -> Json:
     return {
-        "title": f"{one['query']}: {one['second_label']} and {one['first_label']}",
+        "title": f"{one['query']}: {one['second_label']} and {one['first_label']}: {_plan_words(one)}",
         "first": "\n".join(one["first_plan"]),
         "second": "\n".join(one["second_plan"]),
         "first_label": one["first_label"],
@@ -103,10 +107,19 @@ def _plan(one: Json) -> Json:
     }
 
 
-def _drift(label: str, rows: list[Json]) -> Json:
+def _plan_words(one: Json) -> str:
+    where = f"differ in {one['differ']} of {one['blocks']} {'block' if one['blocks'] == 1 else 'blocks'}"
+    if not one["is_told"]:
+        where += ", and each treatment has more than one"
+    return where if one["ratio"] is None else f"{where}; {one['ratio']:.2f} times as long"
+
+
+def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
     first = S3_THROUGHPUT[1]
     return {
         "label": label,
+        "trend": None if trend is None else trend_line(trend, label),
+        "rule": RULE,
         "rows": [
             {
                 "run": row["run"],
@@ -114,6 +127,7 @@ def _drift(label: str, rows: list[Json]) -> Json:
                 "elapsed": number(row["elapsed_s"], ",.1f"),
                 "change": NONE if row["change"] is None else f"{interval(row['change'], '+.2f', 100)} %",
                 "verdict": row["verdict"] or "",
+                "remarks": "; ".join(row["remarks"]),
                 "study": number(S3_THROUGHPUT.get(row["run"]), ".2f"),
                 "study_change": NONE
                 if row["run"] not in S3_THROUGHPUT

@@ -14,6 +14,7 @@ from plimsoll.analysis.words import treatment_labels
 from plimsoll.record import Run
 from plimsoll.report import theme
 from plimsoll.report.breakdown_waterfall import MS, choice
+from plimsoll.report.decision_support_drift_figure import drift_figure
 from plimsoll.report.figure import WIDTH, Figure, spec_of
 from plimsoll.report.series import ramp, shown_trials
 
@@ -35,7 +36,9 @@ def decision_support_figures(run: Run, verdict: Json) -> list[Figure]:
     """The part's figures; none for another workload."""
     if not verdict.get("decision_support"):
         return []
+    drift = drift_figure(verdict)
     return [
+        *([] if drift is None else [drift]),
         queries_figure(verdict),
         changes_figure(verdict),
         timeline_figure(verdict),

@@ -8,6 +8,8 @@ from plimsoll.report.tables import NONE, number, trials_words
 
 Json = dict[str, Any]
 _MIB, _US, _MS = 1 / 2**20, 1e-3, 1e-6
+# Of a normal distribution: 95 % of it lies within so many standard errors. A segment has some tens of slices at least.
+_NORMAL_95 = 1.96
 CLASSES = {
     "data": "data (base)",
     "wal": "WAL",
@@ -76,16 +78,27 @@ def _calls(label: str, one: Json) -> Json:
         ],
         "others": [_call_row("", name, calls, one["transactions"]) for name, calls in one["others"].items()],
         "others_left_out": number(one["others_left_out"], ",.0f") if one["others_left_out"] else "",
-        "others_note": _others_note(one.get("others_share")),
+        "calls_note": _calls_note(one),
+        "others_note": _others_note(one),
     }
 
 
-def _others_note(share: float | None) -> str:
-    if share is None:
+def _slices(share: float) -> str:
+    return f"slices of 100 ms, {number(100 * share, '.3g')} % of the time, which stand for all of it"
+
+
+def _calls_note(one: Json) -> str:
+    if one.get("calls_share") is None:
+        return ""
+    return f"Estimates: counted in {_slices(one['calls_share'])}. The table of every call has their 95 % intervals."
+
+
+def _others_note(one: Json) -> str:
+    if one.get("others_share") is None:
         return ""
     return (
-        f"All others are estimates: they were counted in slices of 100 ms, {number(100 * share, '.3g')} % of the time, "
-        "which stand for all of it; their times are of calls that began and ended within one."
+        f"All others are estimates: they were counted in {_slices(one['others_share'])}; "
+        "their times are of calls that began and ended within one."
     )
 
 
@@ -137,11 +150,16 @@ def _per(count: int, transactions: int | None) -> str:
     return NONE if not transactions else f"{count / transactions:,.3g}"
 
 
+def _estimate(one: Json) -> str:
+    count = number(one["count"], ",.0f")
+    return f"{count} ± {number(_NORMAL_95 * one['count_se'], ',.0f')}" if "count_se" in one else count
+
+
 def _call_row(name: str, kind: str, one: Json, transactions: int | None) -> Json:
     return {
         "class": CLASSES.get(name, name),
         "call": kind,
-        "count": number(one["count"], ",.0f"),
+        "count": _estimate(one),
         "each": _per(one["count"], transactions),
         "errors": number(one["errors"], ",.0f"),
         "total": number(one["ns"], ",.1f", _MS),

@@ -73,6 +73,8 @@ def run_embedded(runner: Runner, report: Report, built: dict[str, Dataset]) -> N
                 data = data_request(trial.settings) or {}
                 loading = Loading(trial.server, data, runner.observer)
                 report.found["load_test"] = loading.run(trial.place.load_cpus)
+            with report.phase("check", runner.observer):
+                report.found["load_checks"] = trial.sets.check()
         _run_tests(trial)
         with report.phase("check", runner.observer):
             if trial.place.group is not None:
@@ -102,7 +104,7 @@ def _opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterat
     with arranged(runner, settings, runner.trial_name(report.trial), report) as place:
         folder = writer.trial_folder(runner.out, report.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
-        server = DuckServer(place.folder / "data", place.folder, launch_in(place), other_owner(place.owner))
+        server = DuckServer(place.data, place.folder, launch_in(place), other_owner(place.owner))
         sets = RefreshSets(server, data_request(settings) or {}, place.owner)
         trial = Trial(server, sets, place, settings, workload, folder, report, runner)
         try:
@@ -164,11 +166,11 @@ def _run_tests(trial: Trial) -> None:
 
 
 def _counted(trial: Trial, entry: Json) -> None:
-    works = _works(trial, entry["test"])
+    works = _works(trial, entry["test"], _seed(trial.workload, entry))
     sets = trial.sets.prepare(embedded_record.sets_needed(works))
     _read(trial, "before", entry)
     with trial.report.phase(entry["test"], trial.runner.observer):
-        _test(trial, entry["test"], entry["segment"], works, sets)
+        _test(trial, entry, works, sets)
     _read(trial, "after", entry)
 
 
@@ -179,15 +181,21 @@ def _read(trial: Trial, name: str, entry: Json) -> None:
         entry.setdefault("group_counters", {})[name] = trial.place.group.stats()
 
 
-def _works(trial: Trial, test: str) -> list[Json]:
+def _seed(workload: DecisionSupport, entry: Json) -> int:
+    """Of the parameters of a test: each throughput test may have its own."""
+    number = entry["segment"].rpartition("-")[2]
+    return workload.seed_of(int(number)) if entry["test"] == "throughput" else workload.seed
+
+
+def _works(trial: Trial, test: str, seed: int) -> list[Json]:
     """The work of a test, its texts by the agent."""
     numbers = list(range(1, trial.workload.streams_run + 1)) if test == "throughput" else [0]
-    told = agent.call("plan", {"workload": workload_request(trial.settings), "streams": numbers})
+    told = agent.call("plan", {"workload": workload_request(trial.settings) | {"seed": seed}, "streams": numbers})
     return embedded_record.planned(test, told["streams"], refresh=trial.workload.refresh)
 
 
-def _test(trial: Trial, test: str, name: str, works: list[Json], sets: dict[str, list[Json]]) -> None:
-    out = trial.folder / name
+def _test(trial: Trial, entry: Json, works: list[Json], sets: dict[str, list[Json]]) -> None:
+    test, out = entry["test"], trial.folder / entry["segment"]
     out.mkdir(parents=True, exist_ok=True)
     course = embedded_record.Course(works)
     with Watch(trial, out) as watch:
@@ -198,6 +206,7 @@ def _test(trial: Trial, test: str, name: str, works: list[Json], sets: dict[str,
         "epoch_minus_monotonic_ns": time.time_ns() - time.monotonic_ns(),
         "pid": trial.server.pid,
         "is_stopped": trial.is_stopping(),
+        "seed": _seed(trial.workload, entry),
     }
     np.save(out / "transactions.npy", embedded_record.transactions(course, trial.server.pid))
     writer.write_json(out / "queries.json", embedded_record.queries(trial.workload, test, course))

@@ -212,7 +212,7 @@ def _by_kind(course: Course) -> Json:
 
 def summary(workload: DecisionSupport, test: str, course: Course, told: Json, surroundings: Json) -> Json:
     """summary.json. `told`: what the driver told at the end; `surroundings`: `samples`, `sample_late_ns_max`, `probes`,
-    `devices`, `cpus_allowed`, `epoch_minus_monotonic_ns`, `pid`, `is_stopped`."""
+    `devices`, `cpus_allowed`, `epoch_minus_monotonic_ns`, `pid`, `is_stopped`, `seed` (of the test)."""
     begun = course.begun()
     lags = sorted(one["start_ns"] - one["planned_ns"] for one in begun)
     own = [one["own_ns"] for one in begun if one.get("own_ns") is not None]
@@ -254,7 +254,7 @@ def summary(workload: DecisionSupport, test: str, course: Course, told: Json, su
         "reconnects": 0,
         "facts": {
             "scale_factor": workload.scale_factor,
-            "seed": workload.seed,
+            "seed": surroundings["seed"],
             "ranges": workload.ranges,
             "test": test,
             "streams": workload.streams_run if test == "throughput" else 1,

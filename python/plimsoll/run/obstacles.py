@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 
-from plimsoll.environment import GroupKnob, ReadAhead, StateDir, SwapFile, Sysctl, TransparentHugePages
+from plimsoll.environment import Fault, GroupKnob, ReadAhead, StateDir, SwapFile, Sysctl, TransparentHugePages
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.environment.knob import Availability
@@ -24,9 +24,11 @@ from plimsoll.run.existing import schema_in_use
 from plimsoll.run.planning import (
     SERVER_USER,
     Needs,
+    data_bytes,
     host_available_bytes,
     installed,
     memory_bytes,
+    server_user,
     server_version,
     swap_bytes,
 )
@@ -110,6 +112,7 @@ def _existing_server(plan: Plan) -> Iterator[str]:
     default = Environment()
     given += [f"environment.{name}" for name, value in experiment.environment if value != getattr(default, name)]
     given += [f"target.settings.{name}" for name in experiment.target.settings]
+    given += [f"target.files.{name}" for name in experiment.target.files.given]
     if experiment.target.transport != Target().transport:
         given.append("target.transport")
     for path in dict.fromkeys(given):
@@ -158,6 +161,7 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
             f"target.settings.max_connections = {allowed} is too few for {one.workload.clients} clients; leave it out, "
             f"or set at least {needed}"
         )
+    yield from _files(one)
     swap = swap_bytes(one)
     if wanted.memory != "unlimited":
         yield from _refusal("environment.memory", GroupKnob("plan").available())
@@ -175,6 +179,22 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
         yield from _refusal("environment.read_ahead", ReadAhead(existing(state.root)).available())
     if wanted.transparent_huge_pages != AS_FOUND:
         yield from _refusal("environment.transparent_huge_pages", TransparentHugePages().available())
+
+
+def _files(one: Experiment) -> Iterator[str]:
+    """The places of the server's files: folders that its user can reach, with room for the data."""
+    for key, value in one.target.files.given.items():
+        place = Path(value)
+        if not place.is_dir():
+            yield f"target.files.{key} = {value}: no such folder; make it, or mount its file system there"
+            continue
+        try:
+            StateDir(place).check_traversable(server_user(), f"target.files.{key} =")
+        except Fault as fault:
+            yield f"{fault.what}; `chmod o+x` lets it pass"
+        free, needed = shutil.disk_usage(place).free, data_bytes(one) if key == "data" else 0
+        if needed > free:
+            yield f"target.files.{key} = {value}: {size.show(needed)} are needed and {size.show(free)} are free there"
 
 
 def _refusal(key: str, answer: Availability) -> Iterator[str]:

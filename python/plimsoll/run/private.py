@@ -21,7 +21,9 @@ from plimsoll.environment.fault import Fault
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import writer
 from plimsoll.run import agent, decision_support, double_caching, planning
+from plimsoll.run.course import Course
 from plimsoll.run.datasets import key_for, loads_itself
+from plimsoll.run.placing import make_temp_space, move_wal, temp_settings
 from plimsoll.run.requests import workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
 from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up, workload_caveats
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from plimsoll.run.runner import Runner
 
 
+START_SECONDS_MAX = 60
+RECOVERY_SECONDS_MAX = 1800  # where the server was killed, WAL of many GB may have to be replayed
 SPARE_CONNECTIONS = 20  # for the observer, and for backends that end late when connections are opened anew
 WARM_SHARE = 0.9
 
@@ -51,7 +55,7 @@ def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> No
     with opened(runner, report, built) as private:
         load = private.load
         if isinstance(load.settings.workload, DecisionSupport):
-            _run_tests(private, load.settings.workload, report)
+            run_tests(private, load.settings.workload, report, Course())
         else:
             warm_up(load, report)
             with _caches_watched(private, report):
@@ -62,13 +66,15 @@ def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> No
             private.server.abandon()
 
 
-def _run_tests(private: Private, workload: DecisionSupport, report: Report) -> None:
+def run_tests(private: Private, workload: DecisionSupport, report: Report, course: Course) -> None:
+    """The tests of a decision-support trial that are yet to be done, and their check."""
     load = private.load
-    if loads_itself(load.settings):
-        decision_support.load_test(load, report)
+    if loads_itself(load.settings) and not course.is_done("load"):
+        with course.step("load", "load", report):
+            decision_support.load_test(load, report)
         private.caches.prepare(wanted=load.settings.probes.double_caching)  # now there are relations to know
         private.server.checkpoint()
-    decision_support.run_tests(load, workload, report, lambda: _caches_watched(private, report))
+    decision_support.run_tests(load, workload, report, lambda: _caches_watched(private, report), course)
 
 
 @contextmanager
@@ -79,9 +85,10 @@ def _caches_watched(private: Private, report: Report) -> Iterator[None]:
 
 
 @contextmanager
-def opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterator[Private]:
+def opened(runner: Runner, report: Report, built: dict[str, Dataset], *, goes_on: bool = False) -> Iterator[Private]:
     """A server on its clone, started and empty of load; stopped and put back at the end, its log kept.
 
+    `goes_on`: with the cluster that an earlier sitting of the same trial has left, of which the report knows.
     What goes wrong inside is told as what it means: TrialFailed, or a Fault that ends the run.
     """
     settings = report.trial.treatment.settings
@@ -93,7 +100,7 @@ def opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterato
         folder.mkdir(parents=True, exist_ok=True)
         user = planning.server_user()
         tcp = settings.target.transport == "tcp"
-        server = PostgresServer(Path(install.bin_dir), place.folder / "data", place.folder, user, place.launch, tcp)
+        server = PostgresServer(Path(install.bin_dir), place.data, place.folder, user, place.launch, tcp)
         load = Load(
             server.load_connection,
             workload_request(settings),
@@ -106,7 +113,16 @@ def opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterato
         )
         try:
             dataset = None if loads_itself(settings) else built[str(key_for(settings))]
-            yield Private(load, server, place, _start(report, load, place, server, dataset))
+            if goes_on:
+                page_cache.evict(*place.homes.placed)  # what a sitting has read was charged to a group that is gone
+            else:
+                _make_cluster(report, load, place, server, dataset)
+            # What is known of the trial's begin stays known.
+            told = Report(report.trial) if goes_on else report
+            caches = _start(told, load, place, server, is_new=not goes_on)
+            if goes_on:
+                report.found.setdefault("phases", []).extend(told.found["phases"])
+            yield Private(load, server, place, caches)
         except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
             raise explained(error, place, server.log_tail(2000)) from error
         finally:
@@ -132,19 +148,25 @@ def explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception
     return TrialFailed(f"{cause}{error}")
 
 
-def _start(
+def _make_cluster(
     report: Report, load: Load, place: PrivatePlace, server: PostgresServer, dataset: Dataset | None
-) -> double_caching.Watch:
-    """Clones the data and starts the server on them, its caches in the state that was asked for; an empty cluster where
-    there is no data set."""
-    settings, observer = load.settings, load.observer
-    with report.phase("clone", observer):
-        uid, gid = place.owner
+) -> None:
+    """Clones the data; an empty cluster where there is no data set."""
+    with report.phase("clone", load.observer):
         if dataset is None:
             server.initdb()
         else:
+            uid, gid = place.owner
             clone_tree(dataset.data, server.data, uid=uid, gid=gid)
-        before = page_cache.residency(server.data)
+        move_wal(place.homes, place.owner)
+
+
+def _start(
+    report: Report, load: Load, place: PrivatePlace, server: PostgresServer, *, is_new: bool
+) -> double_caching.Watch:
+    """Starts the server on its cluster, its caches in the state that was asked for."""
+    settings, observer = load.settings, load.observer
+    before = page_cache.residency(server.data)
     report.found["residency"] = {"before_trial": _bytes(before)}
     for text in workload_caveats(settings):
         report.caveat(text)
@@ -155,13 +177,15 @@ def _start(
     group = place.group if place.limits is not None and place.limits.memory_bytes else None
     if group is not None and (caveat := dirty_limits_caveat(settings, group.version)):
         report.caveat(caveat)
-    if before.resident_bytes:
+    if before.resident_bytes and not loads_itself(settings):  # an empty cluster was made inside the group
         report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
     with report.phase("start", observer):
         enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}  # obstacles.py knows
-        server.configure(enough | settings.target.settings, planning.memory_bytes(settings))
-        server.start()
-        if dataset is None:
+        wanted = enough | settings.target.settings | temp_settings(place.homes)
+        server.configure(wanted, planning.memory_bytes(settings))
+        server.start(START_SECONDS_MAX if is_new else RECOVERY_SECONDS_MAX)
+        make_temp_space(place.homes, server)
+        if is_new and loads_itself(settings):
             server.create_database()
         report.found["server"] = load.connection.describe()
         caches = double_caching.Watch(server.connection, server.data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import secrets
 import time
 from collections.abc import Callable
@@ -27,7 +28,9 @@ from plimsoll.run import a_a, datasets, documents, obstacles, planning
 from plimsoll.run.embedded import run_embedded
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
+from plimsoll.run.placing import is_series
 from plimsoll.run.private import run_private
+from plimsoll.run.series import run_series
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed, finish
 from plimsoll.run.versions import versions
@@ -181,21 +184,31 @@ class Runner:
         if experiment.target.dsn:
             dumped["target"]["dsn"] = record.redact(experiment.target.dsn)
         self.out.mkdir(parents=True, exist_ok=True)
-        writer.write_json(self.out / "fingerprint.json", fingerprint([self.state.root]))
+        writer.write_json(self.out / "fingerprint.json", fingerprint(self._places()))
         writer.create_run(self.out, document, documents.plan_document(self.plan), dumped)
         return document
+
+    def _places(self) -> list[Path]:
+        """Folders whose file systems matter: the state folder, and where files of the server lie apart."""
+        given = [one.settings.target.files.given.values() for one in self.plan.treatments]
+        return [self.state.root, *(Path(place) for place in dict.fromkeys(itertools.chain(*given)))]
 
     def _refuse_another_machine(self) -> None:
         """A record is of one machine in one state; what was measured on another is not compared with it."""
         stored = read_json(self.out / "fingerprint.json") or {}
-        found = comparable(stored, fingerprint([self.state.root]))
+        found = comparable(stored, fingerprint(self._places()))
         if found:
             raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in found])
 
 
 def _run_on_its_server(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
-    run = run_embedded if planning.is_embedded(report.trial.treatment.settings) else run_private
-    run(runner, report, built)
+    settings = report.trial.treatment.settings
+    if planning.is_embedded(settings):
+        run_embedded(runner, report, built)
+    elif is_series(settings):
+        run_series(runner, report, built)
+    else:
+        run_private(runner, report, built)
 
 
 def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:

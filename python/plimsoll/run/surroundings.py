@@ -33,6 +33,7 @@ from plimsoll.environment.devices import devices_of
 from plimsoll.experiment import Experiment, size
 from plimsoll.experiment.model import AS_FOUND
 from plimsoll.run import planning
+from plimsoll.run.placing import Homes, homes_of, is_series
 from plimsoll.run.trial import Place, Report
 
 if TYPE_CHECKING:
@@ -43,9 +44,19 @@ if TYPE_CHECKING:
 class PrivatePlace(Place):
     """Where a private server lives during one trial."""
 
-    folder: Path
+    homes: Homes
     owner: tuple[int, int]
     limits: Limits | None
+
+    @property
+    def folder(self) -> Path:
+        """Of the socket and the server's log."""
+        return self.homes.work
+
+    @property
+    def data(self) -> Path:
+        """The cluster."""
+        return self.homes.data / "data"
 
     def launch(self, argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
         """Starts a program as the server's user, inside the group when there is one."""
@@ -55,14 +66,14 @@ class PrivatePlace(Place):
 
     def probes(self, settings: Experiment) -> dict[str, Any] | None:
         """The probes of the experiment, for this server's files."""
-        wanted, folder = settings.probes, str(self.folder)
+        wanted, folder = settings.probes, str(self.homes.data)
         breakdown = {
             "data_directory": f"{folder}/data",
             "rows": wanted.breakdown_rows,
             "budget": wanted.breakdown_budget_percent / 100 or None,
         }
         profile = {"data_directory": f"{folder}/data", "hz": wanted.profile_hz, "locks": wanted.profile_locks}
-        syscalls = {"data_directory": f"{folder}/data", "others": wanted.syscalls_others}
+        syscalls = {"data_directory": f"{folder}/data", "counted": wanted.syscalls_counted}
         return {
             "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
@@ -118,10 +129,11 @@ def own(user: str) -> tuple[int, int]:
     return account.pw_uid, account.pw_gid
 
 
-def watched_devices(path: Path) -> list[str]:
-    """The devices that serve `path`, by their names in /proc/diskstats."""
+def watched_devices(*paths: Path) -> list[str]:
+    """The devices that serve any of `paths`, by their names in /proc/diskstats."""
     listed = {line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()}
-    return [device.name for device in devices_of(path) if device.name in listed]
+    found = [device.name for path in paths for device in devices_of(path) if device.name in listed]
+    return list(dict.fromkeys(found))
 
 
 def dirty_limits_caveat(settings: Experiment, group_version: int) -> str | None:
@@ -160,6 +172,8 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
     folder = state.work / name
     state.check_traversable(user)
     work_dir.make(state, journal, folder, uid=uid, gid=gid)
+    homes = homes_of(settings, state, name)
+    homes.make((uid, gid), None if is_series(settings) else journal)
     memory = planning.memory_bytes(settings)
     swap_bytes = None if wanted.swap == AS_FOUND else size.parse(wanted.swap, memory)
     if swap_bytes:
@@ -167,24 +181,24 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
     for key, value in wanted.sysctl.items():
         Sysctl(key).set(size.parse(value, memory) if size.is_size(value) else value, journal)
     if wanted.read_ahead != AS_FOUND:
-        ReadAhead(folder).set(size.parse(wanted.read_ahead, memory) // 4096 * 4, journal)
+        ReadAhead(homes.data).set(size.parse(wanted.read_ahead, memory) // 4096 * 4, journal)
     if wanted.transparent_huge_pages != AS_FOUND:
         TransparentHugePages().set(wanted.transparent_huge_pages, journal)
     limits = _limits(settings, swap_bytes)
     group: Group | None = None
     if limits is not None:
         group = GroupKnob(name).make(limits, journal)
-    server.record(journal, folder / "data")
+    server.record(journal, homes.data / "data")
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     report.found["cpus"] = {
         "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(cpu_lists.usable()),
         "load": cpu_lists.show(load_cpus or cpu_lists.usable()),
     }
     return PrivatePlace(
-        devices=watched_devices(state.root),
+        devices=watched_devices(state.root, *homes.placed),
         group=group,
         load_cpus=load_cpus,
-        folder=folder,
+        homes=homes,
         owner=(uid, gid),
         limits=limits,
     )

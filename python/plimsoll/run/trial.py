@@ -125,6 +125,10 @@ class Load:
         """Asks the agent whether the data agree with what it did since they were loaded; ends the limits on memory."""
         return self.check_with_ledger()[0]
 
+    def check_as_loaded(self) -> list[dict[str, Any]]:
+        """The same of data that the trial itself has loaded, before its other tests: the limits on memory stay."""
+        return list(self._ask_check().get("checks", []))
+
     def check_with_ledger(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """The checks, and what became of the transactions in the durability ledger where one was kept."""
         if not self.is_checked or isinstance(self.settings.workload, Script):
@@ -132,13 +136,16 @@ class Load:
         if self.place.group is not None:
             # They were the load's. A check sorts and hashes whole tables, and is not what was to be measured.
             self.place.group.lift()
+        answer = self._ask_check()
+        return list(answer.get("checks", [])), answer.get("ledger")
+
+    def _ask_check(self) -> dict[str, Any]:
         request = {
             "target": self.connection.as_request(),
             "workload": self.workload,
             "segments": [str(path) for path in self.summaries],
         }
-        answer = agent.call("check", request, cpus=self.place.load_cpus)
-        return list(answer.get("checks", [])), answer.get("ledger")
+        return agent.call("check", request, cpus=self.place.load_cpus)
 
 
 def warm_up(load: Load, report: Report) -> None:

@@ -68,6 +68,19 @@ def test_calls_counted_in_slices_of_time_are_said_to_be_estimates(tmp_path: Path
     assert "estimates" in note and "11 %" in note
 
 
+def test_estimates_of_calls_by_class_have_their_errors_added_in_squares(tmp_path: Path) -> None:
+    shares = {"calls_share": 0.125, "others_share": 0.125}
+    sampled = [calls(wal={"pwrite": call(1000, count_se=error)}) | shares for error in (30, 40)]
+    found = calls_of([trial(tmp_path, number, syscalls=one) for number, one in enumerate(sampled, 1)])
+    assert found is not None and found["calls_share"] == 0.125
+    assert found["classes"]["wal"]["pwrite"]["count_se"] == 50
+    part = system_calls_part(verdict_of(found))
+    assert part is not None
+    drawn = part["calls"][0]
+    assert drawn["calls_note"].startswith("Estimates") and "12.5 %" in drawn["calls_note"]
+    assert drawn["details"][0]["count"] == "2,000 ± 98"
+
+
 def test_a_trial_whose_probe_was_refused_is_in_no_sum(tmp_path: Path) -> None:
     refused = {"status": "refused", "reason": "no BTF"}
     both = [trial(tmp_path, 1, syscalls=refused), trial(tmp_path, 2, syscalls=calls(wal={"fdatasync": call(4)}))]

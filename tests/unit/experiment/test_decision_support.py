@@ -50,6 +50,14 @@ def test_nothing_is_measured_by_seconds_and_the_composite_is_judged(tmp_path: Pa
     assert again.experiment == one
 
 
+def test_seeds_of_repeats_share_no_stream() -> None:
+    assert [of(repeats=5).seed_of(number) for number in (1, 2, 5)] == [1, 1, 1]
+    new = of(streams=8, repeats=5, repeat_parameters="new", seed=100)
+    drawn = [new.seed_of(number) + stream for number in range(1, 6) for stream in range(1, 9)]
+    assert new.seed_of(1) == 100
+    assert len(set(drawn)) == 40 and 100 not in drawn  # the power test's
+
+
 def test_streams_and_pairs() -> None:
     assert of().streams_run == 2
     assert of(scale_factor=10.0).streams_run == streams_min(10) == 3
@@ -126,6 +134,9 @@ def test_the_experiment_that_ships(tmp_path: Path) -> None:
         source = load("decision-support", quick=quick)
         assert source.experiment.judged == "composite_queries_per_hour"
         assert len(source.treatments) == (4 if quick else 7)
+        series = load("dss-repeat", quick=quick).experiment
+        assert series.judged == "throughput_queries_per_hour"
+        assert series.workload.is_series and not source.experiment.workload.is_series
 
 
 DUCK = """[target]
@@ -151,6 +162,7 @@ memory_limit = "0.5 x memory"
         ((DUCK, WORKLOAD, COLD, "prewarm = true\n"), "warmup.prewarm"),
         ((DUCK, WORKLOAD, COLD, "[probes]\nprofile = true\nblock = true\n"), "probes.profile, probes.block"),
         ((DUCK, 'transport = "tcp"\n', WORKLOAD, COLD), "target.transport"),
+        ((DUCK, '[target.files]\nwal = "/x"\n', WORKLOAD, COLD), "target.files"),
         ((DUCK, "version = 15\n", WORKLOAD, COLD), "target.version"),
         ((DUCK, '[target.settings]\ntemp_directory = "/x"\n', WORKLOAD, COLD), "target.settings.temp_directory"),
         (

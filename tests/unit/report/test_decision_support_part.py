@@ -12,11 +12,12 @@ import pytest
 from plimsoll.analysis import analyse
 from plimsoll.record import compact, open_run
 from plimsoll.report import write_report
+from plimsoll.report.decision_support_drift_figure import drift_figure
 from plimsoll.report.decision_support_figures import parts_figure, timeline_figure
 
 _WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "decision_support_world.py"))
 World, make = _WORLD["World"], _WORLD["make"]
-FIGURES = ("queries", "query-changes", "streams", "vmstat", "tests-judged")
+FIGURES = ("drift", "queries", "query-changes", "streams", "vmstat", "tests-judged")
 
 
 def noisy(treatment: str, block: int, test: str, stream: int, name: str) -> float:
@@ -62,6 +63,18 @@ def test_a_test_from_which_something_is_missing_drifts_nowhere(page: tuple[Path,
     part = text[text.index("Throughput from test to test") :]
     part = part[: part.index("</table>")]
     assert "27.34" in part and "-0.58 %" in part  # the study's
+
+
+def test_the_drift_is_drawn_beside_the_studys(page: tuple[Path, str]) -> None:
+    run, _ = page
+    figure = drift_figure(analyse(open_run(run)))
+    assert figure is not None and figure.spec is not None
+    rows = [row for data in figure.spec["datasets"].values() for row in data] if "datasets" in figure.spec else []
+    rows += [row for layer in figure.spec["layer"] for row in (layer.get("data") or {}).get("values") or []]
+    study = {row["test"]: row["change"] for row in rows if row["series"] == "study S3"}
+    assert study == {1: 0.0, 2: pytest.approx(-0.0058, abs=5e-5)}  # no more tests than the run has
+    mine = {(row["series"], row["test"]) for row in rows if row["series"] != "study S3"}
+    assert ("work_mem 16 MiB", 1) in mine and ("work_mem 16 MiB", 2) in mine
 
 
 def test_plans_that_differ_can_be_read(page: tuple[Path, str]) -> None:

@@ -83,7 +83,7 @@ def run(played: Played, folder: Path, stopping: bool = False, **about: Any) -> R
 def test_the_tests_in_their_order(played: Played, tmp_path: Path) -> None:
     report = run(played, tmp_path, tests=["load", "power", "throughput"], repeats=2, explain=True)
     assert played.happened == [
-        *("populate", "caches", "before", "streams power", "after", "caches again"),
+        *("populate", "check", "caches", "before", "streams power", "after", "caches again"),
         *("before", "streams throughput", "after", "vacuum", "before", "streams throughput", "after"),
         *("before", "streams power", "after", "check"),
     ]
@@ -95,7 +95,7 @@ def test_the_tests_in_their_order(played: Played, tmp_path: Path) -> None:
     assert report.found["counters"] == report.found["tests"][0]["counters"]
     assert report.found["load_test"] == {"seconds": 12.5, "phases": []}
     phases = [one["name"] for one in report.found["phases"]]
-    assert phases == ["load", "power", "throughput", "vacuum", "throughput", "plans", "check"]
+    assert phases == ["load", "check", "power", "throughput", "vacuum", "throughput", "plans", "check"]
 
 
 def test_the_first_test_stands_for_the_trial(played: Played, tmp_path: Path) -> None:
@@ -106,7 +106,8 @@ def test_the_first_test_stands_for_the_trial(played: Played, tmp_path: Path) -> 
 
 def test_a_load_test_alone_measures_no_segment(played: Played, tmp_path: Path) -> None:
     report = run(played, tmp_path, tests=["load"])
-    assert played.happened == ["populate", "check"]
+    assert played.happened == ["populate", "check", "check"]
+    assert report.found["load_checks"] == report.found["checks"] == []
     assert "measured_segment" not in report.found
 
 
@@ -114,6 +115,11 @@ def test_a_stop_ends_the_trial_after_the_test_under_way(played: Played, tmp_path
     with pytest.raises(Stopped):
         run(played, tmp_path, stopping=True, tests=["power", "throughput"])
     assert "streams throughput" not in played.happened
+
+
+def test_each_repeat_may_ask_anew(played: Played, tmp_path: Path) -> None:
+    run(played, tmp_path, tests=["power", "throughput"], repeats=3, seed=7, repeat_parameters="new")
+    assert [request["workload"]["seed"] for request in played.requests if "out" in request] == [7, 7, 10, 13]
 
 
 def test_what_streams_are_asked_for() -> None:

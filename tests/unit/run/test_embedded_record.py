@@ -24,6 +24,7 @@ SURROUNDINGS = {
     "epoch_minus_monotonic_ns": 5,
     "pid": 71,
     "is_stopped": False,
+    "seed": 1,
 }
 TOLD = {"released_ns": 10, "own_cpu_user_ns": 3, "own_cpu_system_ns": 2, "memory_bytes_max": 4096}
 

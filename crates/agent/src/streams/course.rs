@@ -1,9 +1,11 @@
 //! The course of a test: what each session is at, what has ended and how. Pure.
 
-use super::session::{Performed, Status};
+use super::session::{Performed, Status, Verified};
 use super::work::{Task, Work, kinds};
 use crate::sampler::Latest;
-use plimsoll_record::{ByKind, ErrorEntry, Identity, LagNs, Outcome, Transaction};
+use plimsoll_record::{
+    ByKind, ErrorEntry, Identity, LagNs, Outcome, Transaction, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer,
+};
 use plimsoll_workload::Failure;
 use serde::Serialize;
 
@@ -122,6 +124,28 @@ impl Course {
         by_kind
     }
 
+    /// What the refresh functions left, beside what they should have.
+    pub(super) fn verification(&self) -> Verification {
+        let asked = || self.begun().filter_map(|performed| Some((performed, performed.verified?)));
+        let wrong = || asked().filter(|(_, verified)| !verified.ok);
+        let example = |(performed, verified): (&Performed, Verified)| {
+            let (name, set, left) = (self.works[performed.index].task.name(), performed.set, verified.left);
+            let set = set.map_or_else(|| "?".to_owned(), |set| set.to_string());
+            WrongAnswer {
+                index: performed.index as u64,
+                message: format!(
+                    "after {name} of set {set} there are {} of its orders and {} lines, and {} have a wrong price",
+                    left.orders, left.lines, left.prices_wrong
+                ),
+            }
+        };
+        Verification {
+            checked: asked().count() as u64,
+            wrong: wrong().count() as u64,
+            examples: wrong().take(VERIFICATION_EXAMPLES_MAX).map(example).collect(),
+        }
+    }
+
     /// How much later than due what was begun was begun.
     pub(super) fn lag_ns(&self) -> LagNs {
         let mut lags: Vec<u64> = self.begun().map(|one| (one.start_ns - one.planned_ns).max(0) as u64).collect();
@@ -180,6 +204,7 @@ mod tests {
                 Status::Failed | Status::Lost => Some(failure("08006")),
             },
             set: None,
+            verified: None,
         }
     }
 

@@ -58,13 +58,12 @@ pub(crate) fn streams(request: &Streams) -> Result<(), Failure> {
     chosen.recognise(&mut client, &request.target.schema)?;
     drop(client);
 
-    let source = tables.queries();
-    let works = work::planned(request.test, request.streams(), request.refresh, &source);
+    let works = work::planned(request.test, request.streams(), request.refresh, &tables.queries());
     let (scale, timeout, explain) = (tables.scale_factor(), request.timeout(), request.explain);
     let sessions = open_all(&Terms { address: &address, scale, timeout, explain }, &works)?;
     let told = Arc::new(Told::default());
-    let cancellers = sessions.iter().map(Session::canceller).collect::<Result<_, _>>()?;
-    let mut brake = Brake::new(Arc::clone(&told), cancellers);
+    let cancellers = sessions.iter().map(Session::cancellers).collect::<Result<Vec<_>, _>>()?;
+    let mut brake = Brake::new(Arc::clone(&told), cancellers.into_iter().flatten().collect());
     let backend_pids = sessions.iter().map(Session::backend_pid).collect();
     let mut course = Course::new(works, backend_pids);
 
@@ -96,7 +95,8 @@ pub(crate) fn streams(request: &Streams) -> Result<(), Failure> {
         None if left.iter().all(|session| session.broken) => Ended::ConnectionsLost,
         None => Ended::Transactions,
     };
-    let facts = Facts { source, released_ns, ended_ns, recorded, left, cpu, sampled, ended, cause };
+    let of_workload = tables.facts();
+    let facts = Facts { of_workload, released_ns, ended_ns, recorded, left, cpu, sampled, ended, cause };
     let summary = record::summary(request, &course, facts);
     write_json(&request.out, "summary.json", &summary)?;
     output::line(&Event { event: "summary", value: &summary });

@@ -2,15 +2,15 @@
 
 use super::course::Course;
 use super::request::{Streams, Test};
-use super::session::{Found, Left, Performed, Status};
+use super::session::{Found, Left, Performed, Status, Verified};
 use super::work::{Task, Work, kinds};
 use crate::failure::Failure;
 use crate::sampler::Sampled;
 use crate::stop::Cause;
 use crate::summary::{cpus_allowed, ended_by, memory_bytes_max};
 use plimsoll_load::{CpuNs, Ended, epoch_minus_monotonic_ns};
-use plimsoll_record::{FORMAT, Health, Rows, Summary, Verification};
-use plimsoll_workload::decision_support::{self, queries::Source};
+use plimsoll_record::{FORMAT, Health, Rows, Summary};
+use plimsoll_workload::decision_support;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub(super) const PLANS: &str = "plans";
 
 /// What the course of a test does not say.
 pub(super) struct Facts {
-    /// What decides the queries' texts.
-    pub(super) source: Source,
+    /// What decides the rows and the queries' texts.
+    pub(super) of_workload: BTreeMap<String, Value>,
     /// When the first work was due.
     pub(super) released_ns: i64,
     pub(super) ended_ns: i64,
@@ -72,6 +72,8 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Verified>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<String>,
 }
 
@@ -113,6 +115,7 @@ fn entry<'a>(work: &'a Work, performed: &'a Performed) -> Entry<'a> {
         set: performed.set,
         orders,
         lines,
+        verified: performed.verified,
         plan,
     }
 }
@@ -145,25 +148,21 @@ pub(super) fn write_plans(request: &Streams, course: &Course) -> Result<(), Fail
     Ok(())
 }
 
-fn facts_of(request: &Streams, source: &Source) -> BTreeMap<String, Value> {
-    [
-        ("scale_factor", json!(source.scale_factor)),
-        ("seed", json!(source.seed)),
-        ("ranges", json!(source.ranges)),
+/// What belongs to the results: of the workload, and of the test.
+fn facts_of(request: &Streams, of_workload: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let of_test = [
         ("test", json!(request.test)),
         ("streams", json!(request.streams())),
         ("refresh", json!(request.refresh)),
         ("explain", json!(request.explain)),
         ("timeout_seconds", json!(request.timeout_seconds)),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
+    ];
+    of_workload.into_iter().chain(of_test.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
 /// What the test amounts to.
 pub(super) fn summary(request: &Streams, course: &Course, facts: Facts) -> Summary {
-    let Facts { source, released_ns, ended_ns, recorded, left, cpu, sampled, ended, cause } = facts;
+    let Facts { of_workload, released_ns, ended_ns, recorded, left, cpu, sampled, ended, cause } = facts;
     let planned = course.identity.planned;
     let by_kind = kinds().into_iter().zip(course.by_kind()).collect();
     Summary {
@@ -180,7 +179,7 @@ pub(super) fn summary(request: &Streams, course: &Course, facts: Facts) -> Summa
         by_kind,
         errors: course.errors.clone(),
         health: health(course, &left, &sampled, cpu),
-        verification: Verification::default(),
+        verification: course.verification(),
         totals: BTreeMap::new(),
         backend_pids: course.backend_pids.clone(),
         // Workers of parallel queries commit, too, as many as the server starts.
@@ -194,7 +193,7 @@ pub(super) fn summary(request: &Streams, course: &Course, facts: Facts) -> Summa
         retries: Some(0),
         reconnects: Some(0),
         requests_sent: Some(left.iter().map(|session| session.requests).sum()),
-        facts: facts_of(request, &source),
+        facts: facts_of(request, of_workload),
         probes: sampled.probes,
     }
 }

@@ -1,7 +1,8 @@
 //! One stream: a session that does its work, piece after piece, and tells how each ended.
 //!
 //! The fact that constrains it: what a query takes counts from when its text is handed to the kernel until the server is ready for
-//! the next one. A query that fails ends alone; a connection that is lost ends the rest of its stream.
+//! the next one. A query that fails ends alone; a connection that is lost ends the rest of its stream. What a refresh function left is
+//! asked over a connection of its own, after its time has ended and before the next work is due.
 
 use super::Heard;
 use super::work::{Task, Work};
@@ -9,7 +10,7 @@ use plimsoll_load::{CpuNs, monotonic_ns, thread_cpu_ns};
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Address, Answer, Canceller, Client, Error};
 use plimsoll_workload::decision_support::ScaleFactor;
-use plimsoll_workload::decision_support::refresh::{Prepared, Refreshed, prepare};
+use plimsoll_workload::decision_support::refresh::{Left as LeftOfSet, Prepared, Refreshed, asks_beside, prepare};
 use plimsoll_workload::{DataSetError, Failure};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -69,6 +70,16 @@ pub(super) struct Performed {
     pub(super) failure: Option<Failure>,
     /// The number of a refresh function's set.
     pub(super) set: Option<u64>,
+    /// Of a refresh function that was done: what it left of its set. `None` where the server could not be asked.
+    pub(super) verified: Option<Verified>,
+}
+
+/// What a refresh function left, beside what it should have.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Verified {
+    #[serde(flatten)]
+    pub(super) left: LeftOfSet,
+    pub(super) ok: bool,
 }
 
 /// What the sessions are told from outside.
@@ -107,6 +118,8 @@ pub(super) struct Session {
     works: Vec<Work>,
     /// By function, those that are yet to be taken.
     sets: [VecDeque<Prepared>; 2],
+    /// Asks what refresh functions left; only where there are any.
+    beside: Option<Client>,
     timeout: Option<Duration>,
     explain: bool,
     /// What the server allows a statement at present; 0: no limit.
@@ -126,16 +139,25 @@ impl Session {
                 of_function.push_back(prepare(&mut client, terms.scale, function, before)?);
             }
         }
-        let (timeout, explain) = (terms.timeout, terms.explain);
-        let mut session = Self { client, works: works.to_vec(), sets, timeout, explain, limit_ms: 0, broken: false };
-        if let Some(first) = works.first() {
-            session.limit(&first.task)?;
+        let beside = match sets.iter().all(VecDeque::is_empty) {
+            true => None,
+            false => {
+                let mut beside = Client::open(client.address())?;
+                asks_beside(&mut beside)?;
+                Some(beside)
+            }
+        };
+        let (timeout, explain, works) = (terms.timeout, terms.explain, works.to_vec());
+        let mut session = Self { client, works, sets, beside, timeout, explain, limit_ms: 0, broken: false };
+        if let Some(first) = session.works.first().map(|work| work.task.clone()) {
+            session.limit(&first)?;
         }
         Ok(session)
     }
 
-    pub(super) fn canceller(&self) -> Result<Canceller, Error> {
-        self.client.canceller()
+    /// Ways to end whatever it waits for.
+    pub(super) fn cancellers(&self) -> Result<Vec<Canceller>, Error> {
+        std::iter::once(&self.client).chain(&self.beside).map(Client::canceller).collect()
     }
 
     pub(super) fn backend_pid(&self) -> u32 {
@@ -154,7 +176,7 @@ impl Session {
             }
             hear(Heard::Began { index: work.index, at_ns: monotonic_ns() });
             let performed = self.perform(&work, due_ns, told);
-            due_ns = performed.end_ns;
+            due_ns = if performed.verified.is_some() { monotonic_ns() } else { performed.end_ns };
             hear(Heard::Ended(Box::new(performed)));
         }
         let requests = self.client.requests() - requests_before;
@@ -172,10 +194,12 @@ impl Session {
             Task::Refresh(function) => self.sets[function as usize].front().map(Prepared::set),
             Task::Query(_) => None,
         };
+        let mut verified = None;
         let (status, found, failure) = match result {
             Ok(found) => {
                 if let Task::Refresh(function) = work.task {
-                    self.sets[function as usize].pop_front();
+                    let done = self.sets[function as usize].pop_front();
+                    verified = done.and_then(|done| self.verify(&done, told));
                 }
                 (Status::Done, Some(found), None)
             }
@@ -185,7 +209,23 @@ impl Session {
                 (status, None, Some(failure))
             }
         };
-        Performed { index: work.index, planned_ns, start_ns, end_ns, requests, status, found, failure, set }
+        let index = work.index;
+        Performed { index, planned_ns, start_ns, end_ns, requests, status, found, failure, set, verified }
+    }
+
+    /// Asks what a refresh function left, unless the test is to end. A connection that breaks is not asked again: the server is
+    /// gone, or was told to end this one, and the check at the end of the trial tells what is there.
+    fn verify(&mut self, done: &Prepared, told: &Told) -> Option<Verified> {
+        let beside = self.beside.as_mut().filter(|_| !told.stop.load(Ordering::SeqCst))?;
+        match done.left(beside) {
+            Ok(left) => Some(Verified { left, ok: left == done.expected() }),
+            Err(error) => {
+                if !error.leaves_session() {
+                    self.beside = None;
+                }
+                None
+            }
+        }
     }
 
     /// Sees to what the server allows the next statement: a query its time, a refresh function all that it needs. By the server's
@@ -253,5 +293,6 @@ fn skipped(work: &Work) -> Performed {
         found: None,
         failure: None,
         set: None,
+        verified: None,
     }
 }

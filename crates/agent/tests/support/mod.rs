@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod live;
+pub(crate) mod streams;
 
 use plimsoll_private_server::{PORT, PrivateServer};
 use rustix::process::{Pid, Signal, kill_process};

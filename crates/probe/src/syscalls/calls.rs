@@ -1,5 +1,6 @@
 //! Which calls are counted how: the tables of `struct settings`, and the names of the rest.
 
+use super::Counted;
 use crate::Refusal;
 use crate::bpf::file_system_of;
 use crate::folders::{self, Known, real};
@@ -192,8 +193,8 @@ pub(super) fn tracepoints() -> impl Iterator<Item = [&'static str; 2]> {
     BY_NUMBER.iter().chain(&OF_THIS_MACHINE).map(|(_, tracepoints, _, _)| *tracepoints)
 }
 
-/// `struct settings`: the server's folder, how calls of a kind are met, and the tables.
-pub(super) fn settings(known: &Known, data_directory: &Path, by_call: bool) -> Result<Vec<u8>, Refusal> {
+/// `struct settings`: the server's folder, how calls are met, and the tables.
+pub(super) fn settings(known: &Known, data_directory: &Path, met: Counted) -> Result<Vec<u8>, Refusal> {
     let root = real(data_directory)?;
     let found = file_system_of(&root)?;
     let device = Known::key_device(&found, true);
@@ -208,7 +209,7 @@ pub(super) fn settings(known: &Known, data_directory: &Path, by_call: bool) -> R
     bytes.extend(found.inode.to_ne_bytes());
     name.resize(ROOT_BYTES, 0);
     bytes.extend(name);
-    bytes.extend([libc::SYS_rt_sigreturn as u32, u32::from(by_call)].iter().flat_map(|word| word.to_ne_bytes()));
+    bytes.extend([libc::SYS_rt_sigreturn as u32, met as u32].iter().flat_map(|word| word.to_ne_bytes()));
     let (kinds, ways) = tables();
     bytes.extend(kinds);
     bytes.extend(ways);

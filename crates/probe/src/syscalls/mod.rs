@@ -3,6 +3,7 @@
 mod calls;
 mod self_test;
 mod slices;
+mod spread;
 
 use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, summed, with_tracefs};
 use crate::breakdown::target::{Server, now_ns};
@@ -11,7 +12,8 @@ use crate::{Probe, Refusal};
 use calls::{CLASSES, KINDS, SYSCALLS};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use plimsoll_record::{CallTotals, Check, OtherCalls, ProbeReport};
-use slices::Slices;
+use slices::{Ends, Slices, Watched};
+use spread::{Place, Spread};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,29 +31,39 @@ const TIMED: usize = 5;
 /// `enum lost`, and what the kernel left out.
 const LOST: [&str; 4] = ["files", "tasks", "paths", "vectors"];
 const LOST_EVENTS: &str = "events";
+/// Behind those: calls of a kind that had not ended long after their slice.
+const LOST_CUT: &str = "cut";
+/// Since the probe started, behind the columns of a row: for how long its calls were counted.
+const WATCHED_NS: &str = "watched_ns";
+
+type TotalsByClass = BTreeMap<String, BTreeMap<String, CallTotals>>;
 
 /// Counts of every class and kind, then of every other number.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    by_class: BTreeMap<(usize, usize), Vec<i64>>,
+    by_class: BTreeMap<Place, Vec<i64>>,
     others: BTreeMap<usize, Vec<i64>>,
     lost: Vec<i64>,
     at_ns: i64,
-    /// For how long calls of no kind were counted until then.
+    /// For how long the tracepoints of all calls were counted at until then.
     watched_ns: i64,
 }
 
-/// How calls of no kind are counted.
+/// Which calls are counted one by one. What is not is counted in slices of time, which stand for all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
-    /// In slices of time, which stand for all of it; every one where the kernel has no tracepoints of single calls.
-    Sampled,
-    /// Every one, which costs the server more.
+#[repr(u32)]
+pub enum Counted {
+    /// None: what costs the server least.
+    Slices,
+    /// Those of a kind, by tracepoints of their own; every one where the kernel has no such tracepoints.
+    Files,
+    /// Every one, which costs the server most.
     All,
 }
 
 /// Of all calls; of calls of a kind.
-const OF_ALL: [&str; 2] = ["on_sys_enter", "on_sys_exit"];
+const ENTRIES: &str = "on_sys_enter";
+const EXITS: &str = "on_sys_exit";
 const OF_CALL: [&str; 2] = ["on_call_enters", "on_call_returns"];
 
 /// The probe.
@@ -63,22 +75,40 @@ pub struct SystemCalls {
     cost: CostMeter,
     checks: Vec<Check>,
     file_systems: Vec<WatchedFileSystem>,
+    counted: Counted,
     first: Option<Counts>,
 }
 
-/// Who is watched, and since when calls of no kind are counted.
+/// Who is watched, in which slice of time, and what of it has not ended.
 struct Target {
     map: MapHandle,
+    under_way: MapHandle,
     parent: u32,
 }
 
 impl Target {
-    /// `struct target`: calls of no kind are counted since then; 0: they are not.
-    fn tell(&self, slice_since_ns: u64) -> Result<(), Refusal> {
+    fn of(programs: &Programs) -> Result<Self, Refusal> {
+        let map = programs.map_of_section(".data.target")?;
+        Ok(Self { map, under_way: programs.map_of_section(".data.under_way")?, parent: std::process::id() })
+    }
+
+    /// `struct target`: calls are counted that began in between; 0: none are, or the slice has no end yet.
+    fn tell(&self, slice_since_ns: i64, slice_until_ns: i64) -> Result<(), Refusal> {
         let mut target = [self.parent.to_ne_bytes(), [0; 4]].concat();
-        target.extend(slice_since_ns.to_ne_bytes());
+        target.extend([slice_since_ns, slice_until_ns].iter().flat_map(|ns| ns.to_ne_bytes()));
         let told = self.map.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
         told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
+    }
+
+    fn nothing_is_under_way(&self) -> Result<(), Refusal> {
+        let told = self.under_way.update(&0_u32.to_ne_bytes(), &0_i64.to_ne_bytes(), MapFlags::ANY);
+        told.map_err(|error| Refusal::from(format!("calls under way cannot be set: {error}")))
+    }
+
+    /// Calls of a kind that began in the slice.
+    fn under_way(&self) -> i64 {
+        let found = self.under_way.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        found.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_ne_bytes).max(0)
     }
 }
 
@@ -104,13 +134,18 @@ impl Maps {
         summed(&self.counters, row as u32, NUMBERS).filter(|counts| counts[0] > 0)
     }
 
+    fn by_class(&self) -> BTreeMap<Place, Vec<i64>> {
+        let places = (0..CLASSES.len()).flat_map(|class| (0..KINDS.len()).map(move |kind| (class, kind)));
+        places.filter_map(|(class, kind)| Some(((class, kind), self.of_class(class, kind)?))).collect()
+    }
+
+    /// Calls of each class and kind.
+    fn calls(&self) -> BTreeMap<Place, i64> {
+        self.by_class().into_iter().map(|(place, found)| (place, found[0])).collect()
+    }
+
     fn counts(&self, with_others: bool) -> Counts {
-        let mut counts = Counts { lost: self.lost(), ..Counts::default() };
-        for class in 0..CLASSES.len() {
-            for kind in 0..KINDS.len() {
-                counts.by_class.extend(self.of_class(class, kind).map(|found| ((class, kind), found)));
-            }
-        }
+        let mut counts = Counts { lost: self.lost(), by_class: self.by_class(), ..Counts::default() };
         let numbers = if with_others { 0..SYSCALLS } else { 0..0 };
         let other = |number: usize| Some((number, summed(&self.others, number as u32, OTHER_NUMBERS)?));
         counts.others = numbers.filter_map(other).filter(|(_, found)| found[0] > 0).collect();
@@ -143,10 +178,16 @@ fn cut(histogram: &[u64]) -> Vec<u64> {
     histogram[..end].to_vec()
 }
 
+/// `count` of the part `share` of the time, for all of it.
+fn of_all_the_time(count: u64, share: f64) -> u64 {
+    (count as f64 / share).round() as u64
+}
+
 fn totals(grown: &[u64]) -> CallTotals {
     let (columns, histograms) = grown.split_at(COLUMNS.len());
     let (ns, bytes) = histograms.split_at(NS_BUCKETS);
     CallTotals {
+        count_se: None,
         count: columns[0],
         errors: columns[1],
         asked_bytes: columns[2],
@@ -158,14 +199,14 @@ fn totals(grown: &[u64]) -> CallTotals {
     }
 }
 
-/// Loads and attaches them; whether calls of a kind have tracepoints of their own.
-fn start_programs(known: &Known, data_directory: &Path, others: Others) -> Result<(Programs, bool), Refusal> {
-    let of_all = OF_ALL.map(|function| Wanted { function, tracepoint: None }).to_vec();
-    let start = |by_call: bool, wanted: &[Wanted]| {
-        let settings = calls::settings(known, data_directory, by_call)?;
+/// Loads and attaches them; how calls are counted indeed.
+fn start_programs(known: &Known, data_directory: &Path, counted: Counted) -> Result<(Programs, Counted), Refusal> {
+    let of_all = [ENTRIES, EXITS].map(|function| Wanted { function, tracepoint: None }).to_vec();
+    let start = |counted: Counted, wanted: &[Wanted]| {
+        let settings = calls::settings(known, data_directory, counted)?;
         Programs::start(OBJECT, &settings, wanted, |programs| known.fill(programs, false))
     };
-    if others == Others::Sampled {
+    if counted == Counted::Files {
         let of_call = calls::tracepoints().flat_map(|tracepoints| {
             let attached = |(function, name)| Wanted { function, tracepoint: Some(("syscalls", name)) };
             OF_CALL.into_iter().zip(tracepoints).map(attached)
@@ -173,13 +214,14 @@ fn start_programs(known: &Known, data_directory: &Path, others: Others) -> Resul
         let wanted: Vec<Wanted> = of_all.iter().copied().chain(of_call).collect();
         let is_known =
             |events: &Path| calls::tracepoints().flatten().all(|name| events.join("syscalls").join(name).is_dir());
-        let by_call = with_tracefs(|events| is_known(events).then(|| start(true, &wanted)).transpose());
+        let by_call = with_tracefs(|events| is_known(events).then(|| start(counted, &wanted)).transpose());
         // What a kernel refuses here it may not refuse there.
         if let Ok(Some(programs)) = by_call {
-            return Ok((programs, true));
+            return Ok((programs, counted));
         }
     }
-    Ok((start(false, &of_all)?, false))
+    let counted = if counted == Counted::Files { Counted::All } else { counted };
+    Ok((start(counted, &of_all)?, counted))
 }
 
 impl SystemCalls {
@@ -187,27 +229,43 @@ impl SystemCalls {
     ///
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
-    pub fn start(data_directory: &Path, others: Others) -> Result<Self, Refusal> {
+    pub fn start(data_directory: &Path, counted: Counted) -> Result<Self, Refusal> {
         let server = Server::of(data_directory)?;
         let known = Known::of(&of_postgres(data_directory)?, true)?;
-        let (mut programs, by_call) = start_programs(&known, data_directory, others)?;
+        let (mut programs, counted) = start_programs(&known, data_directory, counted)?;
         let (maps, cost) = (Maps::of(&programs)?, programs.cost_meter()?);
-        let mut target = Target { map: programs.map_of_section(".data.target")?, parent: std::process::id() };
-        let of_all = if by_call { Some(programs.switch(&OF_ALL)?) } else { None };
-        target.tell(0)?;
+        let mut target = Target::of(&programs)?;
+        let of_slices = counted != Counted::All;
+        let ends = of_slices.then(|| {
+            Ok::<_, Refusal>(Ends { entries: programs.switch(&[ENTRIES])?, exits: programs.switch(&[EXITS])? })
+        });
+        let ends = ends.transpose()?;
+        // The self-test is one slice, in which nothing is left out.
+        target.tell(1, 0)?;
         let checks = self_test::run(data_directory, &|| maps.counts(false))?;
         target.parent = server.postmaster;
-        target.tell(0)?;
-        let slices = of_all.map(|of_all| Slices::start(of_all, target)).transpose()?;
+        target.tell(0, 0)?;
+        let slices = match ends {
+            Some(ends) => Some(Slices::start(ends, Maps::of(&programs)?, target)?),
+            None => None,
+        };
         let file_systems = known.file_systems;
-        Ok(Self { slices, _programs: programs, maps, cost, checks, file_systems, first: None })
+        Ok(Self { slices, _programs: programs, maps, cost, checks, file_systems, counted, first: None })
     }
 
-    fn call_totals(&self, now: &Counts) -> BTreeMap<String, BTreeMap<String, CallTotals>> {
-        let mut by_class: BTreeMap<String, BTreeMap<String, CallTotals>> = BTreeMap::new();
+    /// With `sampled`, what was counted and how it was spread stand for the rest of the time.
+    fn call_totals(&self, now: &Counts, sampled: Option<(f64, &Spread)>) -> TotalsByClass {
+        let mut by_class = TotalsByClass::new();
         for (&(class, kind), counts) in &now.by_class {
             let before = self.first.as_ref().and_then(|first| first.by_class.get(&(class, kind)));
-            let totals = totals(&grown(counts, before));
+            let seen = grown(counts, before);
+            let totals = if let Some((share, spread)) = sampled {
+                let all: Vec<u64> = seen.iter().map(|count| of_all_the_time(*count, share)).collect();
+                let error = spread.standard_error((class, kind), seen[0], share).map(|error| error.ceil() as u64);
+                CallTotals { count_se: error, ..totals(&all) }
+            } else {
+                totals(&seen)
+            };
             if totals.count > 0 {
                 by_class.entry(CLASSES[class].to_owned()).or_default().insert(KINDS[kind].to_owned(), totals);
             }
@@ -215,14 +273,20 @@ impl SystemCalls {
         by_class
     }
 
-    /// Now, with how long calls of no kind were counted.
+    /// Now, with how long the tracepoints of all calls were counted at, and how many calls a slice has lost by its end.
     fn counts(&self, with_others: bool) -> Counts {
         let at_ns = now_ns();
-        let watched_ns = self.slices.as_ref().map_or(at_ns, Slices::watched_ns);
-        Counts { at_ns, watched_ns, ..self.maps.counts(with_others) }
+        let watched = self.watched();
+        let mut counts = self.maps.counts(with_others);
+        counts.lost.push(watched.as_ref().map_or(0, |watched| watched.cut));
+        Counts { at_ns, watched_ns: watched.map_or(at_ns, |watched| watched.until(at_ns)), ..counts }
     }
 
-    /// In which part of the segment calls of no kind were counted.
+    fn watched(&self) -> Option<Watched> {
+        self.slices.as_ref().map(Slices::watched)
+    }
+
+    /// In which part of the segment the tracepoints of all calls were counted at.
     fn watched_share(&self, now: &Counts) -> f64 {
         let (at_ns, watched_ns) = self.first.as_ref().map_or((0, 0), |first| (first.at_ns, first.watched_ns));
         (now.watched_ns - watched_ns) as f64 / (now.at_ns - at_ns).max(1) as f64
@@ -230,7 +294,7 @@ impl SystemCalls {
 
     /// What was counted stands for the rest of the time.
     fn other_calls(&self, now: &Counts, share: f64) -> BTreeMap<String, OtherCalls> {
-        let all = |counted: u64| (counted as f64 / share).round() as u64;
+        let all = |counted: u64| of_all_the_time(counted, share);
         let of = |(number, counts): (&usize, &Vec<i64>)| {
             let grown = grown(counts, self.first.as_ref().and_then(|first| first.others.get(number)));
             let calls =
@@ -243,18 +307,22 @@ impl SystemCalls {
 
 impl Probe for SystemCalls {
     fn columns(&self) -> Vec<&'static str> {
-        ["class", "call"].into_iter().chain(COLUMNS).collect()
+        ["class", "call"].into_iter().chain(COLUMNS).chain([WATCHED_NS]).collect()
     }
 
     /// Classes and kinds of which nothing was counted yet have no row.
     fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
         let counts = self.counts(self.first.is_none());
+        let watched_ns = if self.counted == Counted::Slices { counts.watched_ns } else { counts.at_ns };
         for (&(class, kind), found) in &counts.by_class {
             let place = [class as i64, kind as i64];
-            row(&place.iter().chain(&found[..COLUMNS.len()]).copied().collect::<Vec<i64>>());
+            row(&place.iter().chain(&found[..COLUMNS.len()]).chain(&[watched_ns]).copied().collect::<Vec<i64>>());
         }
         self.cost.sampled(false);
         if self.first.is_none() {
+            if let Some(slices) = &self.slices {
+                slices.restart();
+            }
             self.first = Some(counts);
         }
     }
@@ -262,17 +330,22 @@ impl Probe for SystemCalls {
     fn report(&mut self) -> Option<ProbeReport> {
         let now = self.counts(true);
         let share = self.watched_share(&now);
+        let watched = self.watched();
+        let sampled = watched.as_ref().filter(|_| self.counted == Counted::Slices);
+        let sampled = sampled.map(|watched| (share, &watched.spread));
         let lost_since = grown(&now.lost, self.first.as_ref().map(|first| &first.lost));
-        let mut lost: BTreeMap<String, u64> = LOST.map(str::to_owned).into_iter().zip(lost_since).collect();
+        let mut lost: BTreeMap<String, u64> =
+            LOST.into_iter().chain([LOST_CUT]).map(str::to_owned).zip(lost_since).collect();
         lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
         Some(ProbeReport {
             status: "on".to_owned(),
-            programs: Some(if self.slices.is_some() { "tracepoint, tp_btf" } else { "tp_btf" }.to_owned()),
+            programs: Some(if self.counted == Counted::Files { "tracepoint, tp_btf" } else { "tp_btf" }.to_owned()),
             classes: CLASSES.map(str::to_owned).to_vec(),
             calls: KINDS.map(str::to_owned).to_vec(),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
             checks: self.checks.clone(),
-            call_totals: self.call_totals(&now),
+            call_totals: self.call_totals(&now, sampled),
+            calls_share: sampled.map(|_| share),
             other_calls: self.other_calls(&now, share),
             others_share: self.slices.as_ref().map(|_| share),
             lost,

@@ -1,34 +1,54 @@
-//! Calls of no kind are counted in slices of time, which stand for all of it.
+//! Calls are counted in slices of time, which stand for all of it.
 //!
 //! The fact that constrains it: attaching a program takes the kernel milliseconds, in which it cannot be said whether it is.
 //! So a slice begins when the programs are told of it after they were attached, and ends before they are detached.
 
-use super::Target;
+use super::spread::Spread;
+use super::{Maps, Target};
 use crate::Refusal;
 use crate::bpf::Switch;
 use crate::breakdown::target::now_ns;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::{Duration, Instant};
 
 const SLICE: Duration = Duration::from_millis(100);
 /// A pause is half to one and a half times this, drawn: slices in step with the load would show a part of it only.
 const PAUSE_MEAN_MS: u64 = 700;
+/// So long a call of a kind is waited for behind the end of its slice; then it is cut off, and counted as lost.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(1);
 
-/// For how long calls were counted so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Watched {
+/// What the slices so far were.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watched {
     ns: i64,
     since_ns: Option<i64>,
+    /// Calls that had not ended when nobody waited for them any more.
+    pub(super) cut: i64,
+    pub(super) spread: Spread,
 }
 
 impl Watched {
-    fn until(self, now_ns: i64) -> i64 {
+    /// For how long calls were counted so far.
+    pub(super) fn until(&self, now_ns: i64) -> i64 {
         self.ns + self.since_ns.map_or(0, |since_ns| now_ns - since_ns)
     }
+
+    fn end(&mut self, now_ns: i64) -> i64 {
+        let lasted = self.since_ns.take().map_or(0, |since_ns| now_ns - since_ns);
+        self.ns += lasted;
+        lasted
+    }
+}
+
+/// The programs at the entry of a call, and at its end.
+pub(super) struct Ends {
+    pub(super) entries: Switch,
+    pub(super) exits: Switch,
 }
 
 /// Slice after slice, until it goes.
@@ -38,21 +58,31 @@ pub(super) struct Slices {
     thread: Option<JoinHandle<()>>,
 }
 
+fn hold(watched: &Mutex<Watched>) -> MutexGuard<'_, Watched> {
+    watched.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Slices {
-    /// Of what `programs` count of the server that `target` names.
-    pub(super) fn start(programs: Switch, target: Target) -> Result<Self, Refusal> {
+    /// Of what `programs` count into `maps` of the server that `target` names.
+    pub(super) fn start(programs: Ends, maps: Maps, target: Target) -> Result<Self, Refusal> {
         let watched = Arc::new(Mutex::new(Watched::default()));
         let (stop, stopped) = channel();
-        let mut turns = Turns { programs, target, watched: Arc::clone(&watched) };
-        turns.programs.off();
+        let mut turns = Turns { programs, maps, target, watched: Arc::clone(&watched) };
+        turns.programs.entries.off();
+        turns.programs.exits.off();
         let thread = Builder::new().name("system calls".to_owned()).spawn(move || turns.go_on(&stopped));
         let thread = thread.map_err(|error| Refusal::from(format!("no thread for slices of time: {error}")))?;
         Ok(Self { watched, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// For how long calls were counted so far.
-    pub(super) fn watched_ns(&self) -> i64 {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).until(now_ns())
+    /// What they were so far.
+    pub(super) fn watched(&self) -> Watched {
+        hold(&self.watched).clone()
+    }
+
+    /// The segment begins: errors are of its slices.
+    pub(super) fn restart(&self) {
+        hold(&self.watched).spread.restart();
     }
 }
 
@@ -67,7 +97,8 @@ impl Drop for Slices {
 }
 
 struct Turns {
-    programs: Switch,
+    programs: Ends,
+    maps: Maps,
     target: Target,
     watched: Arc<Mutex<Watched>>,
 }
@@ -77,9 +108,9 @@ impl Turns {
     fn go_on(&mut self, stopped: &Receiver<()>) {
         let mut draws = Xoshiro256PlusPlus::seed_from_u64(now_ns() as u64);
         let lasts = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-        while self.open().is_ok() {
+        while let Ok(since_ns) = self.open() {
             let goes_on = lasts(SLICE);
-            self.close();
+            self.close(since_ns);
             let pause = draws.random_range(PAUSE_MEAN_MS / 2..=PAUSE_MEAN_MS * 3 / 2);
             if !goes_on || !lasts(Duration::from_millis(pause)) {
                 return;
@@ -87,22 +118,40 @@ impl Turns {
         }
     }
 
-    fn open(&mut self) -> Result<(), Refusal> {
-        self.programs.on()?;
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+    fn open(&mut self) -> Result<i64, Refusal> {
+        self.target.nothing_is_under_way()?;
+        self.programs.exits.on()?;
+        self.programs.entries.on()?;
+        let mut watched = hold(&self.watched);
         let now = now_ns();
-        self.target.tell(now as u64)?;
+        self.target.tell(now, 0)?;
         watched.since_ns = Some(now);
-        Ok(())
+        Ok(now)
     }
 
-    fn close(&mut self) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+    fn close(&mut self, since_ns: i64) {
+        let mut watched = hold(&self.watched);
+        let until_ns = now_ns();
         // Should it not be told the programs count on until they are detached, a moment later.
-        let _ = self.target.tell(0);
-        *watched = Watched { ns: watched.until(now_ns()), since_ns: None };
+        let _ = self.target.tell(since_ns, until_ns);
+        let lasted_ns = watched.end(until_ns);
         drop(watched);
-        self.programs.off();
+        self.programs.entries.off();
+        let cut = self.wait_for_the_last();
+        let _ = self.target.tell(0, 0);
+        self.programs.exits.off();
+        let mut watched = hold(&self.watched);
+        watched.cut += cut;
+        watched.spread.add(self.maps.calls(), lasted_ns as f64 / 1e9);
+    }
+
+    /// How many had not come back in time.
+    fn wait_for_the_last(&self) -> i64 {
+        let began = Instant::now();
+        while self.target.under_way() > 0 && began.elapsed() < PATIENCE {
+            sleep(LOOK);
+        }
+        self.target.under_way()
     }
 }
 
@@ -112,9 +161,10 @@ mod tests {
 
     #[test]
     fn what_is_watched_grows_within_slices_only() {
-        let mut watched = Watched { ns: 100, since_ns: None };
+        let mut watched = Watched { ns: 100, ..Watched::default() };
         assert_eq!(watched.until(5_000), 100);
         watched.since_ns = Some(4_000);
         assert_eq!(watched.until(5_000), 1_100);
+        assert_eq!((watched.end(4_500), watched.until(9_000)), (500, 600));
     }
 }

@@ -209,7 +209,7 @@ static __always_inline u32 stands_for(u32 number)
 	u32 zero = 0;
 	u64 *drawn;
 
-	if (settings.by_call || timed_first[place_of_number(number)] < TIMED_FIRST)
+	if (settings.counted != COUNTED_ALL || timed_first[place_of_number(number)] < TIMED_FIRST)
 		return 1;
 	drawn = bpf_map_lookup_elem(&draws, &zero);
 	if (!drawn)
@@ -335,6 +335,14 @@ static __always_inline bool is_of_a_kind(u32 number)
 	return kind != KIND_OTHER && kind < KINDS;
 }
 
+/* Calls of a kind that began in the slice and have not ended. */
+s64 under_way SEC(".data.under_way");
+
+static __always_inline bool slice_goes_on(void)
+{
+	return settings.counted == COUNTED_ALL || (target.slice_since && !target.slice_until);
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
 {
@@ -342,7 +350,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
 	u32 number = call_number, calls = 1, way = 0;
 	bool of_a_kind = is_of_a_kind(number);
 
-	if (settings.by_call && (of_a_kind || !target.slice_since))
+	if ((settings.counted == COUNTED_FILES && of_a_kind) || !slice_goes_on())
 		return 0;
 	if (of_a_kind)
 		way = settings.ways[place_of_number(number)];
@@ -350,15 +358,17 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
 		calls = kind_of(number) == KIND_NEVER_RETURNS ? 0 : stands_for(number);
 	if (!calls || !is_watched(task))
 		return 0;
-	if (!of_a_kind && calls == 1 && !settings.by_call)
+	if (!of_a_kind && calls == 1 && settings.counted == COUNTED_ALL)
 		timed_first[place_of_number(number)]++;
+	if (of_a_kind && settings.counted != COUNTED_ALL)
+		__sync_fetch_and_add(&under_way, 1);
 	return note(task, regs, number, way, calls);
 }
 
 /* Of a call that began in an earlier slice another may have ended between them. */
 static __always_inline bool is_of_slice(struct call *call)
 {
-	return !is_of_a_kind(call->number) && call->entered >= target.slice_since;
+	return !(settings.counted == COUNTED_FILES && is_of_a_kind(call->number)) && call->entered >= target.slice_since;
 }
 
 SEC("tp_btf/sys_exit")
@@ -366,15 +376,22 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct call *call;
+	bool of_a_kind;
 
-	if ((settings.by_call && !target.slice_since) || !is_watched(task))
+	if ((settings.counted != COUNTED_ALL && !target.slice_since) || !is_watched(task))
 		return 0;
 	call = note_of(task);
-	if (call && (!settings.by_call || is_of_slice(call))) {
-		leaves(task, call, regs, result, bpf_ktime_get_ns() - call->entered);
-		done_with(call);
-	} else {
-		leaves_unnoted(regs, result);
+	if (!call || (settings.counted != COUNTED_ALL && !is_of_slice(call))) {
+		if (!target.slice_until)
+			leaves_unnoted(regs, result);
+		return 0;
 	}
+	/* A call of a kind is waited for behind the end of its slice: else the longer calls last the fewer would be seen. */
+	of_a_kind = is_of_a_kind(call->number);
+	if (of_a_kind || !target.slice_until)
+		leaves(task, call, regs, result, bpf_ktime_get_ns() - call->entered);
+	if (of_a_kind && settings.counted != COUNTED_ALL)
+		__sync_fetch_and_add(&under_way, -1);
+	done_with(call);
 	return 0;
 }

@@ -84,6 +84,9 @@ enum lost {
 	LOSSES,
 };
 
+/* Which calls are counted one by one; what is not is counted in slices of time. */
+enum counted { COUNTED_SLICES, COUNTED_FILES, COUNTED_ALL };
+
 /* Set before load. The user side writes it field by field in this order (calls.rs). */
 struct settings {
 	struct folders folders;
@@ -93,7 +96,7 @@ struct settings {
 	unsigned long long root_inode;
 	char root[ROOT_BYTES]; /* the server's folder with a slash at its end */
 	unsigned int sigreturn; /* the number of the call that forgets its number */
-	unsigned int by_call; /* calls of a kind have tracepoints of their own, the others are counted in slices of time */
+	unsigned int counted; /* enum counted */
 	unsigned char kinds[SYSCALLS]; /* by number */
 	unsigned char ways[SYSCALLS];
 };
@@ -102,7 +105,8 @@ struct settings {
 struct target {
 	unsigned int parent; /* it and its children are watched */
 	unsigned int unused;
-	unsigned long long slice_since; /* calls of no kind are counted since this moment; 0: they are not */
+	unsigned long long slice_since; /* calls are counted that began since this moment; 0: none are */
+	unsigned long long slice_until; /* and before this one; 0: the slice goes on */
 };
 
 #endif

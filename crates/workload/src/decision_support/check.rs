@@ -14,7 +14,7 @@ use plimsoll_target::postgres::{Client, Error, bulk};
 /// Orders of a range: what one session adds up at once.
 const ORDERS_A_RANGE: i64 = 100_000;
 /// What a session gets for its check.
-const SETTINGS: &str = "SET work_mem = '32MB'; SET jit = off; SET max_parallel_workers_per_gather = 0";
+pub(super) const SETTINGS: &str = "SET work_mem = '32MB'; SET jit = off; SET max_parallel_workers_per_gather = 0";
 
 /// The refresh sets that were taken, and what they leave.
 struct Taken {
@@ -30,18 +30,28 @@ impl Taken {
     fn statement(&self, (low, high): (i64, i64)) -> String {
         let last_deleted = sparse_key(self.deleting * self.orders_a_set, 0);
         let last_inserted = sparse_key(self.inserting * self.orders_a_set, 1);
+        let pairs = orders_beside_lines(|key| format!("{key} BETWEEN {low} AND {high}"));
         format!(
             "SELECT count(o_orderkey), coalesce(sum(lines), 0)::bigint, \
                 count(*) FILTER (WHERE o_totalprice IS DISTINCT FROM charged), \
                 count(*) FILTER (WHERE o_orderkey & 24 = 0 AND o_orderkey > {last_deleted}), \
                 count(*) FILTER (WHERE o_orderkey & 24 = 8 AND o_orderkey > 8 AND o_orderkey <= {last_inserted}) \
-             FROM (SELECT o_orderkey, o_totalprice FROM orders WHERE o_orderkey BETWEEN {low} AND {high}) one \
-             FULL JOIN (SELECT l_orderkey, count(*) AS lines, \
-                    sum(trunc(trunc(l_extendedprice * (1 - l_discount), 2) * (1 + l_tax), 2)) AS charged \
-                FROM lineitem WHERE l_orderkey BETWEEN {low} AND {high} GROUP BY l_orderkey) many \
-             ON l_orderkey = o_orderkey"
+             FROM {pairs}"
         )
     }
+}
+
+/// The orders whose key is as `within` says, each with the number of its `lines` and the price that these come to, `charged`: what
+/// follows FROM.
+pub(super) fn orders_beside_lines(within: impl Fn(&str) -> String) -> String {
+    let (of_orders, of_lines) = (within("o_orderkey"), within("l_orderkey"));
+    format!(
+        "(SELECT o_orderkey, o_totalprice FROM orders WHERE {of_orders}) one \
+         FULL JOIN (SELECT l_orderkey, count(*) AS lines, \
+                sum(trunc(trunc(l_extendedprice * (1 - l_discount), 2) * (1 + l_tax), 2)) AS charged \
+            FROM lineitem WHERE {of_lines} GROUP BY l_orderkey) many \
+         ON l_orderkey = o_orderkey"
+    )
 }
 
 /// Checks the tables in the search path of `client`.

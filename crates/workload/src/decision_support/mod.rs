@@ -79,7 +79,9 @@ impl DecisionSupport {
 
     /// What belongs to the results beside the request.
     pub fn facts(&self) -> BTreeMap<String, serde_json::Value> {
-        [("scale_factor".to_owned(), json!(self.scale.value()))].into()
+        let Source { scale_factor, seed, ranges } = self.queries;
+        let facts = [("scale_factor", json!(scale_factor)), ("seed", json!(seed)), ("ranges", json!(ranges))];
+        facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// The scale factor.

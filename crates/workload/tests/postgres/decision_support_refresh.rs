@@ -4,7 +4,9 @@ use crate::decision_support::{data, failing};
 use crate::server::Server;
 use plimsoll_target::postgres::Client;
 use plimsoll_workload::decision_support::DecisionSupport;
-use plimsoll_workload::decision_support::refresh::{Function, RefreshSet, Refreshed, SETS_MAX, prepare};
+use plimsoll_workload::decision_support::refresh::{
+    Function, Left, RefreshSet, Refreshed, SETS_MAX, asks_beside, prepare,
+};
 use std::collections::BTreeSet;
 
 const SCHEMA: &str = "dss";
@@ -47,6 +49,45 @@ fn pairs_leave_what_their_sets_say() {
         }
     }
     assert_eq!(expected.intersection(&loaded).count(), 30_000 - 90);
+}
+
+#[test]
+fn what_a_function_left_is_asked_of_its_own_keys() {
+    let Some(server) = Server::start("") else { return };
+    let data = data(0.01);
+    server.populate(&data, SCHEMA);
+    let (mut client, mut beside) = (server.client(SCHEMA), server.client(SCHEMA));
+    asks_beside(&mut beside).unwrap();
+    perform(&data, &mut client, Function::Rf1);
+    for function in Function::ALL {
+        let prepared = prepare(&mut client, data.scale_factor(), function, 0).unwrap();
+        let before = prepared.left(&mut beside).unwrap();
+        assert_ne!(before, prepared.expected(), "before {function:?}");
+        prepared.perform(&mut client).unwrap();
+        let expected = prepared.expected();
+        assert_eq!(prepared.left(&mut beside).unwrap(), expected);
+        // Neighbours are no concern of it.
+        client.run("UPDATE orders SET o_totalprice = 0 WHERE o_orderkey >= 1000").unwrap();
+        assert_eq!(prepared.left(&mut beside).unwrap(), expected);
+    }
+    // Set 1 is inserted and deleted, set 2 inserted: each of its orders is looked at.
+    let set = RefreshSet::new(data.scale_factor(), 2).unwrap();
+    let [first, last] = [set.inserted_keys().next().unwrap(), set.inserted_keys().last().unwrap()];
+    let mut again = prepare(&mut client, data.scale_factor(), Function::Rf1, 0).unwrap();
+    assert_eq!(again.set(), 3);
+    client.run("UPDATE refresh_sets SET taken = 1 WHERE function = 'RF1'").unwrap();
+    again = prepare(&mut client, data.scale_factor(), Function::Rf1, 0).unwrap();
+    let expected = again.expected();
+    assert_eq!(again.left(&mut beside).unwrap(), expected);
+    client.run(&format!("UPDATE orders SET o_totalprice = o_totalprice + 0.01 WHERE o_orderkey = {last}")).unwrap();
+    assert_eq!(again.left(&mut beside).unwrap(), Left { prices_wrong: 1, ..expected });
+    client.run(&format!("DELETE FROM orders WHERE o_orderkey = {first}")).unwrap();
+    let left = again.left(&mut beside).unwrap();
+    assert_eq!(left, Left { orders: expected.orders - 1, prices_wrong: 2, ..expected });
+    client.run(&format!("DELETE FROM lineitem WHERE l_orderkey = {first}")).unwrap();
+    let left = again.left(&mut beside).unwrap();
+    assert_eq!((left.orders, left.prices_wrong), (expected.orders - 1, 1));
+    assert!(left.lines < expected.lines);
 }
 
 #[test]

@@ -16,8 +16,8 @@ const MESSAGE_BYTES: usize = 128 << 10;
 /// A refresh function with the rows it needs, before it begins.
 #[derive(Debug)]
 pub struct Prepared {
-    function: Function,
-    set: RefreshSet,
+    pub(super) function: Function,
+    pub(super) set: RefreshSet,
     /// Rows of orders (or of the keys to delete), and of lines, in the form of COPY BINARY.
     orders: BytesMut,
     lines: BytesMut,

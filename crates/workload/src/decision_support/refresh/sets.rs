@@ -9,7 +9,7 @@ use crate::decision_support::scale::{self, ScaleFactor};
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use tpchgen::generators::{LineItem, Order};
 
 /// The last set: the thousandth would delete the last of the loaded orders, and its keys would have 2 in those bits.
@@ -129,6 +129,13 @@ impl RefreshSet {
         self.scale.orders() + start..self.scale.orders() + end
     }
 
+    /// The first and the last key of those that `function` inserts or deletes, and what all of them, and no others between these,
+    /// have in the bits of 24.
+    pub(super) fn keys(self, function: Function) -> (RangeInclusive<i64>, i64) {
+        let (Range { start, end }, sequence) = (self.deleted(), u64::from(function == Function::Rf1));
+        (sparse_key(start + 1, sequence)..=sparse_key(end, sequence), 8 * sequence as i64)
+    }
+
     /// Keys of the orders that it deletes, in order.
     pub fn deleted_keys(self) -> impl Iterator<Item = i64> {
         self.deleted().map(|place| sparse_key(place + 1, 0))
@@ -225,6 +232,12 @@ mod tests {
             assert_eq!((set.inserted_keys().count(), set.deleted_keys().count()), (15, 15));
             assert!(set.inserted_keys().all(|key| !loaded.contains(&key) && inserted.insert(key)), "{number}");
             assert!(set.deleted_keys().all(|key| loaded.contains(&key) && deleted.insert(key)), "{number}");
+            let between = |function| {
+                let (keys, mark) = set.keys(function);
+                keys.filter(move |key| key & 24 == mark).collect::<Vec<_>>()
+            };
+            assert_eq!(between(Function::Rf1), set.inserted_keys().collect::<Vec<_>>(), "{number}");
+            assert_eq!(between(Function::Rf2), set.deleted_keys().collect::<Vec<_>>(), "{number}");
         }
         assert_eq!(RefreshSet::new(scale(1.0), 0), None);
         assert_eq!(RefreshSet::new(scale(1.0), SETS_MAX + 1), None);
