@@ -141,7 +141,9 @@ def _entry(work: Json, ended: Json) -> Json:
         "error": ended.get("error"),
         "set": ended.get("set"),
     }
-    return entry | {key: ended[key] for key in ("orders", "lines", "verified") if is_done and ended.get(key) is not None}
+    return entry | {
+        key: ended[key] for key in ("orders", "lines", "verified") if is_done and ended.get(key) is not None
+    }
 
 
 def verification(course: Course) -> Json:

@@ -171,14 +171,12 @@ memory_limit = "0.5 x memory"
         ),
     ],
 )
-def test_what_an_embedded_server_has_not_is_refused_by_name(
-    tmp_path: Path, parts: tuple[str, ...], named: str
-) -> None:
+def test_what_an_embedded_server_has_not_is_refused_by_name(tmp_path: Path, parts: tuple[str, ...], named: str) -> None:
     found = fault(tmp_path, *parts)
     assert named in found and "duckdb" in found
 
 
-def test_the_server_may_be_varied_with_settings_for_each(tmp_path: Path) -> None:
+def test_the_server_may_be_varied_with_settings_for_each() -> None:
     source = load(str(Path(__file__).parents[3] / "experiments/decision-support/duckdb.toml"), quick=True)
     settings = {one.levels["server"].label: one.settings for one in source.treatments}
     assert {label: one.target.server for label, one in settings.items()} == {
