@@ -249,6 +249,15 @@ pub(crate) struct Watch {
     #[serde(default = "a_second")]
     pub(crate) interval_ms: u64,
     pub(crate) probes: ProbesRequest,
+    /// Whether the series of the host are taken, too.
+    #[serde(default)]
+    pub(crate) host: bool,
+    /// Those of these devices.
+    #[serde(default)]
+    pub(crate) devices: Vec<String>,
+    /// And that of this group.
+    #[serde(default)]
+    pub(crate) group: Option<GroupRequest>,
 }
 
 impl Watch {
@@ -290,8 +299,36 @@ pub(crate) struct Generate {
     #[serde(default, rename = "target")]
     _target: Option<Value>,
     pub(crate) workload: Value,
+    #[serde(default)]
+    table: Option<String>,
+    #[serde(default)]
+    set: Option<u64>,
+    #[serde(default)]
+    out: Option<PathBuf>,
+    #[serde(default)]
+    parts: Vec<Part>,
+}
+
+/// One of the texts that `generate` writes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Part {
     pub(crate) table: String,
+    /// The refresh set of which the part for `table` is written; without it the table as loaded.
+    #[serde(default)]
+    pub(crate) set: Option<u64>,
     pub(crate) out: PathBuf,
+}
+
+impl Generate {
+    /// What is to be written, in its order: `parts`, or the one that the request names itself.
+    pub(crate) fn parts(&self) -> Result<Vec<Part>, Failure> {
+        match (&self.table, &self.out, self.set, self.parts.as_slice()) {
+            (Some(table), Some(out), set, []) => Ok(vec![Part { table: table.clone(), set, out: out.clone() }]),
+            (None, None, None, [_, ..]) => Ok(self.parts.clone()),
+            _ => Err(Failure::Request("table: give table and out (and set), or parts".to_owned())),
+        }
+    }
 }
 
 /// `refresh`.

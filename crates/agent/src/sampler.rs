@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::probes::{Opened, ProbesRequest};
-use crate::request::{Sample, Target, Watch};
+use crate::request::{GroupRequest, Sample, Target, Watch};
 use plimsoll_load::monotonic_ns;
 use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe, Server};
 use plimsoll_record::{ABSENT_SAMPLE, ProbeReport, SeriesWriter};
@@ -111,17 +111,9 @@ impl Sampler {
         sample: &Sample,
         probes: Option<&ProbesRequest>,
     ) -> Result<Self, Failure> {
-        let proc = Path::new("/proc");
         let mut sampler = Self::empty(sample.interval_ms);
         let probes = probes.map_or_else(|| Ok(Vec::new()), |probes| probes.open(folder, None))?;
-        sampler.add(folder, "host", Host::open(proc)?)?;
-        if !sample.devices.is_empty() {
-            sampler.add(folder, "device", Devices::open(proc, &sample.devices)?)?;
-        }
-        if let Some(group) = sample.group.clone() {
-            let paths = GroupPaths { version: group.version, path: group.path, swap_path: group.swap_path };
-            sampler.add(folder, "group", Group::open(&paths)?)?;
-        }
+        sampler.add_surroundings(folder, true, &sample.devices, sample.group.as_ref())?;
         sampler.add(folder, "server", Server::open(&target.admin_address()?, &target.dbname)?)?;
         sampler.add_opened(folder, probes)?;
         Ok(sampler)
@@ -130,15 +122,36 @@ impl Sampler {
     /// Opens the probes of a watch.
     pub(crate) fn of_watch(request: &Watch) -> Result<Self, Failure> {
         let mut sampler = Self::empty(request.interval_ms);
-        sampler.add_opened(
-            &request.out,
-            request.probes.open(&request.out, Some(Duration::from_millis(request.interval_ms)))?,
-        )?;
+        let probes = request.probes.open(&request.out, Some(Duration::from_millis(request.interval_ms)))?;
+        sampler.add_surroundings(&request.out, request.host, &request.devices, request.group.as_ref())?;
+        sampler.add_opened(&request.out, probes)?;
         Ok(sampler)
     }
 
     fn empty(interval_ms: u64) -> Self {
         Self { series: Vec::new(), interval_ns: interval_ms as i64 * NS_PER_MS, refused: BTreeMap::new() }
+    }
+
+    /// Opens the series of what surrounds a server.
+    fn add_surroundings(
+        &mut self,
+        folder: &Path,
+        host: bool,
+        devices: &[String],
+        group: Option<&GroupRequest>,
+    ) -> Result<(), Failure> {
+        let proc = Path::new("/proc");
+        if host {
+            self.add(folder, "host", Host::open(proc)?)?;
+        }
+        if !devices.is_empty() {
+            self.add(folder, "device", Devices::open(proc, devices)?)?;
+        }
+        if let Some(group) = group.cloned() {
+            let paths = GroupPaths { version: group.version, path: group.path, swap_path: group.swap_path };
+            self.add(folder, "group", Group::open(&paths)?)?;
+        }
+        Ok(())
     }
 
     fn add(&mut self, folder: &Path, name: &'static str, probe: impl Probe + 'static) -> Result<(), Failure> {

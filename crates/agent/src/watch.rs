@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::{self, Event};
 use crate::request::Watch;
-use crate::sampler::{Sampled, Sampler};
+use crate::sampler::{Latest, Sampled, Sampler};
 use crate::stop::{self, Cause};
 use plimsoll_load::monotonic_ns;
 use plimsoll_record::ProbeReport;
@@ -19,9 +19,19 @@ struct Probes<'a> {
     probes: &'a BTreeMap<String, ProbeReport>,
 }
 
+/// The same at the end.
+#[derive(Serialize)]
+struct Watched {
+    probes: BTreeMap<String, ProbeReport>,
+    samples: u64,
+    sample_late_ns_max: i64,
+}
+
 #[derive(Serialize)]
 struct Progress {
     t_ns: i64,
+    #[serde(flatten)]
+    latest: Latest,
 }
 
 pub(crate) fn watch(request: &Watch) -> Result<(), Failure> {
@@ -35,13 +45,15 @@ pub(crate) fn watch(request: &Watch) -> Result<(), Failure> {
     let cause = loop {
         match heard.recv_timeout(PROGRESS_EVERY) {
             Ok(cause) => break cause,
-            Err(RecvTimeoutError::Timeout) => output::event("progress", Progress { t_ns: monotonic_ns() }),
+            Err(RecvTimeoutError::Timeout) => {
+                output::event("progress", Progress { t_ns: monotonic_ns(), latest: running.latest() });
+            }
             Err(RecvTimeoutError::Disconnected) => break Cause::InputClosed,
         }
     };
-    let Sampled { probes, .. } =
+    let Sampled { samples, late_ns_max: sample_late_ns_max, probes } =
         running.finish().map_err(|error| Failure::Record(format!("a series cannot be written: {error}")))?;
-    output::line(&Event { event: "watched", value: &Probes { probes: &probes } });
+    output::line(&Event { event: "watched", value: &Watched { probes, samples, sample_late_ns_max } });
     match cause {
         Cause::Told => Ok(()),
         Cause::Signal => Err(Failure::Ended("a signal")),

@@ -168,3 +168,49 @@ fn a_table_is_written_as_text() {
                  egular courts above the";
     assert_eq!(text.lines().next(), Some(first));
 }
+
+#[test]
+fn a_refresh_set_is_written_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("set.tbl");
+    let workload = json!({"name": "decision_support", "scale_factor": 0.01});
+    let request = |table: &str, set: u64| json!({"workload": workload, "table": table, "set": set, "out": file});
+    for (table, set, field) in [("customer", 1, "table"), ("orders", 0, "set"), ("orders", 1_000, "set")] {
+        let refused = agent("generate", &request(table, set));
+        assert_eq!((refused.code, refused.errors.contains(field)), (Some(2), true), "{refused:?}");
+    }
+    let generated = must("generate", &request("lineitem", 2));
+    assert_eq!((&generated["set"], &generated["lines"]), (&json!(2), &generated["rows"]));
+    must("generate", &request("refresh_key", 2));
+    // 15 orders a set: the second deletes those of places 16 to 30, whose keys are in runs of eight with gaps of 24.
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().take(3).chain(text.lines().last()).collect::<Vec<_>>(), ["64", "65", "66", "102"]);
+    assert_eq!(text.lines().count(), 15);
+
+    let other = folder.path().join("other.tbl");
+    let parts = json!([{"table": "region", "out": other}, {"table": "orders", "set": 2, "out": file}]);
+    let said = agent("generate", &json!({"workload": workload, "parts": parts}));
+    let told: Vec<_> = said.lines.iter().map(|line| (&line["table"], &line["rows"])).collect();
+    assert_eq!(told, [(&json!("region"), &json!(5)), (&json!("orders"), &json!(15))], "{said:?}");
+    assert_eq!(std::fs::read_to_string(&other).unwrap().lines().count(), 5);
+    for more in [json!({"parts": []}), json!({"parts": parts, "table": "region"}), json!({"table": "region"})] {
+        let mut request = json!({"workload": workload});
+        more.as_object().unwrap().iter().for_each(|(name, value)| request[name] = value.clone());
+        let refused = agent("generate", &request);
+        assert_eq!((refused.code, refused.errors.contains("parts")), (Some(2), true), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_watch_takes_the_series_of_the_host_where_it_is_asked_to() {
+    let out = tempfile::tempdir().unwrap();
+    let mut watching =
+        Agent::start("watch", &json!({"out": out.path(), "interval_ms": 50, "host": true, "probes": {}}));
+    assert_eq!(watching.line()["event"], "watching");
+    watching.tell("stop");
+    let said = watching.end();
+    let watched = said.result();
+    assert!(watched["samples"].as_u64() >= Some(2), "{watched}");
+    assert!(out.path().join("host.npy").metadata().unwrap().len() > 128);
+    assert!(!out.path().join("group.npy").exists());
+}

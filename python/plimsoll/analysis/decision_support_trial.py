@@ -89,8 +89,22 @@ def caveats(found: Json | None) -> list[str]:
     ]
     later = enumerate(((found or {}).get("runs") or [])[1:], start=2)
     said += [f"throughput test {number}: {one['why_absent']}" for number, one in later if one["why_absent"]]
+    said += _own_words(found)
     said += (found or {}).get("cut") or []
     return said + list(dict.fromkeys(note for one in figures.values() for note in one["notes"]))
+
+
+def _own_words(found: Json | None) -> list[str]:
+    """What a driver that shares the server's process took of the queries' time for itself; [] of any other."""
+    shares = []
+    for segment in (found or {}).get("segments") or []:
+        told = [
+            (one["own_s"], took) for one in segment["work"] if one["own_s"] is not None and (took := seconds_of(one))
+        ]
+        if told:
+            share = math.fsum(own for own, _ in told) / math.fsum(took for _, took in told)
+            shares.append(f"{segment['segment']} {share:.2%}")
+    return [f"the driver's own part of the queries' time: {', '.join(shares)}"] if shares else []
 
 
 def _remarks(entry: Json, cut: list[Json]) -> list[str]:
@@ -144,6 +158,7 @@ def _work(one: Json, test: str, zero: int) -> Json:
         "error": one.get("error"),
         "rows": one.get("rows"),
         "set": one.get("set"),
+        "own_s": None if one.get("own_ns") is None else int(one["own_ns"]) / 1e9,
         "plan": one.get("plan"),
     }
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from plimsoll.experiment import decision_support
+from plimsoll.experiment import decision_support, embedded
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.factors import AnyFactor, each_once
 from plimsoll.experiment.probes import Probes
@@ -85,7 +85,9 @@ class Files(Strict):
 class Target(Strict):
     """The server under test."""
 
-    server: Literal["postgresql"] = "postgresql"
+    server: Literal["postgresql", "duckdb"] = Field(
+        "postgresql", description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only'
+    )
     version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
     dsn: str | None = Field(
         None, description="connection string of an existing server: it is used as it is, never configured or restarted"
@@ -239,6 +241,12 @@ class Experiment(Strict):
             tests = workload.tests if isinstance(workload, DecisionSupport) else []
             decision_support.judges(tests, value.judged)
         return value
+
+    @model_validator(mode="after")
+    def _fits_the_server(self) -> Experiment:
+        if self.target.server == "duckdb":
+            embedded.check(self)
+        return self
 
     @model_validator(mode="after")
     def _users_wait_for_answers(self) -> Experiment:

@@ -14,16 +14,17 @@ from typing import Any
 import psycopg
 
 from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
-from plimsoll.environment.discover import PostgresInstall
 from plimsoll.experiment import Experiment, Plan
 from plimsoll.experiment.model import DecisionSupport, OrderEntry, Script
 from plimsoll.run import agent, planning
+from plimsoll.run.embedded_load import alone, build_database
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request, setup_text, workload_request
 from plimsoll.run.signals import Interrupts
 from plimsoll.run.surroundings import launch_outside, own
 from plimsoll.target import Connection, PostgresServer, ServerFailed, bank
 from plimsoll.target.dataset import BUILD_SETTINGS, Dataset, describe_new, find, keep, key_of
+from plimsoll.target.embedded import DuckServer
 
 LOADERS = 2
 
@@ -34,14 +35,15 @@ class LoadedWrong(ValueError):
 
 def key_for(settings: Experiment) -> str | None:
     """The key of a treatment's data set; None where its server is not installed or the agent refuses the workload."""
-    install = planning.choose_server(settings)
-    if install is None or refusal(settings) is not None:
+    version = planning.server_version(settings)
+    if version is None or refusal(settings) is not None:
         return None
     data = data_request(settings)
     description = _described(json.dumps({"workload": data})) if data else None
     if isinstance(description, str):
         return None
-    return key_of(data, description, setup_text(settings), install.version)
+    server = "duckdb" if planning.is_embedded(settings) else "pg"
+    return key_of(data, description, setup_text(settings), version, server)
 
 
 def missing_bytes(plan: Plan, state: StateDir) -> list[int]:
@@ -84,9 +86,7 @@ def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Inter
     """Every data set of the plan by its key, built where it is not kept, cold in the page cache."""
     built = {}
     for key, settings in _needed(plan).items():
-        install = planning.choose_server(settings)
-        assert install is not None  # key_for has found it
-        dataset = find(state.datasets, key) or build(settings, install, key, state, observer, interrupts)
+        dataset = find(state.datasets, key) or build(settings, key, state, observer, interrupts)
         page_cache.evict(dataset.path)
         built[key] = dataset
     return built
@@ -117,21 +117,34 @@ def fill(connection: Connection, settings: Experiment, observer: Observer) -> di
         bank.run_sql(connection, setup_text(settings) or "")
     if isinstance(settings.workload, OrderEntry | DecisionSupport):
         request = {"target": connection.as_request(), "workload": data_request(settings), "segments": []}
-        checks = agent.call("check", request).get("checks", [])
-        broken = [f"{one['name']} (found {one['found']})" for one in checks if not one["ok"]]
-        if broken or not checks:
-            raise LoadedWrong(f"the data as loaded break {', '.join(broken) or 'nothing that was looked at'}")
+        _refuse_broken(agent.call("check", request).get("checks", []))
     return result
 
 
-def build(
-    settings: Experiment,
-    install: PostgresInstall,
-    key: str,
-    state: StateDir,
-    observer: Observer,
-    interrupts: Interrupts,
-) -> Dataset:
+def _refuse_broken(checks: list[dict[str, Any]]) -> None:
+    broken = [f"{one['name']} (found {one['found']})" for one in checks if not one["ok"]]
+    if broken or not checks:
+        raise LoadedWrong(f"the data as loaded break {', '.join(broken) or 'nothing that was looked at'}")
+
+
+def _cluster(settings: Experiment, folder: Path, user: str) -> PostgresServer:
+    install = planning.choose_server(settings)
+    assert install is not None  # key_for has found it
+    return PostgresServer(Path(install.bin_dir), folder / "data", folder, user, launch_outside)
+
+
+def _fill_cluster(cluster: PostgresServer, settings: Experiment, observer: Observer) -> dict[str, Any]:
+    cluster.initdb()
+    cluster.configure(BUILD_SETTINGS, None)
+    cluster.start()
+    cluster.create_database()
+    result = fill(cluster.connection, settings, observer)
+    cluster.checkpoint()
+    cluster.stop()
+    return result
+
+
+def build(settings: Experiment, key: str, state: StateDir, observer: Observer, interrupts: Interrupts) -> Dataset:
     """Builds one data set and moves it into the cache when it is whole."""
     started = time.monotonic()
     user = planning.server_user()
@@ -145,24 +158,23 @@ def build(
     try:
         work_dir.make(state, journal, folder, uid=uid, gid=gid)
         server.record(journal, folder / "data")
-        cluster = PostgresServer(Path(install.bin_dir), folder / "data", folder, user, launch_outside)
+        made = _cluster(settings, folder, user) if not planning.is_embedded(settings) else alone(folder, (uid, gid))
         try:
-            cluster.initdb()
-            cluster.configure(BUILD_SETTINGS, None)
-            cluster.start()
-            cluster.create_database()
-            result = fill(cluster.connection, settings, observer)
-            cluster.checkpoint()
-            cluster.stop()
+            if isinstance(made, DuckServer):
+                result, checks = build_database(made, data or {}, (uid, gid), observer)
+                _refuse_broken(checks)
+            else:
+                result = _fill_cluster(made, settings, observer)
         except (ServerFailed, agent.AgentFailed, LoadedWrong, psycopg.Error) as error:
-            what = f"data set {key} could not be built: {error}; the server's log ends: {cluster.log_tail(1500)}"
+            what = f"data set {key} could not be built: {error}; the server's log ends: {made.log_tail(1500)}"
             raise Fault(
                 what, remedy=f"free disk and memory, see ./plimsoll doctor; nothing of it was kept in {folder}"
             ) from None
-        cluster.log.unlink(missing_ok=True)
+        made.log.unlink(missing_ok=True)
         page_cache.evict(folder)
         seconds = time.monotonic() - started
-        described = describe_new(key, data, planning.data_bytes(settings), install.version, result, seconds)
+        version = planning.server_version(settings) or ""
+        described = describe_new(key, data, planning.data_bytes(settings), version, result, seconds)
         return keep(state.datasets, folder, described)
     finally:
         with interrupts.must_finish():

@@ -25,12 +25,12 @@ from plimsoll.run.placing import has_files
 from plimsoll.run.planning import (
     SERVER_USER,
     Needs,
-    choose_server,
     data_bytes,
     host_available_bytes,
     installed,
     memory_bytes,
     server_user,
+    server_version,
     swap_bytes,
 )
 from plimsoll.run.trial import workload_caveats
@@ -148,7 +148,7 @@ def _existing_server(plan: Plan) -> Iterator[str]:
 def _private(one: Experiment, state: StateDir) -> Iterator[str]:
     if os.geteuid() == 0 and SERVER_USER not in {account.pw_name for account in pwd.getpwall()}:
         yield f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup makes it"
-    if choose_server(one) is None:
+    if server_version(one) is None:
         versions = ", ".join(server.version for server in installed()) or "none"
         yield (
             f"target.version = {one.target.version}: no such PostgreSQL is installed (found: {versions}); "

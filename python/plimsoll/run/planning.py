@@ -9,6 +9,7 @@ import functools
 import os
 import pwd
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 
 from plimsoll.environment.discover import PostgresInstall, servers
@@ -73,7 +74,7 @@ def data_bytes(experiment: Experiment) -> int:
     if isinstance(workload, OrderEntry):
         return order_entry.estimated_bytes(workload.warehouses)
     if isinstance(workload, DecisionSupport):
-        return decision_support.estimated_bytes(workload.scale_factor)
+        return decision_support.estimated_bytes(workload.scale_factor, embedded=is_embedded(experiment))
     return bank.estimated_bytes(workload.scale) if workload.scale else 0
 
 
@@ -117,6 +118,19 @@ def choose_server(experiment: Experiment) -> PostgresInstall | None:
     wanted = experiment.target.version
     fitting = [server for server in installed() if wanted in ("any", server.version)]
     return max(fitting, key=lambda server: int(server.version), default=None)
+
+
+def is_embedded(experiment: Experiment) -> bool:
+    """Whether the server lives in its driver's process and has no installation of its own."""
+    return experiment.target.server == "duckdb"
+
+
+def server_version(experiment: Experiment) -> str | None:
+    """The version of the server that is run; None where none of the wanted version is installed."""
+    if is_embedded(experiment):
+        return metadata.version("duckdb")
+    install = choose_server(experiment)
+    return None if install is None else install.version
 
 
 def swap_bytes(experiment: Experiment) -> int | None:

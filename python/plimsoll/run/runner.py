@@ -25,6 +25,7 @@ from plimsoll.experiment.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
 from plimsoll.run import a_a, datasets, documents, obstacles, planning
+from plimsoll.run.embedded import run_embedded
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
 from plimsoll.run.placing import is_series
@@ -33,6 +34,7 @@ from plimsoll.run.series import run_series
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed, finish
 from plimsoll.run.versions import versions
+from plimsoll.target.dataset import Dataset
 
 
 class Impossible(Exception):
@@ -130,8 +132,7 @@ class Runner:
             return
         built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
         for trial in left:
-            work = run_series if is_series(trial.treatment.settings) else run_private
-            self._one(trial, lambda report, work=work: work(self, report, built))  # type: ignore[misc]
+            self._one(trial, lambda report: _run_on_its_server(self, report, built))
 
     def _one(self, trial: PlannedTrial, work: Callable[[Report], None]) -> None:
         writer.append_event(self.out, "trial", trial=trial.number)
@@ -198,6 +199,16 @@ class Runner:
         found = comparable(stored, fingerprint(self._places()))
         if found:
             raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in found])
+
+
+def _run_on_its_server(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
+    settings = report.trial.treatment.settings
+    if planning.is_embedded(settings):
+        run_embedded(runner, report, built)
+    elif is_series(settings):
+        run_series(runner, report, built)
+    else:
+        run_private(runner, report, built)
 
 
 def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:

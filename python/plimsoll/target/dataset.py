@@ -63,13 +63,20 @@ _DATA = {
 
 
 def key_of(
-    data: dict[str, Any] | None, description: dict[str, Any] | None, setup: str | None, server_version: str
+    data: dict[str, Any] | None,
+    description: dict[str, Any] | None,
+    setup: str | None,
+    server_version: str,
+    server: str = "pg",
 ) -> str:
     """The fingerprint of a data set: what it is made from, and the tables it is made into.
 
-    `data` and `description`: the workload that fills it, as the agent knows it, if one does; `setup`: SQL run after it.
+    `data` and `description`: the workload that fills it, as the agent knows it, if one does; `setup`: SQL run after it;
+    `server`: what goes before the version in its name ("pg", "duckdb").
     """
     parts: dict[str, Any] = {"format": FORMAT, "server": server_version}
+    if server != "pg":
+        parts["kind"] = server
     name = "script"
     if data is not None and description is not None:
         name = f"{data['name']}-{_extent(data)}"
@@ -82,7 +89,7 @@ def key_of(
     if setup is not None:
         parts["setup"] = setup
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
-    return f"{name}-pg{server_version}-{digest}"
+    return f"{name}-{server}{server_version}-{digest}"
 
 
 def _extent(data: dict[str, Any]) -> str:

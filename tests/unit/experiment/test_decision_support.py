@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from plimsoll.experiment import ExperimentError, load
 from plimsoll.experiment.decision_support import DecisionSupport, streams_min
 from plimsoll.experiment.source import reload
+from plimsoll.run import planning
 
 HEAD = """format = 1
 name = "mine"
@@ -135,3 +137,51 @@ def test_the_experiment_that_ships(tmp_path: Path) -> None:
         series = load("dss-repeat", quick=quick).experiment
         assert series.judged == "throughput_queries_per_hour"
         assert series.workload.is_series and not source.experiment.workload.is_series
+
+
+DUCK = """[target]
+server = "duckdb"
+"""
+
+
+def test_duckdb_runs_decision_support_with_settings_of_its_own(tmp_path: Path) -> None:
+    more = """[target.settings]
+memory_limit = "0.5 x memory"
+"""
+    one = load(written(tmp_path, DUCK, more, WORKLOAD, COLD)).experiment
+    assert planning.is_embedded(one) and planning.server_version(one) == duckdb.__version__
+    assert planning.data_bytes(one) < planning.data_bytes(load(written(tmp_path, WORKLOAD, COLD)).experiment)
+    again = reload(one.model_dump(mode="json"), tmp_path / "experiment.toml", quick=False)
+    assert again.experiment == one
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ((DUCK, WORKLOAD, "explain = true\n", COLD), "workload.explain"),
+        ((DUCK, WORKLOAD, COLD, "prewarm = true\n"), "warmup.prewarm"),
+        ((DUCK, WORKLOAD, COLD, "[probes]\nprofile = true\nblock = true\n"), "probes.profile, probes.block"),
+        ((DUCK, 'transport = "tcp"\n', WORKLOAD, COLD), "target.transport"),
+        ((DUCK, '[target.files]\nwal = "/x"\n', WORKLOAD, COLD), "target.files"),
+        ((DUCK, "version = 15\n", WORKLOAD, COLD), "target.version"),
+        ((DUCK, '[target.settings]\ntemp_directory = "/x"\n', WORKLOAD, COLD), "target.settings.temp_directory"),
+        (
+            (DUCK, '[workload]\nname = "bank"\nscale = 1\nclients = 1\n', "[measure]\nseconds = 1\n"),
+            "runs no bank",
+        ),
+    ],
+)
+def test_what_an_embedded_server_has_not_is_refused_by_name(tmp_path: Path, parts: tuple[str, ...], named: str) -> None:
+    found = fault(tmp_path, *parts)
+    assert named in found and "duckdb" in found
+
+
+def test_the_server_may_be_varied_with_settings_for_each() -> None:
+    source = load(str(Path(__file__).parents[3] / "experiments/decision-support/duckdb.toml"), quick=True)
+    settings = {one.levels["server"].label: one.settings for one in source.treatments}
+    assert {label: one.target.server for label, one in settings.items()} == {
+        "PostgreSQL": "postgresql",
+        "DuckDB": "duckdb",
+    }
+    assert set(settings["DuckDB"].target.settings) == {"memory_limit"}
+    assert "shared_buffers" in settings["PostgreSQL"].target.settings

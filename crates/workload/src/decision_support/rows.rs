@@ -87,7 +87,8 @@ pub(super) enum RowForm {
 }
 
 impl RowForm {
-    fn put_all<R: Row>(self, rows: impl Iterator<Item = R>, out: &mut BytesMut) {
+    /// Appends every one of `rows`.
+    pub(super) fn put_all<R: Row>(self, rows: impl Iterator<Item = R>, out: &mut BytesMut) {
         match self {
             Self::Binary => rows.for_each(|row| row.put(out)),
             Self::Text => rows.for_each(|row| {

@@ -11,5 +11,5 @@ mod sets;
 pub(super) use functions::taken;
 pub use functions::{Prepared, Refreshed, prepare};
 pub use left::{Left, asks_beside};
-pub use sets::{Function, RefreshSet, SETS_MAX};
+pub use sets::{Function, RefreshSet, SETS_MAX, SetPart};
 pub(super) use sets::{deleted_lines, inserted_lines, sparse_key};

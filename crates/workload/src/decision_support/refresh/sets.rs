@@ -4,11 +4,13 @@
 //!   keys lie in the gaps that loading leaves: loaded keys have 0 in their fourth and fifth bit, inserted ones 1.
 //! - Set n deletes the loaded orders at the places that its number gives it, from the first one on.
 
-use crate::decision_support::rows;
+use crate::decision_support::rows::{self, RowForm};
 use crate::decision_support::scale::{self, ScaleFactor};
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 use std::ops::{Range, RangeInclusive};
+use tpchgen::generators::{LineItem, Order};
 
 /// The last set: the thousandth would delete the last of the loaded orders, and its keys would have 2 in those bits.
 pub const SETS_MAX: u64 = 999;
@@ -33,6 +35,37 @@ impl Function {
         match self {
             Self::Rf1 => "RF1",
             Self::Rf2 => "RF2",
+        }
+    }
+}
+
+/// What of a set can be had as text, for servers that are loaded by their own client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetPart {
+    /// The orders that RF1 inserts.
+    Orders,
+    /// Their lines.
+    Lines,
+    /// The keys of the orders that RF2 deletes.
+    DeletedKeys,
+}
+
+impl SetPart {
+    /// The part that goes into the table `name`; `refresh_key` is that of the keys.
+    pub fn of_table(name: &str) -> Option<Self> {
+        match name {
+            "orders" => Some(Self::Orders),
+            "lineitem" => Some(Self::Lines),
+            "refresh_key" => Some(Self::DeletedKeys),
+            _ => None,
+        }
+    }
+
+    /// The function that needs it.
+    pub const fn function(self) -> Function {
+        match self {
+            Self::Orders | Self::Lines => Function::Rf1,
+            Self::DeletedKeys => Function::Rf2,
         }
     }
 }
@@ -113,23 +146,63 @@ impl RefreshSet {
         self.deleted().map(|place| sparse_key(place + 1, 1))
     }
 
+    /// The orders that it inserts, each with its key.
+    fn keyed_orders(self) -> impl Iterator<Item = (Order<'static>, i64)> {
+        let Range { start, end } = self.inserted();
+        rows::orders(self.scale, start, end).zip(self.inserted_keys())
+    }
+
+    /// Their lines, each with the key of its order.
+    fn keyed_lines(self) -> impl Iterator<Item = (LineItem<'static>, i64)> {
+        let Range { start, end } = self.inserted();
+        let (mut keys, mut key) = (self.inserted_keys(), 0);
+        rows::lines(self.scale, start, end).map(move |line| {
+            if line.l_linenumber == 1 {
+                key = keys.next().unwrap_or_else(|| unreachable!("an order for each first line"));
+            }
+            (line, key)
+        })
+    }
+
     /// Appends the orders that it inserts, in the form of COPY BINARY.
     pub fn write_orders(self, out: &mut BytesMut) {
-        let Range { start, end } = self.inserted();
-        let orders = rows::orders(self.scale, start, end);
-        orders.zip(self.inserted_keys()).for_each(|(order, key)| rows::order(&order, key, out));
+        self.keyed_orders().for_each(|(order, key)| rows::order(&order, key, out));
     }
 
     /// Appends their lines.
     pub fn write_lines(self, out: &mut BytesMut) {
-        let Range { start, end } = self.inserted();
-        let (mut keys, mut key) = (self.inserted_keys(), 0);
-        for line in rows::lines(self.scale, start, end) {
-            if line.l_linenumber == 1 {
-                key = keys.next().unwrap_or_else(|| unreachable!("an order for each first line"));
+        self.keyed_lines().for_each(|(line, key)| rows::line(&line, key, out));
+    }
+
+    /// Hands `part` of it to `take` as text, a line a row as [`DecisionSupport::text_of`] has them, or a line a key. Gives how
+    /// many they are.
+    ///
+    /// # Errors
+    /// That of `take`.
+    ///
+    /// [`DecisionSupport::text_of`]: crate::decision_support::DecisionSupport::text_of
+    pub fn text_of<E>(self, part: SetPart, take: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<u64, E> {
+        let mut text = BytesMut::new();
+        let rows = match part {
+            SetPart::Orders => {
+                let keyed = self.keyed_orders().map(|(order, key)| Order { o_orderkey: key, ..order });
+                RowForm::Text.put_all(keyed, &mut text);
+                self.orders()
             }
-            rows::line(&line, key, out);
-        }
+            SetPart::Lines => {
+                let keyed = self.keyed_lines().map(|(line, key)| LineItem { l_orderkey: key, ..line });
+                RowForm::Text.put_all(keyed, &mut text);
+                self.lines(Function::Rf1)
+            }
+            SetPart::DeletedKeys => {
+                for key in self.deleted_keys() {
+                    // Room is made as it is needed, so that this cannot fail.
+                    let _ = writeln!(text, "{key}");
+                }
+                self.orders()
+            }
+        };
+        take(&text).map(|()| rows)
     }
 }
 
@@ -222,6 +295,37 @@ mod tests {
                 last = now;
             }
         }
+    }
+
+    /// The text of a set has the keys of its binary form, and otherwise the values of the generator.
+    #[test]
+    fn a_set_as_text_is_the_set() {
+        let text = |set: RefreshSet, name: &str| {
+            let part = SetPart::of_table(name).unwrap();
+            let mut text = String::new();
+            let taken = set.text_of(part, |bytes| std::str::from_utf8(bytes).map(|of_part| text.push_str(of_part)));
+            let rows = taken.unwrap();
+            assert!(text.ends_with('\n'));
+            assert_eq!(
+                (rows, part == SetPart::DeletedKeys),
+                (text.lines().count() as u64, part.function() == Function::Rf2)
+            );
+            text.lines().map(|line| line.split('|').map(str::to_owned).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        let keys = |rows: &[Vec<String>]| rows.iter().map(|row| row[0].parse::<i64>().unwrap()).collect::<Vec<_>>();
+        for set in [set(0.01, 1), set(0.02, 7)] {
+            let (orders, lines) = (text(set, "orders"), text(set, "lineitem"));
+            assert!(orders.iter().all(|row| row.len() == 9) && lines.iter().all(|row| row.len() == 16));
+            assert_eq!(keys(&orders), set.inserted_keys().collect::<Vec<_>>());
+            let Range { start, end } = set.inserted();
+            let drawn: Vec<Order<'_>> = rows::orders(set.scale, start, end).collect();
+            let comments: Vec<&str> = drawn.iter().map(|order| order.o_comment).collect();
+            assert_eq!(orders.iter().map(|row| row[8].as_str()).collect::<Vec<_>>(), comments);
+            let of_lines: BTreeSet<i64> = keys(&lines).into_iter().collect();
+            assert_eq!(of_lines, set.inserted_keys().collect());
+            assert_eq!(keys(&text(set, "refresh_key")), set.deleted_keys().collect::<Vec<_>>());
+        }
+        assert_eq!(SetPart::of_table("customer"), None);
     }
 
     #[test]

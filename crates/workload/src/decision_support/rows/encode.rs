@@ -15,7 +15,7 @@ const CENTS: u32 = 2;
 const DAYS_TO_2000: i32 = 10_957;
 
 /// A row as the generator gives it.
-pub(super) trait Row: Display {
+pub(in crate::decision_support) trait Row: Display {
     /// Appends it in the form of COPY BINARY.
     fn put(&self, out: &mut BytesMut);
 }
