@@ -49,6 +49,7 @@ def caveats(found: Json | None) -> list[str]:
     watched_all = found["sampling"]["one_in_max"] == 1
     if watched_all and seen is not None and sent is not None and seen != sent:
         said.append(f"the breakdown probe saw {seen} requests and the load sent {sent}")
+    nameless = {}
     for kind, one in found["types"].items():
         if kind not in kinds_of([found]):
             continue
@@ -56,7 +57,10 @@ def caveats(found: Json | None) -> list[str]:
         if share is not None and abs(share) > CLOSURE_MAX:
             said.append(f"the breakdown of {kind} does not close: {share:+.1%} of the time is in no bucket")
         if unnamed is not None and unnamed > UNNAMED_MAX:
-            said.append(f"the breakdown of {kind} has {unnamed:.0%} of the time in waits without a bucket of their own")
+            nameless[kind] = f"{kind} has {unnamed:.0%}"
+    if nameless:
+        of_kinds = ", ".join(nameless.values())
+        said.append(f"the breakdown of {of_kinds} of the time in waits without a bucket of their own")
     return said
 
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from plimsoll.analysis.compare import word
+from plimsoll.analysis.decision_support_metrics import WORKLOAD
 from plimsoll.analysis.intervals import over_blocks
 from plimsoll.analysis.metrics import METRICS
 from plimsoll.analysis.scaling import BESIDE, METRIC, ratio_within
@@ -27,7 +28,10 @@ _USUAL = "environment.transparent_huge_pages"
 
 
 def memory_scaling(plan: Json, experiment: Json, used: Used, delta: float, spread_log: float) -> Json | None:
-    """The `memory_scaling` of verdict.json; None unless memory and a knob of on and off vary."""
+    """The `memory_scaling` of verdict.json; None unless memory and a knob of on and off vary, and of decision support,
+    whose tests are no stream of transactions: its levels are compared by its own figures."""
+    if (experiment.get("workload") or {}).get("name") == WORKLOAD:
+        return None
     by_memory = factor_of(plan, MEMORY)
     knob = _knob(plan, by_memory)
     if by_memory is None or knob is None:

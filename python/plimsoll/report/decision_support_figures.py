@@ -74,7 +74,7 @@ def queries_figure(verdict: Json) -> Figure:
         title=None,
         sort=shown,
         scale=alt.Scale(domain=shown, range=colours),
-        legend=alt.Legend(orient="top", direction="horizontal", columns=4, labelLimit=260),
+        legend=alt.Legend(orient="top", direction="horizontal", columns=2, labelLimit=440),
     )
     y = alt.Y("seconds:Q", title="seconds", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5))
     tips = ["query:N", "treatment:N", alt.Tooltip("seconds:Q", format=_TIP), alt.Tooltip("low:Q", format=_TIP)]

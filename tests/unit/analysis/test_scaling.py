@@ -212,6 +212,13 @@ def test_a_factor_that_is_not_off_is_no_knob() -> None:
     assert memory_scaling(found, EXPERIMENT, {}, 0.05, 0.0) is None
 
 
+def test_decision_support_has_no_stream_of_transactions() -> None:
+    found = plan({MEMORY: [GIB, 2 * GIB], "target.settings.max_parallel_workers_per_gather": [2, 0]})
+    assert memory_scaling(found, EXPERIMENT, {}, 0.05, 0.0) is not None
+    of_tests = EXPERIMENT | {"workload": {"name": "decision_support"}}
+    assert memory_scaling(found, of_tests, {}, 0.05, 0.0) is None
+
+
 def test_the_cpu_cost_is_the_hosts_busy_ticks_a_transaction() -> None:
     run = open_run(Path(__file__).parents[2] / "golden" / "synthetic")
     trial = run.trials[0]
