@@ -200,8 +200,6 @@ def test_a_run_that_is_stopped_or_killed_is_gone_on_with(laboratory: Laboratory,
         assert laboratory.left_behind() == []
         stopped = json.loads((out / "trials/0001/trial.json").read_text())
         assert stopped["status"] == "stopped"
-        entries = json.loads((out / "trials/0001/throughput-1/queries.json").read_text())["queries"]
-        assert len(entries) == 40 * 24 and any(entry["status"] == "skipped" for entry in entries)
     else:
         until = time.monotonic() + 30
         while laboratory.processes() and time.monotonic() < until:
