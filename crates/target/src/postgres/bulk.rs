@@ -4,10 +4,13 @@
 //! transaction that created the table. A table that is filled so is one connection's work, and the connections share out whole
 //! tables, the largest first. Other tables are filled by all connections, a range of their places at a time.
 
+mod tasks;
+
+pub use tasks::{WaitsFor, share_out};
+
 use super::{Address, Client, Error};
 use bytes::BytesMut;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 /// How a table gets its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +88,8 @@ pub enum Progress {
     Ended,
 }
 
-/// Hears of the place of a piece of work among all of them, and how it goes on; from any of the connections.
-pub type Listener<'a> = dyn Fn(usize, Progress) + Sync + 'a;
+/// Hears how a piece of work goes on.
+pub type Listener<'a> = dyn Fn(Progress) + 'a;
 
 /// A table that was filled without WAL is on disk before its transaction ends. The backend starts writing while it copies, or
 /// the end would wait for all of it. With WAL that would be work for nothing.
@@ -101,16 +104,21 @@ const PLACES_A_RANGE_MIN: u64 = 50_000;
 
 /// Places `from..to` of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    table: usize,
-    from: u64,
-    to: u64,
+pub struct Range {
+    /// The table's place in the list of all.
+    pub table: usize,
+    /// The first place.
+    pub from: u64,
+    /// The first place beyond.
+    pub to: u64,
 }
 
-/// The work in the order in which it is begun, the largest first.
-fn shares(tables: &[Table], parallel: usize) -> Vec<Range> {
-    let mut shares = Vec::new();
-    for (number, table) in tables.iter().enumerate() {
+/// The ranges in which `tables` are filled over `parallel` connections, the largest table first: while it is filled by ranges, no
+/// other takes CPU time from it, so that its time is its own.
+pub fn shares(tables: &[Table], parallel: usize) -> Vec<Range> {
+    let mut by_size: Vec<(usize, &Table)> = tables.iter().enumerate().collect();
+    by_size.sort_by_key(|(_, table)| std::cmp::Reverse(table.estimated_bytes));
+    let of_table = |(number, table): (usize, &Table)| {
         let places = match table.filling {
             Filling::WithCreation => table.places,
             Filling::ByRanges => {
@@ -118,57 +126,59 @@ fn shares(tables: &[Table], parallel: usize) -> Vec<Range> {
                 even.max(PLACES_A_RANGE_MIN).next_multiple_of(PLACES_A_STEP)
             }
         };
-        let ranges = table.places.div_ceil(places.max(1)).max(1);
-        let bytes = table.estimated_bytes / ranges;
-        let range = |nth: u64| Range { table: number, from: nth * places, to: ((nth + 1) * places).min(table.places) };
-        shares.extend((0..ranges).map(|nth| (bytes, range(nth))));
-    }
-    shares.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-    shares.into_iter().map(|(_, range)| range).collect()
+        let (ranges, end) = (table.places.div_ceil(places.max(1)).max(1), table.places);
+        (0..ranges).map(move |nth| Range { table: number, from: nth * places, to: ((nth + 1) * places).min(end) })
+    };
+    by_size.into_iter().flat_map(of_table).collect()
 }
 
-/// Creates `tables` and loads them; `listener` hears of each, also where several connections fill it. `minimal`: whether
+/// Creates those of `tables` that are filled by ranges, before any of their rows come.
+///
+/// # Errors
+/// When the server refuses.
+pub fn create(client: &mut Client, tables: &[Table]) -> Result<(), Error> {
+    let by_ranges = tables.iter().filter(|table| table.filling == Filling::ByRanges && !table.create.is_empty());
+    by_ranges.map(|table| &table.create).try_for_each(|create| client.run(create))
+}
+
+/// What [`Table::settle`] says of those of `tables` that are filled by ranges, for when all of their rows are in.
+pub fn settling(tables: &[Table]) -> impl Iterator<Item = &String> {
+    let by_ranges = tables.iter().filter(|table| table.filling == Filling::ByRanges && !table.settle.is_empty());
+    by_ranges.map(|table| &table.settle)
+}
+
+/// Fills `range` of its table, and creates that if it is filled with its creation; `listener` hears of it. `minimal`: whether
 /// wal_level is minimal.
 ///
 /// # Errors
-/// The first failure of any connection; the others finish the range they are at.
-pub fn load(
-    address: &Address,
-    parallel: usize,
+/// When the server refuses or the connection breaks.
+pub fn fill(
+    client: &mut Client,
     minimal: bool,
-    tables: &[Table],
+    table: &Table,
+    range: Range,
     source: &dyn RowSource,
     listener: &Listener<'_>,
 ) -> Result<(), Error> {
-    let mut client = Client::open(address)?;
-    let beforehand = tables.iter().filter(|table| table.filling == Filling::ByRanges && !table.create.is_empty());
-    beforehand.map(|table| &table.create).try_for_each(|create| client.run(create))?;
-    drop(client);
-    share_out(address, parallel, &shares(tables, parallel), |client, &range| {
-        let table = &tables[range.table];
-        listener(range.table, Progress::Began);
-        match table.filling {
-            Filling::WithCreation => {
-                client.run("BEGIN")?;
-                if minimal {
-                    client.run(&format!("SET LOCAL {EARLY_WRITEBACK}"))?;
-                }
-                client.run(&table.create)?;
-                for (set, piece) in pieces(table, range) {
-                    client.run(set)?;
-                    copy(client, table, piece, source, listener)?;
-                }
-                client.run(&table.settle)?;
-                client.run("COMMIT")?;
+    listener(Progress::Began);
+    match table.filling {
+        Filling::WithCreation => {
+            client.run("BEGIN")?;
+            if minimal {
+                client.run(&format!("SET LOCAL {EARLY_WRITEBACK}"))?;
             }
-            Filling::ByRanges => copy(client, table, range, source, listener)?,
+            client.run(&table.create)?;
+            for (set, piece) in pieces(table, range) {
+                client.run(set)?;
+                copy(client, table, piece, source, listener)?;
+            }
+            client.run(&table.settle)?;
+            client.run("COMMIT")?;
         }
-        listener(range.table, Progress::Ended);
-        Ok(())
-    })?;
-    let mut client = Client::open(address)?;
-    let afterwards = tables.iter().filter(|table| table.filling == Filling::ByRanges);
-    afterwards.map(|table| &table.settle).try_for_each(|settle| client.run(settle))
+        Filling::ByRanges => copy(client, table, range, source, listener)?,
+    }
+    listener(Progress::Ended);
+    Ok(())
 }
 
 /// The pieces of a whole table, each with the statement before it.
@@ -185,20 +195,6 @@ fn pieces(table: &Table, whole: Range) -> Vec<(&str, Range)> {
     ranges.collect()
 }
 
-/// Runs each of `statements` on one of the connections; `listener` hears of each.
-///
-/// # Errors
-/// The first failure of any connection.
-pub fn run_all(address: &Address, parallel: usize, statements: &[&str], listener: &Listener<'_>) -> Result<(), Error> {
-    let numbered: Vec<(usize, &str)> = statements.iter().copied().enumerate().collect();
-    share_out(address, parallel, &numbered, |client, &(number, sql)| {
-        listener(number, Progress::Began);
-        client.run(sql)?;
-        listener(number, Progress::Ended);
-        Ok(())
-    })
-}
-
 /// Asks each of `statements` on one of the connections, which begin with `settings`, for a row of integers; in the order of the
 /// statements.
 ///
@@ -211,42 +207,13 @@ pub fn ask_all(
     statements: &[String],
 ) -> Result<Vec<Vec<i64>>, Error> {
     let answers: Vec<OnceLock<Vec<i64>>> = statements.iter().map(|_| OnceLock::new()).collect();
-    let asked: Vec<(&String, &OnceLock<Vec<i64>>)> = statements.iter().zip(&answers).collect();
-    share_out(address, parallel, &asked, |client, (sql, answer)| {
+    share_out(address, parallel, statements.len(), &|_, _| false, |client, number| {
         client.run(settings)?;
-        let integers = client.integers(sql)?;
-        answer.get_or_init(|| integers);
+        let integers = client.integers(&statements[number])?;
+        answers[number].get_or_init(|| integers);
         Ok(())
     })?;
     Ok(answers.into_iter().filter_map(OnceLock::into_inner).collect())
-}
-
-fn share_out<T: Sync>(
-    address: &Address,
-    parallel: usize,
-    work: &[T],
-    each: impl Fn(&mut Client, &T) -> Result<(), Error> + Sync,
-) -> Result<(), Error> {
-    let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
-    let worker = || -> Result<(), Error> {
-        let mut client = Client::open(address)?;
-        while let Some(item) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            each(&mut client, item)?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..parallel.clamp(1, work.len().max(1)) {
-            scope.spawn(|| {
-                if let Err(error) = worker() {
-                    next.store(work.len(), Ordering::Relaxed);
-                    failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
-                }
-            });
-        }
-    });
-    failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
 }
 
 fn copy(
@@ -272,7 +239,7 @@ fn copy(
         })?;
         given += source.rows_in(range.table, from, to);
         if given - told >= ROWS_A_REPORT || to == range.to {
-            listener(range.table, Progress::Rows { rows: given - told, bytes: std::mem::take(&mut bytes) });
+            listener(Progress::Rows { rows: given - told, bytes: std::mem::take(&mut bytes) });
             told = given;
         }
     }
@@ -292,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_in_one_share_and_the_largest_share_comes_first() {
+    fn every_place_is_in_one_share_and_the_largest_table_comes_first() {
         let tables = [
             table(10, 1, Filling::WithCreation),
             table(1_000_001, 1 << 30, Filling::ByRanges),
@@ -301,7 +268,9 @@ mod tests {
             table(7, 0, Filling::ByRanges),
         ];
         let shares = shares(&tables, 2);
-        assert_eq!(shares[0], Range { table: 3, from: 0, to: 5_000_000 });
+        let mut order: Vec<usize> = shares.iter().map(|share| share.table).collect();
+        order.dedup();
+        assert_eq!(order, [1, 3, 0, 2, 4]);
         for (number, table) in tables.iter().enumerate() {
             let mut ranges: Vec<_> = shares.iter().filter(|share| share.table == number).collect();
             ranges.sort_by_key(|range| range.from);
