@@ -4,6 +4,8 @@
 //! parts of at most a loader's step; it counts on beyond the last part, which is where the refresh sets come from.
 
 mod encode;
+#[cfg(test)]
+mod known;
 
 pub(super) use encode::{line, order};
 
