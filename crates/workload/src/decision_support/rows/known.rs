@@ -80,7 +80,8 @@ fn numbers_and_sums_at_scale_factor_1_are_the_known_ones() {
         [flag, status, quantity, printed(price, 2), printed(discounted, 4), printed(charge, 6), lines.to_string()]
     });
     assert_eq!(pricing.collect::<Vec<_>>(), known(1, [0, 1, 2, 3, 4, 5, 9]));
-    let late: Vec<_> = sums.late.into_iter().map(|(priority, orders)| [priority.to_owned(), orders.to_string()]).collect();
+    let late: Vec<_> =
+        sums.late.into_iter().map(|(priority, orders)| [priority.to_owned(), orders.to_string()]).collect();
     assert_eq!(late, known(4, [0, 1]));
     assert_eq!([[printed(sums.revenue, 4)]], *known(6, [0]));
 }
