@@ -2,7 +2,8 @@
 //!
 //! The fact that constrains it: rows go into a table already frozen, and without WAL if wal_level is minimal, only inside the
 //! transaction that created the table. A table that is filled so is one connection's work, and the connections share out whole
-//! tables, the largest first. Other tables are filled by all connections, a range of their places at a time.
+//! tables, the largest first. Other tables are filled by all connections, each of which takes the next few places in turn: so the
+//! rows lie in the table almost in their order.
 
 mod tasks;
 
@@ -10,14 +11,16 @@ pub use tasks::{WaitsFor, share_out};
 
 use super::{Address, Client, Error};
 use bytes::BytesMut;
+use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a table gets its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
     /// All of them in the transaction that creates it: frozen, and without WAL if wal_level is minimal.
     WithCreation,
-    /// Range by range, in transactions of their own, side by side.
+    /// By all connections side by side, in a transaction of each, a short range of places at a time.
     ByRanges,
 }
 
@@ -98,36 +101,18 @@ const EARLY_WRITEBACK: &str = "backend_flush_after = '2MB'";
 pub const PLACES_A_STEP: u64 = 256;
 /// Rows between two progress reports.
 const ROWS_A_REPORT: u64 = 51_200;
-/// A table that is filled by ranges is cut into so many for each connection, so that all end at about the same time.
-const RANGES_A_CONNECTION: u64 = 8;
-const PLACES_A_RANGE_MIN: u64 = 50_000;
+/// A connection for each so many places of a table that is filled by ranges.
+const PLACES_A_CONNECTION: u64 = 50_000;
 
-/// Places `from..to` of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// The table's place in the list of all.
-    pub table: usize,
-    /// The first place.
-    pub from: u64,
-    /// The first place beyond.
-    pub to: u64,
-}
-
-/// The ranges in which `tables` are filled over `parallel` connections, the largest table first: while it is filled by ranges, no
-/// other takes CPU time from it, so that its time is its own.
-pub fn shares(tables: &[Table], parallel: usize) -> Vec<Range> {
-    let mut by_size: Vec<(usize, &Table)> = tables.iter().enumerate().collect();
-    by_size.sort_by_key(|(_, table)| std::cmp::Reverse(table.estimated_bytes));
-    let of_table = |(number, table): (usize, &Table)| {
-        let places = match table.filling {
-            Filling::WithCreation => table.places,
-            Filling::ByRanges => {
-                let even = table.places.div_ceil(RANGES_A_CONNECTION * parallel.max(1) as u64);
-                even.max(PLACES_A_RANGE_MIN).next_multiple_of(PLACES_A_STEP)
-            }
-        };
-        let (ranges, end) = (table.places.div_ceil(places.max(1)).max(1), table.places);
-        (0..ranges).map(move |nth| Range { table: number, from: nth * places, to: ((nth + 1) * places).min(end) })
+/// Who fills `tables` over `parallel` connections: for each connection's part the number of its table, the largest table first.
+/// While that is filled by all, no other takes CPU time from it, so that its time is its own.
+pub fn shares(tables: &[Table], parallel: usize) -> Vec<usize> {
+    let mut by_size: Vec<usize> = (0..tables.len()).collect();
+    by_size.sort_by_key(|&number| std::cmp::Reverse(tables[number].estimated_bytes));
+    let of_table = |number: usize| {
+        let several = tables[number].places.div_ceil(PLACES_A_CONNECTION).clamp(1, parallel.max(1) as u64);
+        let connections = if tables[number].filling == Filling::ByRanges { several } else { 1 };
+        (0..connections).map(move |_| number)
     };
     by_size.into_iter().flat_map(of_table).collect()
 }
@@ -147,19 +132,29 @@ pub fn settling(tables: &[Table]) -> impl Iterator<Item = &String> {
     by_ranges.map(|table| &table.settle)
 }
 
-/// Fills `range` of its table, and creates that if it is filled with its creation; `listener` hears of it. `minimal`: whether
-/// wal_level is minimal.
+/// A table under way.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    /// Its place in the list of all.
+    pub number: usize,
+    /// What it is.
+    pub table: &'a Table,
+    /// Where its rows come from.
+    pub source: &'a dyn RowSource,
+    /// The first place that nobody has taken yet; 0 at first, and shared by all who fill it by ranges.
+    pub next: &'a AtomicU64,
+}
+
+/// Does one connection's part in filling a table, and creates that if it is filled with its creation; `listener` hears of it.
+/// `minimal`: whether wal_level is minimal.
 ///
 /// # Errors
 /// When the server refuses or the connection breaks.
-pub fn fill(
-    client: &mut Client,
-    minimal: bool,
-    table: &Table,
-    range: Range,
-    source: &dyn RowSource,
-    listener: &Listener<'_>,
-) -> Result<(), Error> {
+pub fn fill(client: &mut Client, minimal: bool, rows: Rows<'_>, listener: &Listener<'_>) -> Result<(), Error> {
+    let table = rows.table;
+    if table.filling == Filling::ByRanges && rows.next.load(Ordering::Relaxed) >= table.places {
+        return Ok(());
+    }
     listener(Progress::Began);
     match table.filling {
         Filling::WithCreation => {
@@ -168,28 +163,29 @@ pub fn fill(
                 client.run(&format!("SET LOCAL {EARLY_WRITEBACK}"))?;
             }
             client.run(&table.create)?;
-            for (set, piece) in pieces(table, range) {
+            for (set, piece) in pieces(table) {
                 client.run(set)?;
-                copy(client, table, piece, source, listener)?;
+                rows.next.store(piece.start, Ordering::Relaxed);
+                copy(client, rows, piece.end, listener)?;
             }
             client.run(&table.settle)?;
             client.run("COMMIT")?;
         }
-        Filling::ByRanges => copy(client, table, range, source, listener)?,
+        Filling::ByRanges => copy(client, rows, table.places, listener)?,
     }
     listener(Progress::Ended);
     Ok(())
 }
 
 /// The pieces of a whole table, each with the statement before it.
-fn pieces(table: &Table, whole: Range) -> Vec<(&str, Range)> {
+fn pieces(table: &Table) -> Vec<(&str, Range<u64>)> {
     if table.pieces.is_empty() {
-        return vec![("", whole)];
+        return vec![("", 0..table.places)];
     }
-    let mut from = whole.from;
+    let mut from = 0;
     let ranges = table.pieces.iter().map(|piece| {
-        let range = Range { from, to: from + piece.places, ..whole };
-        from = range.to;
+        let range = from..from + piece.places;
+        from = range.end;
         (piece.set.as_str(), range)
     });
     ranges.collect()
@@ -216,32 +212,31 @@ pub fn ask_all(
     Ok(answers.into_iter().filter_map(OnceLock::into_inner).collect())
 }
 
-fn copy(
-    client: &mut Client,
-    table: &Table,
-    range: Range,
-    source: &dyn RowSource,
-    listener: &Listener<'_>,
-) -> Result<(), Error> {
+/// Copies rows until those up to `end` are taken.
+fn copy(client: &mut Client, rows: Rows<'_>, end: u64, listener: &Listener<'_>) -> Result<(), Error> {
+    let Rows { number, table, source, next } = rows;
     let freeze = if table.filling == Filling::WithCreation { ", FREEZE" } else { "" };
-    let mut copy = client.copy_in(&format!(
-        "COPY {} {} FROM STDIN (FORMAT binary{freeze})",
-        super::quoted(&table.name),
-        table.columns
-    ))?;
+    let (name, columns) = (super::quoted(&table.name), &table.columns);
+    let mut copy = client.copy_in(&format!("COPY {name} {columns} FROM STDIN (FORMAT binary{freeze})"))?;
+    let taken = || {
+        let from = next.fetch_add(PLACES_A_STEP, Ordering::Relaxed);
+        (from < end).then(|| (from, (from + PLACES_A_STEP).min(end)))
+    };
     let (mut given, mut told, mut bytes) = (0, 0, 0);
-    for from in (range.from..range.to).step_by(PLACES_A_STEP as usize) {
-        let to = (from + PLACES_A_STEP).min(range.to);
+    while let Some((from, to)) = taken() {
         copy.rows(|out| {
             let before = out.len();
-            source.write_rows(range.table, from, to, out);
+            source.write_rows(number, from, to, out);
             bytes += (out.len() - before) as u64;
         })?;
-        given += source.rows_in(range.table, from, to);
-        if given - told >= ROWS_A_REPORT || to == range.to {
+        given += source.rows_in(number, from, to);
+        if given - told >= ROWS_A_REPORT {
             listener(Progress::Rows { rows: given - told, bytes: std::mem::take(&mut bytes) });
             told = given;
         }
+    }
+    if given > told {
+        listener(Progress::Rows { rows: given - told, bytes });
     }
     let copied = copy.finish()?;
     if copied != given {
@@ -259,35 +254,23 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_in_one_share_and_the_largest_table_comes_first() {
+    fn the_largest_table_comes_first_and_only_large_ones_have_several_shares() {
         let tables = [
             table(10, 1, Filling::WithCreation),
             table(1_000_001, 1 << 30, Filling::ByRanges),
             table(0, 0, Filling::WithCreation),
             table(5_000_000, 1 << 28, Filling::WithCreation),
             table(7, 0, Filling::ByRanges),
+            table(50_001, 2, Filling::ByRanges),
         ];
-        let shares = shares(&tables, 2);
-        let mut order: Vec<usize> = shares.iter().map(|share| share.table).collect();
-        order.dedup();
-        assert_eq!(order, [1, 3, 0, 2, 4]);
-        for (number, table) in tables.iter().enumerate() {
-            let mut ranges: Vec<_> = shares.iter().filter(|share| share.table == number).collect();
-            ranges.sort_by_key(|range| range.from);
-            assert_eq!((ranges[0].from, ranges[ranges.len() - 1].to), (0, table.places), "table {number}");
-            assert!(ranges.windows(2).all(|pair| pair[0].to == pair[1].from), "table {number}");
-            assert!(ranges.iter().all(|range| range.from % PLACES_A_STEP == 0), "table {number}");
-            assert_eq!(ranges.len(), if number == 1 { 16 } else { 1 });
-        }
+        assert_eq!(shares(&tables, 3), [1, 1, 1, 3, 5, 5, 0, 2, 4]);
     }
 
     #[test]
     fn pieces_follow_each_other() {
-        let whole = Range { table: 3, from: 0, to: 5 };
-        assert_eq!(pieces(&table(5, 1, Filling::WithCreation), whole), [("", whole)]);
+        assert_eq!(pieces(&table(5, 1, Filling::WithCreation)), [("", 0..5)]);
         let cut = [("a", 2), ("b", 3)].map(|(set, places)| Piece { set: set.to_owned(), places }).to_vec();
         let cut = Table { pieces: cut, ..table(5, 1, Filling::WithCreation) };
-        let ranges = [("a", Range { to: 2, ..whole }), ("b", Range { from: 2, ..whole })];
-        assert_eq!(pieces(&cut, whole), ranges);
+        assert_eq!(pieces(&cut), [("a", 0..2), ("b", 2..5)]);
     }
 }

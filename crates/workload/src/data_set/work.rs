@@ -5,16 +5,17 @@
 //! only for its own vacuum: that of the largest table would otherwise leave all connections but one idle.
 
 use super::{DataSet, Event, Listener, Making};
-use plimsoll_target::postgres::bulk::{self, Progress, Range};
+use plimsoll_target::postgres::bulk::{self, Progress, Rows};
 use plimsoll_target::postgres::{Address, Client, Error, quoted};
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
 /// What is done in a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What<'a> {
-    /// Rows of a range.
-    Fill(Range),
+    /// One connection's part of the rows of the table of this number.
+    Fill(usize),
     /// The statements for when all rows are in.
     Join,
     /// The table is vacuumed and analysed.
@@ -64,7 +65,7 @@ impl Task<'_> {
 /// All tasks, in the order in which they are begun where nothing has to be waited for.
 fn tasks(making: &Making, parallel: usize) -> Vec<Task<'_>> {
     let fills = bulk::shares(&making.tables, parallel).into_iter();
-    let fills = fills.map(|range| Task { table: &making.tables[range.table].name, what: What::Fill(range) });
+    let fills = fills.map(|number| Task { table: &making.tables[number].name, what: What::Fill(number) });
     let join = (!joined(making).is_empty()).then_some(Task { table: "", what: What::Join });
     let vacuums = making.vacuumed.iter().map(|table| Task { table, what: What::Vacuum });
     let indexes = making.keys.iter().map(|job| Task { table: &job.table, what: What::Index(&job.sql) });
@@ -86,6 +87,7 @@ pub(super) fn perform(
     listener: &Listener<'_>,
 ) -> Result<(), Error> {
     let tasks = tasks(making, parallel);
+    let taken: Vec<AtomicU64> = making.tables.iter().map(|_| AtomicU64::new(0)).collect();
     let begun = Mutex::new(BTreeSet::new());
     let begin = |phase: &'static str| {
         let mut begun = begun.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +101,10 @@ pub(super) fn perform(
         begin(phase);
         let heard = |progress: Progress| listener(Event::Table { phase, table, progress });
         match what {
-            What::Fill(range) => bulk::fill(client, minimal, &making.tables[range.table], range, data, &heard),
+            What::Fill(number) => {
+                let rows = Rows { number, table: &making.tables[number], source: data, next: &taken[number] };
+                bulk::fill(client, minimal, rows, &heard)
+            }
             What::Join => joined(making).into_iter().try_for_each(|sql| client.run(sql)),
             What::Vacuum => heard_around(&heard, || client.run(&format!("VACUUM (FREEZE, ANALYZE) {}", quoted(table)))),
             What::Index(sql) => heard_around(&heard, || client.run(sql)),
@@ -110,10 +115,7 @@ pub(super) fn perform(
 }
 
 /// Tells when `work` begins and, if it went well, when it has ended.
-pub(super) fn heard_around(
-    heard: &dyn Fn(Progress),
-    work: impl FnOnce() -> Result<(), Error>,
-) -> Result<(), Error> {
+pub(super) fn heard_around(heard: &dyn Fn(Progress), work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     heard(Progress::Began);
     work()?;
     heard(Progress::Ended);
