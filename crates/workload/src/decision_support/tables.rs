@@ -221,16 +221,21 @@ impl TableId {
     }
 }
 
-/// From so many connections on, the large tables are filled by all of them, although their rows are then logged, and frozen only
-/// afterwards: filled with its creation, a table is one connection's work, and more than half of all bytes are lines.
-const BY_RANGES_FROM: usize = 4;
+/// From so many connections on, lineitem is filled by all of them, although its rows are then logged and frozen only afterwards:
+/// filled with its creation, a table is one connection's work, and more than half of all bytes are lines.
+const LINES_BY_RANGES_FROM: usize = 2;
+/// From so many on, partsupp and orders too. Over fewer they are filled side by side, each with its creation.
+const LARGE_BY_RANGES_FROM: usize = 4;
 
 fn table(id: TableId, scale: ScaleFactor, parallel: usize) -> Table {
     let columns: Vec<String> = id.columns().iter().map(|(name, kind)| format!("{name} {kind} NOT NULL")).collect();
-    let is_large = matches!(id, TableId::Partsupp | TableId::Orders | TableId::Lineitem);
+    let by_ranges = match id {
+        TableId::Lineitem => parallel >= LINES_BY_RANGES_FROM,
+        TableId::Partsupp | TableId::Orders => parallel >= LARGE_BY_RANGES_FROM,
+        _ => false,
+    };
     let name = id.name();
     let create = format!("CREATE TABLE {name} ({})", columns.join(", "));
-    let by_ranges = is_large && parallel >= BY_RANGES_FROM;
     let filling = if by_ranges { Filling::ByRanges } else { Filling::WithCreation };
     Table { places: scale.places(id), estimated_bytes: id.heap_bytes(scale), ..Table::whole(name, create, filling) }
 }
