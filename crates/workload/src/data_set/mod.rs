@@ -53,6 +53,8 @@ pub struct Making {
     pub vacuumed: Vec<String>,
     /// Statements that add primary keys and other indexes, over all connections; what takes longest comes first.
     pub keys: Vec<Job>,
+    /// Parallel workers for each of those; `None`: as many as the server is set to.
+    pub workers: Option<usize>,
     /// Statements that then make primary keys of unique indexes, one after the other.
     pub promoted: Vec<String>,
     /// Statements that add foreign keys without checking them, one after the other.

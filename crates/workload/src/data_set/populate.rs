@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 const MEMORY_KIB_MIN: i64 = 128 << 10;
 const MEMORY_KIB: &str = "SELECT setting FROM pg_settings WHERE name = 'maintenance_work_mem'";
 
+/// How many workers help to build an index.
+const WORKERS: &str = "max_parallel_maintenance_workers";
+
 /// What loading says while it is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
@@ -106,6 +109,8 @@ fn fill(
     let minimal = client.rows("SHOW wal_level")? == [[Some("minimal".to_owned())]];
     let making = data.making(parallel, minimal);
     let Making { before, promoted, foreign_keys, validations, .. } = &making;
+    let workers = making.workers.map(|workers| workers.to_string());
+    let address = &address.with_settings(workers.iter().map(|workers| (WORKERS, workers.as_str())));
     listener(Event::Phase("tables"));
     in_order(&mut client, before)?;
     if let Some(table) = data.stamped_table() {

@@ -240,9 +240,10 @@ fn table(id: TableId, scale: ScaleFactor, parallel: usize) -> Table {
     Table { places: scale.places(id), estimated_bytes: id.heap_bytes(scale), ..Table::whole(name, create, filling) }
 }
 
-/// How the tables are made over `parallel` connections. A key is first made as a unique index: that lets other indexes of its
-/// table be made beside it, which a primary key does not.
-pub(super) fn making(scale: ScaleFactor, parallel: usize) -> Making {
+/// How the tables are made over `parallel` connections on a machine of `cpus`. A key is first made as a unique index: that lets
+/// other indexes of its table be made beside it, which a primary key does not. When the connections keep all CPUs busy with an
+/// index each, workers would only divide and merge what one sorts faster.
+pub(super) fn making(scale: ScaleFactor, parallel: usize, cpus: usize) -> Making {
     let mut by_size = TableId::ALL;
     by_size.sort_by_key(|&id| std::cmp::Reverse(scale.rows(id)));
     let unique = |id: TableId| {
@@ -262,6 +263,7 @@ pub(super) fn making(scale: ScaleFactor, parallel: usize) -> Making {
         tables: TableId::ALL.map(|id| table(id, scale, parallel)).to_vec(),
         vacuumed: by_size.map(|id| id.name().to_owned()).to_vec(),
         keys: by_size.into_iter().flat_map(of_table).collect(),
+        workers: (parallel >= cpus).then_some(0),
         promoted: by_size.map(promote).to_vec(),
         ..Making::default()
     }
