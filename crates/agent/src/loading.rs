@@ -63,11 +63,12 @@ impl Loading {
         match event {
             Event::Phase(phase) => {
                 output::event("phase", json!({"phase": phase, "seconds": now_s}));
-                self.end_phase(now_s);
+                self.end_one_without_work(now_s);
                 self.phases.push(Phase { phase, began_s: now_s, ended_s: now_s });
             }
-            Event::Table { table, progress } => {
-                let work = self.work_on(table, now_s);
+            Event::Table { phase, table, progress } => {
+                self.phases.iter_mut().filter(|one| one.phase == phase).for_each(|one| one.ended_s = now_s);
+                let work = self.work_on(phase, table, now_s);
                 work.ended_s = now_s;
                 let Progress::Rows { rows, bytes } = progress else { return };
                 (work.rows, work.bytes) = (work.rows + rows, work.bytes + bytes);
@@ -82,8 +83,7 @@ impl Loading {
         }
     }
 
-    fn work_on(&mut self, table: &str, now_s: f64) -> &mut Work {
-        let phase = self.phases.last().map_or("", |phase| phase.phase);
+    fn work_on(&mut self, phase: &'static str, table: &str, now_s: f64) -> &mut Work {
         let place = self.work.iter().position(|work| work.phase == phase && work.table == table);
         let place = place.unwrap_or_else(|| {
             let (table, began_s) = (table.to_owned(), now_s);
@@ -93,13 +93,18 @@ impl Loading {
         &mut self.work[place]
     }
 
-    fn end_phase(&mut self, now_s: f64) {
-        self.phases.iter_mut().rev().take(1).for_each(|phase| phase.ended_s = now_s);
+    /// A phase without work on tables ends when the next one begins.
+    fn end_one_without_work(&mut self, now_s: f64) {
+        if let Some(last) = self.phases.last_mut()
+            && !self.work.iter().any(|work| work.phase == last.phase)
+        {
+            last.ended_s = now_s;
+        }
     }
 
     /// All phases, and all work by phase and table, when loading has ended `since` its start.
     pub(crate) fn end(mut self, since: Duration) -> (Vec<Phase>, Vec<Work>) {
-        self.end_phase(since.as_secs_f64());
+        self.phases.iter_mut().rev().take(1).for_each(|last| last.ended_s = since.as_secs_f64());
         (self.phases, self.work)
     }
 }
@@ -112,25 +117,26 @@ mod tests {
     fn work_lasts_from_the_first_connection_that_begins_to_the_last_that_ends() {
         let mut loading = Loading::new(30);
         let mut hear = |seconds: u64, event| loading.hear(event, Duration::from_secs(seconds));
-        let table = |progress| Event::Table { table: "lines", progress };
-        let rows = |rows, bytes| table(Progress::Rows { rows, bytes });
+        let table = |phase, progress| Event::Table { phase, table: "lines", progress };
+        let rows = |rows, bytes| table("rows", Progress::Rows { rows, bytes });
+        hear(0, Event::Phase("tables"));
         hear(1, Event::Phase("rows"));
-        hear(2, table(Progress::Began));
-        hear(3, table(Progress::Began));
+        hear(2, table("rows", Progress::Began));
+        hear(3, table("rows", Progress::Began));
         hear(4, rows(10, 100));
-        hear(6, table(Progress::Ended));
+        hear(6, table("rows", Progress::Ended));
         hear(5, rows(20, 200));
-        hear(8, table(Progress::Ended));
-        hear(9, Event::Phase("vacuum"));
-        hear(10, table(Progress::Began));
-        hear(11, table(Progress::Ended));
+        hear(7, Event::Phase("vacuum"));
+        hear(7, table("vacuum", Progress::Began));
+        hear(8, table("rows", Progress::Ended));
+        hear(11, table("vacuum", Progress::Ended));
         let (phases, work) = loading.end(Duration::from_secs(12));
         let phase = |phase, began_s, ended_s| Phase { phase, began_s, ended_s };
-        assert_eq!(phases, [phase("rows", 1.0, 9.0), phase("vacuum", 9.0, 12.0)]);
+        assert_eq!(phases, [phase("tables", 0.0, 1.0), phase("rows", 1.0, 8.0), phase("vacuum", 7.0, 12.0)]);
         let of = |phase, (rows, bytes), (began_s, ended_s)| {
             let table = "lines".to_owned();
             Work { phase, table, rows, bytes, began_s, ended_s }
         };
-        assert_eq!(work, [of("rows", (30, 300), (2.0, 8.0)), of("vacuum", (0, 0), (10.0, 11.0))]);
+        assert_eq!(work, [of("rows", (30, 300), (2.0, 8.0)), of("vacuum", (0, 0), (7.0, 11.0))]);
     }
 }

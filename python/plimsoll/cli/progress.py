@@ -13,6 +13,7 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
+from plimsoll.cli.filling import Filling
 from plimsoll.cli.show import console, duration
 from plimsoll.experiment import PlannedTrial
 
@@ -48,6 +49,7 @@ class Progress:
         self._doing, self._rate = "", ""
         self._block: list[tuple[str, str]] = []
         self._last: tuple[int, float] | None = None
+        self._filling = Filling()
         self._logged = 0.0
         self._live = Live(console=self._out, auto_refresh=False, transient=True) if self._out.is_terminal else None
 
@@ -76,13 +78,14 @@ class Progress:
         self._print(text)
 
     def _on_dataset(self, line: dict[str, Any]) -> None:
-        done, total = line.get("done", 0), line.get("total") or 1
-        table = line.get("table") or ""
-        self._doing = f"building the data set: {done / total:4.0%} of {total:,} rows {table}"
+        if self._trial is None:
+            self._doing = "building the data set"
+        self._rate = self._filling.hear(line) or self._rate
         self._log_sometimes()
 
     def _on_trial(self, trial: PlannedTrial) -> None:
         self._trial, self._trial_started = trial, time.monotonic()
+        self._rate = ""
         if not self._durations and trial.number > 1 and self._trial_started - self._started < 2:
             self._print(f"going on with trial {trial.number}")
 

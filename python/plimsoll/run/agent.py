@@ -96,13 +96,13 @@ def call(
     on_line: Callable[[Agent, dict[str, Any]], None] | None = None,
     cpus: set[int] | None = None,
 ) -> dict[str, Any]:
-    """Runs the agent to its end; the last line is the result. `on_line` sees each line before it and may stop it."""
+    """Runs the agent to its end; the last line is the result. `on_line` sees how it goes on, and may stop it."""
     agent = Agent(verb, request, cpus)
     result: dict[str, Any] = {}
     try:
         for line in agent.lines():
             result = line
-            if on_line and line.get("event") == "progress":
+            if on_line and line.get("event") in ("progress", "phase"):
                 on_line(agent, line)
     except BaseException:
         agent.kill()

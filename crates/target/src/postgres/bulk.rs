@@ -2,19 +2,25 @@
 //!
 //! The fact that constrains it: rows go into a table already frozen, and without WAL if wal_level is minimal, only inside the
 //! transaction that created the table. A table that is filled so is one connection's work, and the connections share out whole
-//! tables, the largest first. Other tables are filled by all connections, a range of their places at a time.
+//! tables, the largest first. Other tables are filled by all connections, each of which takes the next few places in turn: so the
+//! rows lie in the table almost in their order.
+
+mod tasks;
+
+pub use tasks::{WaitsFor, share_out};
 
 use super::{Address, Client, Error};
 use bytes::BytesMut;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a table gets its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
     /// All of them in the transaction that creates it: frozen, and without WAL if wal_level is minimal.
     WithCreation,
-    /// Range by range, in transactions of their own, side by side.
+    /// By all connections side by side, in a transaction of each, a short range of places at a time.
     ByRanges,
 }
 
@@ -85,8 +91,8 @@ pub enum Progress {
     Ended,
 }
 
-/// Hears of the place of a piece of work among all of them, and how it goes on; from any of the connections.
-pub type Listener<'a> = dyn Fn(usize, Progress) + Sync + 'a;
+/// Hears how a piece of work goes on.
+pub type Listener<'a> = dyn Fn(Progress) + 'a;
 
 /// A table that was filled without WAL is on disk before its transaction ends. The backend starts writing while it copies, or
 /// the end would wait for all of it. With WAL that would be work for nothing.
@@ -95,108 +101,94 @@ const EARLY_WRITEBACK: &str = "backend_flush_after = '2MB'";
 pub const PLACES_A_STEP: u64 = 256;
 /// Rows between two progress reports.
 const ROWS_A_REPORT: u64 = 51_200;
-/// A table that is filled by ranges is cut into so many for each connection, so that all end at about the same time.
-const RANGES_A_CONNECTION: u64 = 8;
-const PLACES_A_RANGE_MIN: u64 = 50_000;
+/// A connection for each so many places of a table that is filled by ranges.
+const PLACES_A_CONNECTION: u64 = 50_000;
 
-/// Places `from..to` of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    table: usize,
-    from: u64,
-    to: u64,
+/// Who fills `tables` over `parallel` connections: for each connection's part the number of its table, the largest table first.
+/// While that is filled by all, no other takes CPU time from it, so that its time is its own.
+pub fn shares(tables: &[Table], parallel: usize) -> Vec<usize> {
+    let mut by_size: Vec<usize> = (0..tables.len()).collect();
+    by_size.sort_by_key(|&number| std::cmp::Reverse(tables[number].estimated_bytes));
+    let of_table = |number: usize| {
+        let several = tables[number].places.div_ceil(PLACES_A_CONNECTION).clamp(1, parallel.max(1) as u64);
+        let connections = if tables[number].filling == Filling::ByRanges { several } else { 1 };
+        (0..connections).map(move |_| number)
+    };
+    by_size.into_iter().flat_map(of_table).collect()
 }
 
-/// The work in the order in which it is begun, the largest first.
-fn shares(tables: &[Table], parallel: usize) -> Vec<Range> {
-    let mut shares = Vec::new();
-    for (number, table) in tables.iter().enumerate() {
-        let places = match table.filling {
-            Filling::WithCreation => table.places,
-            Filling::ByRanges => {
-                let even = table.places.div_ceil(RANGES_A_CONNECTION * parallel.max(1) as u64);
-                even.max(PLACES_A_RANGE_MIN).next_multiple_of(PLACES_A_STEP)
-            }
-        };
-        let ranges = table.places.div_ceil(places.max(1)).max(1);
-        let bytes = table.estimated_bytes / ranges;
-        let range = |nth: u64| Range { table: number, from: nth * places, to: ((nth + 1) * places).min(table.places) };
-        shares.extend((0..ranges).map(|nth| (bytes, range(nth))));
-    }
-    shares.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-    shares.into_iter().map(|(_, range)| range).collect()
-}
-
-/// Creates `tables` and loads them; `listener` hears of each, also where several connections fill it. `minimal`: whether
-/// wal_level is minimal.
+/// Creates those of `tables` that are filled by ranges, before any of their rows come.
 ///
 /// # Errors
-/// The first failure of any connection; the others finish the range they are at.
-pub fn load(
-    address: &Address,
-    parallel: usize,
-    minimal: bool,
-    tables: &[Table],
-    source: &dyn RowSource,
-    listener: &Listener<'_>,
-) -> Result<(), Error> {
-    let mut client = Client::open(address)?;
-    let beforehand = tables.iter().filter(|table| table.filling == Filling::ByRanges && !table.create.is_empty());
-    beforehand.map(|table| &table.create).try_for_each(|create| client.run(create))?;
-    drop(client);
-    share_out(address, parallel, &shares(tables, parallel), |client, &range| {
-        let table = &tables[range.table];
-        listener(range.table, Progress::Began);
-        match table.filling {
-            Filling::WithCreation => {
-                client.run("BEGIN")?;
-                if minimal {
-                    client.run(&format!("SET LOCAL {EARLY_WRITEBACK}"))?;
-                }
-                client.run(&table.create)?;
-                for (set, piece) in pieces(table, range) {
-                    client.run(set)?;
-                    copy(client, table, piece, source, listener)?;
-                }
-                client.run(&table.settle)?;
-                client.run("COMMIT")?;
+/// When the server refuses.
+pub fn create(client: &mut Client, tables: &[Table]) -> Result<(), Error> {
+    let by_ranges = tables.iter().filter(|table| table.filling == Filling::ByRanges && !table.create.is_empty());
+    by_ranges.map(|table| &table.create).try_for_each(|create| client.run(create))
+}
+
+/// What [`Table::settle`] says of those of `tables` that are filled by ranges, for when all of their rows are in.
+pub fn settling(tables: &[Table]) -> impl Iterator<Item = &String> {
+    let by_ranges = tables.iter().filter(|table| table.filling == Filling::ByRanges && !table.settle.is_empty());
+    by_ranges.map(|table| &table.settle)
+}
+
+/// A table under way.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    /// Its place in the list of all.
+    pub number: usize,
+    /// What it is.
+    pub table: &'a Table,
+    /// Where its rows come from.
+    pub source: &'a dyn RowSource,
+    /// The first place that nobody has taken yet; 0 at first, and shared by all who fill it by ranges.
+    pub next: &'a AtomicU64,
+}
+
+/// Does one connection's part in filling a table, and creates that if it is filled with its creation; `listener` hears of it.
+/// `minimal`: whether wal_level is minimal.
+///
+/// # Errors
+/// When the server refuses or the connection breaks.
+pub fn fill(client: &mut Client, minimal: bool, rows: Rows<'_>, listener: &Listener<'_>) -> Result<(), Error> {
+    let table = rows.table;
+    if table.filling == Filling::ByRanges && rows.next.load(Ordering::Relaxed) >= table.places {
+        return Ok(());
+    }
+    listener(Progress::Began);
+    match table.filling {
+        Filling::WithCreation => {
+            client.run("BEGIN")?;
+            if minimal {
+                client.run(&format!("SET LOCAL {EARLY_WRITEBACK}"))?;
             }
-            Filling::ByRanges => copy(client, table, range, source, listener)?,
+            client.run(&table.create)?;
+            for (set, piece) in pieces(table) {
+                client.run(set)?;
+                rows.next.store(piece.start, Ordering::Relaxed);
+                copy(client, rows, piece.end, listener)?;
+            }
+            client.run(&table.settle)?;
+            client.run("COMMIT")?;
         }
-        listener(range.table, Progress::Ended);
-        Ok(())
-    })?;
-    let mut client = Client::open(address)?;
-    let afterwards = tables.iter().filter(|table| table.filling == Filling::ByRanges);
-    afterwards.map(|table| &table.settle).try_for_each(|settle| client.run(settle))
+        Filling::ByRanges => copy(client, rows, table.places, listener)?,
+    }
+    listener(Progress::Ended);
+    Ok(())
 }
 
 /// The pieces of a whole table, each with the statement before it.
-fn pieces(table: &Table, whole: Range) -> Vec<(&str, Range)> {
+fn pieces(table: &Table) -> Vec<(&str, Range<u64>)> {
     if table.pieces.is_empty() {
-        return vec![("", whole)];
+        return vec![("", 0..table.places)];
     }
-    let mut from = whole.from;
+    let mut from = 0;
     let ranges = table.pieces.iter().map(|piece| {
-        let range = Range { from, to: from + piece.places, ..whole };
-        from = range.to;
+        let range = from..from + piece.places;
+        from = range.end;
         (piece.set.as_str(), range)
     });
     ranges.collect()
-}
-
-/// Runs each of `statements` on one of the connections; `listener` hears of each.
-///
-/// # Errors
-/// The first failure of any connection.
-pub fn run_all(address: &Address, parallel: usize, statements: &[&str], listener: &Listener<'_>) -> Result<(), Error> {
-    let numbered: Vec<(usize, &str)> = statements.iter().copied().enumerate().collect();
-    share_out(address, parallel, &numbered, |client, &(number, sql)| {
-        listener(number, Progress::Began);
-        client.run(sql)?;
-        listener(number, Progress::Ended);
-        Ok(())
-    })
 }
 
 /// Asks each of `statements` on one of the connections, which begin with `settings`, for a row of integers; in the order of the
@@ -211,70 +203,40 @@ pub fn ask_all(
     statements: &[String],
 ) -> Result<Vec<Vec<i64>>, Error> {
     let answers: Vec<OnceLock<Vec<i64>>> = statements.iter().map(|_| OnceLock::new()).collect();
-    let asked: Vec<(&String, &OnceLock<Vec<i64>>)> = statements.iter().zip(&answers).collect();
-    share_out(address, parallel, &asked, |client, (sql, answer)| {
+    share_out(address, parallel, statements.len(), &|_, _| false, |client, number| {
         client.run(settings)?;
-        let integers = client.integers(sql)?;
-        answer.get_or_init(|| integers);
+        let integers = client.integers(&statements[number])?;
+        answers[number].get_or_init(|| integers);
         Ok(())
     })?;
     Ok(answers.into_iter().filter_map(OnceLock::into_inner).collect())
 }
 
-fn share_out<T: Sync>(
-    address: &Address,
-    parallel: usize,
-    work: &[T],
-    each: impl Fn(&mut Client, &T) -> Result<(), Error> + Sync,
-) -> Result<(), Error> {
-    let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
-    let worker = || -> Result<(), Error> {
-        let mut client = Client::open(address)?;
-        while let Some(item) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            each(&mut client, item)?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..parallel.clamp(1, work.len().max(1)) {
-            scope.spawn(|| {
-                if let Err(error) = worker() {
-                    next.store(work.len(), Ordering::Relaxed);
-                    failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
-                }
-            });
-        }
-    });
-    failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
-}
-
-fn copy(
-    client: &mut Client,
-    table: &Table,
-    range: Range,
-    source: &dyn RowSource,
-    listener: &Listener<'_>,
-) -> Result<(), Error> {
+/// Copies rows until those up to `end` are taken.
+fn copy(client: &mut Client, rows: Rows<'_>, end: u64, listener: &Listener<'_>) -> Result<(), Error> {
+    let Rows { number, table, source, next } = rows;
     let freeze = if table.filling == Filling::WithCreation { ", FREEZE" } else { "" };
-    let mut copy = client.copy_in(&format!(
-        "COPY {} {} FROM STDIN (FORMAT binary{freeze})",
-        super::quoted(&table.name),
-        table.columns
-    ))?;
+    let (name, columns) = (super::quoted(&table.name), &table.columns);
+    let mut copy = client.copy_in(&format!("COPY {name} {columns} FROM STDIN (FORMAT binary{freeze})"))?;
+    let taken = || {
+        let from = next.fetch_add(PLACES_A_STEP, Ordering::Relaxed);
+        (from < end).then(|| (from, (from + PLACES_A_STEP).min(end)))
+    };
     let (mut given, mut told, mut bytes) = (0, 0, 0);
-    for from in (range.from..range.to).step_by(PLACES_A_STEP as usize) {
-        let to = (from + PLACES_A_STEP).min(range.to);
+    while let Some((from, to)) = taken() {
         copy.rows(|out| {
             let before = out.len();
-            source.write_rows(range.table, from, to, out);
+            source.write_rows(number, from, to, out);
             bytes += (out.len() - before) as u64;
         })?;
-        given += source.rows_in(range.table, from, to);
-        if given - told >= ROWS_A_REPORT || to == range.to {
-            listener(range.table, Progress::Rows { rows: given - told, bytes: std::mem::take(&mut bytes) });
+        given += source.rows_in(number, from, to);
+        if given - told >= ROWS_A_REPORT {
+            listener(Progress::Rows { rows: given - told, bytes: std::mem::take(&mut bytes) });
             told = given;
         }
+    }
+    if given > told {
+        listener(Progress::Rows { rows: given - told, bytes });
     }
     let copied = copy.finish()?;
     if copied != given {
@@ -292,33 +254,23 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_in_one_share_and_the_largest_share_comes_first() {
+    fn the_largest_table_comes_first_and_only_large_ones_have_several_shares() {
         let tables = [
             table(10, 1, Filling::WithCreation),
             table(1_000_001, 1 << 30, Filling::ByRanges),
             table(0, 0, Filling::WithCreation),
             table(5_000_000, 1 << 28, Filling::WithCreation),
             table(7, 0, Filling::ByRanges),
+            table(50_001, 2, Filling::ByRanges),
         ];
-        let shares = shares(&tables, 2);
-        assert_eq!(shares[0], Range { table: 3, from: 0, to: 5_000_000 });
-        for (number, table) in tables.iter().enumerate() {
-            let mut ranges: Vec<_> = shares.iter().filter(|share| share.table == number).collect();
-            ranges.sort_by_key(|range| range.from);
-            assert_eq!((ranges[0].from, ranges[ranges.len() - 1].to), (0, table.places), "table {number}");
-            assert!(ranges.windows(2).all(|pair| pair[0].to == pair[1].from), "table {number}");
-            assert!(ranges.iter().all(|range| range.from % PLACES_A_STEP == 0), "table {number}");
-            assert_eq!(ranges.len(), if number == 1 { 16 } else { 1 });
-        }
+        assert_eq!(shares(&tables, 3), [1, 1, 1, 3, 5, 5, 0, 2, 4]);
     }
 
     #[test]
     fn pieces_follow_each_other() {
-        let whole = Range { table: 3, from: 0, to: 5 };
-        assert_eq!(pieces(&table(5, 1, Filling::WithCreation), whole), [("", whole)]);
+        assert_eq!(pieces(&table(5, 1, Filling::WithCreation)), [("", 0..5)]);
         let cut = [("a", 2), ("b", 3)].map(|(set, places)| Piece { set: set.to_owned(), places }).to_vec();
         let cut = Table { pieces: cut, ..table(5, 1, Filling::WithCreation) };
-        let ranges = [("a", Range { to: 2, ..whole }), ("b", Range { from: 2, ..whole })];
-        assert_eq!(pieces(&cut, whole), ranges);
+        assert_eq!(pieces(&cut), [("a", 0..2), ("b", 2..5)]);
     }
 }

@@ -3,27 +3,36 @@
 use super::values::put_decimal;
 use bytes::{BufMut, BytesMut};
 
+const GROUP: u64 = 10_000;
+const NEGATIVE: u16 = 0x4000;
+
 /// A numeric in binary form, as the server sends it: groups of four decimal digits, without groups of zeros at either end.
+#[inline]
 pub(super) fn put_numeric(out: &mut BytesMut, value: i64, scale: u32) {
-    const GROUP: u64 = 10_000;
-    const NEGATIVE: u16 = 0x4000;
-    /// The group before the point.
-    const UNITS: usize = 4;
     let one = 10_u64.pow(scale);
-    let (mut whole, after_point) = (value.unsigned_abs() / one, value.unsigned_abs() % one);
-    let mut groups = [0, 0, 0, 0, 0, (after_point * (GROUP / one)) as u16];
-    for group in groups[..=UNITS].iter_mut().rev() {
-        *group = (whole % GROUP) as u16;
-        whole /= GROUP;
+    let (whole, after_point) = (value.unsigned_abs() / one, value.unsigned_abs() % one);
+    let after_point = (after_point * (GROUP / one)) as u16;
+    let header = (if value < 0 { NEGATIVE } else { 0 }, scale as u16);
+    let group = |nth: u32| (whole / GROUP.pow(nth) % GROUP) as u16;
+    // Most values are short.
+    if whole < GROUP * GROUP {
+        put_groups(out, header, [group(1), group(0), after_point]);
+    } else {
+        put_groups(out, header, [group(4), group(3), group(2), group(1), group(0), after_point]);
     }
-    let first = groups.iter().position(|&group| group > 0).unwrap_or(UNITS);
-    let end = groups.iter().rposition(|&group| group > 0).map_or(UNITS, |last| last + 1);
-    let (groups, weight) = (&groups[first..end], UNITS as i16 - first as i16);
-    let sign = if value < 0 { NEGATIVE } else { 0 };
+}
+
+/// Puts `groups`, of which the last stands after the point, with the sign and the number of digits after the point.
+#[inline]
+fn put_groups<const GROUPS: usize>(out: &mut BytesMut, (sign, scale): (u16, u16), groups: [u16; GROUPS]) {
+    let units = GROUPS - 2;
+    let first = groups.iter().position(|&group| group > 0).unwrap_or(units);
+    let end = groups.iter().rposition(|&group| group > 0).map_or(units, |last| last + 1);
+    let (groups, weight) = (&groups[first..end.max(first)], units as i16 - first as i16);
     let length = 8 + 2 * groups.len();
     let mut bytes = [0; 4 + 8 + 12];
     bytes[..4].copy_from_slice(&(length as u32).to_be_bytes());
-    let header = [groups.len() as u16, weight as u16, sign, scale as u16];
+    let header = [groups.len() as u16, weight as u16, sign, scale];
     let words = header.iter().chain(groups);
     bytes[4..].chunks_exact_mut(2).zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_be_bytes()));
     out.put_slice(&bytes[..4 + length]);

@@ -2,6 +2,7 @@
 
 mod populate;
 mod stamp;
+mod work;
 
 pub use populate::{Event, Listener, Loaded, drop_data, populate};
 pub use stamp::Stamp;
@@ -39,7 +40,7 @@ impl Job {
     }
 }
 
-/// How the tables are made, in this order.
+/// How the tables are made, in this order; the indexes of a table wait for no other table's vacuum.
 #[derive(Clone, Debug, Default)]
 pub struct Making {
     /// Statements before any rows, one after the other.
@@ -48,15 +49,17 @@ pub struct Making {
     pub tables: Vec<Table>,
     /// Statements after all rows, one after the other.
     pub joined: Vec<String>,
-    /// Names of the tables that are then vacuumed and analysed, side by side.
+    /// Names of the tables that are then vacuumed and analysed, over all connections.
     pub vacuumed: Vec<String>,
-    /// Statements that add primary keys and other indexes, side by side; what takes longest comes first.
+    /// Statements that add primary keys and other indexes, over all connections; what takes longest comes first.
     pub keys: Vec<Job>,
+    /// Parallel workers for each of those; `None`: as many as the server is set to.
+    pub workers: Option<usize>,
     /// Statements that then make primary keys of unique indexes, one after the other.
     pub promoted: Vec<String>,
     /// Statements that add foreign keys without checking them, one after the other.
     pub foreign_keys: Vec<String>,
-    /// Statements that check the foreign keys, side by side.
+    /// Statements that check the foreign keys, over all connections.
     pub validations: Vec<Job>,
 }
 

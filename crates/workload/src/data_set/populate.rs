@@ -1,6 +1,7 @@
 //! Makes a workload's tables, and removes them.
 
 use super::stamp::{Stamp, comment_on, stamp_of_schema, stamp_of_table};
+use super::work::{heard_around, perform};
 use super::{DataSet, DataSetError, Job, Making};
 use plimsoll_target::postgres::bulk::{self, Progress};
 use plimsoll_target::postgres::{Address, Client, Error, literal, quoted};
@@ -11,13 +12,19 @@ use std::collections::BTreeMap;
 const MEMORY_KIB_MIN: i64 = 128 << 10;
 const MEMORY_KIB: &str = "SELECT setting FROM pg_settings WHERE name = 'maintenance_work_mem'";
 
+/// How many workers help to build an index.
+const WORKERS: &str = "max_parallel_maintenance_workers";
+
 /// What loading says while it is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A phase begins: tables, rows, vacuum, indexes, foreign_keys, in this order; the last one ends with the loading.
+    /// A phase begins: tables, rows, vacuum, indexes, foreign_keys, in this order; the last one ends with the loading. The
+    /// indexes of a table may begin while another table is vacuumed.
     Phase(&'static str),
-    /// Work of the phase on a table goes on; several connections may be at the same table, and one at it several times.
+    /// Work on a table goes on; several connections may be at the same table, and one at it several times.
     Table {
+        /// The phase, which has begun.
+        phase: &'static str,
         /// Its name.
         table: &'a str,
         /// How it goes on.
@@ -100,27 +107,22 @@ fn fill(
 ) -> Result<Loaded, Error> {
     let mut client = Client::open(address)?;
     let minimal = client.rows("SHOW wal_level")? == [[Some("minimal".to_owned())]];
-    let Making { before, tables, joined, vacuumed, keys, promoted, foreign_keys, validations } =
-        data.making(parallel, minimal);
+    let making = data.making(parallel, minimal);
+    let Making { before, promoted, foreign_keys, validations, .. } = &making;
+    let workers = making.workers.map(|workers| workers.to_string());
+    let address = &address.with_settings(workers.iter().map(|workers| (WORKERS, workers.as_str())));
     listener(Event::Phase("tables"));
-    in_order(&mut client, &before)?;
+    in_order(&mut client, before)?;
     if let Some(table) = data.stamped_table() {
         client.run(&comment_on(&format!("TABLE {}", quoted(table)), &data.stamp())?)?;
     }
-    listener(Event::Phase("rows"));
-    let rows = |table: usize, progress| listener(Event::Table { table: &tables[table].name, progress });
-    bulk::load(address, parallel, minimal, &tables, data, &rows)?;
-    in_order(&mut client, &joined)?;
-    listener(Event::Phase("vacuum"));
-    let vacuum = |table: &String| Job::new(table, format!("VACUUM (FREEZE, ANALYZE) {}", quoted(table)));
-    side_by_side(address, parallel, &vacuumed.iter().map(vacuum).collect::<Vec<_>>(), listener)?;
-    listener(Event::Phase("indexes"));
-    side_by_side(address, parallel, &keys, listener)?;
-    in_order(&mut client, &promoted)?;
+    bulk::create(&mut client, &making.tables)?;
+    perform(data, &making, (address, parallel, minimal), listener)?;
+    in_order(&mut client, promoted)?;
     if !foreign_keys.is_empty() {
         listener(Event::Phase("foreign_keys"));
-        in_order(&mut client, &foreign_keys)?;
-        side_by_side(address, parallel, &validations, listener)?;
+        in_order(&mut client, foreign_keys)?;
+        validate(address, parallel, validations, listener)?;
     }
     finish(data, &mut client, schema)
 }
@@ -129,10 +131,12 @@ fn in_order(client: &mut Client, statements: &[String]) -> Result<(), Error> {
     statements.iter().try_for_each(|sql| client.run(sql))
 }
 
-fn side_by_side(address: &Address, parallel: usize, jobs: &[Job], listener: &Listener<'_>) -> Result<(), Error> {
-    let statements: Vec<&str> = jobs.iter().map(|job| job.sql.as_str()).collect();
-    let heard = |job: usize, progress| listener(Event::Table { table: &jobs[job].table, progress });
-    bulk::run_all(address, parallel, &statements, &heard)
+fn validate(address: &Address, parallel: usize, jobs: &[Job], listener: &Listener<'_>) -> Result<(), Error> {
+    bulk::share_out(address, parallel, jobs.len(), &|_, _| false, |client, number| {
+        let Job { table, sql } = &jobs[number];
+        let heard = |progress| listener(Event::Table { phase: "foreign_keys", table, progress });
+        heard_around(&heard, || client.run(sql))
+    })
 }
 
 /// Measures what was loaded, and stamps the schema if it is the data's own.

@@ -147,7 +147,8 @@ impl DataSet for DecisionSupport {
     }
 
     fn making(&self, parallel: usize, _minimal: bool) -> Making {
-        tables::making(self.scale, parallel)
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        tables::making(self.scale, parallel, cpus)
     }
 
     fn stamped_table(&self) -> Option<&'static str> {

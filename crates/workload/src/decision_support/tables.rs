@@ -221,23 +221,29 @@ impl TableId {
     }
 }
 
-/// From so many connections on, the large tables are filled by all of them, although their rows are then logged, and frozen only
-/// afterwards: filled with its creation, a table is one connection's work, and more than half of all bytes are lines.
-const BY_RANGES_FROM: usize = 4;
+/// From so many connections on, lineitem is filled by all of them, although its rows are then logged and frozen only afterwards:
+/// filled with its creation, a table is one connection's work, and more than half of all bytes are lines.
+const LINES_BY_RANGES_FROM: usize = 2;
+/// From so many on, partsupp and orders too. Over fewer they are filled side by side, each with its creation.
+const LARGE_BY_RANGES_FROM: usize = 4;
 
 fn table(id: TableId, scale: ScaleFactor, parallel: usize) -> Table {
     let columns: Vec<String> = id.columns().iter().map(|(name, kind)| format!("{name} {kind} NOT NULL")).collect();
-    let is_large = matches!(id, TableId::Partsupp | TableId::Orders | TableId::Lineitem);
+    let by_ranges = match id {
+        TableId::Lineitem => parallel >= LINES_BY_RANGES_FROM,
+        TableId::Partsupp | TableId::Orders => parallel >= LARGE_BY_RANGES_FROM,
+        _ => false,
+    };
     let name = id.name();
     let create = format!("CREATE TABLE {name} ({})", columns.join(", "));
-    let by_ranges = is_large && parallel >= BY_RANGES_FROM;
     let filling = if by_ranges { Filling::ByRanges } else { Filling::WithCreation };
     Table { places: scale.places(id), estimated_bytes: id.heap_bytes(scale), ..Table::whole(name, create, filling) }
 }
 
-/// How the tables are made over `parallel` connections. A key is first made as a unique index: that lets other indexes of its
-/// table be made beside it, which a primary key does not.
-pub(super) fn making(scale: ScaleFactor, parallel: usize) -> Making {
+/// How the tables are made over `parallel` connections on a machine of `cpus`. A key is first made as a unique index: that lets
+/// other indexes of its table be made beside it, which a primary key does not. When the connections keep all CPUs busy with an
+/// index each, workers would only divide and merge what one sorts faster.
+pub(super) fn making(scale: ScaleFactor, parallel: usize, cpus: usize) -> Making {
     let mut by_size = TableId::ALL;
     by_size.sort_by_key(|&id| std::cmp::Reverse(scale.rows(id)));
     let unique = |id: TableId| {
@@ -257,6 +263,7 @@ pub(super) fn making(scale: ScaleFactor, parallel: usize) -> Making {
         tables: TableId::ALL.map(|id| table(id, scale, parallel)).to_vec(),
         vacuumed: by_size.map(|id| id.name().to_owned()).to_vec(),
         keys: by_size.into_iter().flat_map(of_table).collect(),
+        workers: (parallel >= cpus).then_some(0),
         promoted: by_size.map(promote).to_vec(),
         ..Making::default()
     }

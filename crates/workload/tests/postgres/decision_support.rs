@@ -176,7 +176,7 @@ fn text_is_the_generators_without_the_last_separator() {
 #[test]
 fn data_does_not_hang_on_how_many_load_it() {
     let Some(server) = Server::start("") else { return };
-    // Over four connections orders and lines are filled by ranges; there are enough for two.
+    // From two connections on lines are filled by several, from four on orders too; there are enough of both for two.
     let data = data(0.05);
     let loaded: Vec<_> = [("one", 1), ("three", 3), ("four", 4)]
         .into_iter()

@@ -18,6 +18,11 @@ const DAYS_TO_2000: i32 = 10_957;
 pub(in crate::decision_support) trait Row: Display {
     /// Appends it in the form of COPY BINARY.
     fn put(&self, out: &mut BytesMut);
+
+    /// What of it lies in the generator's pool of words.
+    fn comment(&self) -> &str {
+        ""
+    }
 }
 
 /// Columns of `table`, as the form wants them.
@@ -82,6 +87,10 @@ impl Row for Part<'_> {
             row.text(self.p_comment.as_bytes());
         });
     }
+
+    fn comment(&self) -> &str {
+        self.p_comment
+    }
 }
 
 impl Row for PartSupp<'_> {
@@ -93,6 +102,10 @@ impl Row for PartSupp<'_> {
             money(row, self.ps_supplycost);
             row.text(self.ps_comment.as_bytes());
         });
+    }
+
+    fn comment(&self) -> &str {
+        self.ps_comment
     }
 }
 
@@ -108,6 +121,10 @@ impl Row for Customer<'_> {
             row.text(self.c_mktsegment.as_bytes());
             row.text(self.c_comment.as_bytes());
         });
+    }
+
+    fn comment(&self) -> &str {
+        self.c_comment
     }
 }
 
@@ -133,12 +150,20 @@ impl Row for Order<'_> {
     fn put(&self, out: &mut BytesMut) {
         order(self, self.o_orderkey, out);
     }
+
+    fn comment(&self) -> &str {
+        self.o_comment
+    }
 }
 
 impl Row for LineItem<'_> {
     #[inline]
     fn put(&self, out: &mut BytesMut) {
         line(self, self.l_orderkey, out);
+    }
+
+    fn comment(&self) -> &str {
+        self.l_comment
     }
 }
 
