@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 LINE_SECONDS = 1.0
 CAVEATS = (
-    "DuckDB: no keys and no indexes, which it does without; the queries' own texts are PostgreSQL's",
+    "DuckDB: its tables have no keys and no indexes, so that its load test has less to do than PostgreSQL's",
     "DuckDB is the process of its clients: of its time only what the kernel tells is known, no breakdown by query",
 )
 
