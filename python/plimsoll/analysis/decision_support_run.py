@@ -163,8 +163,11 @@ def _queries(mine: Mapping[int, Json], test: str) -> Json:
 
 
 def seconds(one: Json, test: str, name: str) -> float | None:
-    """What a query took in a trial's test: the geometric mean over its streams, of those in which it was done."""
-    return geometric_mean(one["times_s"][test].get(name) or [])
+    """What a query took in a trial's test: the geometric mean over its streams; None if it was not done in each.
+
+    The slow ones are those that time out: a mean over the others would be too short.
+    """
+    return None if _is_unfit(one, test, name) else geometric_mean(one["times_s"][test].get(name) or [])
 
 
 def _is_asked(one: Json, test: str, name: str) -> bool:

@@ -260,9 +260,13 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._agent = agent.Agent("watch", self._request, self._cpus)
-        self._thread = threading.Thread(target=self._follow)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
-        self._watching.wait()
+        try:
+            self._watching.wait()
+        except BaseException:  # a stop: nobody else would end it
+            self._agent.kill()
+            raise
         return self
 
     def _follow(self) -> None:

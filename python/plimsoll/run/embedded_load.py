@@ -95,10 +95,11 @@ class Loading:
             self._fill(sorted(rows, key=lambda name: -rows[name]), sum(rows.values()), cpus)
         with self._phase("analyze"):
             self._server.ask("analyze")
+        # To the end of ANALYZE, as of every server: the checkpoint is a phase of its own, behind it.
+        seconds = self._seconds()
         with self._phase("checkpoint"):
             self._server.ask("checkpoint")
         found = {one["table"]: one["rows"] for one in self._work}
-        seconds = self._seconds()
         about = {"tables": found, "bytes": self._server.bytes(), "seconds": seconds}
         return about | {"phases": self._phases, "work": self._work}
 

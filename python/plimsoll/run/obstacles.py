@@ -25,7 +25,6 @@ from plimsoll.run.placing import has_files
 from plimsoll.run.planning import (
     SERVER_USER,
     Needs,
-    data_bytes,
     host_available_bytes,
     installed,
     memory_bytes,
@@ -177,13 +176,15 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
     for name in wanted.sysctl:
         yield from _refusal(f"environment.sysctl.{name}", Sysctl(name).available())
     if wanted.read_ahead != AS_FOUND:
-        yield from _refusal("environment.read_ahead", ReadAhead(existing(state.root)).available())
+        yield from _refusal(
+            "environment.read_ahead", ReadAhead(existing(Path(one.target.files.data or state.root))).available()
+        )
     if wanted.transparent_huge_pages != AS_FOUND:
         yield from _refusal("environment.transparent_huge_pages", TransparentHugePages().available())
 
 
 def _files(one: Experiment) -> Iterator[str]:
-    """The places of the server's files: folders that its user can reach, with room for the data."""
+    """The places of the server's files: folders that its user can reach."""
     if one.target.files.given and not has_files(one):
         yield f"target.files: {one.target.server} has its files in one place; leave target.files out"
         return
@@ -196,9 +197,6 @@ def _files(one: Experiment) -> Iterator[str]:
             StateDir(place).check_traversable(server_user(), f"target.files.{key} =")
         except Fault as fault:
             yield f"{fault.what}; `chmod o+x` lets it pass"
-        free, needed = shutil.disk_usage(place).free, data_bytes(one) if key == "data" else 0
-        if needed > free:
-            yield f"target.files.{key} = {value}: {size.show(needed)} are needed and {size.show(free)} are free there"
 
 
 def _refusal(key: str, answer: Availability) -> Iterator[str]:
@@ -212,6 +210,9 @@ def _room(needs: Needs, state: StateDir) -> Iterator[str]:
             f"environment.memory: {size.show(needs.memory_bytes)} are needed (the group and the load generator), "
             f"{size.show(host_available_bytes())} are available; choose a smaller environment.memory"
         )
+    for place, needed in needs.placed_bytes.items():
+        if Path(place).is_dir() and needed > (there := shutil.disk_usage(place).free):
+            yield f"target.files.data = {place}: {size.show(needed)} are needed and {size.show(there)} are free there"
     free = shutil.disk_usage(existing(state.root)).free
     if needs.disk_bytes > free:
         yield (

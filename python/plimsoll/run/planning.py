@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import pwd
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -42,6 +43,7 @@ class Needs:
     build_seconds: float = 0
     memory_bytes: int = 0
     disk_bytes: int = 0
+    placed_bytes: dict[str, int] = field(default_factory=dict)  # by folder, of data that lies at a place of its own
     impossible: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -139,8 +141,13 @@ def swap_bytes(experiment: Experiment) -> int | None:
     return None if wanted == AS_FOUND else size.parse(wanted, memory_bytes(experiment))
 
 
-def needs_of(plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int]) -> Needs:
-    """Time, memory and disk of `trials`; `missing_bytes`: sizes of the data sets that have to be built first."""
+def needs_of(
+    plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int], *, has_tables: Callable[[PlannedTrial], bool]
+) -> Needs:
+    """Time, memory and disk of `trials`; `missing_bytes`: sizes of the data sets that have to be built first.
+
+    `has_tables`: of a trial that goes on with tables that are there, and have their room.
+    """
     needs = Needs()
     private = not plan.experiment.target.dsn
     for trial in trials:
@@ -155,10 +162,15 @@ def needs_of(plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int]) -
         experiments = [treatment.settings for treatment in plan.treatments]
         limits = [memory_bytes(one) for one in experiments if one.environment.memory != "unlimited"]
         needs.memory_bytes = max(limits, default=0) + LOAD_MEMORY_BYTES
-        largest = max(data_bytes(one) for one in experiments)
+        beginning = [trial.treatment.settings for trial in trials if not has_tables(trial)]
+        largest = max((data_bytes(one) for one in beginning if one.target.files.data is None), default=0)
         # The kept data sets, one clone, what a trial writes (WAL and growth), and the swap file.
         most = max(one.measure.transactions_of(one.workload.clients) or 0 for one in experiments)
         writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * most
         growing = int(sum(missing_bytes) * 1.2) + int(largest * 1.2) + writes
         needs.disk_bytes = growing + max(swap_bytes(one) or 0 for one in experiments)
+        for one in beginning:
+            if (place := one.target.files.data) is not None:
+                needed = int(data_bytes(one) * 1.2) + writes
+                needs.placed_bytes[place] = max(needs.placed_bytes.get(place, 0), needed)
     return needs

@@ -30,7 +30,7 @@ from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
 from plimsoll.run.placing import is_series
 from plimsoll.run.private import run_private
-from plimsoll.run.series import run_series
+from plimsoll.run.series import has_tables, run_series
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed, finish
 from plimsoll.run.versions import versions
@@ -76,11 +76,16 @@ class Runner:
     def needs(self) -> planning.Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
-        needs = planning.needs_of(self.plan, left, datasets.missing_bytes(self.plan, self.state))
+        missing = datasets.missing_bytes(self.plan, self.state)
+        needs = planning.needs_of(self.plan, left, missing, has_tables=self._has_tables)
         needs.remarks = [f"left out on this machine: {text}" for text in self.source.left_out]
         needs.remarks += obstacles.remarks(self.plan)
         needs.impossible = obstacles.obstacles(self.plan, needs, self.state) + datasets.refusals(self.plan)
         return needs
+
+    def _has_tables(self, trial: PlannedTrial) -> bool:
+        """A series that was cut goes on with its own."""
+        return has_tables(writer.trial_folder(self.out, trial.number))
 
     def run(self) -> str:
         """Runs every trial that has no result yet; returns the run's status. Raises Impossible before the first."""

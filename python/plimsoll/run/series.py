@@ -22,7 +22,7 @@ from plimsoll.record.run import read_json
 from plimsoll.run import datasets, private
 from plimsoll.run.course import Course
 from plimsoll.run.placing import Homes, homes_of
-from plimsoll.run.signals import Stopped
+from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed
 from plimsoll.target.dataset import Dataset
 
@@ -44,8 +44,8 @@ class Series(Course):
     the tables are there and what comes next goes on with them; `result`: null, "finished", or why the trial failed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, interrupts: Interrupts) -> None:
+        self.folder, self._interrupts = folder, interrupts
         empty: Json = {"done": [], "under_way": None, "cut": [], "found": {}, "is_settled": False, "sittings": 0}
         self.state: Json = read_json(folder / FILE) or {**empty, "result": None}
         self.is_cold = False
@@ -64,12 +64,14 @@ class Series(Course):
         self.state["under_way"] = {"test": test, "segment": segment, **facts, "began_epoch_ns": time.time_ns()}
         self._save()
         yield facts
-        writer.sync_tree(self.folder / segment)  # the agent's tables, before series.json says that they are there
-        self.is_cold, self.failures = False, 0
-        self.state["under_way"] = None
-        self.state["done"].append(segment)
-        self.state["is_settled"] = True
-        self._keep(report)
+        # A stop that comes now waits: the test is done.
+        with self._interrupts.must_finish():
+            writer.sync_tree(self.folder / segment)  # the agent's tables, before series.json says that they are there
+            self.is_cold, self.failures = False, 0
+            self.state["under_way"] = None
+            self.state["done"].append(segment)
+            self.state["is_settled"] = True
+            self._keep(report)
 
     def begin_sitting(self, report: Report) -> bool:
         """Before the server is started: whether it goes on with tables that are there. `report` gets what is known."""
@@ -129,6 +131,12 @@ class Series(Course):
         writer.write_json(self.folder / FILE, self.state)
 
 
+def has_tables(folder: Path) -> bool:
+    """Whether the trial of this folder is a series that goes on with tables that are there."""
+    state = read_json(folder / FILE) or {}
+    return bool(state.get("is_settled")) and state.get("result") is None
+
+
 def _copy(found: Json) -> Json:
     """As it is now, for the report goes on."""
     copied: Json = json.loads(json.dumps(found))
@@ -141,7 +149,7 @@ def run_series(runner: Runner, report: Report, built: dict[str, Dataset]) -> Non
     Raises TrialFailed when it has no result, Stopped when the run is to end.
     """
     settings = report.trial.treatment.settings
-    series = Series(writer.trial_folder(runner.out, report.trial.number))
+    series = Series(writer.trial_folder(runner.out, report.trial.number), runner.interrupts)
     homes = homes_of(settings, runner.state, runner.trial_name(report.trial))
     try:
         if series.state["result"] is None:
@@ -189,8 +197,10 @@ def _sit(runner: Runner, report: Report, built: dict[str, Dataset], series: Seri
     if not goes_on:
         homes.remove()  # of a begin that did not come as far as a test
     elif not (homes.data / "data").is_dir():
-        series.failures = FAILURES_MAX
-        raise TrialFailed(f"{homes.data}: the tables of this series were removed; begin a new run")
+        raise Fault(
+            f"{homes.data}: the tables of this series are not there",
+            remedy="set PLIMSOLL_STATE as it was when the series began; if they were removed, begin a new run",
+        )
     with private.opened(runner, report, built, goes_on=goes_on) as opened:
         if not goes_on and not datasets.loads_itself(settings):
             series.settle(report)

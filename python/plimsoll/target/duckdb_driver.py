@@ -167,15 +167,17 @@ class Streams:
             "memory_bytes_max": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         }
 
-    def _patience_seconds(self) -> float | None:
-        """Until somebody's time may be over: what begins meanwhile has all of its own."""
-        if self._stopping.is_set():
+    def _patience_seconds(self) -> float:
+        """Until somebody's time may be over: what begins meanwhile has all of its own.
+
+        Never for long: a stream wakes us a moment before its thread ends, and then nobody would wake us again.
+        """
+        if self._stopping.is_set() or self._timeout_ns is None:
             return AGAIN_SECONDS
-        if self._timeout_ns is None:
-            return None  # a stream that leaves wakes us, too
         now = time.monotonic_ns()
         deadlines = [one.deadline_ns for one in self._under_way if one.deadline_ns is not None]
-        return max(LOOK_SECONDS, (min([*deadlines, now + self._timeout_ns]) - now) / 1e9)
+        soonest = (min([*deadlines, now + self._timeout_ns]) - now) / 1e9
+        return max(LOOK_SECONDS, min(AGAIN_SECONDS, soonest))
 
     def _interrupt(self) -> None:
         now = time.monotonic_ns()

@@ -184,3 +184,14 @@ def test_another_workload_has_no_such_part(tmp_path: Path) -> None:
     assert "decision_support" not in found
     assert COMPOSITE not in found["metrics"]
     assert COMPOSITE in verdict(tmp_path)["metrics"]
+
+
+def test_a_query_that_timed_out_in_a_stream_has_no_time_in_that_test() -> None:
+    """The mean of the streams in which it was done would be too short: the slow ones are those that time out."""
+
+    def trial(*statuses: str) -> Json:
+        work = [{"name": "Q9", "status": status} for status in statuses]
+        return {"times_s": {"throughput": {"Q9": [900.0, 400.0]}}, "segments": [{"test": "throughput", "work": work}]}
+
+    assert of_run.seconds(trial("done", "done"), "throughput", "Q9") == pytest.approx(600)
+    assert of_run.seconds(trial("done", "done", "timed out"), "throughput", "Q9") is None

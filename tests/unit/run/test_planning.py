@@ -17,7 +17,7 @@ def seconds(clients: int) -> float:
     source = load("buffer-cache", quick=True, sets=[*SETS, f"workload.clients={clients}"], blocks=1)
     plan = plan_trials(source.experiment, source.treatments, 1)
     assert len(plan.trials) == 1
-    return needs_of(plan, plan.trials, []).seconds
+    return needs_of(plan, plan.trials, [], has_tables=lambda _trial: False).seconds
 
 
 def test_transactions_take_a_millisecond_each_and_four_run_at_once() -> None:
@@ -31,4 +31,7 @@ def test_what_transactions_write_needs_room() -> None:
     source = load("buffer-cache", quick=True, sets=[*SETS, "environment.swap=0"], blocks=1)
     plan = plan_trials(source.experiment, source.treatments, 1)
     # A clone with a fifth to spare, 1 GiB, and 5 KiB for each of 100,000 transactions.
-    assert needs_of(plan, plan.trials, []).disk_bytes == 600 * 2**20 + 2**30 + 100_000 * 5 * 2**10
+    assert (
+        needs_of(plan, plan.trials, [], has_tables=lambda _trial: False).disk_bytes
+        == 600 * 2**20 + 2**30 + 100_000 * 5 * 2**10
+    )

@@ -16,8 +16,8 @@ from plimsoll.experiment import Experiment
 from plimsoll.run import series as of_series
 from plimsoll.run.course import Course
 from plimsoll.run.observer import Silent
-from plimsoll.run.series import FAILURES_MAX, FILE, KILLED, STOPPED, Series, run_series
-from plimsoll.run.signals import Stopped
+from plimsoll.run.series import FAILURES_MAX, FILE, KILLED, STOPPED, Series, has_tables, run_series
+from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.trial import Report, TrialFailed
 
 Json = dict[str, Any]
@@ -34,13 +34,13 @@ def do(series: Series, report: Report, segment: str) -> Json:
 
 
 def test_what_was_done_is_known_after_a_kill(tmp_path: Path) -> None:
-    series, report = Series(tmp_path), new_report()
+    series, report = Series(tmp_path, Interrupts(Silent())), new_report()
     assert not series.begin_sitting(report)
     do(series, report, "load")
     do(series, report, "throughput-1")
     report.found["tests"].append({"segment": "of nobody"})  # of a test that never came to its end
 
-    again, other = Series(tmp_path), new_report()
+    again, other = Series(tmp_path, Interrupts(Silent())), new_report()
     assert again.begin_sitting(other)
     assert [one["segment"] for one in other.found["tests"]] == ["load", "throughput-1"]
     assert [again.is_done(name) for name in ("load", "throughput-1", "throughput-2")] == [True, True, False]
@@ -51,7 +51,7 @@ def test_what_was_done_is_known_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_a_test_that_was_cut_is_done_again_and_says_so(tmp_path: Path) -> None:
-    series, report = Series(tmp_path), new_report()
+    series, report = Series(tmp_path, Interrupts(Silent())), new_report()
     series.begin_sitting(report)
     do(series, report, "throughput-1")
     (tmp_path / "throughput-2").mkdir()
@@ -59,7 +59,7 @@ def test_a_test_that_was_cut_is_done_again_and_says_so(tmp_path: Path) -> None:
     with contextlib.suppress(KeyError), series.step("throughput", "throughput-2", report):
         raise KeyError  # as good as a kill: nothing is written
 
-    again, other = Series(tmp_path), new_report()
+    again, other = Series(tmp_path, Interrupts(Silent())), new_report()
     assert again.begin_sitting(other)
     assert again.was_cut("throughput-2") and not again.was_cut("throughput-1")
     assert not (tmp_path / "throughput-2").exists()
@@ -72,14 +72,14 @@ def test_a_test_that_was_cut_is_done_again_and_says_so(tmp_path: Path) -> None:
 
 
 def test_nothing_is_settled_before_the_tables_are_there(tmp_path: Path) -> None:
-    series, report = Series(tmp_path), new_report()
+    series, report = Series(tmp_path, Interrupts(Silent())), new_report()
     series.begin_sitting(report)
     with contextlib.suppress(KeyError), series.step("load", "load", report):
         raise KeyError
-    again = Series(tmp_path)
+    again = Series(tmp_path, Interrupts(Silent()))
     assert not again.begin_sitting(new_report())
     again.settle(new_report())
-    assert Series(tmp_path).begin_sitting(new_report())
+    assert Series(tmp_path, Interrupts(Silent())).begin_sitting(new_report())
 
 
 def test_a_trial_in_one_go_knows_of_nothing() -> None:
@@ -204,10 +204,25 @@ def test_a_result_is_not_made_twice(made: Made) -> None:
     assert world.sittings == 1
 
 
-def test_tables_that_were_removed_end_the_series(made: Made) -> None:
-    world = made([None, Stopped()])
+def test_tables_that_are_not_there_end_the_run_and_leave_the_series(made: Made) -> None:
+    """They may be elsewhere: the state folder may have been another one."""
+    world = made([None, Stopped(), None])
     with pytest.raises(Stopped):
         world.run()
-    (world.home / "data").rmdir()
-    with pytest.raises(TrialFailed, match="were removed"):
+    (world.home / "data").rename(world.folder / "elsewhere")
+    with pytest.raises(Fault, match="PLIMSOLL_STATE"):
         world.run()
+    assert world.written["result"] is None
+    (world.folder / "elsewhere").rename(world.home / "data")
+    assert [one["segment"] for one in world.run().found["tests"]] == ["throughput-1", "throughput-2"]
+
+
+def test_a_series_that_goes_on_needs_no_room_for_its_tables(made: Made) -> None:
+    world = made([None, Stopped(), None])
+    folder = world.folder / "run" / "trials" / "0001"
+    assert not has_tables(folder)
+    with pytest.raises(Stopped):
+        world.run()
+    assert has_tables(folder)
+    world.run()
+    assert not has_tables(folder)

@@ -31,8 +31,8 @@ const TIMED: usize = 5;
 /// `enum lost`, and what the kernel left out.
 const LOST: [&str; 4] = ["files", "tasks", "paths", "vectors"];
 const LOST_EVENTS: &str = "events";
-/// Behind those: calls of a kind that had not ended long after their slice.
-const LOST_CUT: &str = "cut";
+/// Behind those: calls of a kind that had not ended long after their slice, in the slices alone; slices that could not be opened.
+const LOST_OF_SLICES: [&str; 2] = ["cut", "slices"];
 /// Since the probe started, behind the columns of a row: for how long its calls were counted.
 const WATCHED_NS: &str = "watched_ns";
 
@@ -261,7 +261,7 @@ impl SystemCalls {
             let seen = grown(counts, before);
             let totals = if let Some((share, spread)) = sampled {
                 let all: Vec<u64> = seen.iter().map(|count| of_all_the_time(*count, share)).collect();
-                let error = spread.standard_error((class, kind), seen[0], share).map(|error| error.ceil() as u64);
+                let error = spread.standard_error((class, kind), share).map(|error| error.ceil() as u64);
                 CallTotals { count_se: error, ..totals(&all) }
             } else {
                 totals(&seen)
@@ -278,7 +278,7 @@ impl SystemCalls {
         let at_ns = now_ns();
         let watched = self.watched();
         let mut counts = self.maps.counts(with_others);
-        counts.lost.push(watched.as_ref().map_or(0, |watched| watched.cut));
+        counts.lost.extend(watched.as_ref().map_or([0; 2], |watched| [watched.cut, watched.missed]));
         Counts { at_ns, watched_ns: watched.map_or(at_ns, |watched| watched.until(at_ns)), ..counts }
     }
 
@@ -329,13 +329,18 @@ impl Probe for SystemCalls {
 
     fn report(&mut self) -> Option<ProbeReport> {
         let now = self.counts(true);
-        let share = self.watched_share(&now);
+        // Before its first sample, or where no slice has begun, there is nothing that a sum could stand for.
+        let share = Some(self.watched_share(&now)).filter(|share| self.first.is_some() && *share > 0.0);
         let watched = self.watched();
         let sampled = watched.as_ref().filter(|_| self.counted == Counted::Slices);
-        let sampled = sampled.map(|watched| (share, &watched.spread));
+        let sampled = sampled.map(|watched| Some((share?, &watched.spread)));
+        let by_class = match sampled {
+            None => self.first.is_some().then(|| self.call_totals(&now, None)),
+            Some(sampled) => sampled.map(|sampled| self.call_totals(&now, Some(sampled))),
+        };
         let lost_since = grown(&now.lost, self.first.as_ref().map(|first| &first.lost));
         let mut lost: BTreeMap<String, u64> =
-            LOST.into_iter().chain([LOST_CUT]).map(str::to_owned).zip(lost_since).collect();
+            LOST.into_iter().chain(LOST_OF_SLICES).map(str::to_owned).zip(lost_since).collect();
         lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
         Some(ProbeReport {
             status: "on".to_owned(),
@@ -344,10 +349,10 @@ impl Probe for SystemCalls {
             calls: KINDS.map(str::to_owned).to_vec(),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
             checks: self.checks.clone(),
-            call_totals: self.call_totals(&now, sampled),
-            calls_share: sampled.map(|_| share),
-            other_calls: self.other_calls(&now, share),
-            others_share: self.slices.as_ref().map(|_| share),
+            call_totals: by_class.unwrap_or_default(),
+            calls_share: sampled.and(share),
+            other_calls: share.map(|share| self.other_calls(&now, share)).unwrap_or_default(),
+            others_share: self.slices.as_ref().and(share),
             lost,
             cost: self.cost.cost(),
             ..ProbeReport::default()

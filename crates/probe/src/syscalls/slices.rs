@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(100);
 /// A pause is half to one and a half times this, drawn: slices in step with the load would show a part of it only.
 const PAUSE_MEAN_MS: u64 = 700;
-/// So long a call of a kind is waited for behind the end of its slice; then it is cut off, and counted as lost.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// So long a call of a kind is waited for behind the end of its slice; then it is cut off, and counted as lost. As long as
+/// the shortest pause, in which the wait lies: slices that came later where calls last long would show too little of those.
+const PATIENCE: Duration = Duration::from_millis(PAUSE_MEAN_MS / 2);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// What the slices so far were.
@@ -29,6 +30,8 @@ pub(super) struct Watched {
     since_ns: Option<i64>,
     /// Calls that had not ended when nobody waited for them any more.
     pub(super) cut: i64,
+    /// Slices that could not be opened, of which the share of the time knows.
+    pub(super) missed: i64,
     pub(super) spread: Spread,
 }
 
@@ -90,7 +93,7 @@ impl Drop for Slices {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say: where a slice could not be opened, none was watched from there on.
+            // It has nothing to say.
             let _ = thread.join();
         }
     }
@@ -108,11 +111,16 @@ impl Turns {
     fn go_on(&mut self, stopped: &Receiver<()>) {
         let mut draws = Xoshiro256PlusPlus::seed_from_u64(now_ns() as u64);
         let lasts = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-        while let Ok(since_ns) = self.open() {
-            let goes_on = lasts(SLICE);
-            self.close(since_ns);
-            let pause = draws.random_range(PAUSE_MEAN_MS / 2..=PAUSE_MEAN_MS * 3 / 2);
-            if !goes_on || !lasts(Duration::from_millis(pause)) {
+        loop {
+            let opened = self.open();
+            let goes_on = opened.is_err() || lasts(SLICE);
+            let ended = Instant::now();
+            match opened {
+                Ok(since_ns) => self.close(since_ns),
+                Err(_) => self.miss(),
+            }
+            let pause = Duration::from_millis(draws.random_range(PAUSE_MEAN_MS / 2..=PAUSE_MEAN_MS * 3 / 2));
+            if !goes_on || !lasts(pause.saturating_sub(ended.elapsed())) {
                 return;
             }
         }
@@ -143,6 +151,13 @@ impl Turns {
         let mut watched = hold(&self.watched);
         watched.cut += cut;
         watched.spread.add(self.maps.calls(), lasted_ns as f64 / 1e9);
+    }
+
+    /// The kernel would not have it: nothing is attached, and the next slice may be.
+    fn miss(&mut self) {
+        self.programs.entries.off();
+        self.programs.exits.off();
+        hold(&self.watched).missed += 1;
     }
 
     /// How many had not come back in time.

@@ -11,8 +11,8 @@ pub(super) struct Spread {
     slices: u32,
     seconds: f64,
     seconds_squared: f64,
-    /// Calls squared, and calls times seconds.
-    sums: BTreeMap<Place, (f64, f64)>,
+    /// Calls, calls squared, and calls times seconds.
+    sums: BTreeMap<Place, [f64; 3]>,
     /// Calls counted by the end of the last slice.
     until_now: BTreeMap<Place, i64>,
 }
@@ -25,9 +25,10 @@ impl Spread {
         self.seconds_squared += seconds * seconds;
         for (place, count) in &counted {
             let calls = (count - self.until_now.get(place).unwrap_or(&0)) as f64;
-            let (squared, by_time) = self.sums.entry(*place).or_default();
-            *squared += calls * calls;
-            *by_time += calls * seconds;
+            let sums = self.sums.entry(*place).or_default();
+            sums[0] += calls;
+            sums[1] += calls * calls;
+            sums[2] += calls * seconds;
         }
         self.until_now = counted;
     }
@@ -37,15 +38,15 @@ impl Spread {
         *self = Self { until_now: std::mem::take(&mut self.until_now), ..Self::default() };
     }
 
-    /// The standard error of the calls that `calls` in the slices stand for in all of the time, `share` of which they are:
+    /// The standard error of the calls that those in the slices stand for in all of the time, `share` of which they are:
     /// that of a ratio estimator under simple random sampling of slices (Cochran, Sampling Techniques, 6.4). None of fewer
     /// than two slices.
-    pub(super) fn standard_error(&self, place: Place, calls: u64, share: f64) -> Option<f64> {
+    pub(super) fn standard_error(&self, place: Place, share: f64) -> Option<f64> {
         if self.slices < 2 || self.seconds <= 0.0 || share <= 0.0 {
             return None;
         }
-        let (squared, by_time) = self.sums.get(&place).copied().unwrap_or_default();
-        let rate = calls as f64 / self.seconds;
+        let [calls, squared, by_time] = self.sums.get(&place).copied().unwrap_or_default();
+        let rate = calls / self.seconds;
         let residual = (squared - 2.0 * rate * by_time + rate * rate * self.seconds_squared).max(0.0);
         let slices = f64::from(self.slices);
         Some((residual * slices / (slices - 1.0) * (1.0 - share).max(0.0)).sqrt() / share)
@@ -70,15 +71,15 @@ mod tests {
     #[test]
     fn the_error_is_that_of_the_mean_of_slices() {
         // Four slices of 8, 12, 8 and 12 calls in an eighth of the time: residuals of 2 each.
-        let error = spread(&[8, 12, 8, 12]).standard_error(PLACE, 40, 0.125).expect("an error");
+        let error = spread(&[8, 12, 8, 12]).standard_error(PLACE, 0.125).expect("an error");
         let by_hand = (16.0_f64 * 4.0 / 3.0 * 0.875).sqrt() / 0.125;
         assert!((error - by_hand).abs() < 1e-9, "{error} {by_hand}");
     }
 
     #[test]
     fn equal_slices_have_no_error_and_one_says_nothing() {
-        assert!(spread(&[9, 9, 9]).standard_error(PLACE, 27, 0.2).expect("an error") < 1e-6);
-        assert_eq!(spread(&[9]).standard_error(PLACE, 9, 0.2), None);
+        assert!(spread(&[9, 9, 9]).standard_error(PLACE, 0.2).expect("an error") < 1e-6);
+        assert_eq!(spread(&[9]).standard_error(PLACE, 0.2), None);
     }
 
     #[test]
@@ -87,6 +88,6 @@ mod tests {
         spread.restart();
         spread.add(BTreeMap::from([(PLACE, 108)]), 0.1);
         spread.add(BTreeMap::from([(PLACE, 113)]), 0.1);
-        assert!(spread.standard_error(PLACE, 10, 0.5).expect("an error") < 1e-6);
+        assert!(spread.standard_error(PLACE, 0.5).expect("an error") < 1e-6);
     }
 }

@@ -171,7 +171,7 @@ pub fn fill(client: &mut Client, minimal: bool, rows: Rows<'_>, listener: &Liste
             client.run(&table.settle)?;
             client.run("COMMIT")?;
         }
-        Filling::ByRanges => copy(client, rows, table.places, listener)?,
+        Filling::ByRanges => copy_with_others(client, rows, table.places, listener)?,
     }
     listener(Progress::Ended);
     Ok(())
@@ -210,6 +210,11 @@ pub fn ask_all(
         Ok(())
     })?;
     Ok(answers.into_iter().filter_map(OnceLock::into_inner).collect())
+}
+
+/// A table that others fill, too: after a failure nobody takes what is left, which may be most of it.
+fn copy_with_others(client: &mut Client, rows: Rows<'_>, end: u64, listener: &Listener<'_>) -> Result<(), Error> {
+    copy(client, rows, end, listener).inspect_err(|_| rows.next.store(end, Ordering::Relaxed))
 }
 
 /// Copies rows until those up to `end` are taken.

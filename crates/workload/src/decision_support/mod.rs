@@ -9,6 +9,7 @@
 //! - [`queries`]: the 22 texts, their parameters by seed and stream, their order, and the answers that are known.
 
 mod check;
+mod cpus;
 pub mod queries;
 pub mod refresh;
 mod rows;
@@ -147,8 +148,7 @@ impl DataSet for DecisionSupport {
     }
 
     fn making(&self, parallel: usize, _minimal: bool) -> Making {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        tables::making(self.scale, parallel, cpus)
+        tables::making(self.scale, parallel, cpus::online())
     }
 
     fn stamped_table(&self) -> Option<&'static str> {

@@ -4,6 +4,7 @@
 //! wait for first; a connection with nothing to begin waits until a task of another has ended.
 
 use crate::postgres::{Address, Client, Error};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Whether the first of two tasks, by their places in the list, begins only when the second has ended.
@@ -101,9 +102,17 @@ pub fn share_out(
     std::thread::scope(|scope| {
         for _ in 0..parallel.clamp(1, tasks.max(1)) {
             scope.spawn(|| {
-                if let Err(error) = work() {
+                let fail = |error| {
                     held().fail(error);
                     changed.notify_all();
+                };
+                match catch_unwind(AssertUnwindSafe(work)) {
+                    Ok(done) => done.unwrap_or_else(fail),
+                    // Else whoever waits for its task would wait for ever.
+                    Err(panic) => {
+                        fail(Error::Protocol("a thread that loads has panicked".to_owned()));
+                        resume_unwind(panic);
+                    }
                 }
             });
         }
