@@ -13,7 +13,7 @@ NEEDS = ("root", "cgroup memory", "swap", "postgresql", "server user", "bpf")
 
 def test_the_log_of_a_server_is_told_from_its_data(laboratory: Laboratory) -> None:
     out = laboratory.state / "block"
-    sets = ("--set", "probes.block=true", "--set", "probes.syscalls=true")
+    sets = ("--set", "probes.block=true", "--set", "probes.syscalls=true", "--set", 'probes.syscalls_counted="files"')
     laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out), *sets)
     for trial in open_run(out).trials:
         assert trial.measure.summary is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from laboratory import Laboratory
 
-from plimsoll.analysis import analyse
+from plimsoll.analysis import analyse, vmstat
 from plimsoll.record import open_run
 from plimsoll.run import agent
 from plimsoll.target import decision_support
@@ -115,7 +115,9 @@ def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
     assert all(len(one["drift"]) == 2 for one in found["treatments"].values())
     page = Path(answer["report"]).read_text()
     assert 'id="decision-support"' in page
-    for figure in ("queries", "streams", "vmstat"):
+    # On a fast machine a test at this size has no two seconds.
+    lasting = any(vmstat.curve(segment) for trial in run.trials for _, segment in trial.tests)
+    for figure in ("queries", "streams", *(["vmstat"] if lasting else [])):
         assert f'data-figure="{figure}"' in page
     assert laboratory.left_behind() == []
 
