@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-AT_MOST = 3
+AT_MOST = 5
 WATCHING = ("tests/known/", "tests/flow/", "tests/guest/")
 LEFT_BY_PYTEST = Path(".pytest_cache/v/cache/lastfailed")
 CARGO = ("cargo", "test", "--profile", "checked", "--locked", "--target-dir", "target")

@@ -18,7 +18,7 @@ KNOWN, FLOW = "tests/known/test_sync.py::test_a", "tests/flow/test_run.py::test_
         ([], False),
         ([KNOWN, "tests/unit/run/test_d.py::test_d"], False),
         (["tests/known/test_sync.py"], False),
-        ([f"{KNOWN}{i}" for i in range(4)], False),
+        ([f"{KNOWN}{i}" for i in range(6)], False),
     ],
     ids=["one", "three that watch", "none", "a unit test among them", "a file that cannot be read", "many"],
 )
@@ -35,7 +35,7 @@ def test_few_failures_of_tests_that_watch_a_machine_are_run_again(failed: list[s
             [["-p", "a", "--test", "b"], ["-p", "c", "--test", "d"]],
         ),
         ("error: 2 targets failed:\n    `-p a --test b`\n    `-p a --lib`\n", []),
-        ("error: 4 targets failed:\n" + "    `-p a --test b`\n" * 4, []),
+        ("error: 6 targets failed:\n" + "    `-p a --test b`\n" * 6, []),
         ("error: could not compile `a`\n", []),
     ],
     ids=["one", "two", "a unit test among them", "many", "what does not compile"],
