@@ -2,7 +2,7 @@
 time goes, and vmstat's columns as study S3 shows them.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -202,9 +202,13 @@ def parts_figure(verdict: Json) -> Figure:
     colour = alt.Color("part:N", title=None, sort=names, scale=scale, legend=legend)
     base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.treatment == treatment").mark_bar()
     panels = []
-    for stack, words, form in (("zero", "ms", ",~r"), ("normalize", "share of the time", "%")):
+    sides: list[tuple[Literal["zero", "normalize"], str, str]] = [
+        ("zero", "ms", ",~r"),
+        ("normalize", "share of the time", "%"),
+    ]
+    for stack, words, form in sides:
         y = alt.Y("query:N", sort=list(NAMES), title=None, axis=alt.Axis(labels=stack == "zero", domain=True))
-        x = alt.X("ms:Q", stack=stack, title=words, axis=alt.Axis(format=form, tickCount=5, grid=True))  # type: ignore[arg-type]
+        x = alt.X("ms:Q", stack=stack, title=words, axis=alt.Axis(format=form, tickCount=5, grid=True))
         tips = ["query:N", "part:N", alt.Tooltip("ms:Q", title="ms", format=_TIP)]
         panel = base.encode(x, y, colour, alt.Order("order:Q"), tooltip=tips)
         panels.append(panel.properties(width=(WIDTH - 120) // 2, height={"step": 17}))
