@@ -134,7 +134,7 @@ def test_three_tests_on_two_servers(laboratory: Laboratory) -> None:
         assert (one.summary or {}).keys() <= (other.summary or {}).keys()
         for series in ("host", "group"):
             found = one.series(series)
-            assert found is not None and found.dtype == other.series(series).dtype  # type: ignore[union-attr]
+            assert found is not None and found.dtype == other.series(series).dtype
         rows, others = one.transactions, other.transactions
         assert rows is not None and others is not None and rows.dtype == others.dtype
         pairs = [row["verified"]["ok"] for row in first if row["name"].startswith("RF")]

@@ -163,7 +163,7 @@ def test_a_server_killed_in_a_refresh_function_fails_the_trial(laboratory: Labor
     assert process.returncode == 1, output + error
     trial = _only(out)
     assert trial.status == "failed"
-    refreshed, *others = trial.tests[0][1].queries["queries"]  # type: ignore[index]
+    refreshed, *others = trial.tests[0][1].queries["queries"]
     assert (refreshed["name"], refreshed["status"]) == ("RF1", "lost")
     assert {one["status"] for one in others} == {"skipped"}
     found = analyse(open_run(out))

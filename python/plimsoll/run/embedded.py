@@ -27,7 +27,7 @@ from plimsoll.run import agent, double_caching, embedded_record, planning
 from plimsoll.run.datasets import key_for, loads_itself
 from plimsoll.run.decision_support import passes
 from plimsoll.run.embedded_load import Loading, RefreshSets, make_folder, other_owner
-from plimsoll.run.private import explained, residency_watched
+from plimsoll.run.private import explained, keep_last, residency_watched
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.signals import Stopped
 from plimsoll.run.surroundings import PrivatePlace, arranged
@@ -113,10 +113,7 @@ def _opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterat
         except (ServerFailed, agent.AgentFailed) as error:
             raise explained(error, place, server.log_tail(2000)) from error
         finally:
-            report.log_tail = server.log_tail()
-            writer.write_text(folder / "server.log", report.log_tail + "\n")
-            report.found["group"] = place.describe_group()
-            server.abandon()
+            keep_last(report, folder, place, server)
 
 
 def _start(trial: Trial, dataset: Dataset | None) -> None:

@@ -29,6 +29,7 @@ from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_cavea
 from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up, workload_caveats
 from plimsoll.target import PostgresServer, ServerFailed
 from plimsoll.target.dataset import Dataset
+from plimsoll.target.embedded import DuckServer
 
 if TYPE_CHECKING:
     from plimsoll.run.runner import Runner
@@ -126,10 +127,15 @@ def opened(runner: Runner, report: Report, built: dict[str, Dataset], *, goes_on
         except (ServerFailed, agent.AgentFailed, psycopg.Error) as error:
             raise explained(error, place, server.log_tail(2000)) from error
         finally:
-            report.log_tail = server.log_tail()
-            writer.write_text(folder / "server.log", report.log_tail + "\n")
-            report.found["group"] = place.describe_group()
-            server.abandon()
+            keep_last(report, folder, place, server)
+
+
+def keep_last(report: Report, folder: Path, place: PrivatePlace, server: PostgresServer | DuckServer) -> None:
+    """What a server leaves that ends now, however it ended: its log's end, and what its group says."""
+    report.log_tail = server.log_tail()
+    writer.write_text(folder / "server.log", report.log_tail + "\n")
+    report.found["group"] = place.describe_group()
+    server.abandon()
 
 
 def explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception:

@@ -56,7 +56,7 @@ def test_what_is_said_of_a_drift(ratio: Json | None, said: str) -> None:
 
 
 def test_the_studys_trend() -> None:
-    found = trend(readings(STUDY))  # type: ignore[arg-type]
+    found = trend(readings(STUDY))
     assert found is not None
     known = stats.linregress(range(5), [math.log(value) for value in STUDY])
     half = known.stderr * stats.t.ppf(0.975, 3)
@@ -75,7 +75,7 @@ def test_a_trend_holds_as_often_as_it_says() -> None:
     rounds, held = 400, 0
     for _ in range(rounds):
         series = [100.0 * 0.98**number * math.exp(draw.gauss(0, 0.02)) for number in range(5)]
-        found = trend(readings(series))  # type: ignore[arg-type]
+        found = trend(readings(series))
         assert found is not None
         held += found["a_test"]["low"] <= -0.02 <= found["a_test"]["high"]
     # 380 expected; four standard deviations of a binomial are 17.
@@ -108,7 +108,7 @@ def test_one_test_has_no_trend() -> None:
 def test_a_gap_keeps_the_numbers_of_the_others() -> None:
     whole, gap = [100.0 * 0.9**number for number in range(5)], [100.0, 90.0, None, 72.9, 65.61]
     for series in (whole, gap):
-        found = trend(readings(series))  # type: ignore[arg-type]
+        found = trend(readings(series))
         assert found is not None
         assert found["a_test"]["value"] == pytest.approx(-0.1)
         assert found["over_all"]["value"] == pytest.approx(0.9**4 - 1)

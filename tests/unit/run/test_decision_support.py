@@ -66,7 +66,7 @@ def run(played: Played, folder: Path, stopping: bool = False, **about: Any) -> R
     place = Place(devices=[], group=None, load_cpus=None)
     connection = Connection("/x", 1, "u", "d")
     load = Load(connection, workload_request(settings), settings, place, folder, Silent(), lambda: stopping)
-    report = Report(SimpleNamespace())  # type: ignore[arg-type]
+    report = Report(SimpleNamespace())
 
     @contextlib.contextmanager
     def watched() -> Iterator[None]:
@@ -76,7 +76,7 @@ def run(played: Played, folder: Path, stopping: bool = False, **about: Any) -> R
 
     if datasets.loads_itself(settings):
         decision_support.load_test(load, report)
-    decision_support.run_tests(load, settings.workload, report, watched)  # type: ignore[arg-type]
+    decision_support.run_tests(load, settings.workload, report, watched)
     return report
 
 
@@ -125,13 +125,13 @@ def test_each_repeat_may_ask_anew(played: Played, tmp_path: Path) -> None:
 def test_what_streams_are_asked_for() -> None:
     workload = made(streams=4, query_timeout_seconds=90).workload
     common = {"timeout_seconds": 90.0}
-    assert streams_request(workload, "power") == common | {  # type: ignore[arg-type]
+    assert streams_request(workload, "power") == common | {
         "test": "power", "streams": 1, "refresh": True, "explain": False,
     }  # fmt: skip
-    assert streams_request(workload, "throughput") == common | {  # type: ignore[arg-type]
+    assert streams_request(workload, "throughput") == common | {
         "test": "throughput", "streams": 4, "refresh": True, "explain": False,
     }  # fmt: skip
-    assert streams_request(workload, "plans") == common | {  # type: ignore[arg-type]
+    assert streams_request(workload, "plans") == common | {
         "test": "power", "streams": 1, "refresh": False, "explain": True,
     }  # fmt: skip
 

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def new_report() -> Report:
-    return Report(SimpleNamespace())  # type: ignore[arg-type]
+    return Report(SimpleNamespace())
 
 
 def do(series: Series, report: Report, segment: str) -> Json:
@@ -135,7 +135,7 @@ class World:
         monkeypatch.setattr(of_series.private, "run_tests", run_tests)
 
     def run(self) -> Report:
-        report = Report(self.trial)  # type: ignore[arg-type]
+        report = Report(self.trial)
         try:
             run_series(self.runner, report, {})
         finally:
