@@ -6,6 +6,7 @@ use crate::{Probe, ProbeError};
 use plimsoll_record::ABSENT_SAMPLE;
 use plimsoll_target::postgres::{Address, Client, Error, literal};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 const DATABASE: &str = "pg_stat_database";
 const WRITER: &str = "pg_stat_bgwriter";
@@ -44,6 +45,10 @@ const COLUMNS: [(&str, &str, &str); 26] = [
     ("wal_sync", WAL, "wal_sync"),
 ];
 
+/// A server that does not answer for this long is given up, so that one that hangs or is stopped cannot keep a run from ending.
+/// Long, since a server that swaps answers late.
+const SILENT_AT_MOST: Duration = Duration::from_secs(30);
+
 /// Columns that exist, with the query that reads them in one go.
 fn query(existing: &BTreeSet<(String, String)>, database: &str) -> (Vec<&'static str>, String) {
     let (mut names, mut values) = (Vec::new(), Vec::new());
@@ -76,6 +81,7 @@ impl Server {
     /// When the server cannot be reached or refuses.
     pub fn open(address: &Address, database: &str) -> Result<Self, ProbeError> {
         let mut client = Client::open(address)?;
+        client.limit_silence(SILENT_AT_MOST)?;
         let sql = format!(
             "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
              WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relname IN ('{DATABASE}', '{WRITER}', '{CHECKPOINTER}', '{WAL}')"

@@ -7,6 +7,7 @@ use super::{Address, Canceller, Error};
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::frontend;
 use std::io::Write;
+use std::time::Duration;
 
 /// A row of text values; `None` is NULL.
 pub type Row = Vec<Option<String>>;
@@ -39,6 +40,14 @@ impl Client {
     pub fn open(address: &Address) -> Result<Self, Error> {
         let handshake::Welcome { socket, inbox, backend_pid, secret } = handshake::open(address)?;
         Ok(Self { address: address.clone(), socket, inbox, backend_pid, secret, requests: 0 })
+    }
+
+    /// From now on the connection counts as broken when the server is silent for `limit`, which is not zero.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn limit_silence(&self, limit: Duration) -> Result<(), Error> {
+        Ok(self.socket.limit_reads(limit)?)
     }
 
     /// The server's process that serves this session, 0 if it did not say.
@@ -238,5 +247,40 @@ impl Drop for Client {
             frontend::terminate(out);
             Ok(())
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_server_that_falls_silent_is_left_after_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join(".s.PGSQL.1")).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut length = [0; 4];
+            stream.read_exact(&mut length).unwrap();
+            stream.read_exact(&mut vec![0; u32::from_be_bytes(length) as usize - 4]).unwrap();
+            // AuthenticationOk and ReadyForQuery, and no answer to anything after them.
+            stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").unwrap();
+            stream.read_to_end(&mut Vec::new()).unwrap();
+        });
+        let address = Address {
+            host: folder.path().display().to_string(),
+            port: 1,
+            user: "u".to_owned(),
+            password: None,
+            database: "d".to_owned(),
+            settings: Vec::new(),
+        };
+        let mut client = Client::open(&address).unwrap();
+        client.limit_silence(Duration::from_millis(50)).unwrap();
+        assert!(matches!(client.run("SELECT 1"), Err(Error::Broken(_))));
+        drop(client);
+        server.join().unwrap();
     }
 }

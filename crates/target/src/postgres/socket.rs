@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 /// Where a server is and as whom to go there.
 #[derive(Clone, PartialEq, Eq)]
@@ -89,6 +90,14 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        }
+    }
+
+    /// Reading that has waited for `limit` fails.
+    pub(super) fn limit_reads(&self, limit: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(Some(limit)),
+            Self::Unix(stream) => stream.set_read_timeout(Some(limit)),
         }
     }
 
