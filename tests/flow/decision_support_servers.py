@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 from live_server import live_server
 
 from plimsoll.run.agent import Agent, AgentFailed, call
+from plimsoll.target import Connection
 
 Json = dict[str, Any]
 Rows = list[tuple[Any, ...]]
@@ -27,13 +29,6 @@ def streams(scale_factor: float, *numbers: int, **more: Any) -> list[Json]:
     """The queries of these streams, one after the other."""
     planned = call("plan", {"workload": workload(scale_factor, **more), "streams": list(numbers)})
     return [query for stream in planned["streams"] for query in stream["queries"]]
-
-
-def validation() -> list[tuple[Json, list[list[str]]]]:
-    """The 22 queries with the validation's parameters, each with its known answer at scale factor 1."""
-    planned = call("plan", {"workload": workload(1), "validation": True})
-    answers = {answer["query"]: answer["rows"] for answer in planned["answers"]}
-    return [(query, answers[query["query"]]) for query in planned["validation"]]
 
 
 def tables(scale_factor: float) -> dict[str, str]:
@@ -94,10 +89,11 @@ class Duck:
 
 
 @contextlib.contextmanager
-def postgres(scale_factor: float, user: str) -> Iterator[Callable[[str], Rows]]:
-    """A private PostgreSQL with the tables: what asks it a query."""
+def postgres(scale_factor: float, user: str) -> Iterator[Connection]:
+    """A private PostgreSQL with the tables."""
     with live_server(user, settings={"shared_buffers": "256MB", "work_mem": "64MB"}) as live, live.session() as session:
-        target = live.server.load_connection.as_request() | {"dbname": session.info.dbname, "schema": SCHEMA}
-        call("populate", {"target": target, "workload": workload(scale_factor), "parallel": 2})
-        session.execute(f"set search_path to {SCHEMA}")
-        yield lambda sql: session.execute(sql).fetchall()
+        loading = live.server.load_connection
+        connection = replace(loading, dbname=session.info.dbname, schema=SCHEMA)
+        request = {"target": connection.as_request(), "workload": workload(scale_factor), "parallel": 2}
+        call("populate", request)
+        yield connection

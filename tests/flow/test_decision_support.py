@@ -29,6 +29,7 @@ scale_factor = 0.01
 tests = ["load", "power", "throughput"]
 query_timeout_seconds = 60
 explain = true
+answers = true
 repeats = 2
 
 [probes]
@@ -99,6 +100,11 @@ def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
         looked = [(segment.summary or {})["verification"] for _, segment in trial.tests]
         assert [(one["checked"], one["wrong"]) for one in looked] == [(2, 0), (4, 0), (4, 0), (0, 0)]
 
+        assert trial.data["answers"]["against"] == "duckdb"
+        assert [(check["name"], check["ok"]) for check in trial.data["answers"]["checks"]] == [
+            (f"Q{number}", True) for number in range(1, 23)
+        ]
+
     verdict = analyse(run)
     assert [trial["admitted"] for trial in verdict["trials"]] == [True, True], verdict["exclusions"]
     found = verdict["decision_support"]
@@ -115,6 +121,7 @@ def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
     assert all(len(one["drift"]) == 2 for one in found["treatments"].values())
     page = Path(answer["report"]).read_text()
     assert 'id="decision-support"' in page
+    assert "Answers of 2 trials as loaded, compared with DuckDB&#39;s: 44 of 44 right" in page
     # On a fast machine a test at this size has no two seconds.
     lasting = any(vmstat.curve(segment) for trial in run.trials for _, segment in trial.tests)
     for figure in ("queries", "streams", *(["vmstat"] if lasting else [])):

@@ -42,6 +42,7 @@ query_timeout_seconds = 60
 BOTH = """
 tests = ["load", "power", "throughput"]
 repeats = 2
+answers = true
 
 [environment]
 memory = "512 MiB"

@@ -160,6 +160,10 @@ def _answer_reasons(trial: Trial) -> list[str]:
         broken = [str(check.get("name")) for check in trial.data.get(key) or [] if not check.get("ok")]
         if broken:
             reasons.append(f"checks after {when} failed: {', '.join(broken)}")
+    answers = [check for check in (trial.data.get("answers") or {}).get("checks") or [] if not check.get("ok")]
+    if answers:
+        first = f"{answers[0].get('name')}: {answers[0].get('found')}"
+        reasons.append(f"wrong answers to {', '.join(str(check.get('name')) for check in answers)} ({first})")
     return reasons
 
 

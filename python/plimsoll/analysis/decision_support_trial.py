@@ -32,7 +32,7 @@ def settings_of(trial: Trial) -> Json | None:
 def reading(trial: Trial) -> Json | None:
     """What the tests of a trial gave; None of another workload.
 
-    {`number`, `scale_factor`, `streams` (of the throughput test), `load_test` (null, or as in trial.json),
+    {`number`, `scale_factor`, `streams` (of the throughput test), `load_test`, `answers` (null, or as in trial.json),
     `figures`: {metric: {`value`, `why_absent`, `notes`}} of the tests that were asked for, `runs`: the throughput
     tests' figures with their `elapsed_s` and `remarks` (done again, begun cold), `cut`: what was begun and not ended,
     in words, `times_s`: {"power", "throughput": {name: [seconds]}} of what was done,
@@ -62,6 +62,7 @@ def reading(trial: Trial) -> Json | None:
         "scale_factor": scale,
         "streams": max((_streams(one) for one in throughput), default=None),
         "load_test": trial.data.get("load_test"),
+        "answers": trial.data.get("answers"),
         "figures": {metric: asdict(figure) for metric, figure in figures.items()},
         "runs": [
             {**asdict(figure), "elapsed_s": elapsed_s, "remarks": befell.get(one["segment"], [])}

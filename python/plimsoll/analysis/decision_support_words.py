@@ -6,6 +6,7 @@ from plimsoll.analysis.decision_support_metrics import LOAD
 
 Json = dict[str, Any]
 _ABSENT_SHOWN = 3
+AGAINST = {"known": "the known ones", "duckdb": "DuckDB's"}
 
 
 def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
@@ -16,7 +17,25 @@ def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
     said = [line for name, one in found["treatments"].items() if (line := figures_line(one, labels.get(name, name)))][
         :1
     ]
-    return [*said, *absent_lines(found, labels), *drift_lines(found, labels), *plan_lines(found)]
+    return [*said, *answer_lines(found), *absent_lines(found, labels), *drift_lines(found, labels), *plan_lines(found)]
+
+
+def answer_lines(found: Json) -> list[str]:
+    """How many answers were compared with what, and in which trials some were wrong; [] where none was."""
+    told = [(one["number"], one["answers"]) for one in found["trials"] if one["answers"]]
+    if not told:
+        return []
+    checks = [check for _, answers in told for check in answers["checks"]]
+    right = sum(bool(check["ok"]) for check in checks)
+    against = " and ".join(dict.fromkeys(AGAINST[answers["against"]] for _, answers in told))
+    trials = f"{len(told)} trial" + ("s" if len(told) > 1 else "")
+    said = [f"answers of {trials} as loaded, compared with {against}: {right:,} of {len(checks):,} right"]
+    return said + [
+        f"trial {number}, wrong answer to {check['name']}: {check['found']}"
+        for number, answers in told
+        for check in answers["checks"]
+        if not check["ok"]
+    ]
 
 
 def figures_line(one: Json, label: str) -> str | None:

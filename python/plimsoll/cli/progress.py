@@ -25,6 +25,7 @@ PHASES = {
     "warmup": "warming until the caches are stationary",
     "measure": "measuring",
     "load": "load test: filling the database",
+    "answers": "comparing the answers",
     "power": "power test",
     "throughput": "throughput test",
     "plans": "asking for the plans",
@@ -102,6 +103,10 @@ class Progress:
         if self._last is not None and now > self._last[1]:
             self._rate = f"{(done - self._last[0]) / (now - self._last[1]) * 1e9:,.0f} transactions/s"
         self._last = (done, now)
+
+    def _on_asking(self, done: int, planned: int) -> None:
+        self._rate = f"{done} of {planned} queries"
+        self._log_sometimes()
 
     def _on_trial_end(self, trial: PlannedTrial, status: str, reason: str | None) -> None:
         self._durations.append(time.monotonic() - self._trial_started)

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from plimsoll.experiment.strict import Seed, Strict
 
 Test = Literal["load", "power", "throughput"]
+Against = Literal["known", "duckdb"]
 ORDER: Final[tuple[Test, ...]] = ("load", "power", "throughput")
 TESTS: Final[tuple[Test, ...]] = ("power", "throughput")  # unless an experiment says otherwise
 # The least streams of a throughput test, by the scale factors that results are published for.
@@ -72,6 +73,11 @@ class DecisionSupport(Strict):
     explain: bool = Field(
         False, description="after the tests, the power test's queries once more under EXPLAIN (ANALYZE, BUFFERS)"
     )
+    answers: bool = Field(
+        False,
+        description="after the load test every query's answer is compared: at scale factor 1 with the known ones, at "
+        "any other with those of a DuckDB that has the same rows",
+    )
     repeats: int = Field(
         1, ge=1, le=100, description="throughput tests one after the other on the same tables, with VACUUM between"
     )
@@ -110,6 +116,13 @@ class DecisionSupport(Strict):
     def streams_run(self) -> int:
         """Streams of the throughput test."""
         return self.streams or streams_min(self.scale_factor)
+
+    @property
+    def answers_against(self) -> Against | None:
+        """What answers are compared with; None where they are not: without a load test caches are to be cold."""
+        if not self.answers or "load" not in self.tests:
+            return None
+        return "known" if self.scale_factor == 1 else "duckdb"
 
     @property
     def is_series(self) -> bool:

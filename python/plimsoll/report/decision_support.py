@@ -5,7 +5,7 @@ from typing import Any
 from plimsoll.analysis.decision_support_drift import RULE
 from plimsoll.analysis.decision_support_metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
 from plimsoll.analysis.decision_support_trial import NAMES
-from plimsoll.analysis.decision_support_words import absent_lines, trend_line
+from plimsoll.analysis.decision_support_words import absent_lines, answer_lines, trend_line
 from plimsoll.analysis.words import treatment_labels
 from plimsoll.report.studies import S3_THROUGHPUT
 from plimsoll.report.tables import NONE, interval, number
@@ -28,6 +28,7 @@ def decision_support_part(verdict: Json) -> Json | None:
         "rule": found["rule"],
         "columns": [found["names"][metric] for metric in _COLUMNS],
         "rows": [_figures(label, one) for label, one in treatments],
+        "answers": answer_lines(found),
         "absent": absent_lines(found, labels),
         "notes": list(
             dict.fromkeys(note for _, one in treatments for about in one["metrics"].values() for note in about["notes"])

@@ -23,10 +23,11 @@ from plimsoll.environment.clone import clone_tree
 from plimsoll.experiment import Experiment
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import writer
-from plimsoll.run import agent, double_caching, embedded_record, planning
+from plimsoll.run import agent, answers, double_caching, embedded_record, planning
 from plimsoll.run.datasets import key_for, loads_itself
 from plimsoll.run.decision_support import passes
 from plimsoll.run.embedded_load import Loading, RefreshSets, make_folder, other_owner
+from plimsoll.run.observer import Observer
 from plimsoll.run.private import explained, keep_last, residency_watched
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.signals import Stopped
@@ -34,7 +35,7 @@ from plimsoll.run.surroundings import PrivatePlace, arranged
 from plimsoll.run.trial import Report, device_counters, workload_caveats
 from plimsoll.target import ServerFailed
 from plimsoll.target.dataset import Dataset
-from plimsoll.target.embedded import DuckServer, Launch
+from plimsoll.target.embedded import DriverEnded, DuckServer, Launch
 
 if TYPE_CHECKING:
     from plimsoll.run.runner import Runner
@@ -60,9 +61,23 @@ class Trial:
     report: Report
     runner: Runner
 
+    @property
+    def observer(self) -> Observer:
+        """Who is told how it goes."""
+        return self.runner.observer
+
     def is_stopping(self) -> bool:
         """Whether the run is to end."""
         return self.runner.interrupts.is_stopping()
+
+    def ask(self, sql: str) -> list[list[Any]]:
+        """The rows of a query. Raises answers.Refused, or DriverEnded when nobody is there to be asked."""
+        try:
+            return self.server.ask(sql)
+        except DriverEnded:
+            raise
+        except ServerFailed as error:
+            raise answers.Refused(str(error)) from None
 
 
 def run_embedded(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
@@ -75,6 +90,8 @@ def run_embedded(runner: Runner, report: Report, built: dict[str, Dataset]) -> N
                 report.found["load_test"] = loading.run(trial.place.load_cpus)
             with report.phase("check", runner.observer):
                 report.found["load_checks"] = trial.sets.check()
+            if (against := trial.workload.answers_against) is not None:
+                answers.check(trial, against, trial.ask, report, trial.place.folder, trial.place.owner)
         _run_tests(trial)
         with report.phase("check", runner.observer):
             if trial.place.group is not None:

@@ -48,10 +48,9 @@ def make_folder(path: Path, owner: tuple[int, int]) -> None:
     os.chown(path, *owner)
 
 
-def build_database(
-    server: DuckServer, data: Json, owner: tuple[int, int], observer: Observer
-) -> tuple[Json, list[Json]]:
-    """Makes a database with the tables and closes it; what `populate` would answer, and what `check` would.
+@contextmanager
+def filled(server: DuckServer, data: Json, owner: tuple[int, int], observer: Observer) -> Iterator[Json]:
+    """A new database with the tables, open until the end; what `populate` would answer.
 
     Raises ServerFailed or AgentFailed.
     """
@@ -59,11 +58,21 @@ def build_database(
     make_folder(server.temp, owner)
     try:
         server.start({}, None)
-        result = Loading(server, data, observer).run(None)
-        checks = RefreshSets(server, data, owner).check()
-        server.close()
+        yield Loading(server, data, observer).run(None)
     finally:
         server.abandon()
+
+
+def build_database(
+    server: DuckServer, data: Json, owner: tuple[int, int], observer: Observer
+) -> tuple[Json, list[Json]]:
+    """Makes a database with the tables and closes it; what `populate` would answer, and what `check` would.
+
+    Raises ServerFailed or AgentFailed.
+    """
+    with filled(server, data, owner, observer) as result:
+        checks = RefreshSets(server, data, owner).check()
+        server.close()
     server.temp.rmdir()
     return result, checks
 

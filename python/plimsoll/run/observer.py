@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 class Observer(Protocol):
     """Receives events: `dataset` (line), `trial` (trial), `phase` (phase), `sample` (line),
-    `trial_end` (trial, status, reason), `block_end` (block), `note` (text)."""
+    `asking` (done, planned), `trial_end` (trial, status, reason), `block_end` (block), `note` (text)."""
 
     def event(self, name: str, **info: Any) -> None:
         """One thing that happened."""

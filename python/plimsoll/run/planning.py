@@ -95,10 +95,13 @@ def measured_seconds(experiment: Experiment) -> float:
 def tests_seconds(workload: DecisionSupport) -> float:
     """How long the tests of a decision-support trial take, about: a stream by its scale factor, two at once."""
     stream_s = STREAM_S_MIN + STREAM_S_A_SCALE * workload.scale_factor
-    passes: float = ("power" in workload.tests) + workload.explain
+    passes: float = ("power" in workload.tests) + workload.explain + (workload.answers_against is not None)
     if "throughput" in workload.tests:
         passes += workload.repeats * max(1.0, workload.streams_run / 2)
     load = decision_support.estimated_bytes(workload.scale_factor) / BUILD_BYTES_PER_S
+    if workload.answers_against == "duckdb":
+        passes += 1
+        load += decision_support.estimated_bytes(workload.scale_factor, embedded=True) / BUILD_BYTES_PER_S
     return stream_s * passes + (load if "load" in workload.tests else 0)
 
 
@@ -141,6 +144,14 @@ def swap_bytes(experiment: Experiment) -> int | None:
     return None if wanted == AS_FOUND else size.parse(wanted, memory_bytes(experiment))
 
 
+def _beside_bytes(experiment: Experiment) -> int:
+    """Of the DuckDB that answers are compared with; it is gone before the next test begins."""
+    workload = experiment.workload
+    if not isinstance(workload, DecisionSupport) or workload.answers_against != "duckdb":
+        return 0
+    return decision_support.estimated_bytes(workload.scale_factor, embedded=True)
+
+
 def needs_of(
     plan: Plan, trials: list[PlannedTrial], missing_bytes: list[int], *, has_tables: Callable[[PlannedTrial], bool]
 ) -> Needs:
@@ -168,6 +179,7 @@ def needs_of(
         most = max(one.measure.transactions_of(one.workload.clients) or 0 for one in experiments)
         writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * most
         growing = int(sum(missing_bytes) * 1.2) + int(largest * 1.2) + writes
+        growing += max((_beside_bytes(one) for one in beginning), default=0)
         needs.disk_bytes = growing + max(swap_bytes(one) or 0 for one in experiments)
         for one in beginning:
             if (place := one.target.files.data) is not None:

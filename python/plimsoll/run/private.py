@@ -20,7 +20,7 @@ from plimsoll.environment.clone import clone_tree
 from plimsoll.environment.fault import Fault
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import writer
-from plimsoll.run import agent, decision_support, double_caching, planning
+from plimsoll.run import agent, answers, decision_support, double_caching, planning
 from plimsoll.run.course import Course
 from plimsoll.run.datasets import key_for, loads_itself
 from plimsoll.run.placing import make_temp_space, move_wal, temp_settings
@@ -73,6 +73,9 @@ def run_tests(private: Private, workload: DecisionSupport, report: Report, cours
     if loads_itself(load.settings) and not course.is_done("load"):
         with course.step("load", "load", report):
             decision_support.load_test(load, report)
+            if (against := workload.answers_against) is not None:
+                with answers.of_postgresql(load.connection, workload.query_timeout_seconds) as ask:
+                    answers.check(load, against, ask, report, private.place.folder, private.place.owner)
         private.caches.prepare(wanted=load.settings.probes.double_caching)  # now there are relations to know
         private.server.checkpoint()
     decision_support.run_tests(load, workload, report, lambda: _caches_watched(private, report), course)

@@ -232,6 +232,8 @@ def _decision_support_caveats(workload: DecisionSupport) -> list[str]:
         found.append(f"{workload.streams_run} streams, fewer than the {least} that belong to the scale factor")
     if not workload.refresh:
         found.append("decision support without refresh functions")
+    if workload.answers and workload.answers_against is None:
+        found.append("answers are not compared: that follows a load test, and these trials have none")
     if workload.scale_factor < 1:
         found.append("a scale factor below 1, for which the specification has no parameters: for trying out")
     return found

@@ -55,6 +55,20 @@ def test_treatments_are_compared_by_the_composite(tmp_path: Path) -> None:
             "the load test failed: lineitem",
         ),
         ("trial.json", {"checks": [{"name": "orders: rows", "ok": False}]}, "the trial failed: orders"),
+        (
+            "trial.json",
+            {
+                "answers": {
+                    "against": "known",
+                    "checks": [
+                        {"name": "Q1", "ok": True, "found": ""},
+                        {"name": "Q5", "ok": False, "found": "5 rows and not 4"},
+                        {"name": "Q7", "ok": False, "found": "other"},
+                    ],
+                }
+            },
+            "wrong answers to Q5, Q7 (Q5: 5 rows and not 4)",
+        ),
     ],
 )
 def test_a_trial_whose_tables_are_wrong_enters_no_verdict(tmp_path: Path, name: str, field: Json, reason: str) -> None:
@@ -65,6 +79,19 @@ def test_a_trial_whose_tables_are_wrong_enters_no_verdict(tmp_path: Path, name: 
     assert [trial["admitted"] for trial in found["trials"]] == [True, False, True, True, True, True]
     (excluded,) = found["exclusions"]
     assert reason in " ".join(excluded["reasons"])
+
+
+def test_answers_are_counted_and_wrong_ones_named(tmp_path: Path) -> None:
+    right = [{"name": f"Q{number}", "ok": True, "found": ""} for number in range(1, 23)]
+    wrong = [*right[:4], {"name": "Q5", "ok": False, "found": "5 rows and not 4"}, *right[5:]]
+    run = make(tmp_path / "run", World())
+    for number, checks in ((1, right), (2, wrong)):
+        path = run / "trials" / f"{number:04}" / "trial.json"
+        told = {"answers": {"against": "known", "checks": checks}}
+        path.write_text(json.dumps(json.loads(path.read_text()) | told))
+    said = words.terminal_lines(analyse(open_run(run)), "x")
+    assert any("answers of 2 trials as loaded, compared with the known ones: 43 of 44 right" in line for line in said)
+    assert any("trial 2, wrong answer to Q5: 5 rows and not 4" in line for line in said)
 
 
 def test_the_query_that_changed_is_found_and_no_other(tmp_path: Path) -> None:

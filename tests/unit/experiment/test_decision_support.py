@@ -68,6 +68,21 @@ def test_streams_and_pairs() -> None:
     assert [of(streams=8).clients, of(streams=8, refresh=False).clients, of(tests=["power"]).clients] == [9, 8, 1]
 
 
+def test_answers_are_compared_with_what_there_is_at_that_size() -> None:
+    load = {"tests": ["load", "power"], "answers": True}
+    assert of(**load).answers_against == "known"
+    assert of(**load, scale_factor=0.5).answers_against == of(**load, scale_factor=10.0).answers_against == "duckdb"
+    assert of(answers=True).answers_against is None  # its tables come from a kept data set
+    assert of(tests=["load"]).answers_against is None
+
+
+def test_a_plan_has_time_for_answers() -> None:
+    small = {"tests": ["load", "power"], "scale_factor": 0.99}
+    without, duckdb = (planning.tests_seconds(of(**small, answers=one)) for one in (False, True))
+    known = planning.tests_seconds(of(**small | {"scale_factor": 1.0}, answers=True))
+    assert without < known < duckdb
+
+
 @pytest.mark.parametrize(
     ("tests", "judged"),
     [
