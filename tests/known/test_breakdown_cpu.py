@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 from breakdown_server import Laboratory
 from breakdown_truth import PAGE, Meter, Spent, large_mapping, on_one_cpu, page_out, slow_reads, swapped_pages
 from breakdown_watch import MS, Request, ask, lands
 
-from plimsoll.environment import Journal, SwapFile, Sysctl
+from plimsoll.environment import Journal, SwapFile, Sysctl, discover, page_cache
 
 pytest_plugins = ("breakdown_quiet",)
 
@@ -23,6 +25,7 @@ BURN_MS = 1009  # long enough that 2 % are more than the tick in which stolen ti
 HOGGED_MS = 700  # a turn of the hog after the answer, which is not the request's, is less than 2 % of it
 BALLAST_PAGES = 10007  # more than malloc ever keeps in its heap
 SWAPPED_PAGES, READS_PER_SECOND = 1009, 1000
+LIBRARY_READS_PER_SECOND = 4  # there are few: of its first pages, then ahead of the first fault
 ELSEWHERE_NS = MS
 
 
@@ -122,3 +125,30 @@ def test_swapped_pages_of_a_known_number(needs: Callable[..., None], quiet: Labo
     wait = request.wait("page fault")
     assert SWAPPED_PAGES // 20 < wait.count <= SWAPPED_PAGES and spent.waited_about(wait.count)
     assert warm.major_faults == 0 and watch.the(again).waits == (), "the control: all of it is there"
+
+
+def test_pages_of_a_library_are_no_swapped_ones(needs: Callable[..., None], quiet: Laboratory, run_id: str) -> None:
+    """A backend loads a library that is not in the page cache, and another one that then is."""
+    needs("blkio throttling")
+    library = quiet.state.root / "known.so"
+    libraries = (Path(discover.servers()[-1].bin_dir).parent / "lib").glob("*.so")
+    shutil.copyfile(max(libraries, key=lambda path: path.stat().st_size), library)
+    library.chmod(0o755)
+    os.sync()
+    load = f"load '{library}'"
+    with quiet.session() as client, quiet.session() as other, quiet.watch() as watch:
+        pid = ask(client, "select 1").pid
+        ask(other, "select 1")
+        page_cache.evict(library)
+        with slow_reads(run_id, pid, library, LIBRARY_READS_PER_SECOND):
+            meter = Meter(pid)
+            asked = ask(client, load)
+            spent = meter.read()
+        again = ask(other, load)
+    request = watch.the(asked)
+    assert request.blocked_ns("swap_in") == 0
+    assert 0 < request.wait("page fault on a file").count <= spent.major_faults
+    assert request.wait("page fault on a file").bucket == "other_wait"
+    found = sum(wait.ns for wait in request.waits)
+    lands(request, found, spent.blocked_truth(found), "other_wait", "unattributed", elsewhere_ns=0)
+    assert watch.the(again).waits == (), "the control: all of it is there"

@@ -44,6 +44,7 @@ struct backend {
 	u32 client_instance; /* descriptor of the epoll instance on which it waits for its client, plus one */
 	u32 *wait_event; /* where its wait event is, as far as it was found */
 	u64 read_bytes; /* asked of devices until the wait for data before */
+	u64 file_fault; /* the number of its last page fault on a file */
 	u64 run_delay; /* the kernel's own sum of waiting for a CPU, when it last left one */
 	u64 came; /* when it last came to a CPU, or 0 */
 	u64 clock_behind; /* by how much the scheduler's clock is behind, but for the slew; 0 if that is not known yet */

@@ -91,6 +91,17 @@ int BPF_PROG(on_throttle)
 	return 0;
 }
 
+/* So that waiting for it is told from waiting for a page that was swapped out. */
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(on_file_fault)
+{
+	struct backend *backend = current_backend();
+
+	if (backend)
+		backend->file_fault = number_of_fault(bpf_get_current_task_btf());
+	return 0;
+}
+
 static __always_inline int reclaims(bool begins)
 {
 	struct backend *backend = current_backend();

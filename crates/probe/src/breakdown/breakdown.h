@@ -67,6 +67,8 @@ enum lost {
 #define SYSTEM_CALL 0xfe000000U
 /* In none. */
 #define NO_CALL 0xffffffU
+/* In none, and what it reads is a page of a file that it has mapped. */
+#define FILE_FAULT 0xfffffeU
 #define IO_CLASS 0x0a
 /* Of ReadyForQuery, the last message of an answer. */
 #define READY_BYTES 6

@@ -48,6 +48,7 @@ fn always(kernel: &Kernel, by_sockets: bool) -> Vec<Wanted> {
         (by_sockets, "on_send", "sock_send_length"),
         (!by_sockets, "on_sys_exit", "sys_exit"),
         (true, "on_throttle", "balance_dirty_pages"),
+        (true, "on_file_fault", "mm_filemap_fault"),
         (true, "on_reclaim_begin", "mm_vmscan_direct_reclaim_begin"),
         (true, "on_reclaim_end", "mm_vmscan_direct_reclaim_end"),
         (true, "on_group_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"),

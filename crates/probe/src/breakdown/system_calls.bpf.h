@@ -149,17 +149,29 @@ static __always_inline u8 bucket_of_way(u32 way, u32 place)
 	return settings.way_bucket[(way & (WAYS - 1)) * PLACES + (place & (PLACES - 1))];
 }
 
+/* Of the fault that is under way: they are counted when they end. */
+static __always_inline u64 number_of_fault(struct task_struct *task)
+{
+	return task->min_flt + task->maj_flt + 1;
+}
+
+/* Fills what a process waits for that is in no system call. */
+static __always_inline void tell_by_fault(struct backend *backend, struct task_struct *task)
+{
+	bool of_file = backend->file_fault == number_of_fault(task);
+
+	backend->event = SYSTEM_CALL | (of_file ? FILE_FAULT : NO_CALL);
+	backend->bucket = !BPF_CORE_READ_BITFIELD(task, in_iowait) ? UNATTRIBUTED : of_file ? OTHER_WAIT : SWAP_IN;
+}
+
 /* Fills what the process waits for. */
 static __always_inline void tell_by_call(struct backend *backend, struct task_struct *task)
 {
 	struct pt_regs *regs = registers_of(task);
 	u32 call = call_in(regs), way = call < CALLS ? settings.call_way[call] : 0, place = PLACE_NONE, events;
 
-	if (call == (u32)-1) {
-		backend->event = SYSTEM_CALL | NO_CALL;
-		backend->bucket = BPF_CORE_READ_BITFIELD(task, in_iowait) ? SWAP_IN : UNATTRIBUTED;
-		return;
-	}
+	if (call == (u32)-1)
+		return tell_by_fault(backend, task);
 	if (way == WAY_EPOLL) {
 		events = events_awaited(backend, task);
 		way = events & WRITABLE ? WAY_WRITE : events & READABLE ? WAY_READ : WAY_PAUSE;

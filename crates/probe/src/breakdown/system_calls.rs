@@ -39,6 +39,7 @@ const PLACE_ELSEWHERE: usize = 7;
 const PLACE_SHIFT: u32 = 16;
 /// Blocked in no system call.
 const NO_CALL: u32 = 0xff_ffff;
+const FILE_FAULT: u32 = 0xff_fffe;
 
 type Entry = (libc::c_long, &'static str, Way);
 
@@ -128,8 +129,10 @@ pub(super) fn way_buckets() -> [u8; WAYS * PLACES] {
 /// What stands for a wait event where there was none; None where `event` is one.
 pub(super) fn name_of(event: u32) -> Option<String> {
     let of = event.checked_sub(SYSTEM_CALL)?;
-    if of == NO_CALL {
-        return Some("page fault".to_owned());
+    match of {
+        NO_CALL => return Some("page fault".to_owned()),
+        FILE_FAULT => return Some("page fault on a file".to_owned()),
+        _ => {}
     }
     let (place, number) = ((of >> PLACE_SHIFT) as usize, of & ((1 << PLACE_SHIFT) - 1));
     let call = known(number).map_or_else(|| number.to_string(), |(_, name, _)| (*name).to_owned());
@@ -245,6 +248,7 @@ mod tests {
         assert_eq!(name(event(libc::SYS_futex, PLACE_NONE)), "system call futex");
         assert_eq!(name(event(511, PLACE_NONE)), "system call 511");
         assert_eq!(name(SYSTEM_CALL | NO_CALL), "page fault");
+        assert_eq!(name(SYSTEM_CALL | FILE_FAULT), "page fault on a file");
         assert_eq!(name_of(0x0a00_0000), None);
     }
 

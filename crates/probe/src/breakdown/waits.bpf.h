@@ -84,14 +84,15 @@ static __always_inline void tell_by_event(struct backend *backend, struct task_s
 		count(UNKNOWN_EVENTS);
 		event = 0;
 	}
-	if (event) {
-		backend->bucket = bucket_of(event);
-	} else {
-		call = call_in(registers_of(task));
-		backend->bucket = call == (u32)-1 && BPF_CORE_READ_BITFIELD(task, in_iowait) ? SWAP_IN : UNATTRIBUTED;
-		event = SYSTEM_CALL | (call & NO_CALL);
-	}
 	backend->event = event;
+	backend->bucket = bucket_of(event);
+	if (event)
+		return;
+	call = call_in(registers_of(task));
+	if (call == (u32)-1)
+		return tell_by_fault(backend, task);
+	backend->event = SYSTEM_CALL | call;
+	backend->bucket = UNATTRIBUTED;
 }
 
 /* What a process that leaves the CPU to sleep waits for. */
