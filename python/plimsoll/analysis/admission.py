@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis import decision_support_trial, stationary
+from plimsoll.analysis.decision_support_words import wrong_answers
 from plimsoll.analysis.generator import generator
 from plimsoll.analysis.readings import counter, done_count, fact, is_whole, unanswered, weights
 from plimsoll.record import Segment, Trial
@@ -160,11 +161,8 @@ def _answer_reasons(trial: Trial) -> list[str]:
         broken = [str(check.get("name")) for check in trial.data.get(key) or [] if not check.get("ok")]
         if broken:
             reasons.append(f"checks after {when} failed: {', '.join(broken)}")
-    answers = [check for check in (trial.data.get("answers") or {}).get("checks") or [] if not check.get("ok")]
-    if answers:
-        first = f"{answers[0].get('name')}: {answers[0].get('found')}"
-        reasons.append(f"wrong answers to {', '.join(str(check.get('name')) for check in answers)} ({first})")
-    return reasons
+    wrong = wrong_answers(trial.data.get("answers"))
+    return [*reasons, wrong] if wrong else reasons
 
 
 def _judge_stationarity(trial: Trial, found: Admission) -> None:

@@ -30,12 +30,16 @@ def answer_lines(found: Json) -> list[str]:
     against = " and ".join(dict.fromkeys(AGAINST[answers["against"]] for _, answers in told))
     trials = f"{len(told)} trial" + ("s" if len(told) > 1 else "")
     said = [f"answers of {trials} as loaded, compared with {against}: {right:,} of {len(checks):,} right"]
-    return said + [
-        f"trial {number}, wrong answer to {check['name']}: {check['found']}"
-        for number, answers in told
-        for check in answers["checks"]
-        if not check["ok"]
-    ]
+    return said + [f"trial {number}: {wrong}" for number, answers in told if (wrong := wrong_answers(answers))]
+
+
+def wrong_answers(answers: Json | None) -> str | None:
+    """The queries with wrong answers, of the first what was wrong; None where all are right or none was compared."""
+    wrong = [check for check in (answers or {}).get("checks") or [] if not check.get("ok")]
+    if not wrong:
+        return None
+    names = ", ".join(str(check.get("name")) for check in wrong)
+    return f"wrong answers to {names} ({wrong[0].get('name')}: {wrong[0].get('found')})"
 
 
 def figures_line(one: Json, label: str) -> str | None:

@@ -100,7 +100,9 @@ def of_postgresql(connection: Connection, timeout_seconds: float | None) -> Iter
     with connection.open(connection.dbname) as session:
         session.execute("select set_config('search_path', %s, false)", [connection.schema])
         if timeout_seconds is not None:
-            session.execute("select set_config('statement_timeout', %s, false)", [f"{timeout_seconds * 1000:.0f}"])
+            session.execute(
+                "select set_config('statement_timeout', %s, false)", [f"{max(1, round(timeout_seconds * 1000))}"]
+            )
 
         def ask(sql: str) -> Sequence[Row]:
             try:

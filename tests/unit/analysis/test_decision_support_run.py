@@ -91,7 +91,7 @@ def test_answers_are_counted_and_wrong_ones_named(tmp_path: Path) -> None:
         path.write_text(json.dumps(json.loads(path.read_text()) | told))
     said = words.terminal_lines(analyse(open_run(run)), "x")
     assert any("answers of 2 trials as loaded, compared with the known ones: 43 of 44 right" in line for line in said)
-    assert any("trial 2, wrong answer to Q5: 5 rows and not 4" in line for line in said)
+    assert any("trial 2: wrong answers to Q5 (Q5: 5 rows and not 4)" in line for line in said)
 
 
 def test_the_query_that_changed_is_found_and_no_other(tmp_path: Path) -> None:
