@@ -39,7 +39,7 @@ def drift_figure(verdict: Json) -> Figure | None:
     x = alt.X(
         "test:Q", title="throughput test", axis=alt.Axis(format="d", values=list(range(1, last + 1))), scale=along
     )
-    y = alt.Y("change:Q", title="against the first", axis=alt.Axis(format="+.0%", tickCount=6, grid=True))
+    y = alt.Y("change:Q", title="against the first", axis=alt.Axis(format="+.1%", tickCount=6, grid=True))
     kinds = [name for name in _KINDS if any(row["kind"] == name for row in points)]
     domain = alt.Scale(domain=kinds, range=[_KINDS[name] for name in kinds])
     shape = alt.Shape("kind:N", title=None, scale=domain, legend=legend if len(kinds) > 1 else None)
