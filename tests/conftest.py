@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import debian_kernel
+import matrix
 import pytest
+import tracepoints
 
 import guest
 from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
@@ -81,7 +83,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
     "bpf": _has_bpf,
     "strace": lambda: _tool("strace"),
-    "tracepoints of single system calls": lambda: Path("/sys/kernel/tracing/events/syscalls").is_dir(),
+    "tracepoints of single system calls": tracepoints.of_single_system_calls,
     "io_uring": _has_io_uring,
     "blkio throttling": lambda: any(
         os.access(Path(mount.point, "blkio.throttle.read_bps_device"), os.W_OK) for mount in cgroups.mounts()
@@ -90,6 +92,28 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
 
 
 _unnamed: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--matrix full`: every combination of file system and way of watching."""
+    parser.addoption("--matrix", choices=("turn", "full"), default="turn", help=matrix.__doc__)
+
+
+def _case(item: pytest.Item) -> matrix.Case:
+    call = getattr(item, "callspec", None)
+    place = {axis: call.indices[axis] for axis in matrix.AXES if axis in call.indices} if call else {}
+    others = sorted((name, str(value)) for name, value in call.params.items() if name not in place) if call else []
+    test = f"{item.nodeid.partition('[')[0]} {others}"
+    return matrix.Case(test, place, item.get_closest_marker(matrix.EVERY_FILE_SYSTEM) is not None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes each test of a matrix on one of its combinations in turn."""
+    if config.getoption("--matrix") == "full" or any("::" in argument for argument in config.args):
+        return
+    taken = matrix.in_turn([_case(item) for item in items])
+    config.hook.pytest_deselected(items=[item for item, wanted in zip(items, taken, strict=True) if not wanted])
+    items[:] = [item for item, wanted in zip(items, taken, strict=True) if wanted]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -1,7 +1,4 @@
-"""The page-cache worlds: a fresh file system of each kind, and the agent that watches it.
-
-The support modules stand beside the tests; the folder goes onto the path for them.
-"""
+"""The page-cache worlds: a fresh file system of each kind, and the agent that watches it."""
 
 import contextlib
 import subprocess
@@ -11,9 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from loop_file_system import FileSystem, loop_file_system
 from page_probe import Watch
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tracepoints
 from watching import SECONDS, Watching
 
 from plimsoll.record.npy import read_table
@@ -31,7 +32,6 @@ KINDS = {
     **dict.fromkeys(("truncate", "ftruncate"), "truncate"),
     **{name: name for name in ("lseek", "close", "fsync", "fdatasync", "sync_file_range", "fallocate")},
 }
-CALLS = Path("/sys/kernel/tracing/events/syscalls")
 OF_SERVER = ("data", "wal", "global", "temp", "other")
 OF_FILES = (*OF_SERVER, "elsewhere")
 
@@ -55,7 +55,7 @@ class SystemCalls(Watching):
         assert not any(self.result["lost"].values()), self.result["lost"]
         assert all(check["ok"] for check in self.result["checks"])
         # A kernel without tracepoints of single calls has every call counted.
-        sampled = self.counted == "slices" or (self.counted == "files" and CALLS.is_dir())
+        sampled = self.counted == "slices" or (self.counted == "files" and tracepoints.of_single_system_calls())
         assert ("others_share" in self.result) == sampled
         assert ("calls_share" in self.result) == (self.counted == "slices")
 
