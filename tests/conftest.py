@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import debian_kernel
-import matrix
 import pytest
 import tracepoints
 
 import guest
+import matrix
 from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
 from plimsoll.run import agent
 

@@ -50,4 +50,3 @@ def _taken(test: str, group: Sequence[Case]) -> set[tuple[int, ...]]:
         return {(place, ways[(turn + number) % len(ways)]) for number, place in enumerate(file_systems)}
     points = list(product(file_systems, ways))
     return {points[turn % len(points)]}
-

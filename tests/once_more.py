@@ -1,59 +1,46 @@
-"""Runs again, once and by themselves, the tests that failed and that watch a machine at work; says which they were.
+"""Which failed tests are run once more, by themselves: those named here, and nobody else.
 
-The fact that constrains it: a neighbour's second on a shared machine fails a test of a real server now and then, and
-most runs of hundreds of such tests have one. A unit test has no such excuse, nor have many failures at once.
-
-Without an argument those of the last run of pytest; with the file of what `cargo test --no-fail-fast` said and what its
-tests were given, those of its programs below tests/. Exit codes: 0 each of them passed this time; 1 otherwise, or a
-failure that is not run again.
+The fact that constrains it: running failures again hides faults as well as noise. Whoever stands here says what it
+is that the machine may do to it, and why the test cannot judge a statistic instead. At most two may.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-AT_MOST = 5
-WATCHING = ("tests/known/", "tests/flow/", "tests/guest/")
-LEFT_BY_PYTEST = Path(".pytest_cache/v/cache/lastfailed")
-CARGO = ("cargo", "test", "--profile", "checked", "--locked", "--target-dir", "target")
+# Test, as pytest names it without its parameters, and what others on the machine may do to it.
+AGAIN: dict[str, str] = {}
+AT_MOST = 2
 
 
-def runs_again(failed: list[str]) -> bool:
-    """Whether these failures, by pytest's names of tests, may be a neighbour's."""
-    return 0 < len(failed) <= AT_MOST and all(name.startswith(WATCHING) and "::" in name for name in failed)
+def failed_in(caches: Sequence[Path]) -> list[str]:
+    """Names of what failed, as each process of pytest left them in its cache folder."""
+    left = [cache / "v/cache/lastfailed" for cache in caches]
+    return sorted(name for file in left if file.exists() for name in json.loads(file.read_text()))
 
 
-def programs_again(said: str) -> list[list[str]]:
-    """The options that name the programs with failed tests; none where one is not to be run again."""
-    listed = re.findall(r"^error: \d+ targets? failed:\n((?:    `.*`\n)+)", said, re.MULTILINE)
-    failed = [line.strip(" `").split() for block in listed for line in block.splitlines()]
-    return failed if len(failed) <= AT_MOST and all("--test" in options for options in failed) else []
+def runs_again(failed: Sequence[str]) -> bool:
+    """Whether everything that failed is named above."""
+    return bool(failed) and all(name.partition("[")[0] in AGAIN for name in failed)
 
 
-def again(what: list[str], commands: list[list[str]]) -> int:
-    """Runs them; 0 where all pass."""
-    if not commands:
+def judge(caches: Sequence[Path], others_failed: bool) -> int:
+    """The exit code of the suite: 0 where nothing failed, or nothing that fails again by itself.
+
+    `caches`: of the processes of pytest that did not end well; `others_failed`: a program of Rust did not.
+    """
+    if not caches and not others_failed:
+        return 0
+    failed = failed_in(caches)
+    print("\nFailed:\n" + "\n".join(f"  {name}" for name in failed), flush=True)
+    if others_failed or not runs_again(failed):
         return 1
-    print(f"\n== Once more, by themselves: {len(what)} that watch a machine", flush=True)
-    if any(subprocess.run(command, check=False).returncode for command in commands):
-        return 1
-    print("\nFailed in the whole run and passed by themselves; what is here often has a fault:")
-    print("\n".join(f"  {name}" for name in what), flush=True)
-    return 0
-
-
-def main() -> int:
-    if len(sys.argv) > 1:
-        log, *given = sys.argv[1:]
-        programs = programs_again(Path(log).read_text())
-        return again([" ".join(one) for one in programs], [[*CARGO, *one, "--", *given] for one in programs])
-    failed = sorted(json.loads(LEFT_BY_PYTEST.read_text())) if LEFT_BY_PYTEST.exists() else []
-    return again(failed, [[sys.executable, "-m", "pytest", *failed]] if runs_again(failed) else [])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print(f"\n== Once more, by themselves: {len(failed)}", flush=True)
+    done = subprocess.run([sys.executable, "-m", "pytest", "--matrix", "full", *failed], check=False)
+    if done.returncode == 0:
+        print("Passed by themselves. What is here often has a fault.", flush=True)
+    return 1 if done.returncode else 0

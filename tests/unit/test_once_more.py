@@ -1,44 +1,49 @@
 """What is run again after a failure, and what is not."""
 
-import runpy
+from __future__ import annotations
+
+import json
 from pathlib import Path
 
 import pytest
 
-_SCRIPT = runpy.run_path(str(Path(__file__).parents[1] / "once_more.py"))
-runs_again, programs_again = _SCRIPT["runs_again"], _SCRIPT["programs_again"]
-KNOWN, FLOW = "tests/known/test_sync.py::test_a", "tests/flow/test_run.py::test_b[1]"
+import once_more
+
+NAMED = "tests/known/test_sync.py::test_a"
 
 
 @pytest.mark.parametrize(
     ("failed", "again"),
     [
-        ([KNOWN], True),
-        ([KNOWN, FLOW, "tests/guest/test_c.py::test_c"], True),
+        ([NAMED], True),
+        ([f"{NAMED}[ext4-1]", f"{NAMED}[xfs-1]"], True),
         ([], False),
-        ([KNOWN, "tests/unit/run/test_d.py::test_d"], False),
+        ([NAMED, "tests/known/test_sync.py::test_b"], False),
         (["tests/known/test_sync.py"], False),
-        ([f"{KNOWN}{i}" for i in range(6)], False),
     ],
-    ids=["one", "three that watch", "none", "a unit test among them", "a file that cannot be read", "many"],
+    ids=["named", "parameters of it", "none", "another", "a file that cannot be read"],
 )
-def test_few_failures_of_tests_that_watch_a_machine_are_run_again(failed: list[str], again: bool) -> None:
-    assert runs_again(failed) is again
+def test_only_what_is_named_is_run_again(monkeypatch: pytest.MonkeyPatch, failed: list[str], again: bool) -> None:
+    monkeypatch.setattr(once_more, "AGAIN", {NAMED: "a reason"})
+    assert once_more.runs_again(failed) is again
 
 
-@pytest.mark.parametrize(
-    ("said", "again"),
-    [
-        ("error: 1 target failed:\n    `-p a --test b`\n", [["-p", "a", "--test", "b"]]),
-        (
-            "x\nerror: 2 targets failed:\n    `-p a --test b`\n    `-p c --test d`\n",
-            [["-p", "a", "--test", "b"], ["-p", "c", "--test", "d"]],
-        ),
-        ("error: 2 targets failed:\n    `-p a --test b`\n    `-p a --lib`\n", []),
-        ("error: 6 targets failed:\n" + "    `-p a --test b`\n" * 6, []),
-        ("error: could not compile `a`\n", []),
-    ],
-    ids=["one", "two", "a unit test among them", "many", "what does not compile"],
-)
-def test_few_programs_of_rust_are_run_again(said: str, again: list[list[str]]) -> None:
-    assert programs_again(said) == again
+def test_at_most_two_are_named_each_with_its_reason_and_there() -> None:
+    assert len(once_more.AGAIN) <= once_more.AT_MOST
+    for name, reason in once_more.AGAIN.items():
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (Path(__file__).parents[2] / file).read_text()
+        assert len(reason) > 20
+
+
+def test_what_failed_is_read_from_each_cache_and_a_failure_that_is_not_named_fails(tmp_path: Path) -> None:
+    for lane, names in (("one", ["a.py::b"]), ("two", ["c.py::d[1]"]), ("three", [])):
+        left = tmp_path / lane / "v/cache"
+        left.mkdir(parents=True)
+        if names:
+            (left / "lastfailed").write_text(json.dumps(dict.fromkeys(names, True)))
+    caches = [tmp_path / lane for lane in ("one", "two", "three")]
+    assert once_more.failed_in(caches) == ["a.py::b", "c.py::d[1]"]
+    assert once_more.judge(caches, others_failed=False) == 1
+    assert once_more.judge([], others_failed=True) == 1
+    assert once_more.judge([], others_failed=False) == 0

@@ -1,0 +1,160 @@
+"""Every test of Rust and Python, in lanes: what ./test does when set-up is done.
+
+The facts that constrain it: two cores, and three kinds of tests. What computes runs beside anything. What starts
+servers or counts exactly mostly waits, and bears company. What a clock judges bears none: marked `alone`, it runs at
+the end by itself. Whatever changes a setting of the whole machine is in one lane, where one test follows the other.
+
+A lane's output is shown whole when it ends. Exit codes: 0 all passed; 1 otherwise; 2 the options are wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import once_more
+import touched
+
+CARGO = ("--profile", "checked", "--locked", "--target-dir", "target")
+# Each lane is one process, so a session's file systems and servers are made once in each.
+COMPUTED = ("tests/unit", "tests/golden")
+WHOLE_MACHINE = ("tests/flow", "tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py")
+COUNTED = ("tests/known", "tests/guest")
+STILL_AT_WORK_SECONDS = 60.0
+NO_TEST_OF_THIS_LANE = 5  # pytest's exit code
+
+
+@dataclass
+class Lane:
+    """Commands one after the other, whose output belongs together; one that fails does not end it."""
+
+    name: str
+    commands: Sequence[Sequence[str]]
+    cache: Path | None = None  # where pytest leaves the names of what failed
+    failed: bool = False
+    said: str = ""
+    seconds: float = 0.0
+
+    def run(self) -> None:
+        """To its end."""
+        began = time.monotonic()
+        with tempfile.TemporaryFile("w+", errors="replace") as out:
+            for command in self.commands:
+                done = subprocess.run(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, check=False)
+                self.failed |= done.returncode not in (0, NO_TEST_OF_THIS_LANE if self.cache else 0)
+            out.seek(0)
+            self.said = out.read()
+        self.seconds = time.monotonic() - began
+
+
+def together(lanes: Sequence[Lane]) -> None:
+    """Runs the lanes at the same time and shows each when it ends."""
+    began = told = time.monotonic()
+    at_work = {lane.name: (lane, threading.Thread(target=lane.run, daemon=True)) for lane in lanes if lane.commands}
+    for _, thread in at_work.values():
+        thread.start()
+    while at_work:
+        time.sleep(0.2)
+        for lane, thread in list(at_work.values()):
+            if not thread.is_alive():
+                del at_work[lane.name]
+                told = time.monotonic()
+                print(f"\n== {lane.name} ({lane.seconds:.0f} s)\n{lane.said.rstrip()}", flush=True)
+        if at_work and time.monotonic() - told > STILL_AT_WORK_SECONDS:
+            told = time.monotonic()
+            print(f"   {told - began:.0f} s, at work: {', '.join(at_work)}", flush=True)
+
+
+def pytest_lane(name: str, paths: Sequence[str], marker: str, matrix: str, *without: str) -> Lane:
+    """One process of pytest; none where there are no paths."""
+    cache = Path(".pytest_cache", name.replace(" ", "-"))
+    shutil.rmtree(cache, ignore_errors=True)
+    options = ["-m", marker, "--matrix", matrix, "-o", f"cache_dir={cache}", *(f"--ignore={path}" for path in without)]
+    return Lane(name, [[sys.executable, "-m", "pytest", *options, *paths]] if paths else [], cache)
+
+
+def lints() -> tuple[list[list[str]], list[list[str]]]:
+    """Of Python and of Rust: formatting, lints, types, imports; and every Rust program built."""
+    venv = Path(sys.executable).parent
+    python = [
+        [str(venv / "ruff"), "check", "--quiet", "."],
+        [str(venv / "ruff"), "format", "--quiet", "--check", "."],
+        [str(venv / "mypy"), "--no-error-summary", "python/plimsoll"],
+        [str(venv / "lint-imports"), "--no-cache"],
+    ]
+    rust = []
+    for name, *options in (("fmt", "--check"), ("clippy", "--quiet", *CARGO, "--all-targets", "--", "-D", "warnings")):
+        if subprocess.run(["cargo", name, "--version"], capture_output=True, check=False).returncode == 0:
+            rust.append(["cargo", name, *options])
+        else:
+            print(f"cargo {name} is not installed: not checked", flush=True)
+    # Everything but the probes in the kernel builds without clang.
+    bare = ["cargo", "check", "--quiet", *CARGO, "--package", "plimsoll-agent", "--no-default-features"]
+    rust += [["env", "CLANG=/nonexistent", *bare], ["cargo", "test", "--quiet", *CARGO, "--workspace", "--no-run"]]
+    return python, rust
+
+
+def rust_lane(packages: Sequence[str], long: bool) -> Lane:
+    """The programs of tests one after the other; in each its tests are threads."""
+    chosen = [option for package in packages for option in ("--package", package)]
+    ignored = ["--", "--include-ignored"] if long else []
+    return Lane("Rust", [["cargo", "test", *CARGO, *chosen, "--no-fail-fast", *ignored]] if packages else [])
+
+
+def counts(lanes: Sequence[Lane]) -> str:
+    """What the runners say at their ends, added up, in the plainest form."""
+    totals = dict.fromkeys(("passed", "failed", "skipped"), 0)
+    for lane in lanes:
+        ends = re.findall(r"^test result: .*|^(?:\d+ \w+(?:, )?)+ in \d.*", lane.said, re.MULTILINE)
+        for count, what in re.findall(r"(\d+) (passed|failed|skipped|error|ignored)", "\n".join(ends)):
+            totals[{"error": "failed", "ignored": "skipped"}.get(what, what)] += int(count)
+    return ", ".join(f"{count} {what}" for what, count in totals.items())
+
+
+def main() -> int:
+    """The whole of it."""
+    asked = argparse.ArgumentParser(prog="./test", description="Sets up, then runs every test of Rust and Python.")
+    asked.add_argument("--long", action="store_true", help="the full matrices, planted faults and timed runs besides")
+    asked.add_argument("--since", metavar="REV", help="only what the changes since this revision touch")
+    options = asked.parse_args()
+    began = time.monotonic()
+    plan = touched.since(options.since) if options.since else touched.everything()
+    print(plan.told, flush=True)
+    matrix = "full" if options.long or plan.full_matrix else "turn"
+    and_not = "" if options.long else " and not long"
+    company = f"not alone{and_not}"
+
+    of_python, of_rust = lints()
+    computed = pytest_lane("computed", plan.below(COMPUTED), company, matrix)
+    computed.commands = [*of_python, *computed.commands]
+    first = [computed, Lane("Rust: lints and build", of_rust if plan.packages else [])]
+    together(first)
+    if any(lane.failed for lane in first):
+        print("\nFix these first: nothing that starts a server or watches the machine was run.", flush=True)
+        return 1
+    machine = pytest_lane("whole machine", plan.below(WHOLE_MACHINE), company, matrix)
+    counted = pytest_lane("counted", plan.below(COUNTED), company, matrix, *WHOLE_MACHINE)
+    rust = rust_lane(plan.packages, options.long)
+    together([rust, machine, counted])
+    alone = pytest_lane("alone", plan.below(("tests",)), f"alone{and_not}", matrix)
+    together([alone])
+
+    lanes = [computed, rust, machine, counted, alone]
+    minutes, seconds = divmod(round(time.monotonic() - began), 60)
+    print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
+    return once_more.judge([lane.cache for lane in lanes if lane.cache and lane.failed], rust.failed)
+
+
+if __name__ == "__main__":
+    os.chdir(Path(__file__).resolve().parents[1])
+    sys.exit(main())
