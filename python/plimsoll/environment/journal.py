@@ -23,7 +23,7 @@ from typing import Any
 
 from . import processes, registry
 from .fault import Fault
-from .state import StateDir
+from .state import StateDir, check_owner
 
 FORMAT = 1
 
@@ -113,8 +113,13 @@ class Journal:
 
     @classmethod
     def load(cls, path: Path) -> Journal:
-        """Read a journal without changing it (its owner may live); a torn last line is left out."""
-        data = path.read_bytes()
+        """Read a journal without changing it (its owner may live); a torn last line is left out.
+
+        Raises Fault where another user owns the file, since whoever wrote it decides what is put back.
+        """
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            check_owner(path, os.fstat(file.fileno()))
+            data = file.read()
         lines = data[: data.rfind(b"\n") + 1].splitlines()
         owner = json.loads(lines[0]) if lines else {}
         if owner.get("journal") != FORMAT:
@@ -214,7 +219,7 @@ class Journal:
 
 def _append(path: Path, line: dict[str, Any]) -> None:
     data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         length = os.fstat(descriptor).st_size
         if length and os.pread(descriptor, 1, length - 1) != b"\n":
