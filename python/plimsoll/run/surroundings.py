@@ -162,7 +162,10 @@ def arranged(runner: Runner, settings: Experiment, name: str, report: Report) ->
         yield _arrange(state, journal, settings, name, report)
     finally:
         with runner.interrupts.must_finish(), report.phase("put back", runner.observer):
-            journal.put_back_all()
+            for undone in journal.put_back_all():
+                if undone.is_left:
+                    report.caveat(f"changed by somebody else during the trial, and left as it is: {undone.what}")
+                    runner.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
 
 
 def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str, report: Report) -> PrivatePlace:
