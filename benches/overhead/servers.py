@@ -66,9 +66,8 @@ class Site(ABC):
     def build(self) -> None:
         """Makes the cluster and its data, stopped and on disk. The journal removes all of it."""
         user = planning.server_user()
-        uid, gid = own(user)
         self.state.check_traversable(user)
-        work_dir.make(self.state, self.journal, self.folder, uid=uid, gid=gid)
+        work_dir.make(self.state, self.journal, self.folder, mode=0o755)
         server.record(self.journal, self.data)
         self.cluster = PostgresServer(self.install.bin_dir, self.data, self.folder, user, launch_outside)
         self.cluster.initdb()

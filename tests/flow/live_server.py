@@ -21,7 +21,7 @@ import psycopg
 from laboratory import Laboratory
 
 from plimsoll.environment import discover
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 Settings = Mapping[str, bool | int | float | str]
@@ -97,8 +97,7 @@ def live_server(
         undo.callback(lab.close)
         bin_dir = Path(discover.servers()[-1].bin_dir)
         folder = lab.state / "server"
-        folder.mkdir()
-        os.chown(folder, *own(user))
+        folder.mkdir(mode=0o755)
         made = PostgresServer(of_server or bin_dir, folder / "data", folder, user, launch_outside, tcp=True)
         made.initdb()
         made.configure({**SETTINGS, **(settings or {})}, None)
@@ -108,7 +107,7 @@ def live_server(
         with made.connection.open() as session:
             session.execute("create role asker login password 'not to be seen'")
             session.execute("grant pg_read_all_stats to asker")
-        hba = folder / "data/pg_hba.conf"
+        hba = folder / "pg_hba.conf"
         hba.write_text(hba.read_text().replace("local all all trust", "local all all peer"))
         os.kill(made.pid() or 0, 1)
         yield LiveServer(lab, made, bin_dir, log)

@@ -18,7 +18,7 @@ from laboratory import ROOT, Laboratory
 from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
 from plimsoll.record import open_run
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 PASSWORD = "s3cr3t-pw"
@@ -73,10 +73,9 @@ def existing() -> Iterator[PostgresServer]:
     """A server that somebody else runs: no part of the laboratory knows of it."""
     elsewhere = Laboratory()
     state = StateDir(elsewhere.state).prepare()
-    uid, gid = own("plimsoll")
     with Journal.create(state, "existing") as journal:
         folder = state.work / "existing"
-        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         bin_dir = Path(discover.servers()[-1].bin_dir)
         server = PostgresServer(bin_dir, folder / "data", folder, "plimsoll", launch_outside)

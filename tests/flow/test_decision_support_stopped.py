@@ -93,7 +93,7 @@ def _locked(laboratory: Laboratory, process: subprocess.Popen[str]) -> Iterator[
 
 
 def _socket(laboratory: Laboratory) -> Path | None:
-    return next((laboratory.state / "work").glob("*/.s.PGSQL.5432"), None)
+    return next((laboratory.state / "work").glob("*/s/.s.PGSQL.5432"), None)
 
 
 def _session(laboratory: Laboratory) -> psycopg.Connection | None:

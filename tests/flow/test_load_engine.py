@@ -125,10 +125,9 @@ def pgbench_database(needs: Callable[..., None]) -> Iterator[tuple[str, Postgres
     elsewhere = Laboratory()
     state = StateDir(elsewhere.state).prepare()
     install = discover.servers()[-1]
-    uid, gid = own("plimsoll")
     with Journal.create(state, "existing") as journal:
         folder = state.work / "existing"
-        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", launch_outside)
         server.initdb()
@@ -137,9 +136,10 @@ def pgbench_database(needs: Callable[..., None]) -> Iterator[tuple[str, Postgres
         server.create_database()
         with server.connection.open("plimsoll") as opened:
             opened.execute("alter database plimsoll reset search_path")
-        argv = [f"{install.bin_dir}/pgbench", "-i", "-q", "-s", "2", "-h", str(folder), "-U", "plimsoll", "plimsoll"]
+        host = server.connection.host
+        argv = [f"{install.bin_dir}/pgbench", "-i", "-q", "-s", "2", "-h", host, "-U", "plimsoll", "plimsoll"]
         subprocess.run(argv, check=True, capture_output=True)
-        yield f"postgresql://plimsoll@/plimsoll?host={folder}", server
+        yield f"postgresql://plimsoll@/plimsoll?host={host}", server
         server.abandon()
     elsewhere.close()
 
@@ -181,14 +181,15 @@ def test_our_tables_are_found_by_pgbench(laboratory: Laboratory) -> None:
     uid, gid = own("plimsoll")
     with Journal.create(state, "clone") as journal:
         folder = state.work / "clone"
-        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         subprocess.run(["cp", "-a", str(kept / "data"), str(folder / "data")], check=True)
         subprocess.run(["chown", "-R", f"{uid}:{gid}", str(folder / "data")], check=True)
         server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", launch_outside)
         server.configure({"fsync": False}, None)
         server.start()
-        argv = [f"{install.bin_dir}/pgbench", "-h", str(folder), "-U", "plimsoll", "-t", "20", "-c", "2", "plimsoll"]
+        host = server.connection.host
+        argv = [f"{install.bin_dir}/pgbench", "-h", host, "-U", "plimsoll", "-t", "20", "-c", "2", "plimsoll"]
         done = subprocess.run(argv, check=True, capture_output=True, text=True)
         server.abandon()
     assert "scaling factor: 2" in done.stdout

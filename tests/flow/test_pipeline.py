@@ -16,7 +16,7 @@ from plimsoll.environment import server as server_knob
 from plimsoll.experiment import load
 from plimsoll.record import open_run
 from plimsoll.run.runner import Runner
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 NEEDS = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
@@ -32,7 +32,7 @@ class HandQuery:
         """At the start of `measure` and of `check` no client is connected."""
         if name != "phase" or info["phase"] not in ("measure", "check"):
             return
-        sockets = list(self.state.work.glob("*/.s.PGSQL.5432"))
+        sockets = list(self.state.work.glob("*/s/.s.PGSQL.5432"))
         assert len(sockets) == 1
         question = "select blks_hit, blks_read, xact_commit from pg_stat_database where datname = 'plimsoll'"
         argv = ["psql", "-h", str(sockets[0].parent), "-U", "plimsoll", "-d", "postgres", "-Atc", question]
@@ -97,17 +97,16 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
     elsewhere = Laboratory()
     state = StateDir(elsewhere.state).prepare()
     install = discover.servers()[-1]
-    uid, gid = own("plimsoll")
     with Journal.create(state, "existing") as journal:
         folder = state.work / "existing"
-        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", launch_outside)
         server.initdb()
         server.configure({"fsync": False}, None)
         server.start()
         server.create_database()
-        dsn = f"postgresql://plimsoll:s3cr3t-pw@/plimsoll?host={folder}"
+        dsn = f"postgresql://plimsoll:s3cr3t-pw@/plimsoll?host={server.connection.host}"
         argv = ["own-server", "--quick", "--blocks", "1", "--set", f"target.dsn={dsn}", "--set", "workload.size=16 MiB"]
         fixed = ["--set", 'warmup.until="none"', "--set", "workload.clients=[1,2]", "--set", "measure.seconds=1"]
         refused = laboratory.call("plan", *argv, "--set", 'environment.memory=["1 GiB","2 GiB"]', code=None)

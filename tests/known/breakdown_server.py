@@ -17,7 +17,7 @@ from breakdown_watch import Breakdown
 
 from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 AroundLog = Callable[[Path], contextlib.AbstractContextManager[Any]]
@@ -65,10 +65,10 @@ def laboratory(user: str, around_log: AroundLog = contextlib.nullcontext) -> Ite
     root.chmod(0o755)
     with contextlib.ExitStack() as undo:
         undo.callback(shutil.rmtree, root, ignore_errors=True)
-        state, (uid, gid) = StateDir(root).prepare(), own(user)
+        state = StateDir(root).prepare()
         journal = undo.enter_context(Journal.create(state, root.name))
         folder = state.work / "server"
-        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         made = PostgresServer(Path(discover.servers()[-1].bin_dir), folder / "data", folder, user, launch_outside)
         made.initdb()

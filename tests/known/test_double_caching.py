@@ -12,7 +12,7 @@ import pytest
 from plimsoll.environment import Journal, StateDir, discover, page_cache, work_dir
 from plimsoll.environment import server as server_knob
 from plimsoll.run.double_caching import Watch
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 PAGE, BLOCK = 4096, 8192
@@ -25,10 +25,9 @@ READ_HALF = range(150, 171)  # blocks of which only the second page is read
 @pytest.fixture
 def server(needs: Callable[..., None], state: StateDir, run_id: str, server_user: str) -> Iterator[PostgresServer]:
     needs("root", "postgresql", "server user")
-    uid, gid = own(server_user)
     with Journal.create(state, run_id) as journal:
         folder = state.work / "caches"
-        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         install = discover.servers()[-1]
         made = PostgresServer(Path(install.bin_dir), folder / "data", folder, server_user, launch_outside)

@@ -15,12 +15,15 @@ from plimsoll.environment import (
     Journal,
     Limits,
     ReadAhead,
+    StateDir,
     SwapFile,
     Sysctl,
     TransparentHugePages,
     doctor,
     fingerprint,
+    swap,
     sysctl,
+    undo,
 )
 
 HOG = """import sys, time
@@ -121,6 +124,26 @@ def test_no_swap_is_a_level_and_a_swap_file_is_put_back(needs, state, run_id):
             SwapFile(state, f"{run_id}-small").set(4096, journal)
         assert journal.put_back(entry).ok and journal.put_back(entry).ok
         assert knob.show() == before and not knob.path.exists()
+
+
+def test_swap_in_a_state_folder_behind_a_symbolic_link_is_put_back(needs, state, run_id):
+    needs("root", "swap")
+    link = state.root / "link"
+    real = state.root / "real"
+    real.mkdir()
+    link.symlink_to(real)
+    linked = StateDir(link).prepare()
+    before = swap.areas()
+    try:
+        Journal.create(linked, run_id)
+        journal = Journal.load(linked.journal / f"{run_id}.jsonl")
+        knob = SwapFile(linked, run_id)
+        knob.set(1 << 20, journal)
+        assert knob.show()["bytes"] == 1 << 20 and knob.others() == before
+        assert [result.ok for result in undo(linked, force=True)] == [True]
+        assert swap.areas() == before and not knob.path.exists()
+    finally:
+        swap._libc.swapoff(os.fsencode(real / "work" / f"{run_id}.swap"))  # one that is on could not be removed
 
 
 @pytest.mark.parametrize("steps", [["dirty_bytes"], ["dirty_ratio"], ["dirty_ratio", "dirty_bytes", "dirty_ratio"]])

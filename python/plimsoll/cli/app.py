@@ -307,7 +307,8 @@ def undo(as_json: Json = False) -> None:
     else:
         for one in done:
             remedy = f"; {one.remedy}" if one.remedy else ""
-            out.print(f"{'put back' if one.ok else 'NOT put back'}: {one.what}{remedy}")
+            became = "left as it is" if one.is_left else "put back" if one.ok else "NOT put back"
+            out.print(f"{became}: {one.what}{remedy}")
         for run_id, pid in live_runs(state):
             out.print(f"left alone: run {run_id} is at work (process {pid})")
         if not done:

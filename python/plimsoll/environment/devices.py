@@ -40,7 +40,8 @@ class Device:
         return [self, *(below for device in self.under for below in device.walk())]
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
+    """A path as the kernel writes it in /proc/self/mountinfo and /proc/swaps."""
     for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, character)
     return text
@@ -53,7 +54,7 @@ def mounts(mountinfo: str | None = None) -> list[Mount]:
         left, _, right = line.partition(" - ")
         fields, (fs, source, super_options) = left.split(), right.split(" ", 2)
         options = list(dict.fromkeys([*fields[5].split(","), *super_options.split(",")]))
-        found.append(Mount(_unescape(source), _unescape(fields[4]), fs, options, _unescape(fields[3]), fields[2]))
+        found.append(Mount(unescape(source), unescape(fields[4]), fs, options, unescape(fields[3]), fields[2]))
     return found
 
 

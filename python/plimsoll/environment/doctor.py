@@ -205,6 +205,7 @@ def _state_folder(state: StateDir) -> Check:
     if not os.access(state.root, os.W_OK):
         return Check("state folder", False, f"{state.root} may not be written", "run as root, or set PLIMSOLL_STATE")
     try:
+        state.check_owned(state.root)
         state.check_traversable()
     except Fault as fault:
         return Check("state folder", False, fault.what, fault.remedy)

@@ -12,7 +12,7 @@ from . import kernel_files
 from .fault import Fault
 from .journal import Entry, Journal
 from .knob import AVAILABLE, Availability
-from .registry import Args, puts_back
+from .registry import Args, ChangedSince, changed_since, puts_back
 
 _ROOT = Path("/sys/kernel/mm/transparent_hugepage")
 SETTINGS = ("enabled", "defrag", "shmem_enabled")
@@ -51,15 +51,20 @@ class TransparentHugePages:
         if found == value:
             return None
         act = lambda: kernel_files.write(self._path, value)  # noqa: E731
-        return journal.change("huge_pages", act, path=str(self._path), found=found)
+        return journal.change("huge_pages", act, path=str(self._path), found=found, set=value)
 
 
 @puts_back("huge_pages", survives_reboot=False)
 def _put_back(args: Args) -> str:
-    path = Path(args["path"])
-    if kernel_files.selected(kernel_files.read(path) or "") != args["found"]:
-        kernel_files.write(path, args["found"])
-    return f"{path} = {args['found']}"
+    path, found = Path(args["path"]), args["found"]
+    now = kernel_files.selected(kernel_files.read(path) or "")
+    ours = args.get("set", now)  # journals of earlier versions do not hold it
+    if now not in (found, ours):
+        remedy = f"if it is to be as it was: `echo {found} > {path}`"
+        raise ChangedSince(changed_since(str(path), found=found, ours=ours, now=now), remedy)
+    if now != found:
+        kernel_files.write(path, found)
+    return f"{path} = {found}"
 
 
 def explicit() -> dict[str, dict[str, int]]:

@@ -1,7 +1,8 @@
 """The write-ahead journal: every change to the machine is on disk before it is made, and marked when it was put back.
 
 The constraint: the process may be killed, or the machine lose power, between any two instructions. Therefore an entry
-means "this may have been changed, and this is how it was found"; nothing depends on whether it really was.
+means "this may have been changed, this is how it was found, and this is what was set"; nothing depends on whether it
+really was. What others have set in the meantime is theirs: a value is put back only while ours is in force.
 
 One file a run, `journal/<run id>.jsonl`. First the owner; then `{"n", "kind", "by", "args"}` for each change, "by"
 naming the module that can put it back, and `{"n", "undone": true}` for each put-back. A line cut short by a crash was
@@ -23,7 +24,7 @@ from typing import Any
 
 from . import processes, registry
 from .fault import Fault
-from .state import StateDir
+from .state import StateDir, check_owner
 
 FORMAT = 1
 
@@ -52,13 +53,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Undone:
-    """What became of one entry. `remedy` is empty when ok."""
+    """What became of one entry. `remedy` is empty when it was put back; one that is ok and has a remedy was left as it
+    is, because somebody else has changed it since, and is done with."""
 
     run_id: str
     kind: str
     ok: bool
     what: str
     remedy: str = ""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it was left as others have made it."""
+        return self.ok and self.remedy != ""
 
 
 class PutBackFailed(Fault):
@@ -113,8 +120,13 @@ class Journal:
 
     @classmethod
     def load(cls, path: Path) -> Journal:
-        """Read a journal without changing it (its owner may live); a torn last line is left out."""
-        data = path.read_bytes()
+        """Read a journal without changing it (its owner may live); a torn last line is left out.
+
+        Raises Fault where another user owns the file, since whoever wrote it decides what is put back.
+        """
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            check_owner(path, os.fstat(file.fileno()))
+            data = file.read()
         lines = data[: data.rfind(b"\n") + 1].splitlines()
         owner = json.loads(lines[0]) if lines else {}
         if owner.get("journal") != FORMAT:
@@ -164,11 +176,12 @@ class Journal:
 
     def put_back(self, entry: Entry) -> Undone:
         """Put one entry back and mark it. Never raises for a put-back that fails: the others have to go on."""
+        remedy = ""
         try:
             how = registry.find(entry.kind, entry.by)
             if how.survives_reboot or self.owner["boot_id"] == processes.boot_id():
                 step(f"before put back {entry.kind}")
-                what = how.action(entry.args)
+                what, remedy = _act(how, entry)
             else:
                 what = "gone with the reboot"
             step(f"after put back {entry.kind}")
@@ -182,7 +195,7 @@ class Journal:
         except Exception as error:
             item = json.dumps(entry.args)
             return Undone(self.run_id, entry.kind, False, f"{error} ({item})", "mend that and call `plimsoll undo`")
-        return Undone(self.run_id, entry.kind, True, what)
+        return Undone(self.run_id, entry.kind, True, what, remedy)
 
     def put_back_all(self) -> list[Undone]:
         """Everything that is left, newest first; then the journal goes. Raises PutBackFailed after all were tried."""
@@ -212,9 +225,17 @@ class Journal:
         self.put_back_all()
 
 
+def _act(how: registry.PutBack, entry: Entry) -> tuple[str, str]:
+    """What was done, and the remedy where it was left as others have made it."""
+    try:
+        return how.action(entry.args), ""
+    except registry.ChangedSince as changed:
+        return changed.what, changed.remedy
+
+
 def _append(path: Path, line: dict[str, Any]) -> None:
     data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         length = os.fstat(descriptor).st_size
         if length and os.pread(descriptor, 1, length - 1) != b"\n":

@@ -22,9 +22,9 @@ def folder_of(place: Path, name: str) -> Path:
     return place / f"{PREFIX}{name}"
 
 
-def make(folder: Path, *, uid: int = -1, gid: int = -1, journal: Journal | None) -> None:
-    """Makes the folder, 0700 and its owner's. With a journal it is new and goes away when that is put back; without one
-    it may be there already and stays until `remove`."""
+def make(folder: Path, *, uid: int = -1, gid: int = -1, mode: int = 0o700, journal: Journal | None) -> None:
+    """Makes the folder, with this mode and owner. With a journal it is new and goes away when that is put back; without
+    one it may be there already and stays until `remove`."""
     _check(folder)
     if journal is not None:
         if folder.exists():
@@ -33,7 +33,13 @@ def make(folder: Path, *, uid: int = -1, gid: int = -1, journal: Journal | None)
             )
         journal.record("placed_dir", path=str(folder))
     folder.mkdir(mode=0o700, exist_ok=journal is None)
-    os.chown(folder, uid, gid)
+    # What is there already may have been put there by somebody else.
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchown(handle, uid, gid)
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
 
 
 def remove(folder: Path) -> bool:

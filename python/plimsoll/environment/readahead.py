@@ -14,7 +14,7 @@ from .devices import Device, devices_of
 from .fault import Fault
 from .journal import Entry, Journal
 from .knob import AVAILABLE, Availability
-from .registry import Args, puts_back
+from .registry import Args, ChangedSince, changed_since, puts_back
 
 
 class ReadAhead:
@@ -67,13 +67,23 @@ class ReadAhead:
                         f"{path}: {value} was written, {kernel_files.read(path)} is in force", remedy="use that"
                     )
 
-        return journal.change("read_ahead", act, found=found)
+        return journal.change("read_ahead", act, found=found, set=str(value))
 
 
 @puts_back("read_ahead", survives_reboot=False)
 def _put_back(args: Args) -> str:
+    changed, commands = [], []
     for name, value in args["found"].items():
         path = Path(name)
-        if path.exists() and kernel_files.read(path) != value:  # a device that was removed has nothing to put back
+        if not path.exists():
+            continue  # a device that was removed has nothing to put back
+        now = kernel_files.read(path)
+        ours = args.get("set", now)  # journals of earlier versions do not hold it
+        if now not in (value, ours):
+            changed.append(changed_since(name, found=value, ours=ours, now=str(now)))
+            commands.append(f"`echo {value} > {name}`")
+        elif now != value:
             kernel_files.write(path, value)
+    if changed:
+        raise ChangedSince("; ".join(changed), f"if it is to be as it was: {', '.join(commands)}")
     return ", ".join(f"{name} = {value}" for name, value in args["found"].items())

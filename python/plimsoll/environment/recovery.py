@@ -22,10 +22,13 @@ _PATIENCE_SECONDS = 60
 def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
     """Put back the changes of every dead run. `force` also takes those of runs whose process still lives.
 
-    Never raises for a change that cannot be put back: it is in the list with ok = False and its remedy.
+    Never raises for a change that cannot be put back: it is in the list with ok = False and its remedy. Raises Fault
+    where the state folder is another user's.
     """
     if not state.journal.is_dir():
         return []
+    for place in (state.root, state.journal):
+        state.check_owned(place)
     folder = os.open(state.journal, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _take_turn(folder, state.journal)
@@ -36,6 +39,9 @@ def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
                 journals.append(Journal.load(path))
             except FileNotFoundError:
                 continue  # its run ended meanwhile
+            except OSError as error:
+                what = f"{path}: could not be read: {error.strerror}"
+                results.append(Undone(path.stem, "journal", False, what, "it is no journal of ours: remove it"))
             except Fault as fault:
                 results.append(Undone(path.stem, "journal", False, fault.what, fault.remedy))
             except (ValueError, KeyError) as error:

@@ -19,9 +19,22 @@ Args = Mapping[str, Any]
 Action = Callable[[Args], str]
 
 
+class ChangedSince(Exception):
+    """Raised by a put-back that leaves things as they are, since somebody else has changed what we had set."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.what, self.remedy = what, remedy
+
+
+def changed_since(item: str, *, found: str, ours: str, now: str) -> str:
+    """In words: `item` was `found`, we have set it to `ours`, and it is `now`, which was somebody else."""
+    return f"{item} was {found}, was set to {ours} by the run, and has become {now} since"
+
+
 @dataclass(frozen=True)
 class PutBack:
-    action: Action  # returns what it did, in words
+    action: Action  # returns what it did, in words, or raises ChangedSince
     survives_reboot: bool  # false: the kernel forgot the change when the machine went down
 
 

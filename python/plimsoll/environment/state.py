@@ -1,6 +1,8 @@
 """The state folder: what Plimsoll keeps on a machine between runs (data sets, work folders, journals, A/A results).
 
-The constraint: the database server runs as a dedicated user, never as root, and must be able to walk down into it.
+The constraint: the database server runs as a dedicated user, never as root, and must be able to walk down into it. What
+stands in the journals is carried out by `undo`, so they and their lock are closed to everybody else, and a folder that
+somebody else owns is refused.
 """
 
 from __future__ import annotations
@@ -26,6 +28,24 @@ def default_root() -> Path:
     return Path.home() / ".local/state/plimsoll"
 
 
+def check_owner(path: Path, found: os.stat_result) -> None:
+    """Refuses what the calling user does not own: what stands in it, another user may have written."""
+    mine = os.geteuid()
+    if found.st_uid == mine:
+        return
+    raise Fault(
+        f"{path}: belongs to {_name_of(found.st_uid)}, and Plimsoll runs as {_name_of(mine)}",
+        remedy=f"call it as {_name_of(found.st_uid)}, or set PLIMSOLL_STATE to a folder of {_name_of(mine)}",
+    )
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
 class StateDir:
     def __init__(self, root: Path | None = None) -> None:
         self.root = Path(root).absolute() if root is not None else default_root()
@@ -35,19 +55,30 @@ class StateDir:
         self.a_a = self.root / "a-a"
 
     def prepare(self) -> StateDir:
-        """Make the folder and its sub-folders. Everything but the way down to it is ours, so modes are set."""
+        """Make the folder and its sub-folders. Everything but the way down to it is ours, so modes are set.
+
+        Raises Fault where one of them cannot be made or belongs to somebody else.
+        """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             for folder in (self.root, self.datasets, self.work, self.journal, self.a_a):
                 folder.mkdir(exist_ok=True)
-                if stat.S_IMODE(folder.stat().st_mode) != 0o755:
-                    folder.chmod(0o755)
+                self.check_owned(folder)
+                mode = 0o700 if folder == self.journal else 0o755
+                if stat.S_IMODE(folder.stat().st_mode) != mode:
+                    folder.chmod(mode)
         except OSError as error:
             raise Fault(
                 f"state folder {self.root}: {error.strerror} ({error.filename})",
                 remedy="set PLIMSOLL_STATE to a folder you may write, or run as root",
             ) from error
         return self
+
+    def check_owned(self, folder: Path) -> None:
+        """Raises Fault where the folder, or a symbolic link in its place, is not the calling user's."""
+        if folder != self.root:
+            check_owner(folder, folder.lstat())
+        check_owner(folder, folder.stat())
 
     def check_traversable(self, user: str | None = None, what: str = "state folder") -> None:
         """Raise unless `user` (any user, if None) can reach the folder: each folder on the way needs its x bit."""
@@ -80,8 +111,10 @@ class StateDir:
         """Only one run or data-set build at a time. The kernel drops the lock when the holder dies, however it dies."""
         self.prepare()
         path = self.root / "lock"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
+            check_owner(path, os.fstat(descriptor))
+            os.fchmod(descriptor, 0o600)  # whoever may open it may hold it
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

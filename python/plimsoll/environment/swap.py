@@ -16,7 +16,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from .devices import mount_of
+from .devices import mount_of, unescape
 from .fault import Fault
 from .journal import Entry, Journal, step
 from .knob import AVAILABLE, Availability
@@ -44,9 +44,14 @@ def areas() -> list[SwapArea]:
     found = []
     for line in Path("/proc/swaps").read_text().splitlines()[1:]:
         name, _, size, used, priority = line.split()
-        name = name.replace("\\040", " ").removesuffix(" (deleted)")
+        name = unescape(name).removesuffix(" (deleted)")
         found.append(SwapArea(name, int(size) * 1024, int(used) * 1024, int(priority)))
     return found
+
+
+def _is(area: SwapArea, path: Path) -> bool:
+    """The kernel names a swap file without symbolic links, however it was reached."""
+    return area.path == os.path.realpath(path)
 
 
 def _mkswap() -> str | None:
@@ -72,10 +77,10 @@ class SwapFile:
         return AVAILABLE
 
     def others(self) -> list[SwapArea]:
-        return [area for area in areas() if area.path != str(self.path)]
+        return [area for area in areas() if not _is(area, self.path)]
 
     def show(self) -> dict[str, object]:
-        ours = [area.size_bytes for area in areas() if area.path == str(self.path)]
+        ours = [area.size_bytes for area in areas() if _is(area, self.path)]
         return {"bytes": sum(ours), "others": [vars(area) for area in self.others()]}
 
     def set(self, value: int, journal: Journal) -> Entry | None:
@@ -154,8 +159,11 @@ def _swap_on(path: Path) -> bool:
 @puts_back("swap", survives_reboot=True)
 def _put_back(args: Args) -> str:
     path = Path(args["path"])
-    if any(area.path == str(path) for area in areas()) and _libc.swapoff(os.fsencode(path)) != 0:
-        number = ctypes.get_errno()
+    # Always asked for, whatever /proc/swaps calls it: EINVAL says that it is not on.
+    number = 0 if _libc.swapoff(os.fsencode(path)) == 0 else ctypes.get_errno()
+    is_off = number in (0, errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
+    may_not_ask = number == errno.EPERM and not any(_is(area, path) for area in areas())
+    if not is_off and not may_not_ask:
         remedy = "stop what uses the memory, then call `plimsoll undo`"
         raise Fault(f"{path}: swapoff: {os.strerror(number)}", remedy=remedy)
     step("after swapoff")

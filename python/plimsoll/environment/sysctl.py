@@ -12,7 +12,7 @@ from . import kernel_files
 from .fault import Fault
 from .journal import Entry, Journal
 from .knob import AVAILABLE, Availability
-from .registry import Args, puts_back
+from .registry import Args, ChangedSince, changed_since, puts_back
 
 _ROOT = Path("/proc/sys")
 
@@ -22,6 +22,9 @@ _PARTNERS = {
     "vm.overcommit_kbytes": "vm.overcommit_ratio",
 }
 _PARTNERS |= {second: first for first, second in _PARTNERS.items()}
+
+#: The kernel moves these by itself, for instance when huge pages are switched on: no sign of anybody else.
+_MOVING = {"vm.min_free_kbytes"}
 
 #: Writing these does something once; there is no value to put back.
 _ACTIONS = {"vm.drop_caches", "vm.compact_memory", "vm.stat_refresh"}
@@ -85,6 +88,7 @@ class Sysctl:
             lambda: self._write(wanted),
             name=self.name,
             found=found,
+            set=wanted,
             partner=partner,
             partner_found=value_of(partner, self._root) if partner else None,
             root=str(self._root),
@@ -113,9 +117,29 @@ def _put_back(args: Args) -> str:
     partner, partner_found = args["partner"], args["partner_found"]
     if partner is not None and found == "0" and partner_found not in (None, "0"):
         name, found = partner, partner_found  # this one was in force; writing it clears the other
+    _refuse_others(args, root, remedy=f"if it is to be as it was: `sysctl -w {name}='{found}'`")
     if value_of(name, root) != found or (partner and value_of(args["partner"], root) != partner_found):
         kernel_files.write(path_of(name, root), found)
     now = value_of(name, root)
     if now != found:
         raise Fault(f"{path_of(name, root)}: is {now} and not {found} as found", remedy=f"`sysctl -w {name}='{found}'`")
     return f"{name} = {found}"
+
+
+def _refuse_others(args: Args, root: Path, remedy: str) -> None:
+    """Raises ChangedSince where neither what was found nor what was set is in force. Journals of earlier versions do
+    not hold what was set."""
+    name, partner = args["name"], args["partner"]
+    if "set" not in args or name in _MOVING:
+        return
+    found = (args["found"], args["partner_found"])
+    ours = (args["set"], None if found[1] is None else "0")  # writing one of a pair clears the other
+    now = (value_of(name, root), value_of(partner, root) if partner else None)
+    if now in (found, ours):
+        return
+
+    def shown(values: tuple[str | None, str | None]) -> str:
+        return " and ".join(value for value in values if value is not None)
+
+    item = shown((name, partner))
+    raise ChangedSince(changed_since(item, found=shown(found), ours=shown(ours), now=shown(now)), remedy)

@@ -19,7 +19,7 @@ from plimsoll.analysis.answers import AGREED, KNOWN, Row, Rule, differences
 from plimsoll.experiment import Experiment
 from plimsoll.experiment.decision_support import Against
 from plimsoll.run import agent
-from plimsoll.run.embedded_load import alone, filled, make_folder
+from plimsoll.run.embedded_load import alone, filled
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.signals import Stopped
@@ -84,7 +84,7 @@ def known() -> list[Right]:
 def by_duckdb(trial: Asking, folder: Path, owner: tuple[int, int]) -> list[Right]:
     """The power test's queries, answered by a DuckDB with the same rows and no limits, which is gone afterwards."""
     planned = agent.call("plan", {"workload": workload_request(trial.settings), "streams": [0]})
-    make_folder(folder, owner)
+    folder.mkdir(mode=0o755)
     try:
         server = alone(folder, owner)
         with filled(server, data_request(trial.settings) or {}, owner, trial.observer):

@@ -1,6 +1,6 @@
 """Building and finding the data sets a plan needs (target/dataset.py says what one is).
 
-Built without a memory limit, outside any group, and then evicted from the page cache: a clone must start cold.
+Built without a memory limit, and then evicted from the page cache: a clone must start cold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
+from plimsoll.environment import Fault, Group, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.experiment import Experiment, Plan
 from plimsoll.experiment.model import DecisionSupport, OrderEntry, Script
 from plimsoll.run import agent, planning
@@ -21,7 +21,7 @@ from plimsoll.run.embedded_load import alone, build_database
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request, setup_text, workload_request
 from plimsoll.run.signals import Interrupts
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.surroundings import launch_outside, make_cage, own
 from plimsoll.target import Connection, PostgresServer, ServerFailed, bank
 from plimsoll.target.dataset import BUILD_SETTINGS, Dataset, describe_new, find, keep, key_of
 from plimsoll.target.embedded import DuckServer
@@ -127,10 +127,11 @@ def _refuse_broken(checks: list[dict[str, Any]]) -> None:
         raise LoadedWrong(f"the data as loaded break {', '.join(broken) or 'nothing that was looked at'}")
 
 
-def _cluster(settings: Experiment, folder: Path, user: str) -> PostgresServer:
+def _cluster(settings: Experiment, folder: Path, user: str, cage: Group | None) -> PostgresServer:
     install = planning.choose_server(settings)
     assert install is not None  # key_for has found it
-    return PostgresServer(Path(install.bin_dir), folder / "data", folder, user, launch_outside)
+    launch = cage.exec_in if cage is not None else launch_outside
+    return PostgresServer(Path(install.bin_dir), folder / "data", folder, user, launch)
 
 
 def _fill_cluster(cluster: PostgresServer, settings: Experiment, observer: Observer) -> dict[str, Any]:
@@ -156,9 +157,13 @@ def build(settings: Experiment, key: str, state: StateDir, observer: Observer, i
     with interrupts.must_finish():
         journal = Journal.create(state, name)
     try:
-        work_dir.make(state, journal, folder, uid=uid, gid=gid)
+        work_dir.make(state, journal, folder, mode=0o755)
+        cage = make_cage(name, journal)
         server.record(journal, folder / "data")
-        made = _cluster(settings, folder, user) if not planning.is_embedded(settings) else alone(folder, (uid, gid))
+        if planning.is_embedded(settings):
+            made: DuckServer | PostgresServer = alone(folder, (uid, gid), cage.exec_in if cage is not None else None)
+        else:
+            made = _cluster(settings, folder, user, cage)
         try:
             if isinstance(made, DuckServer):
                 result, checks = build_database(made, data or {}, (uid, gid), observer)
@@ -170,7 +175,9 @@ def build(settings: Experiment, key: str, state: StateDir, observer: Observer, i
             raise Fault(
                 what, remedy=f"free disk and memory, see ./plimsoll doctor; nothing of it was kept in {folder}"
             ) from None
-        made.log.unlink(missing_ok=True)
+        if cage is not None:
+            cage.kill()  # what SQL of the user's has started does not see the data set again
+        made.leave_only_data()
         page_cache.evict(folder)
         seconds = time.monotonic() - started
         version = planning.server_version(settings) or ""

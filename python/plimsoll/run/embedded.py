@@ -105,8 +105,8 @@ def launch_in(place: PrivatePlace) -> Launch:
     """Starts a process inside the group where there is one; it gives up its rights itself (target/duckdb_driver.py)."""
 
     def launch(argv: list[str], **streams: Any) -> subprocess.Popen[bytes]:
-        if place.group is not None:
-            return place.group.exec_in(argv, **streams)
+        if (inside := place.group or place.cage) is not None:
+            return inside.exec_in(argv, **streams)
         return subprocess.Popen(argv, start_new_session=True, cwd="/", **streams)
 
     return launch

@@ -20,7 +20,7 @@ from plimsoll.run import agent
 from plimsoll.run.observer import Observer
 from plimsoll.target import ServerFailed
 from plimsoll.target.decision_support_checks import checks, left_of_set, statements
-from plimsoll.target.embedded import DuckServer
+from plimsoll.target.embedded import DuckServer, Launch
 
 Json = dict[str, Any]
 SETS = "sets"
@@ -28,9 +28,9 @@ SETS = "sets"
 PARTS = {"RF1": ("lineitem", "orders"), "RF2": ("refresh_key",)}
 
 
-def alone(folder: Path, owner: tuple[int, int]) -> DuckServer:
-    """A DuckDB in no group, its database in `folder`."""
-    return DuckServer(folder / "data", folder, _launch_alone, other_owner(owner))
+def alone(folder: Path, owner: tuple[int, int], launch: Launch | None = None) -> DuckServer:
+    """A DuckDB with no limits, its database in `folder`, which is the caller's; `launch` as DuckServer takes it."""
+    return DuckServer(folder / "data", folder, launch or _launch_alone, other_owner(owner))
 
 
 def _launch_alone(argv: list[str], **streams: Any) -> subprocess.Popen[bytes]:

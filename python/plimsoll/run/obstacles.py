@@ -36,7 +36,7 @@ from plimsoll.run.trial import workload_caveats
 from plimsoll.target import Connection
 
 SOCKET_PATH_MAX = 107
-SOCKET = "12345678-0001/.s.PGSQL.65535"
+SOCKET = "build-0123456789ab/s/.s.PGSQL.65535"  # of a data set that is built: a trial's is shorter
 DATA_KEYS = (
     "size", "seed", "scale", "partitions", "partition_method", "unlogged", "fillfactor", "data", "warehouses",
     "foreign_keys",

@@ -6,6 +6,7 @@ a series of throughput tests) is in none, and whoever made it removes it.
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +43,16 @@ class Homes:
         return [folder for folder in (self.data, self.wal, self.temp) if folder is not None and folder != self.work]
 
     def make(self, owner: tuple[int, int], journal: Journal | None) -> None:
-        """Makes them; without a journal they stay until `remove`, and may be there already."""
+        """Makes them; without a journal they stay until `remove`, and may be there already.
+
+        What the server writes lies below the one of the data and the one of the log, which are ours; the one of the
+        temporary files is a tablespace, and so the server's.
+        """
         for folder in self.placed:
-            placed.make(folder, uid=owner[0], gid=owner[1], journal=journal)
+            if folder == self.temp:
+                placed.make(folder, uid=owner[0], gid=owner[1], journal=journal)
+            else:
+                placed.make(folder, uid=os.geteuid(), gid=os.getegid(), mode=0o755, journal=journal)
 
     def remove(self) -> None:
         """Removes those that are not in the work folder."""

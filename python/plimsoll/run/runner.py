@@ -119,7 +119,9 @@ class Runner:
         for undone in recovery.undo(self.state):
             if not undone.ok:
                 raise Fault(f"left by run {undone.run_id}, and not put back: {undone.what}", remedy=undone.remedy)
-            self.observer.event("note", text=f"put back from run {undone.run_id}: {undone.what}")
+            became = "left as it is since" if undone.is_left else "put back from"
+            remedy = f"; {undone.remedy}" if undone.is_left else ""
+            self.observer.event("note", text=f"{became} run {undone.run_id}: {undone.what}{remedy}")
 
     def is_done(self, trial: PlannedTrial) -> bool:
         """Whether a trial has its result: a failure is one, a stop is none."""

@@ -47,10 +47,11 @@ class PrivatePlace(Place):
     homes: Homes
     owner: tuple[int, int]
     limits: Limits | None
+    cage: Group | None = None  # without limits, where none are asked for: nothing that the server starts outlives it
 
     @property
     def folder(self) -> Path:
-        """Of the socket and the server's log."""
+        """Of the server's log and configuration, and of its socket's folder: ours, so that only root writes in it."""
         return self.homes.work
 
     @property
@@ -60,9 +61,8 @@ class PrivatePlace(Place):
 
     def launch(self, argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
         """Starts a program as the server's user, inside the group when there is one."""
-        if self.group is not None:
-            return self.group.exec_in(argv, **options)
-        return launch_outside(argv, **options)
+        inside = self.group or self.cage
+        return inside.exec_in(argv, **options) if inside is not None else launch_outside(argv, **options)
 
     def probes(self, settings: Experiment) -> dict[str, Any] | None:
         """The probes of the experiment, for this server's files."""
@@ -94,7 +94,8 @@ class PrivatePlace(Place):
 
     def oom_kills(self) -> int:
         """How often the kernel killed for want of memory in the group."""
-        return (self.group.oom_kills() or 0) if self.group is not None else 0
+        inside = self.group or self.cage
+        return (inside.oom_kills() or 0) if inside is not None else 0
 
     def describe_group(self) -> dict[str, Any] | None:
         """The `group` of trial.json."""
@@ -162,7 +163,10 @@ def arranged(runner: Runner, settings: Experiment, name: str, report: Report) ->
         yield _arrange(state, journal, settings, name, report)
     finally:
         with runner.interrupts.must_finish(), report.phase("put back", runner.observer):
-            journal.put_back_all()
+            for undone in journal.put_back_all():
+                if undone.is_left:
+                    report.caveat(f"changed by somebody else during the trial, and left as it is: {undone.what}")
+                    runner.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
 
 
 def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str, report: Report) -> PrivatePlace:
@@ -171,7 +175,7 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
     uid, gid = own(user)
     folder = state.work / name
     state.check_traversable(user)
-    work_dir.make(state, journal, folder, uid=uid, gid=gid)
+    work_dir.make(state, journal, folder, mode=0o755)
     homes = homes_of(settings, state, name)
     homes.make((uid, gid), None if is_series(settings) else journal)
     memory = planning.memory_bytes(settings)
@@ -185,9 +189,8 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
     if wanted.transparent_huge_pages != AS_FOUND:
         TransparentHugePages().set(wanted.transparent_huge_pages, journal)
     limits = _limits(settings, swap_bytes)
-    group: Group | None = None
-    if limits is not None:
-        group = GroupKnob(name).make(limits, journal)
+    group = GroupKnob(name).make(limits, journal) if limits is not None else None
+    cage = make_cage(name, journal) if group is None else None
     server.record(journal, homes.data / "data")
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     report.found["cpus"] = {
@@ -201,7 +204,15 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
         homes=homes,
         owner=(uid, gid),
         limits=limits,
+        cage=cage,
     )
+
+
+def make_cage(name: str, journal: Journal) -> Group | None:
+    """A group without limits, where the machine has groups: a program that a user's script has had the server start
+    (`COPY ... TO PROGRAM`, `archive_command`) ends with it, whatever it did to detach itself."""
+    knob = GroupKnob(name)
+    return knob.make(Limits(), journal) if knob.available().ok else None
 
 
 def _limits(settings: Experiment, swap_bytes: int | None) -> Limits | None:

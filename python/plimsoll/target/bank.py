@@ -88,10 +88,12 @@ def run_sql(connection: Connection, text: str) -> None:
     """Runs a file of SQL statements in the connection's schema, which is made where there is none.
 
     One simple query, so one transaction unless the file begins and commits its own; psql's own commands are not known.
+    Bare names reach that schema alone, as they do when the agent runs the load: on a server that is somebody's, a file
+    that begins with `drop table if exists account` must not find theirs in `public`.
     """
     with connection.open(connection.dbname, timeout=60) as opened:
         name = sql.Identifier(connection.schema)
         opened.execute(sql.SQL("create schema if not exists {}").format(name))
-        opened.execute(sql.SQL("set search_path to {}, public").format(name))
+        opened.execute(sql.SQL("set search_path to {}").format(name))
         if text.strip():
             opened.execute(text.encode())

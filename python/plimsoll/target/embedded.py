@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -17,8 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from plimsoll.environment.own_folder import OwnFolder
 from plimsoll.experiment import size
-from plimsoll.target.postgres import LOG_TAIL_BYTES, ServerFailed
+from plimsoll.target.postgres import LOG, LOG_TAIL_BYTES, ServerFailed
 
 Json = dict[str, Any]
 Launch = Callable[..., "subprocess.Popen[bytes]"]
@@ -35,7 +35,7 @@ class DriverEnded(ServerFailed):
 
 
 class DuckServer:
-    """One database in the folder `data`, its temporary files below `run_dir`.
+    """One database in the folder `data`, its log and its temporary files below `run_dir`, which is the caller's alone.
 
     `launch(argv, stdin=, stdout=, stderr=)` starts a process in the group; `owner`: whose user and group number the
     process takes before it opens the database (None: it stays what it is).
@@ -43,7 +43,7 @@ class DuckServer:
 
     def __init__(self, data: Path, run_dir: Path, launch: Launch, owner: tuple[int, int] | None) -> None:
         self.data, self.run_dir, self._launch, self._owner = data, run_dir, launch, owner
-        self.log = run_dir / "server.log"
+        self._own = OwnFolder(run_dir)
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._settings: dict[str, str] = {}
@@ -62,7 +62,7 @@ class DuckServer:
     def start(self, settings: dict[str, bool | int | float | str], memory: int | None) -> None:
         """Opens the database, which is made where there is none; sizes relative to `memory` (bytes) are resolved."""
         self._settings = {name: as_setting(value, memory) for name, value in settings.items()}
-        with self.log.open("ab") as log:
+        with self._own.append(LOG) as log:
             self._process = self._launch(
                 [sys.executable, "-m", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
             )
@@ -173,12 +173,11 @@ class DuckServer:
 
     def log_tail(self, size_max: int = LOG_TAIL_BYTES) -> str:
         """The end of what the driver said beside its lines."""
-        try:
-            with self.log.open("rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - size_max))
-                return file.read().decode(errors="replace").strip()
-        except FileNotFoundError:
-            return ""
+        return self._own.tail(LOG, size_max)
+
+    def leave_only_data(self) -> None:
+        """Removes everything of a closed database but its files."""
+        (self.run_dir / LOG).unlink(missing_ok=True)
 
 
 def as_setting(value: bool | int | float | str, memory: int | None) -> str:

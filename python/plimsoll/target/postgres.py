@@ -1,12 +1,18 @@
 """A private PostgreSQL server: its own cluster, its own user, inside the group under test; a Unix socket, and where the
 experiment says so a port of loopback behind a password.
 
-It is never the machine's own cluster, and it never runs as root: a dedicated user owns everything it touches.
+It is never the machine's own cluster, and it never runs as root: a dedicated user owns what it writes, which is the
+cluster and the folder of its socket. Its log and its configuration lie in a folder that is ours, since what the
+server's user may write, a program of a user's script may have replaced (environment/own_folder.py).
 """
 
 from __future__ import annotations
 
+import os
+import pwd
+import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +24,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from plimsoll.environment.own_folder import OwnFolder, read_theirs
 from plimsoll.experiment import size
 from plimsoll.target.connection import Connection
 
@@ -25,6 +32,9 @@ Launch = Callable[..., "subprocess.Popen[bytes]"]
 LOG_TAIL_BYTES = 64 * 1024
 DATABASE = "plimsoll"
 LOOPBACK = "127.0.0.1"
+SOCKET, LOG, CONFIGURATION, RULES = "s", "server.log", "postgresql.conf", "pg_hba.conf"  # in the server's folder
+# Of the cluster's own file. Clusters of earlier versions include a file of settings: those of another trial.
+_IDLE = re.compile(r"\s*(#|$|include(_dir|_if_exists)?\b)", re.IGNORECASE)
 PREWARM_SHARE = 0.97  # of the buffers; the rest is for catalogues and new pages
 
 
@@ -33,13 +43,17 @@ class ServerFailed(Exception):
 
 
 class PostgresServer:
-    """One cluster in `data`, run by `user`. `launch(argv, user=...)` starts a process in the group."""
+    """One cluster in `data`, run by `user`. `launch(argv, user=...)` starts a process in the group.
+
+    `run_dir`: a folder that the caller owns and nobody else may write, of log and configuration; the socket is in its
+    folder `s`.
+    """
 
     def __init__(self, bin_dir: Path, data: Path, run_dir: Path, user: str, launch: Launch, tcp: bool = False) -> None:
         self.bin_dir, self.data, self.run_dir, self.user, self._launch = bin_dir, data, run_dir, user, launch
-        self.log = run_dir / "server.log"
+        self._own = OwnFolder(run_dir)
         port = _free_port() if tcp else 5432
-        self.connection = Connection(host=str(run_dir), port=port, user=user, dbname=DATABASE)
+        self.connection = Connection(host=str(run_dir / SOCKET), port=port, user=user, dbname=DATABASE)
         self.load_connection = self.connection
         if tcp:
             # Anybody on the machine reaches a port of loopback, so it asks for a password, made for this trial.
@@ -56,16 +70,27 @@ class PostgresServer:
         argv = [str(self.bin_dir / "initdb"), "--pgdata", str(self.data), "--username", self.user]
         argv += ["--data-checksums", "--encoding", "UTF8", "--locale", "C"]
         argv += ["--auth-local", "trust", "--auth-host", "reject", "--no-sync"]
+        account = pwd.getpwnam(self.user)
+        self.data.mkdir(mode=0o700)  # in a folder of ours, where the server's user makes none
+        os.chown(self.data, account.pw_uid, account.pw_gid)
         process = self._launch(argv, user=self.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         output, _ = process.communicate()
         if process.returncode:
             raise ServerFailed(f"initdb failed: {output.decode(errors='replace').strip()[-2000:]}")
 
     def configure(self, settings: dict[str, bool | int | float | str], memory: int | None) -> None:
-        """Writes the settings; sizes with units or relative to `memory` (bytes) become what the server reads."""
+        """Writes the settings; sizes with units or relative to `memory` (bytes) become what the server reads.
+
+        They follow what initdb has set for this machine (locale, time zone), and go into our own folder: nothing is
+        written into the cluster, where links may lie. Raises Fault where something odd is in a file's place.
+        """
+        account = pwd.getpwnam(self.user)
+        self._own.make_folder(SOCKET, account.pw_uid, account.pw_gid)
+        given = read_theirs(self.data, "postgresql.conf", account.pw_uid).splitlines()
         lines = [
+            *(line for line in given if not _IDLE.match(line)),
             f"listen_addresses = '{LOOPBACK if self.is_on_tcp else ''}'",
-            f"unix_socket_directories = {_quote(str(self.run_dir))}",
+            f"unix_socket_directories = {_quote(self.connection.host)}",
             "unix_socket_permissions = 0700",
             f"port = {self.connection.port}",
             "logging_collector = off",
@@ -73,24 +98,18 @@ class PostgresServer:
             "log_line_prefix = '%m [%p] '",
             *(f"{name} = {_quote(_as_setting(value, memory))}" for name, value in sorted(settings.items())),
         ]
-        path = self.data / "plimsoll.conf"
-        path.write_text("\n".join(lines) + "\n")
-        main = self.data / "postgresql.conf"
-        include = "include 'plimsoll.conf'\n"
-        if include not in main.read_text():
-            with main.open("a") as file:
-                file.write(include)
-        path.chmod(0o644)
         if self.is_on_tcp:
+            lines.append(f"hba_file = {_quote(str(self.run_dir / RULES))}")
             rules = f"local all all trust\nhost all all {LOOPBACK}/32 scram-sha-256\n"
-            (self.data / "pg_hba.conf").write_text(rules)
+            self._own.write(RULES, rules, account.pw_gid)
+        self._own.write(CONFIGURATION, "\n".join(lines) + "\n", account.pw_gid)
 
     def start(self, seconds: float = 60) -> None:
         """Starts the server and waits until it answers. Raises ServerFailed with the end of its log."""
-        with self.log.open("ab") as log:
-            self._process = self._launch(
-                [str(self.bin_dir / "postgres"), "-D", str(self.data)], user=self.user, stdout=log, stderr=log
-            )
+        argv = [str(self.bin_dir / "postgres"), "-D", str(self.data)]
+        argv += ["-c", f"config_file={self.run_dir / CONFIGURATION}"]
+        with self._own.append(LOG) as log:
+            self._process = self._launch(argv, user=self.user, stdout=log, stderr=log)
         until = time.monotonic() + seconds
         while True:
             if self._process.poll() is not None:
@@ -188,13 +207,14 @@ class PostgresServer:
         return total - room
 
     def log_tail(self, size_max: int = LOG_TAIL_BYTES) -> str:
-        """The end of the server's log."""
-        try:
-            with self.log.open("rb") as file:
-                file.seek(max(0, self.log.stat().st_size - size_max))
-                return file.read().decode(errors="replace").strip()
-        except FileNotFoundError:
-            return ""
+        """The end of the server's log; empty where there is none."""
+        return self._own.tail(LOG, size_max)
+
+    def leave_only_data(self) -> None:
+        """Removes everything of a stopped server but its cluster."""
+        for name in (LOG, CONFIGURATION, RULES):
+            (self.run_dir / name).unlink(missing_ok=True)
+        shutil.rmtree(self.run_dir / SOCKET, ignore_errors=True)
 
     def _exit_text(self) -> str:
         code = self._process.returncode if self._process else None

@@ -216,6 +216,56 @@ def test_the_lock_names_its_holder_and_goes_with_it(state):
         pass
 
 
+def test_nobody_else_may_open_the_journals_or_the_lock(state):
+    state.journal.chmod(0o755)  # as earlier versions made them
+    (state.root / "lock").touch(0o644)
+    with state.hold_lock():
+        modes = {path.name: path.stat().st_mode & 0o777 for path in (state.root, state.work, state.journal)}
+        assert modes == {state.root.name: 0o755, "work": 0o755, "journal": 0o700}
+        assert (state.root / "lock").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", [".", "journal", "work", "lock"])
+def test_what_another_user_owns_in_the_state_folder_is_refused(state, monkeypatch, name):
+    (state.root / "lock").touch()
+    theirs = os.path.normpath(state.root / name)
+    _belongs_to_another(monkeypatch, theirs)
+    with pytest.raises(Fault, match=rf"^{theirs}: belongs to user 4242.*PLIMSOLL_STATE"), state.hold_lock():
+        pass
+
+
+def test_undo_takes_no_journal_from_another_user(state, monkeypatch):
+    journal = Journal.create(state, "run")
+    journal.record("test-note", what="a")
+    with monkeypatch.context() as inner:
+        _belongs_to_another(inner, str(journal.path))
+        assert [(one.ok, "belongs to user 4242" in one.what) for one in undo(state, force=True)] == [(False, True)]
+    with monkeypatch.context() as inner:
+        _belongs_to_another(inner, str(state.root))
+        with pytest.raises(Fault, match=rf"^{state.root}: belongs to user 4242"):
+            undo(state, force=True)
+    (state.journal / "link.jsonl").symlink_to(journal.path)
+    assert sorted(one.ok for one in undo(state, force=True)) == [False, True]
+    assert done == ["a"]
+
+
+def _belongs_to_another(monkeypatch, path):
+    """As if a user without a name owned it; to give it away needs root."""
+    number = os.stat(path).st_ino  # noqa: PTH116
+
+    def shown(ask):
+        def asked(*given, **options):
+            found = ask(*given, **options)
+            values = list(found)
+            values[4] = 4242 if found.st_ino == number else found.st_uid
+            return os.stat_result(values)
+
+        return asked
+
+    for name in ("stat", "lstat", "fstat"):
+        monkeypatch.setattr(os, name, shown(getattr(os, name)))
+
+
 def test_a_state_folder_the_server_cannot_reach_is_told(state):
     state.check_traversable("nobody")
     state.root.chmod(0o700)

@@ -57,6 +57,36 @@ def test_something_else_is_refused(tmp_path: Path) -> None:
         read_table(path)
 
 
+@pytest.mark.parametrize(
+    "descr",
+    [
+        "[('t_ns', '<i8'), ('value', '|O')]",
+        "[('t_ns', '<i8'), ('value', '|O', (2,))]",
+        "[('t_ns', '<i8'), ('value', [('a', '<f8'), ('b', '|O')])]",
+        "[('t_ns', '<i8'), ('value', '|V8')]",
+        "[('t_ns', '<i8'), ('value', '<U2')]",
+        "[('t_ns', '<i8'), ('value', '<M8[ns]')]",
+        "[('t_ns', 'no such type')]",
+        "[('t_ns', '<i8', (0,))]",
+    ],
+)
+def test_a_stranger_s_columns_that_are_no_numbers_are_never_mapped(tmp_path: Path, descr: str) -> None:
+    path = tmp_path / "t.npy"
+    head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': (1,)}}\n".encode()
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + b"\x41" * 64)
+    with pytest.raises(RecordError, match=rf"^{path}: "):
+        read_table(path)
+
+
+def test_columns_of_numbers_of_every_kind_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.npy"
+    columns = [("a", "<u4"), ("b", "<f8", (3,)), ("c", [("d", "?"), ("e", "<i2", (2, 2))])]
+    np.save(path, np.zeros(2, columns))
+    found = read_table(path)
+    assert found is not None
+    assert found.dtype == np.dtype(columns)
+
+
 def test_missing_stays_missing(tmp_path: Path) -> None:
     run = open_run(_run(tmp_path))
     trial = run.trials[0]

@@ -132,7 +132,6 @@ def test_duckdb_answers_the_power_tests_queries_and_is_gone(
 
     monkeypatch.setattr(answers, "alone", alone)
     monkeypatch.setattr(answers, "filled", filled)
-    monkeypatch.setattr(answers, "make_folder", lambda path, _owner: path.mkdir())
     found = FOUND | {"six": [("123141078.2284",)]}  # two servers' sums of many values
     if failing:
         with pytest.raises(RuntimeError):
