@@ -1,4 +1,4 @@
-"""The launcher and the set-up: no code comes from the folder that the caller stands in."""
+"""The launcher and the set-up: no code comes from the folder that the caller stands in; what `undo` asks for."""
 
 from __future__ import annotations
 
@@ -63,3 +63,36 @@ def test_set_up_asks_no_compiler_in_the_folder_that_the_caller_stands_in(copy: P
     done = call(copy, "setup", "--dry-run", cwd=tmp_path, path=tools)
     assert done.returncode == 0, done.stderr
     assert set((tmp_path / "where").read_text().split()) == {str(copy)}
+
+
+def fakes(folder: Path) -> Path:
+    """Programs of a set-up that fail, and leave a note that they were called."""
+    folder.mkdir()
+    for name in ("cargo", "rustc", "python3", "apt-get", "curl"):
+        program(folder / name, f"echo {name} >>{folder / 'called'}; exit 1")
+    return folder
+
+
+def test_undo_sets_nothing_up_after_a_pull(copy: Path, tmp_path: Path) -> None:
+    """Sources newer than the set-up, libraries that are to be installed, no agent."""
+    tools = fakes(tmp_path / "tools")
+    (copy / ".plimsoll/venv").unlink()
+    venv = copy / ".plimsoll/venv"
+    venv.mkdir()
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        (venv / name).symlink_to(ROOT / ".plimsoll/venv" / name)
+    (copy / "target/release/plimsoll-agent").unlink()
+    later = (copy / ".plimsoll/stamp").stat().st_mtime + 10
+    os.utime(copy / "crates", (later, later))
+    for argv in (["undo"], ["undo", "--help"]):
+        done = call(copy, *argv, cwd=tmp_path, path=tools)
+        assert done.returncode == 0, done.stderr
+        assert "Nothing was left to put back." in done.stdout or "Puts back what killed runs left" in done.stdout
+        assert not (tools / "called").exists(), (tools / "called").read_text()
+
+
+def test_undo_sets_up_where_no_python_starts(copy: Path, tmp_path: Path) -> None:
+    program(copy / "setup/setup", f'echo "$@" >{tmp_path / "asked"}; exit 1')
+    (copy / ".plimsoll/venv").unlink()
+    assert call(copy, "undo", cwd=tmp_path).returncode == 1
+    assert (tmp_path / "asked").read_text() == "--needed-for undo\n"
