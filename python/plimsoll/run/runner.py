@@ -30,9 +30,10 @@ from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
 from plimsoll.run.placing import is_series
 from plimsoll.run.private import run_private
+from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.series import has_tables, run_series
 from plimsoll.run.signals import Interrupts, Stopped
-from plimsoll.run.trial import Report, TrialFailed, finish
+from plimsoll.run.trial import Report, finish
 from plimsoll.run.versions import versions
 from plimsoll.target.dataset import Dataset
 

@@ -19,15 +19,11 @@ from plimsoll.experiment import Experiment, PlannedTrial
 from plimsoll.experiment.decision_support import DecisionSupport, streams_min
 from plimsoll.experiment.model import Bank, OrderEntry, Script
 from plimsoll.record import writer
-from plimsoll.run import agent
+from plimsoll.run import agent, refusals
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import load_request, schedule_request
 from plimsoll.run.signals import Stopped
 from plimsoll.target import Connection
-
-
-class TrialFailed(Exception):
-    """This trial has no result; the next one goes on."""
 
 
 @dataclass
@@ -87,7 +83,10 @@ class Load:
     def segment(
         self, name: str, stop: dict[str, Any], on_sample: Callable[[dict[str, Any]], bool] | None = None
     ) -> dict[str, Any]:
-        """Runs one segment to its end. `on_sample` sees a line a second and ends the segment by returning True."""
+        """Runs one segment to its end. `on_sample` sees a line a second and ends the segment by returning True.
+
+        Raises refusals.Refused where the server takes none of the workload's statements.
+        """
         out = self.folder / name
         out.mkdir(parents=True, exist_ok=True)
         cpus = len(self.place.load_cpus or cpu_lists.usable())
@@ -108,12 +107,19 @@ class Load:
             if self.is_stopping() or (on_sample is not None and on_sample(line)):
                 running.stop()
 
-        summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus)
+        try:
+            summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus)
+        except agent.AgentFailed as error:
+            if (refused := refusals.by_agent(error, self.settings)) is not None:
+                raise refused from error
+            raise
         if (out / "summary.json").is_file():
             self.summaries.append(out / "summary.json")
             self.next_index = int(summary.get("next_index", self.next_index))
         if self.is_stopping():
             raise Stopped
+        if (refused := refusals.of_segment(summary, self.settings)) is not None:
+            raise refused
         return summary
 
     def sample(self) -> dict[str, Any]:
