@@ -25,6 +25,9 @@ from plimsoll.run.requests import load_request, schedule_request
 from plimsoll.run.signals import Stopped
 from plimsoll.target import Connection
 
+# Lines, one a second, after which a script that did nothing but fail is asked why.
+FAILING_SAMPLES = 2
+
 
 @dataclass
 class Report:
@@ -163,14 +166,23 @@ def warm_up(load: Load, report: Report) -> None:
     samples: list[dict[str, Any]] = []
     verdicts: list[stationary.Stationarity] = []
     started = time.monotonic()
+    # A script whose transactions all fail is asked why at once; one that fails for a while goes on after that.
+    asks_why = isinstance(load.settings.workload, Script)
+
+    def all_fail() -> bool:
+        return asks_why and len(samples) >= FAILING_SAMPLES and not samples[-1]["done"] and samples[-1]["failed"] > 0
 
     def seen(line: dict[str, Any]) -> bool:
         samples.append(line)
         verdicts.append(stationary.judge(samples, seconds_min=warmup.seconds_min))
-        return verdicts[-1].reached
+        return verdicts[-1].reached or all_fail()
 
     with report.phase("warmup", load.observer):
         load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
+        if all_fail():
+            asks_why = False
+            samples.clear()
+            load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
     last = verdicts[-1] if verdicts else stationary.judge(samples, seconds_min=warmup.seconds_min)
     report.found["stationary"] = {
         "reached": last.reached,

@@ -14,7 +14,7 @@ from plimsoll.environment import Fault
 from plimsoll.experiment import Experiment
 from plimsoll.run import agent, datasets, refusals
 from plimsoll.run.observer import Silent
-from plimsoll.run.trial import Load
+from plimsoll.run.trial import Load, Report, warm_up
 
 Json = dict[str, Any]
 AMBIGUOUS, NO_TABLE = ("42725", "operator is not unique: unknown + unknown"), ("42P01", "no such table")
@@ -79,6 +79,30 @@ def test_what_may_pass_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyP
         load(tmp_path, settings()).segment("measure", {"seconds": 1})
     summary = {"identity": {"done": 0, "failed": 3}, "errors": [{"sqlstate": sqlstate or "XXSCR", "message": ""}]}
     assert refusals.of_segment(summary, settings()) is None
+
+
+def test_a_script_that_only_fails_is_asked_why_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal ends the warm-up after two lines; what may pass leaves it to begin anew, and it is asked no more."""
+    sqlstate, calls = "42P01", []
+
+    def call(_verb: str, request: Json, *, on_line: Any, cpus: object) -> Json:
+        del cpus
+        stopped: list[int] = []
+        for second in range(1, 6):
+            line = {"event": "progress", "t_ns": second * 10**9, "done": 0, "failed": 9 * second}
+            on_line(SimpleNamespace(stop=lambda told=second: stopped.append(told)), line)
+        calls.append((request["stop"], stopped[:1]))
+        return {"identity": {"done": 0, "failed": 45}, "errors": [{"sqlstate": sqlstate, "message": "no"}]}
+
+    monkeypatch.setattr(agent, "call", call)
+    one = load(tmp_path, settings())
+    with pytest.raises(refusals.Refused):
+        warm_up(one, Report(SimpleNamespace()))  # type: ignore[arg-type]
+    assert calls == [({"seconds": 60.0}, [2])]
+    calls.clear()
+    sqlstate = "57P01"
+    warm_up(one, Report(SimpleNamespace()))  # type: ignore[arg-type]
+    assert calls == [({"seconds": 60.0}, [2]), ({"seconds": 60.0}, [])]
 
 
 def test_a_script_that_fails_now_and_then_is_no_refusal() -> None:
