@@ -30,7 +30,8 @@ WORLD: dict[str, Any] = runpy.run_path(str(ROOT / "tests/unit/export/trace_world
 
 def exported(run: Path, out: Path, seconds: int) -> dict[str, float]:
     """One export, timed from outside."""
-    argv = [sys.executable, "-m", "plimsoll", "export", str(run), "--format", "perfetto", "--out", str(out), "--json"]
+    argv = [sys.executable, "-P", "-m", "plimsoll", "export", str(run), "--format", "perfetto"]
+    argv += ["--out", str(out), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     answer = subprocess.run(

@@ -118,6 +118,21 @@ def test_a_script_that_is_not_supported_is_refused_before_anything_runs(laborato
     assert not (laboratory.state / "never").exists()
 
 
+def test_a_statement_that_the_server_refuses_ends_the_run(laboratory: Laboratory) -> None:
+    (laboratory.state / "add.sql").write_text("\\set z 1\n\\set k 2\nselect :z + :k;\n")
+    path = laboratory.state / "add.toml"
+    text = '[workload]\nname = "script"\nfiles = [{path = "add.sql"}]\nmode = "prepared"\n[measure]\nseconds = 1\n'
+    path.write_text(HEAD + text)
+    process = laboratory.start("run", str(path), "--blocks", "3", "--out", "add")
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "add.sql:3: the server says operator is not unique: unknown + unknown" in error
+    assert 'set workload.mode = "simple"' in error
+    run = open_run(laboratory.state / "add")
+    assert [trial.status for trial in run.trials][:2] == ["failed", "not run"]
+    assert laboratory.left_behind() == []
+
+
 @pytest.fixture
 def pgbench_database(needs: Callable[..., None]) -> Iterator[tuple[str, PostgresServer]]:
     """A server of somebody else's, with a database that pgbench -i made at scale 2."""

@@ -1,9 +1,11 @@
 //! How a verb can fail, and the exit code of each.
 
+use crate::output;
 use plimsoll_load::EngineError;
 use plimsoll_probe::ProbeError;
 use plimsoll_target::postgres::Error;
 use plimsoll_workload::DataSetError;
+use serde_json::json;
 
 /// A failed verb.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +19,14 @@ pub(crate) enum Failure {
     /// The target cannot be reached or refused.
     #[error("{0}")]
     Target(String),
+    /// The server refused with an SQLSTATE, which who started the agent is told in a line of its own.
+    #[error("{message}")]
+    Refused {
+        /// The server's five characters.
+        sqlstate: String,
+        /// What it said of which statement.
+        message: String,
+    },
     /// Ended from outside; what was written is closed.
     #[error("ended by {0}")]
     Ended(&'static str),
@@ -26,11 +36,18 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Says on standard output what a program may go by; people read the standard error.
+    pub(crate) fn tell(&self) {
+        if let Self::Refused { sqlstate, message } = self {
+            output::event("refused", json!({"sqlstate": sqlstate, "message": message}));
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Record(_) => 1,
             Self::Request(_) => 2,
-            Self::Target(_) => 3,
+            Self::Target(_) | Self::Refused { .. } => 3,
             Self::Ended(_) => 4,
             Self::Identity(_) => 70,
         }
@@ -39,13 +56,21 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Target(error.to_string())
+        match &error {
+            Error::Server(said) | Error::Statement { error: said, .. } => {
+                Self::Refused { sqlstate: said.sqlstate.clone(), message: error.to_string() }
+            }
+            _ => Self::Target(error.to_string()),
+        }
     }
 }
 
 impl From<DataSetError> for Failure {
     fn from(error: DataSetError) -> Self {
-        Self::Target(error.to_string())
+        match error {
+            DataSetError::Server(error) => error.into(),
+            DataSetError::Schema(message) => Self::Target(message),
+        }
     }
 }
 
@@ -62,7 +87,7 @@ impl From<ProbeError> for Failure {
 impl From<plimsoll_workload::Failure> for Failure {
     /// A connection that could not be opened.
     fn from(failure: plimsoll_workload::Failure) -> Self {
-        Self::Target(failure.message)
+        Self::Refused { sqlstate: failure.sqlstate, message: failure.message }
     }
 }
 

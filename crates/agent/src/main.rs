@@ -70,6 +70,7 @@ fn main() -> ExitCode {
     match perform(verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            failure.tell();
             eprintln!("plimsoll-agent: {failure}");
             ExitCode::from(failure.exit_code())
         }

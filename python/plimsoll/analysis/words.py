@@ -4,6 +4,7 @@ Says nothing the verdict does not hold. A comparison without an interval gets no
 ratio would be read as a finding.
 """
 
+import itertools
 import textwrap
 from typing import Any
 
@@ -241,6 +242,12 @@ def _cut(line: str, width: int) -> list[str]:
     return _wrap(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…", width)
 
 
+def _fitting(texts: list[list[str]], room: int) -> list[list[str]]:
+    """The first of these texts that have at most so many rows together; one at least."""
+    ends = itertools.accumulate(map(len, texts))
+    return texts[: max(1, sum(end <= room for end in ends))]
+
+
 def _middle(verdict: Json, rows: int, exclusions: int, width: int) -> list[str]:
     """What stands between the verdict and the caveats, with so many rows of evidence and so many trials left out."""
     lines = [row for line in evidence_lines(verdict, rows) for row in _cut(line, width)]
@@ -251,7 +258,8 @@ def _middle(verdict: Json, rows: int, exclusions: int, width: int) -> list[str]:
     by_rules = order_entry_words.lines(verdict) + decision_support_words.lines(verdict, treatment_labels(verdict))
     lines += [line for text in by_rules for line in _wrap(text, width)]
     lines += _wrap(generator_words(verdict), width)
-    return lines + [row for line in exclusion_lines(verdict, exclusions) for row in _cut(line, width)]
+    # Reasons end with what to do, so they are never cut.
+    return lines + [row for line in exclusion_lines(verdict, exclusions) for row in _wrap(line, width)]
 
 
 def terminal_lines(
@@ -275,9 +283,10 @@ def terminal_lines(
     if caveats and room < 2:
         middle.append(f"Caveats: {len(caveats)}, in the report")
     elif caveats:
-        shown = caveats if len(caveats) <= room else caveats[: room - 1]
         middle.append("Caveats:")
-        middle += [row for caveat in shown for row in _cut(f"  {caveat}", width)]
+        wrapped = [_wrap(f"  {caveat}", width) for caveat in caveats]
+        shown = wrapped if sum(map(len, wrapped)) <= room else _fitting(wrapped, room - 1)
+        middle += [row for rows in shown for row in rows]
         if len(shown) < len(caveats):
             middle.append(f"  and {len(caveats) - len(shown)} more, in the report")
     return [*heads, *(line for line in middle if line), *end]

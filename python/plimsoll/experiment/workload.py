@@ -119,6 +119,9 @@ class Script(Load):
     """The user's own pgbench script files."""
 
     name: Literal["script"]
+    mode: Literal["prepared", "extended", "simple"] = Field(
+        "simple", description="how statements are sent, as pgbench --protocol names it; simple is pgbench's own default"
+    )
     files: list[ScriptFile] = Field(min_length=1, max_length=128)
     variables: dict[str, int | float | str] = Field(
         default_factory=dict, description="as pgbench -D gives them; scale is that of the data"

@@ -20,9 +20,10 @@ EXIT_RECORD, EXIT_BAD_REQUEST, EXIT_UNREACHABLE, EXIT_STOPPED, EXIT_IDENTITY = 1
 class AgentFailed(Exception):
     """The agent did not do what was asked; the message is its own."""
 
-    def __init__(self, verb: str, code: int, message: str) -> None:
-        super().__init__(f"the agent's {verb} ended with {code}: {message or 'no message'}")
-        self.code, self.message = code, message.removeprefix("plimsoll-agent: ")
+    def __init__(self, verb: str, code: int, message: str, sqlstate: str | None = None) -> None:
+        """`sqlstate`: the five characters by which the server refused; None where it did not."""
+        self.code, self.message, self.sqlstate = code, message.removeprefix("plimsoll-agent: "), sqlstate
+        super().__init__(f"the agent's {verb} ended with {code}: {self.message or 'no message'}")
 
 
 class Agent:
@@ -39,6 +40,7 @@ class Agent:
                 os.sched_setaffinity(0, cpus)
 
         self.verb = verb
+        self._sqlstate: str | None = None
         self._process = subprocess.Popen(
             [str(PROGRAM), verb],
             stdin=subprocess.PIPE,
@@ -77,7 +79,10 @@ class Agent:
         for line in self._process.stdout:
             if not line.endswith("\n"):
                 return  # torn: the agent was killed while it wrote, which its exit code tells
-            yield json.loads(line)
+            found = json.loads(line)
+            if found.get("event") == "refused":
+                self._sqlstate = str(found["sqlstate"])
+            yield found
 
     def finish(self) -> None:
         """Waits for the end. Raises AgentFailed unless it ended well or as it was told to."""
@@ -86,7 +91,7 @@ class Agent:
         code = self._process.wait()
         self._process.stdin.close()
         if code not in (0, EXIT_STOPPED):
-            raise AgentFailed(self.verb, code, message)
+            raise AgentFailed(self.verb, code, message, self._sqlstate)
 
 
 def call(

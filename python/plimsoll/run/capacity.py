@@ -27,8 +27,9 @@ from plimsoll.run import agent, datasets, documents, planning
 from plimsoll.run.capacity_source import late_limit_ms, settings_for
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.private import Private, explained, opened
+from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.runner import Runner
-from plimsoll.run.trial import Report, TrialFailed, finish, measure, warm_up
+from plimsoll.run.trial import Report, finish, measure, warm_up
 
 FAILURES_MAX = 2
 CLOSING_SECONDS = 5.0

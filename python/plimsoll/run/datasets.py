@@ -114,11 +114,22 @@ def fill(connection: Connection, settings: Experiment, observer: Observer) -> di
         request = {"target": connection.as_request(), "workload": data, "parallel": LOADERS}
         result = agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
     if isinstance(settings.workload, Script):
-        bank.run_sql(connection, setup_text(settings) or "")
+        _set_up(connection, settings.workload)
     if isinstance(settings.workload, OrderEntry | DecisionSupport):
         request = {"target": connection.as_request(), "workload": data_request(settings), "segments": []}
         _refuse_broken(agent.call("check", request).get("checks", []))
     return result
+
+
+def _set_up(connection: Connection, workload: Script) -> None:
+    """The user's own SQL. Raises Fault in the server's words where it refuses them."""
+    try:
+        bank.run_sql(connection, workload.setup_text or "")
+    except psycopg.Error as error:
+        if error.sqlstate is None or workload.setup is None:
+            raise  # the connection or the server, and not the text
+        remedy = f"mend {workload.setup}; nothing of the data was kept"
+        raise Fault(f"workload.setup: {workload.setup}: {str(error).strip()}", remedy=remedy) from None
 
 
 def _refuse_broken(checks: list[dict[str, Any]]) -> None:

@@ -27,8 +27,9 @@ from plimsoll.experiment import Experiment
 from plimsoll.record import writer
 from plimsoll.run import agent, double_caching
 from plimsoll.run.datasets import fill
+from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.requests import bank_scale, data_request, setup_text, workload_request
-from plimsoll.run.trial import Load, Place, Report, TrialFailed, measure, warm_up, workload_caveats
+from plimsoll.run.trial import Load, Place, Report, measure, warm_up, workload_caveats
 from plimsoll.target import Connection, bank
 from plimsoll.target.connection import stored_password
 

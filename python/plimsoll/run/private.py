@@ -24,9 +24,10 @@ from plimsoll.run import agent, answers, decision_support, double_caching, plann
 from plimsoll.run.course import Course
 from plimsoll.run.datasets import key_for, loads_itself
 from plimsoll.run.placing import make_temp_space, move_wal, temp_settings
+from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.requests import workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
-from plimsoll.run.trial import Load, Report, TrialFailed, measure, warm_up, workload_caveats
+from plimsoll.run.trial import Load, Report, measure, warm_up, workload_caveats
 from plimsoll.target import PostgresServer, ServerFailed
 from plimsoll.target.dataset import Dataset
 from plimsoll.target.embedded import DuckServer

@@ -30,9 +30,10 @@ from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
 from plimsoll.run.placing import is_series
 from plimsoll.run.private import run_private
+from plimsoll.run.refusals import Refused, TrialFailed, shared
 from plimsoll.run.series import has_tables, run_series
 from plimsoll.run.signals import Interrupts, Stopped
-from plimsoll.run.trial import Report, TrialFailed, finish
+from plimsoll.run.trial import Report, finish
 from plimsoll.run.versions import versions
 from plimsoll.target.dataset import Dataset
 
@@ -57,6 +58,7 @@ class Runner:
     seed: int | None = None
     plan: Plan = field(init=False)
     interrupts: Interrupts = field(init=False)
+    _refused: set[str] = field(init=False, default_factory=set)  # what the server has refused, by refusals.shared
 
     def __post_init__(self) -> None:
         if self.seed is None:
@@ -145,11 +147,12 @@ class Runner:
         writer.append_event(self.out, "trial", trial=trial.number)
         self.observer.event("trial", trial=trial)
         report = Report(trial)
-        status, reason = "finished", None
+        status, reason, refused = "finished", None, None
         try:
             work(report)
         except TrialFailed as error:
             status, reason = "failed", str(error)
+            refused = error if isinstance(error, Refused) else None
         except Stopped:
             finish(report, self.out, "stopped", "the run was stopped")
             raise
@@ -159,6 +162,16 @@ class Runner:
         after = self.plan.trials[trial.number :]
         if not after or after[0].block != trial.block:
             self.observer.event("block_end", block=trial.block)
+        if refused is not None:
+            self._refused.add(shared(trial.treatment.settings))
+            self._end_if_hopeless(refused)
+
+    def _end_if_hopeless(self, refused: Refused) -> None:
+        """Ends the run where every trial that is left would meet a refusal that was met already."""
+        left = [trial for trial in self.plan.trials if not self.is_done(trial)]
+        if left and all(shared(trial.treatment.settings) in self._refused for trial in left):
+            which = f"the {len(left)} trials that are left" if len(left) > 1 else "the trial that is left"
+            raise Fault(f"{refused.what}; {which} would fail alike, so the run ends here", remedy=refused.remedy)
 
     def _open_record(self) -> dict[str, Any]:
         """run.json as it stands at the start; a run that goes on keeps its own."""

@@ -22,8 +22,9 @@ from plimsoll.record.run import read_json
 from plimsoll.run import datasets, private
 from plimsoll.run.course import Course
 from plimsoll.run.placing import Homes, homes_of
+from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.signals import Interrupts, Stopped
-from plimsoll.run.trial import Report, TrialFailed
+from plimsoll.run.trial import Report
 from plimsoll.target.dataset import Dataset
 
 if TYPE_CHECKING:

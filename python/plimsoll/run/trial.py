@@ -19,15 +19,14 @@ from plimsoll.experiment import Experiment, PlannedTrial
 from plimsoll.experiment.decision_support import DecisionSupport, streams_min
 from plimsoll.experiment.model import Bank, OrderEntry, Script
 from plimsoll.record import writer
-from plimsoll.run import agent
+from plimsoll.run import agent, refusals
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import load_request, schedule_request
 from plimsoll.run.signals import Stopped
 from plimsoll.target import Connection
 
-
-class TrialFailed(Exception):
-    """This trial has no result; the next one goes on."""
+# Lines, one a second, after which a script that did nothing but fail is asked why.
+FAILING_SAMPLES = 2
 
 
 @dataclass
@@ -87,7 +86,10 @@ class Load:
     def segment(
         self, name: str, stop: dict[str, Any], on_sample: Callable[[dict[str, Any]], bool] | None = None
     ) -> dict[str, Any]:
-        """Runs one segment to its end. `on_sample` sees a line a second and ends the segment by returning True."""
+        """Runs one segment to its end. `on_sample` sees a line a second and ends the segment by returning True.
+
+        Raises refusals.Refused where the server takes none of the workload's statements.
+        """
         out = self.folder / name
         out.mkdir(parents=True, exist_ok=True)
         cpus = len(self.place.load_cpus or cpu_lists.usable())
@@ -108,12 +110,19 @@ class Load:
             if self.is_stopping() or (on_sample is not None and on_sample(line)):
                 running.stop()
 
-        summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus)
+        try:
+            summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus)
+        except agent.AgentFailed as error:
+            if (refused := refusals.by_agent(error, self.settings)) is not None:
+                raise refused from error
+            raise
         if (out / "summary.json").is_file():
             self.summaries.append(out / "summary.json")
             self.next_index = int(summary.get("next_index", self.next_index))
         if self.is_stopping():
             raise Stopped
+        if (refused := refusals.of_segment(summary, self.settings)) is not None:
+            raise refused
         return summary
 
     def sample(self) -> dict[str, Any]:
@@ -157,14 +166,23 @@ def warm_up(load: Load, report: Report) -> None:
     samples: list[dict[str, Any]] = []
     verdicts: list[stationary.Stationarity] = []
     started = time.monotonic()
+    # A script whose transactions all fail is asked why at once; one that fails for a while goes on after that.
+    asks_why = isinstance(load.settings.workload, Script)
+
+    def all_fail() -> bool:
+        return asks_why and len(samples) >= FAILING_SAMPLES and not samples[-1]["done"] and samples[-1]["failed"] > 0
 
     def seen(line: dict[str, Any]) -> bool:
         samples.append(line)
         verdicts.append(stationary.judge(samples, seconds_min=warmup.seconds_min))
-        return verdicts[-1].reached
+        return verdicts[-1].reached or all_fail()
 
     with report.phase("warmup", load.observer):
         load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
+        if all_fail():
+            asks_why = False
+            samples.clear()
+            load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
     last = verdicts[-1] if verdicts else stationary.judge(samples, seconds_min=warmup.seconds_min)
     report.found["stationary"] = {
         "reached": last.reached,

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 Launch = Callable[..., "subprocess.Popen[bytes]"]
 DATABASE = "plimsoll.duckdb"
 TEMP = "temp"
-DRIVER = "plimsoll.target.duckdb_driver"
+DRIVER = Path(__file__).with_name("duckdb_driver.py")
 END_SECONDS = 10
 # Nothing is fetched from a network while something is measured.
 QUIET = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
@@ -63,8 +63,10 @@ class DuckServer:
         """Opens the database, which is made where there is none; sizes relative to `memory` (bytes) are resolved."""
         self._settings = {name: as_setting(value, memory) for name, value in settings.items()}
         with self._own.append(LOG) as log:
+            # -I: no code comes from the folder that we stand in, nor from where the environment says. The driver
+            # imports nothing of Plimsoll; DuckDB it finds where this interpreter has its libraries.
             self._process = self._launch(
-                [sys.executable, "-m", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                [sys.executable, "-I", str(DRIVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
             )
         self._lines = queue.Queue()  # of this process; an earlier one may have ended
         threading.Thread(target=self._read, args=(self._process, self._lines), daemon=True).start()

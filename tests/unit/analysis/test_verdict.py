@@ -100,6 +100,15 @@ def test_what_must_not_enter_is_listed_with_its_reason(tmp_path: Path) -> None:
     assert not used & set(reasons)
 
 
+@pytest.mark.parametrize("width", [60, 118])
+def test_the_terminal_cuts_no_reason_before_its_end(tmp_path: Path, width: int) -> None:
+    run = open_run(make(tmp_path / "run", Shape(caches=(64, 1024), blocks=1)))
+    reason = "the server says operator is not unique: unknown + unknown; " + "in this mode " * 12 + "set workload.mode"
+    _edit(run.trials[0].path / "trial.json", status="failed", reason=reason)
+    text = " ".join(line.strip() for line in words.terminal_lines(analyse(open_run(run.path)), "x", width=width))
+    assert reason in text
+
+
 @pytest.mark.parametrize(
     ("where", "fields", "reason"),
     [

@@ -75,6 +75,7 @@ def test_scripts_become_a_part_of_the_experiment(tmp_path: Path) -> None:
     source = load(str(path))
     workload = source.experiment.workload
     assert workload.name == "script"
+    assert workload.mode == "simple"  # pgbench's own
     assert [(file.weight, file.text) for file in workload.files][1] == (1, "select 2;\n")
     assert workload.setup_text == "create table t (a int);\n"
     for file in tmp_path.glob("*.sql"):

@@ -16,9 +16,10 @@ from plimsoll.experiment import Experiment
 from plimsoll.run import series as of_series
 from plimsoll.run.course import Course
 from plimsoll.run.observer import Silent
+from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.series import FAILURES_MAX, FILE, KILLED, STOPPED, Series, has_tables, run_series
 from plimsoll.run.signals import Interrupts, Stopped
-from plimsoll.run.trial import Report, TrialFailed
+from plimsoll.run.trial import Report
 
 Json = dict[str, Any]
 

@@ -41,6 +41,25 @@ def server(tmp_path: Path) -> Iterator[DuckServer]:
     made.abandon()
 
 
+def test_no_code_comes_from_the_folder_that_the_driver_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (tmp_path / "data").mkdir()
+    for name in ("duckdb", "queue"):
+        (strange / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    monkeypatch.chdir(strange)
+    monkeypatch.setenv("PYTHONPATH", str(strange))
+    server = DuckServer(tmp_path / "data", tmp_path, launch, None)
+    try:
+        server.start({}, None)
+        assert server.ask("select 42") == [[42]]
+    finally:
+        server.abandon()
+    assert not (tmp_path / "ran").exists()
+
+
 def perform(server: DuckServer, sessions: list[list[Json]], timeout: float | None = None, **sets: list[Json]) -> Json:
     """The lines of a test: {index: what it became}, and under "done" the last one."""
     wanted = {"RF1": [], "RF2": []} | sets

@@ -96,11 +96,19 @@ impl Connection {
         frontend::sync(&mut self.out);
         self.socket.write_all(&self.out)?;
         self.out.clear();
-        let mut refused = None;
+        let mut asked = self.prepared.iter().enumerate().filter(|(_, prepared)| **prepared).map(|(place, _)| place);
+        let (mut parsing, mut refused) = (asked.next(), None);
         loop {
             match blocking_message(&mut self.socket, &mut self.inbox)? {
-                (b'Z', _) => return refused.map_or(Ok(()), |error: ServerError| Err(error.into())),
-                (b'E', body) => refused = Some(ServerError::parse(&body)),
+                (b'Z', _) => return refused.map_or(Ok(()), Err),
+                (b'1', _) => parsing = asked.next(),
+                (b'E', body) => {
+                    let error = ServerError::parse(&body);
+                    refused = Some(match parsing {
+                        Some(place) if !error.fatal => Error::Statement { place, error },
+                        _ => error.into(),
+                    });
+                }
                 _ => {}
             }
         }

@@ -20,6 +20,14 @@ pub enum Error {
     /// The server refused.
     #[error("the server says {0}")]
     Server(#[from] ServerError),
+    /// The server refused to prepare a statement.
+    #[error("the server says {error}")]
+    Statement {
+        /// Its place among those of the connection.
+        place: usize,
+        /// What the server said.
+        error: ServerError,
+    },
     /// The server said something that we do not understand.
     #[error("unexpected answer from the server: {0}")]
     Protocol(String),

@@ -42,7 +42,20 @@ impl<W: Workload> Opener for ConversationOpener<W> {
 
     fn open(&self, number: u32) -> Result<Self::Session, Failure> {
         Conversation::open(&self.address, Arc::clone(&self.workload), &self.statements, self.retries_max, number)
-            .map_err(Failure::from)
+            .map_err(|error| {
+                // Among many statements of a script the server's own words do not tell which it means.
+                let name = match &error {
+                    Error::Statement { place, .. } => {
+                        self.workload.statements().get(*place).map(|one| one.name.clone())
+                    }
+                    _ => None,
+                };
+                let failure = Failure::from(error);
+                match name {
+                    Some(name) => Failure { message: format!("{name}: {}", failure.message), ..failure },
+                    None => failure,
+                }
+            })
     }
 }
 
@@ -52,7 +65,7 @@ impl From<Error> for Failure {
         let sqlstate = match error {
             Error::Connect { .. } => UNREACHABLE.to_owned(),
             Error::Broken(_) => Self::BROKEN.to_owned(),
-            Error::Server(error) => error.sqlstate,
+            Error::Server(error) | Error::Statement { error, .. } => error.sqlstate,
             Error::Protocol(_) => NOT_UNDERSTOOD.to_owned(),
         };
         Self { sqlstate, message }

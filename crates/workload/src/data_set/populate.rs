@@ -183,21 +183,23 @@ fn drop_schema(client: &mut Client, schema: &str) -> Result<(), Error> {
     client.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", quoted(schema)))
 }
 
-/// True if `schema` holds tables, views or sequences that are not the data's.
-fn holds_others(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<bool, Error> {
+/// Tables, views and sequences in `schema` that are not the data's.
+fn others_in(data: &dyn DataSet, client: &mut Client, schema: &str) -> Result<Vec<String>, Error> {
     let (schema, names) = (literal(&quoted(schema)), names(data));
     // Partitions go with their table.
     let sql = format!(
-        "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace({schema}) \
-         AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT relispartition AND relname NOT IN ({names})"
+        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace({schema}) \
+         AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT relispartition AND relname NOT IN ({names}) ORDER BY relname"
     );
-    Ok(client.integers(&sql)? != [0])
+    Ok(client.rows(&sql)?.into_iter().flatten().flatten().collect())
 }
 
 /// Removes `data` from `schema`, if it is ours, and the schema with it if that is ours too. True if there was something to
 /// remove.
 ///
-/// What is ours bears a stamp; or it was begun and not completed, in a schema that holds none but our tables.
+/// What is ours bears a stamp; or it was begun and not completed, in a schema that holds none but our tables. What is not
+/// ours is never removed: data that own their schema are refused while anything else stands in it, and the server refuses
+/// where something of another schema, such as a view, depends on our tables.
 ///
 /// # Errors
 /// When the server refuses, or what is there is not ours.
@@ -205,9 +207,12 @@ pub fn drop_data(data: &dyn DataSet, client: &mut Client, schema: &str) -> Resul
     let (exists, stamp) = stamp_of_schema(client, schema)?;
     let refused = |what: &str| Err(DataSetError::Schema(format!("target.schema: {schema} {what}; not dropped")));
     let Some(table) = data.stamped_table() else {
-        if exists && stamp.is_none() && holds_others(data, client, schema)? {
-            return refused("holds tables that are not ours");
+        // A stamp says who made the schema, not that nobody has put anything beside our tables since.
+        let others = others_in(data, client, schema)?;
+        if !others.is_empty() {
+            return refused(&format!("holds what is not ours ({}); move or drop it first", others.join(", ")));
         }
+        drop_tables(data, client, schema)?;
         drop_schema(client, schema)?;
         return Ok(exists);
     };
@@ -217,10 +222,9 @@ pub fn drop_data(data: &dyn DataSet, client: &mut Client, schema: &str) -> Resul
     if some && stamp.is_none() && !schema_is_ours {
         return refused(&format!("holds {table} that plimsoll-agent did not make"));
     }
-    if schema_is_ours && !holds_others(data, client, schema)? {
+    drop_tables(data, client, schema)?;
+    if schema_is_ours && others_in(data, client, schema)?.is_empty() {
         drop_schema(client, schema)?;
-    } else {
-        drop_tables(data, client, schema)?;
     }
     Ok(some || schema_is_ours)
 }

@@ -219,3 +219,13 @@ fn rows_are_compared_as_text_in_simple_mode() {
     let ending = perform(read_and_commit(), simple, 0, vec![answer(b"8"), rolled_back()]).ending;
     assert_eq!(ending.failure.unwrap().message, "things 7: number differs");
 }
+
+#[test]
+fn a_statement_that_cannot_be_prepared_is_named() {
+    let answer = [message(b'1', b""), error("ERROR", "42725"), ready(b'I')].concat();
+    let refused = server::refused_opening(read_and_commit(), answer);
+    assert_eq!(refused.sqlstate, "42725");
+    assert_eq!(refused.message, "commit: the server says no (SQLSTATE 42725)");
+    let refused = server::refused_opening(read_and_commit(), error("FATAL", "57P03"));
+    assert_eq!(refused.message, "the connection broke: the server closed it", "it was never ready again");
+}

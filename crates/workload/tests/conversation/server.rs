@@ -3,7 +3,7 @@
 use crate::steps::Steps;
 use bytes::BytesMut;
 use plimsoll_target::postgres::{Address, Mode, Protocol, put_row};
-use plimsoll_workload::{Conversation, ConversationOpener, Ending, Opener, Progress, Ready, Session};
+use plimsoll_workload::{Conversation, ConversationOpener, Ending, Failure, Opener, Progress, Ready, Session};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(crate) fn read_round_trip(stream: &mut UnixStream) -> Option<Vec<u8>> {
 
 /// A server that greets, then reads and answers a round trip for each of `answers` (with nothing, if that is empty), and
 /// closes. What it has read comes out of the receiver.
-pub(crate) fn server(folder: &std::path::Path, answers: Vec<Vec<u8>>) -> (JoinHandle<()>, Receiver<Vec<u8>>) {
+fn server(folder: &std::path::Path, answers: Vec<Vec<u8>>) -> (JoinHandle<()>, Receiver<Vec<u8>>) {
     let listener = UnixListener::bind(folder.join(".s.PGSQL.1")).unwrap();
     let (tell, heard) = channel();
     let thread = std::thread::spawn(move || {
@@ -84,6 +84,27 @@ pub(crate) struct Told {
 
 pub(crate) const PREPARED: Protocol = Protocol { mode: Mode::Prepared, describe: false };
 
+fn address_in(folder: &std::path::Path) -> Address {
+    Address {
+        host: folder.display().to_string(),
+        port: 1,
+        user: "u".to_owned(),
+        password: None,
+        database: "d".to_owned(),
+        settings: Vec::new(),
+    }
+}
+
+/// Why a connection cannot be opened whose server gives this `answer` to what is to be prepared.
+pub(crate) fn refused_opening(workload: Steps, answer: Vec<u8>) -> Failure {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _heard) = server(folder.path(), vec![answer]);
+    let opener = ConversationOpener::new(&address_in(folder.path()), Arc::new(workload), PREPARED, 0).unwrap();
+    let refused = opener.open(0).map(|_| ()).unwrap_err();
+    server.join().unwrap();
+    refused
+}
+
 pub(crate) fn perform(workload: Steps, protocol: Protocol, retries_max: u32, mut answers: Vec<Vec<u8>>) -> Told {
     let prepares = protocol.mode == Mode::Prepared && !workload.at_first_use;
     if prepares {
@@ -91,14 +112,7 @@ pub(crate) fn perform(workload: Steps, protocol: Protocol, retries_max: u32, mut
     }
     let folder = tempfile::tempdir().unwrap();
     let (server, heard) = server(folder.path(), answers);
-    let address = Address {
-        host: folder.path().display().to_string(),
-        port: 1,
-        user: "u".to_owned(),
-        password: None,
-        database: "d".to_owned(),
-        settings: Vec::new(),
-    };
+    let address = address_in(folder.path());
     let opener = ConversationOpener::new(&address, Arc::new(workload), protocol, retries_max).unwrap();
     let mut conversation: Conversation<Steps> = opener.open(0).unwrap();
     assert_eq!(conversation.backend_pid(), 42);

@@ -3,6 +3,7 @@
 use crate::server::Server;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Mode, Protocol};
+use plimsoll_workload::drop_data;
 use plimsoll_workload::wpi_orders::WpiOrders;
 use std::sync::Arc;
 
@@ -21,4 +22,27 @@ fn answers_are_right_in_every_mode() {
         }
         assert!(report.verification.checked > 60 && report.verification.wrong == 0, "{mode:?}");
     }
+}
+
+#[test]
+fn what_others_put_beside_our_tables_is_not_dropped() {
+    let Some(server) = Server::start("") else { return };
+    let text = r#"{"name": "wpi_orders", "size_bytes": 8388608, "seed": 5}"#;
+    let data = WpiOrders::new(&serde_json::from_str(text).unwrap()).unwrap();
+    server.populate(&data, "plimsoll");
+    let mut client = server.client("plimsoll");
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'plimsoll'";
+    let loaded = client.integers(tables).unwrap();
+
+    client.run("CREATE TABLE notes (text text); CREATE VIEW public.newest AS SELECT * FROM item").unwrap();
+    let refused = drop_data(&data, &mut client, "plimsoll").unwrap_err().to_string();
+    assert!(refused.contains("plimsoll holds what is not ours (notes)"), "{refused}");
+    client.run("DROP TABLE notes").unwrap();
+    let refused = drop_data(&data, &mut client, "plimsoll").unwrap_err().to_string();
+    assert!(refused.contains("depend"), "{refused}");
+    assert_eq!(client.integers(tables).unwrap(), loaded);
+
+    client.run("DROP VIEW public.newest").unwrap();
+    assert!(drop_data(&data, &mut client, "plimsoll").unwrap());
+    assert!(!drop_data(&data, &mut client, "plimsoll").unwrap());
 }

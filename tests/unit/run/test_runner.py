@@ -1,0 +1,117 @@
+"""A run with trials that fail: which failure ends it, and which leaves the others to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.environment import Fault, StateDir
+from plimsoll.experiment import load
+from plimsoll.record import open_run
+from plimsoll.run import runner as of_runner
+from plimsoll.run.observer import Silent
+from plimsoll.run.refusals import Refused, TrialFailed
+from plimsoll.run.runner import Runner
+from plimsoll.run.trial import Report
+
+Work = Callable[[Report], None]
+EXPERIMENT = """format = 1
+name = "mine"
+title = "A question"
+[workload]
+name = "script"
+files = [{path = "one.sql"}]
+[measure]
+seconds = 1
+[design]
+blocks = 2
+[[factors]]
+"""
+MEMORY = 'path = "target.settings.shared_buffers"\nlevels = ["64 MiB", "128 MiB"]\n'
+MODES = 'path = "workload.mode"\nlevels = ["prepared", "simple"]\n'
+FILES = 'path = "workload.files"\nlevels = [[{path = "one.sql"}], [{path = "two.sql"}]]\n'
+
+
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: str, work: Work) -> Runner:
+    """A runner whose trials do `work` on no server at all."""
+    (tmp_path / "one.sql").write_text("select 1;\n")
+    (tmp_path / "two.sql").write_text("select 2;\n")
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT + factor)
+    monkeypatch.setattr(of_runner.datasets, "build_all", lambda *_: {})
+    monkeypatch.setattr(of_runner, "_run_on_its_server", lambda _runner, report, _built: work(report))
+    found = Runner(
+        load(str(tmp_path / "experiment.toml")), tmp_path / "run", StateDir(tmp_path / "state"), Silent(), [], 1
+    )
+    monkeypatch.setattr(Runner, "_has_tables", lambda *_: False)
+    for one in ("obstacles", "remarks"):
+        monkeypatch.setattr(of_runner.obstacles, one, lambda *_: [])
+    monkeypatch.setattr(of_runner.datasets, "refusals", lambda *_: [])
+    monkeypatch.setattr(of_runner.datasets, "missing_bytes", lambda *_: [])
+    return found
+
+
+def statuses(runner: Runner) -> list[str | None]:
+    return [trial.status for trial in open_run(runner.out).trials]
+
+
+def refuse(_report: Report) -> None:
+    raise Refused("one.sql:1: the server says no", remedy="mend the script")
+
+
+def test_what_every_trial_shares_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = made(tmp_path, monkeypatch, MEMORY, refuse)
+    with pytest.raises(Fault) as caught:
+        runner.run()
+    left = len(runner.plan.trials) - 1
+    assert f"one.sql:1: the server says no; the {left} trials that are left would fail alike" in caught.value.what
+    assert caught.value.remedy == "mend the script"
+    assert statuses(runner) == ["failed"] + ["not run"] * left
+    assert open_run(runner.out).data["status"] == "failed"
+
+
+def test_what_may_pass_leaves_the_others_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(_report: Report) -> None:
+        raise TrialFailed("the server ended")
+
+    runner = made(tmp_path, monkeypatch, MEMORY, crash)
+    assert runner.run() == "finished"
+    assert set(statuses(runner)) == {"failed"}
+
+
+@pytest.mark.parametrize("factor", [MODES, FILES])
+def test_treatments_with_other_statements_are_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: str
+) -> None:
+    refused: list[Any] = []
+
+    def one_refuses(report: Report) -> None:
+        if report.trial.treatment is runner.plan.treatments[0]:
+            refused.append(report.trial)
+            refuse(report)
+
+    runner = made(tmp_path, monkeypatch, factor, one_refuses)
+    assert runner.run() == "finished"
+    found = statuses(runner)
+    assert found.count("failed") == len(refused) >= 2 and "finished" in found
+
+
+def test_the_run_ends_once_each_of_them_was_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = made(tmp_path, monkeypatch, MODES, refuse)
+    with pytest.raises(Fault):
+        runner.run()
+    tried = [trial for trial in runner.plan.trials if runner.is_done(trial)]
+    assert {trial.treatment.id for trial in tried[:-1]} != {one.id for one in runner.plan.treatments}
+    assert {trial.treatment.id for trial in tried} == {one.id for one in runner.plan.treatments}
+    assert len(tried) < len(runner.plan.trials)
+
+
+def test_a_last_trial_that_is_refused_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def last(report: Report) -> None:
+        if report.trial is runner.plan.trials[-1]:
+            refuse(report)
+
+    runner = made(tmp_path, monkeypatch, MEMORY, last)
+    assert runner.run() == "finished"
