@@ -83,7 +83,7 @@ def test_the_page(folder: Path) -> None:
     verdict = analyse_capacity(open_run(folder))
     verdict["earlier"] = [compare_capacity(verdict, verdict, [])]
     (folder / "capacity.json").write_text(json.dumps(verdict))
-    text = write_capacity_report(folder).read_text()
+    text = write_capacity_report(folder, is_with_files=True).read_text()
     start = text.index("<script>")
     page = text[:start] + text[text.index("</script>", start) :]
     assert "<script>alert" not in page
