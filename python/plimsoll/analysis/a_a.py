@@ -22,13 +22,17 @@ def _far(*ratios: float) -> float:
 
 
 def within_run(pairs: list[dict[str, Any]], metric: str) -> dict[str, Any] | None:
-    """From {block, treatment, first, second}: the metric of the original and of its duplicate."""
+    """From {block, treatment, first, second}: the metric of the original and of its duplicate.
+
+    Where one of them is `unbounded` its value is the least that it can be, and so is the spread.
+    """
     usable = [pair for pair in pairs if (pair["first"] or 0) > 0 and (pair["second"] or 0) > 0]
     if not usable:
         return None
     ratios = [pair["second"] / pair["first"] for pair in usable]
     found = over_blocks(ratios, log=True)
     assert found is not None  # every ratio is above 0
+    beyond = sum(bool(pair.get("unbounded")) for pair in usable)
     ends = [ratio for ratio in (found.low, found.high) if ratio is not None]
     return {
         "metric": metric,
@@ -38,6 +42,7 @@ def within_run(pairs: list[dict[str, Any]], metric: str) -> dict[str, Any] | Non
         "blocks": found.blocks,
         "grade": grade(found.blocks),
         "ratio_spread": _far(*(ends or ratios)),
+        "unbounded": beyond or None,
         "sd_log": float(np.std(np.log(ratios), ddof=1)) if len(ratios) > 1 else None,
         "pairs": [
             {"block": pair["block"], "treatment": pair["treatment"], "ratio": ratio}

@@ -12,6 +12,7 @@ import numpy as np
 from plimsoll.analysis import decision_support_trial, stationary
 from plimsoll.analysis.decision_support_words import wrong_answers
 from plimsoll.analysis.generator import generator
+from plimsoll.analysis.latency import unbounded
 from plimsoll.analysis.readings import counter, done_count, fact, is_whole, unanswered, weights
 from plimsoll.record import Segment, Trial
 
@@ -140,7 +141,8 @@ def _status_reasons(trial: Trial) -> list[str]:
         kills = (trial.data.get("group") or {}).get("oom_kills")
         killed = f" ({kills} process killed for lack of memory)" if kills else ""
         return [f"{trial.status}{': ' + why if why else ''}{killed}"]
-    if not done_count(trial.measure) and not trial.data.get("load_test"):
+    # An open loop in which a server stood still throughout is a finding: its percentiles have no bound.
+    if not done_count(trial.measure) and not trial.data.get("load_test") and not unbounded(trial.measure):
         return ["no transaction was done in the measured segment"]
     return []
 
@@ -216,7 +218,7 @@ def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> No
     if unanswered(trial.measure):
         found.caveats.append(
             "transactions that were due and got no timely answer count as slower than any: a percentile among them has "
-            "no value"
+            "no bound, and ranks behind every other of its block"
         )
     if fact(trial.measure, "retries"):
         found.caveats.append("transactions were tried again after serialization failures or deadlocks")

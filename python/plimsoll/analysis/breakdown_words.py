@@ -1,14 +1,19 @@
 """The breakdown in words: what a difference consists of, what the slowest wait for, and why a level is slower.
 
-Says nothing that the numbers do not carry: a part is named only where its interval leaves zero, and where that of the
-whole difference holds zero, or equal trials differ as much, the sentence is "cannot tell".
+Says nothing that the numbers do not carry: a part is named only where its interval leaves zero once it is allowed for
+how many parts there are (moved_many.py), and where that of the whole difference holds zero, or equal trials differ as
+much, the sentence is "cannot tell".
 """
 
 from typing import Any
 
+from scipy import stats
+
 from plimsoll.analysis.breakdown_parts import PLAIN
 from plimsoll.analysis.breakdown_trial import MEAN, SLOWEST
 from plimsoll.analysis.histograms import ALL
+from plimsoll.analysis.intervals import CONFIDENCE, MeanDifference
+from plimsoll.analysis.moved_many import confidence_of
 
 Json = dict[str, Any]
 NAMED_MAX = 3
@@ -33,10 +38,26 @@ def is_told(found: Json | None) -> bool:
     return bool(found and found["low"] is not None and (found["low"] > 0 or found["high"] < 0))
 
 
+def _chance(found: Json) -> float:
+    """The p-value that belongs to a part's t interval; 1 without one."""
+    blocks = int(found["blocks"])
+    if found["low"] is None:
+        return 1.0
+    error = (found["high"] - found["low"]) / 2 / float(stats.t.ppf(0.5 + CONFIDENCE / 2, blocks - 1))
+    return MeanDifference(found["value"], error, blocks - 1, blocks).chance()
+
+
+def told_parts(row: Json) -> list[str]:
+    """The parts that are told from zero among so many; of those at most one in twenty is expected to be chance."""
+    chances = {part: _chance(one) for part, one in row["parts"].items()}
+    least = 1 - confidence_of(list(chances.values()))
+    return [part for part, chance in chances.items() if chance <= least]
+
+
 def named_parts(row: Json, only_growing: bool = False) -> list[str]:
     """The parts of a difference that are told from zero and worth a word, the largest first."""
     least = _WORTH * abs(row["total"]["value"])
-    told = [part for part, one in row["parts"].items() if is_told(one) and abs(one["value"]) >= least]
+    told = [part for part in told_parts(row) if abs(row["parts"][part]["value"]) >= least]
     told = [part for part in told if row["parts"][part]["value"] > 0 or not only_growing]
     return sorted(told, key=lambda part: -abs(row["parts"][part]["value"]))[:NAMED_MAX]
 

@@ -15,7 +15,10 @@ _MOVED_RATIO = 0.05
 _MOVED_SHARE = 0.02
 _NEAR = 1.3
 SAME = ("subject", "objective", "arrivals", "clients")
-AGREE_RULE = f"two load lines agree when they differ by at most {AGREE:.0%}"
+AGREE_RULE = (
+    f"two load lines agree when they differ by at most {AGREE:.0%}, and differ when the range of their ratio, "
+    "from both intervals, leaves 1; else it cannot be told"
+)
 
 
 def unlike(one: Json, other: Json) -> list[str]:
@@ -41,7 +44,7 @@ def compare_capacity(first: Json, second: Json, differences: list[str]) -> Json:
     if ratio is not None and None not in (one["low"], one["high"], two["low"], two["high"]):
         low, high = two["low"] / one["high"], two["high"] / one["low"]
     both = one["status"] == two["status"] == "found"
-    agree = None if ratio is None or not both else abs(math.log(ratio)) <= math.log1p(AGREE)
+    agree = None if ratio is None or not both else _agree(ratio, low, high)
     return {
         "format": 1,
         "first": _name(first),
@@ -54,6 +57,13 @@ def compare_capacity(first: Json, second: Json, differences: list[str]) -> Json:
         "moved": moved(first, second),
         "differences": differences,
     }
+
+
+def _agree(ratio: float, low: float | None, high: float | None) -> bool | None:
+    """Whether lines agree; None where they lie apart and their intervals do not."""
+    if abs(math.log(ratio)) <= math.log1p(AGREE):
+        return True
+    return False if low is not None and high is not None and (low > 1 or high < 1) else None
 
 
 def _name(document: Json) -> Json:

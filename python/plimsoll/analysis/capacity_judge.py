@@ -38,7 +38,7 @@ GENERATOR_RULE = (
 
 @dataclass(frozen=True)
 class Judged:
-    """The outcome for one rate. `excess` is the largest log of a percentile over its limit, cut at a factor of 4."""
+    """The outcome for one rate. `excess` is the largest log of a term over its limit, cut at a factor of 4."""
 
     word: Word
     reasons: list[str]
@@ -67,9 +67,10 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
     if objective.errors is not None:
         term, state = _errors(readings, objective.errors)
         terms.append(term)
+        if state == "breaks" or objective.errors > 0:  # undecided it has a side, too: else every such rate would hold
+            excess = max(excess, _log_ratio(term["value"], objective.errors))
         if state == "breaks":
             broken.append(f"errors {term['value']:.2%} are above {objective.errors:.2%}")
-            excess = max(excess, _log_ratio(term["value"], objective.errors))
         elif state == "open":
             open_.append(f"errors {term['value']:.2%} cannot be told from {objective.errors:.2%}")
     looked = [queue for one in readings if (queue := backlog(one.outstanding)) is not None]

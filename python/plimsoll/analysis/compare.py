@@ -33,9 +33,15 @@ class Pairs:
         return np.where(self.blocks >= BLOCKS_MIN, half_width(self.sd, self.blocks, confidence), np.nan)
 
 
-def pairs(logs: np.ndarray) -> Pairs:
-    """Every treatment against every other, over the blocks that have both."""
+def pairs(logs: np.ndarray, beyond: np.ndarray | None = None) -> Pairs:
+    """Every treatment against every other, over the blocks that have both.
+
+    Two of a block that are both `beyond` every bound (unbounded.py) are equal there.
+    """
     difference = logs[..., :, None] - logs[..., None, :]
+    if beyond is not None:
+        alike = beyond[..., :, None] & beyond[..., None, :] & np.isfinite(difference)
+        difference = np.where(alike, 0.0, difference)
     present = np.isfinite(difference)
     count = present.sum(-3)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -48,13 +54,20 @@ def pairs(logs: np.ndarray) -> Pairs:
 def beaten(found: Pairs, alpha: float = ALPHA, spread_log: float = 0.0) -> np.ndarray:
     """[..., i, j]: j beats i, by the test and by more than the A/A spread."""
     treatments = found.mean.shape[-1]
-    # At least as strict as the two-sided interval that stands beside it: none is called worse whose interval holds 1.
-    level = min(alpha / max(1, treatments - 1), alpha / 2)
+    level = error_of(treatments, alpha)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = -found.mean * np.sqrt(found.blocks) / found.sd
         critical = stats.t.ppf(1 - level, np.where(found.blocks > 1, found.blocks - 1, np.nan))
         certain = np.where(found.sd > 0, statistic > critical, found.mean < 0)
     return certain & (found.blocks >= BLOCKS_MIN) & (-found.mean > spread_log)
+
+
+def error_of(treatments: int, alpha: float = ALPHA) -> float:
+    """The error of one pair's test among so many treatments.
+
+    At least as strict as the two-sided interval that stands beside it: none is called worse whose interval holds 1.
+    """
+    return min(alpha / max(1, treatments - 1), alpha / 2)
 
 
 def best_set(logs: np.ndarray, alpha: float = ALPHA, spread_log: float = 0.0) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Any
 
 from plimsoll.analysis.moved_many_words import TOGETHER, absent_lines, call_lines, function_lines
 from plimsoll.analysis.moved_words import EACH_BY_ITSELF, moved_lines
+from plimsoll.analysis.unbounded import blocks_words
 from plimsoll.analysis.words import ratio
 
 Json = dict[str, Any]
@@ -17,7 +18,7 @@ def comparison_lines(compared: Json) -> list[str]:
     names = [compared[side].get("treatment") or compared[side]["run"] for side in ("second", "first")]
     lines = _wrapped(f"{names[0]} against {names[1]} ({label} ratio, second over first):")
     for row in compared["treatments"]:
-        lines += _wrapped(f"  {row['treatment']}: {ratio(row)}: {row['verdict']}", "    ")
+        lines += _wrapped(f"  {row['treatment']}: {ratio(row)}: {row['verdict']}{_unbounded(row)}", "    ")
     if not compared["treatments"]:
         lines.append("  no treatment stands in both runs")
     lines += _explained(compared)
@@ -27,6 +28,12 @@ def comparison_lines(compared: Json) -> list[str]:
     if compared["ratio_spread"]:
         lines.append(f'A/A: ratios within {compared["ratio_spread"]:.2f} are called "cannot tell"')
     return lines + [row for caveat in compared["caveats"] for row in _wrapped(f"Caveat: {caveat}")]
+
+
+def _unbounded(row: Json) -> str:
+    """ "; first unbounded in 2 of 5 blocks" of each side that is unbounded somewhere."""
+    sides = zip(("first", "second"), row.get("unbounded") or (), strict=False)
+    return "".join(f"; {name} {blocks_words(found)}" for name, found in sides if found["blocks"])
 
 
 def _explained(compared: Json) -> list[str]:

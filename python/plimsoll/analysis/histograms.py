@@ -55,6 +55,11 @@ class Histogram:
         cell = int(np.searchsorted(np.cumsum(self.count), rank))
         return float((self.low[cell] + self.high[cell] - 1) / 2)
 
+    def is_unbounded(self, share: float) -> bool:
+        """Whether a percentile lies among the unanswered, and at least ten beyond it."""
+        total = self.total + self.unanswered
+        return self.total < math.ceil(share * total - 1e-9) <= total - BEYOND_MIN
+
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
     """The sum of histograms; cells are told apart by where they begin."""
@@ -92,6 +97,7 @@ def of_segment(segment: Segment) -> dict[str, Histogram]:
 def over_trials(segments: Sequence[Segment]) -> dict[str, Any]:
     """Percentiles of the transactions of all trials together, one trial a block: {kind: {count, p50: {...}}}.
 
+    One that lies among the unanswered has the largest latency as its value, `bound` "at least", and no interval.
     Reaches farther than one trial does (ten beyond p99.99 are a hundred thousand transactions), and gives each
     transaction the same weight instead of each trial.
     """
@@ -106,7 +112,11 @@ def _merged_percentiles(parts: list[Histogram]) -> dict[str, Any]:
     result: dict[str, Any] = {"count": whole.total}
     for name, share in PERCENTILES.items():
         value = whole.percentile(share)
-        result[name] = None if value is None else _jackknifed(value, [part.percentile(share) for part in rest])
+        if value is None and whole.is_unbounded(share):
+            nothing = {"low": None, "high": None, "blocks": len(parts), "bound": "at least"}
+            result[name] = None if whole.largest is None else {"value": whole.largest} | nothing
+        else:
+            result[name] = None if value is None else _jackknifed(value, [part.percentile(share) for part in rest])
     return result
 
 

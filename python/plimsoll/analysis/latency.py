@@ -7,7 +7,7 @@ import numpy as np
 from plimsoll.analysis import histograms
 from plimsoll.analysis.histograms import ALL, BEYOND_MIN
 from plimsoll.analysis.metrics import PERCENTILES
-from plimsoll.analysis.readings import DONE, is_whole, unanswered
+from plimsoll.analysis.readings import DONE, is_whole, late_limit_ns, skipped_late, unanswered
 from plimsoll.record import Segment
 
 Percentiles = dict[str, float | None]
@@ -16,7 +16,8 @@ Percentiles = dict[str, float | None]
 def percentile(ordered: np.ndarray, share: float, unanswered: int = 0) -> float | None:
     """Nearest rank of sorted values, those unanswered beyond all of them; None unless at least ten lie beyond it.
 
-    None too where the rank lies among the unanswered: then no latency is known that so many did not exceed.
+    None too where the rank lies among the unanswered: then no latency is known that so many did not exceed
+    (`unbounded` says which these are).
     """
     count = len(ordered) + unanswered
     rank = int(np.ceil(share * count - 1e-9))
@@ -43,6 +44,24 @@ def latency_by_kind(segment: Segment) -> dict[str, Percentiles]:
         | {name: found.percentile(share) for name, share in PERCENTILES.items()}
         for kind, found in histograms.of_segment(segment).items()
     }
+
+
+def unbounded(segment: Segment) -> dict[str, float]:
+    """{percentile: the least it can be, ns} of those of all transactions that lie among the unanswered.
+
+    The least is the late limit where any were skipped by it, or the largest latency that was seen, whichever is longer.
+    A percentile with fewer than ten transactions beyond it is not among them: it is not known.
+    """
+    beyond = unanswered(segment)
+    if not beyond:
+        return {}
+    overall = latency_by_kind(segment).get(ALL) or {}
+    limit = late_limit_ns(segment) if skipped_late(segment) else None
+    known = [value for value in (overall.get("max"), limit) if value]
+    answered = int(overall.get("count") or 0)
+    count = answered + beyond
+    ranks = {name: int(np.ceil(share * count - 1e-9)) for name, share in PERCENTILES.items()}
+    return {name: max(known) for name, rank in ranks.items() if known and answered < rank <= count - BEYOND_MIN}
 
 
 def _from_rows(segment: Segment) -> dict[str, Percentiles]:

@@ -5,14 +5,15 @@ the factor. A factor with `compare = false` in the experiment is never swept, on
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.compare import ALPHA, Pairs, beaten, best_set, effects, pairs, word
-from plimsoll.analysis.intervals import BLOCKS_MIN, grade, over_blocks
+from plimsoll.analysis import unbounded
+from plimsoll.analysis.compare import ALPHA, effects, word
+from plimsoll.analysis.intervals import BLOCKS_MIN, grade
 from plimsoll.analysis.metric import Metric
 
 Json = dict[str, Any]
@@ -67,69 +68,55 @@ def groups(plan: Json, experiment: Json) -> list[Group]:
     return found
 
 
-def _matrix(group: Group, used: Mapping[tuple[int, str], Json], metric: Metric) -> tuple[list[int], np.ndarray]:
-    """Blocks and logs of the metric, NaN where no trial enters; signed so that higher is better."""
-    blocks = sorted({block for block, treatment in used if treatment in group.treatments})
-    logs = np.full((len(blocks), len(group.treatments)), np.nan)
+def matrix(
+    blocks: Sequence[int], treatments: Sequence[str], used: Mapping[tuple[int, str], Json], metric: Metric
+) -> tuple[np.ndarray, np.ndarray]:
+    """Logs of the metric, signed so that higher is better, NaN where no trial enters; and which have no bound.
+
+    What has none stands at the least that it can be.
+    """
+    logs = np.full((len(blocks), len(treatments)), np.nan)
+    beyond = np.zeros(logs.shape, bool)
     for row, block in enumerate(blocks):
-        for column, treatment in enumerate(group.treatments):
-            entry = used.get((block, treatment))
-            value = entry["metrics"].get(metric.key) if entry else None
+        for column, treatment in enumerate(treatments):
+            value, is_beyond = unbounded.reading(used.get((block, treatment)), metric.key)
             if value and value > 0:
-                logs[row, column] = math.log(value)
-    return blocks, -logs if metric.better == "lower" else logs
-
-
-def _ratio(mean: float, half: float, sign: float = 1.0) -> Json:
-    centre = sign * mean
-    known = np.isfinite(half)
-    return {
-        "ratio": float(np.exp(centre)),
-        "low": float(np.exp(centre - half)) if known else None,
-        "high": float(np.exp(centre + half)) if known else None,
-    }
+                logs[row, column], beyond[row, column] = math.log(value), is_beyond
+    return -logs if metric.better == "lower" else logs, beyond
 
 
 def compare_levels(
     group: Group, used: Mapping[tuple[int, str], Json], metric: Metric, delta: float, spread_log: float
 ) -> Json:
     """The comparison of one group: estimates, the best set, every pair, and a word for each level."""
-    blocks, logs = _matrix(group, used, metric)
-    judged = np.isfinite(logs).sum(0) >= BLOCKS_MIN
-    found = pairs(logs)
-    judge = _Judge(
-        found, found.half(), beaten(found, ALPHA, spread_log), effects(logs), judged,
-        best_set(np.where(judged, logs, np.nan), ALPHA, spread_log), delta, spread_log,
-    )  # fmt: skip
+    blocks = sorted({block for block, treatment in used if treatment in group.treatments})
+    logs, beyond = matrix(blocks, group.treatments, used, metric)
+    judge = _judge(logs, beyond, delta, spread_log)
     reference = judge.reference
     levels = []
     for index, treatment in enumerate(group.treatments):
+        mine = [(block, used[block, treatment]) for block in blocks if (block, treatment) in used]
         values = [
-            {
-                "block": block,
-                "trial": used[block, treatment]["number"],
-                "value": used[block, treatment]["metrics"][metric.key],
-            }
-            for block in blocks
-            if (block, treatment) in used
+            {"block": block, "trial": entry["number"], "value": entry["metrics"][metric.key]} for block, entry in mine
         ]
-        own = over_blocks([value["value"] for value in values], metric.scale == "log", metric.ceiling)
+        own = unbounded.estimate([unbounded.reading(entry, metric.key) for _, entry in mine], metric) or {}
         against, slower, said = judge.level(index)
         levels.append(
             {
                 "treatment": treatment,
                 "level": group.levels[index],
                 "value": group.values[index],
-                "estimate": None if own is None else own.value,
-                "low": None if own is None else own.low,
-                "high": None if own is None else own.high,
-                "blocks": 0 if own is None else own.blocks,
+                "estimate": own.get("value"),
+                "low": own.get("low"),
+                "high": own.get("high"),
+                "blocks": own.get("blocks", 0),
+                "unbounded": judge.unbounded(index),
                 "points": values,
                 "in_best_set": bool(judge.inside[index]),
                 "against": None if against is None else group.levels[against],
                 "times_slower": slower,
                 "verdict": said,
-                "why": judge.why(said, slower),
+                "why": judge.why(index, said, slower),
             }
         )
     return {
@@ -144,20 +131,21 @@ def compare_levels(
         "delta": delta,
         "reference": None if reference is None else group.levels[reference],
         "best_set": [level["level"] for level in levels if level["in_best_set"]],
-        "best_set_alike": _alike(judge.inside, found.mean, judge.half, delta),
+        "best_set_alike": _alike(judge),
         "levels": levels,
-        "pairs": _pairs(group, found.mean, judge.half, found.blocks, metric, delta, spread_log),
+        "pairs": _pairs(group, judge, metric),
     }
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """What the pairs say about each level."""
+    """What the pairs say about each level; `beyond` counts the blocks in which it is unbounded, `present` all."""
 
-    pairs: Pairs
+    found: unbounded.Compared
     half: np.ndarray
-    beaten: np.ndarray
     centre: np.ndarray
+    beyond: np.ndarray
+    present: np.ndarray
     judged: np.ndarray
     inside: np.ndarray
     delta: float
@@ -165,18 +153,32 @@ class _Judge:
 
     @property
     def reference(self) -> int | None:
-        """The level of the best estimate, of those with enough blocks where there are any."""
+        """The level of the best estimate, of those with enough blocks where there are any.
+
+        Where some are unbounded in some blocks: of those that are so in the fewest.
+        """
         able = np.isfinite(self.centre)
         able = able & self.judged if (able & self.judged).any() else able
+        if self.beyond.any() and able.any():
+            able = able & self.inside if (able & self.inside).any() else able
+            share = np.where(able, self.beyond / np.maximum(self.present, 1), np.inf)
+            able = able & (share == share.min())
         return int(np.argmax(np.where(able, self.centre, -np.inf))) if able.any() else None
 
     def common(self) -> int:
         """The fewest blocks that two levels with enough blocks have in common."""
         members = np.nonzero(self.judged)[0]
-        return int(min((self.pairs.blocks[i, j] for i in members for j in members if i < j), default=0))
+        return int(min((self.found.shown.blocks[i, j] for i in members for j in members if i < j), default=0))
 
-    def why(self, said: str, slower: Json | None) -> str | None:
-        """Why a level cannot be told from the best."""
+    def unbounded(self, index: int) -> Json | None:
+        """{blocks, of}: in how many blocks a level is unbounded; None where in none."""
+        blocks = int(self.beyond[index])
+        return {"blocks": blocks, "of": int(self.present[index])} if blocks else None
+
+    def why(self, index: int, said: str, slower: Json | None) -> str | None:
+        """Why a level cannot be told from the best; of one that is unbounded somewhere that it is so."""
+        if found := self.unbounded(index):
+            return unbounded.blocks_words(found)
         if said != "cannot tell" or slower is None or slower["low"] is None:
             return None
         if slower["low"] <= 1 <= slower["high"]:
@@ -197,58 +199,65 @@ class _Judge:
         if index == reference:
             return None, None, "best estimate"
         worse = bool(self.judged[index] and not self.inside[index])
-        if worse and not self.beaten[index, reference]:
-            winners = np.nonzero(self.beaten[index])[0]
+        if worse and not self.found.beaten[index, reference]:
+            winners = np.nonzero(self.found.beaten[index])[0]
             reference = int(winners[np.argmax(self.centre[winners])])
-        blocks = int(self.pairs.blocks[reference, index])
+        blocks = int(self.found.shown.blocks[reference, index])
         if blocks == 0:
             return None, None, "too few blocks"
-        slower = _ratio(float(self.pairs.mean[reference, index]), float(self.half[reference, index]))
-        slower["blocks"] = blocks
+        slower = self.found.ratio(reference, index)
         if worse:
             return reference, slower, "worse"
         if blocks < BLOCKS_MIN or not self.judged[index]:
             return reference, slower, "too few blocks"
-        said = word(
-            -float(self.pairs.mean[reference, index]), float(self.half[reference, index]), self.delta, self.spread_log
-        )
+        mean = float(self.found.shown.mean[reference, index])
+        said = word(-mean, float(self.half[reference, index]), self.delta, self.spread_log)
         # "worse" here is one pair's word that does not hold once all the pairs looked at are allowed for
         return reference, slower, said if said == "no relevant difference" else "cannot tell"
 
 
-def _alike(inside: np.ndarray, mean: np.ndarray, half: np.ndarray, delta: float) -> bool:
+def _judge(logs: np.ndarray, beyond: np.ndarray, delta: float, spread_log: float) -> _Judge:
+    judged = np.isfinite(logs).sum(0) >= BLOCKS_MIN
+    found = unbounded.compare(logs, beyond, ALPHA, spread_log)
+    # Only what has enough blocks takes part in the set; the number of levels that are allowed for stays.
+    sure = unbounded.compare(np.where(judged, logs, np.nan), beyond, ALPHA, spread_log)
+    inside = ~sure.beaten.any(-1) & judged & np.isfinite(logs).any(0)
+    known = effects(np.where(beyond, np.nan, logs))
+    centre = np.where(np.isfinite(known), known, effects(logs)) if beyond.any() else known
+    return _Judge(
+        found, found.half(), centre, beyond.sum(0), np.isfinite(logs).sum(0), judged, inside, delta, spread_log
+    )
+
+
+def _alike(judge: _Judge) -> bool:
     """Every pair of the best set is shown to differ by no more than the relevant ratio."""
-    members = np.nonzero(inside)[0]
-    margin = math.log1p(delta)
+    members = np.nonzero(judge.inside)[0]
+    mean, half = judge.found.shown.mean, judge.half
+    margin = math.log1p(judge.delta)
     return len(members) > 1 and all(
         np.isfinite(half[i, j]) and abs(mean[i, j]) + half[i, j] <= margin for i in members for j in members if i < j
     )
 
 
-def _pairs(
-    group: Group,
-    mean: np.ndarray,
-    half: np.ndarray,
-    blocks: np.ndarray,
-    metric: Metric,
-    delta: float,
-    spread_log: float,
-) -> list[Json]:
+def _pairs(group: Group, judge: _Judge, metric: Metric) -> list[Json]:
     """Each pair once: ratio of the metric, second level over first, with its own 95 % interval."""
-    sign = -1.0 if metric.better == "lower" else 1.0
     result = []
     for first in range(len(group.treatments)):
         for second in range(first + 1, len(group.treatments)):
-            if blocks[second, first] == 0:
-                continue
-            centre, width = float(mean[second, first]), float(half[second, first])
-            result.append(
-                {
-                    "first": group.levels[first],
-                    "second": group.levels[second],
-                    "blocks": int(blocks[second, first]),
-                    **_ratio(centre, width, sign),
-                    "verdict": word(centre, width, delta, spread_log),
-                }
-            )
+            if judge.found.shown.blocks[second, first]:
+                names = {"first": group.levels[first], "second": group.levels[second]}
+                result.append(names | pair_row(judge.found, first, second, metric, judge.delta, judge.spread_log))
     return result
+
+
+def pair_row(
+    found: unbounded.Compared, first: int, second: int, metric: Metric, delta: float, spread_log: float
+) -> Json:
+    """{blocks, ratio (of the metric, second over first), low, high, verdict, bound where the ratio is only one}."""
+    row = found.ratio(second, first, -1.0 if metric.better == "lower" else 1.0)
+    if found.touched[second, first]:
+        beaten = found.beaten
+        said: str = "worse" if beaten[second, first] else "better" if beaten[first, second] else "cannot tell"
+    else:
+        said = word(float(found.shown.mean[second, first]), float(found.half()[second, first]), delta, spread_log)
+    return row | {"verdict": said}

@@ -102,11 +102,12 @@ def functions(stacks: Stacks) -> list[Json]:
 
 
 def share(count: int, samples: int) -> Json | None:
-    """A share with its exact (Clopper and Pearson) binomial interval; None of no samples."""
+    """A share with its exact (Clopper and Pearson) binomial interval; None of no samples, at most 1."""
     from scipy.stats import binomtest
 
-    if not samples:
+    if samples <= 0:
         return None
+    count = min(max(count, 0), samples)  # a record whose counts do not add up costs its shares, not the verdict
     interval = binomtest(count, samples).proportion_ci(CONFIDENCE)
     return {"value": count / samples, "low": float(interval.low), "high": float(interval.high)}
 
@@ -139,11 +140,12 @@ def profile(trials: list[Trial], used: Mapping[tuple[int, str], Json], treatment
 
 def _treatment(mine: list[tuple[Trial, Json]]) -> Json:
     stacks = together(_stacks(trial.measure) for trial, _ in mine)
-    samples = sum(stacks.values())
     facts = [entry.get("profile") or {} for _, entry in mine]
     counts = Counter[str]()
     for one in facts:
         counts.update({key: value for key, value in (one.get("samples") or {}).items() if type(value) is int})
+    # Samples whose stack found no room are in these counts and not among the stacks.
+    taken = counts["taken"] or sum(stacks.values())
     roles = Counter[str]()
     for stack, count in stacks.items():
         roles[stack[0]] += count
@@ -153,10 +155,10 @@ def _treatment(mine: list[tuple[Trial, Json]]) -> Json:
     return {
         "trials": [trial.number for trial, _ in mine],
         "hz": sorted({one["hz"] for one in facts if "hz" in one}),
-        "samples": samples,
-        "in_kernel": share(counts["in_kernel"], samples),
-        "named": share(counts["named"], samples),
-        "complete": share(counts["complete"], samples),
+        "samples": sum(stacks.values()),
+        "in_kernel": share(counts["in_kernel"], taken),
+        "named": share(counts["named"], taken),
+        "complete": share(counts["complete"], taken),
         "roles": dict(roles.most_common()),
         "functions": functions(stacks),
         "boxes": tree(stacks),

@@ -184,3 +184,15 @@ def unanswered(segment: Segment) -> int:
     if not is_open_loop(segment) or identity.get("planned") is None:
         return 0
     return max(0, int(identity["planned"]) - int(identity.get("done") or 0) - nothing_to_do(segment))
+
+
+def skipped_late(segment: Segment) -> int:
+    """Transactions of an open loop that were skipped because they would have started too late."""
+    identity = (segment.summary or {}).get("identity") or {}
+    return max(0, int(identity.get("skipped") or 0) - nothing_to_do(segment)) if is_open_loop(segment) else 0
+
+
+def late_limit_ns(segment: Segment) -> float | None:
+    """How late a transaction of an open loop may start, ns; None where it may start at any time."""
+    limit = ((segment.summary or {}).get("schedule") or {}).get("late_limit_ms")
+    return None if limit is None else float(limit) * 1e6

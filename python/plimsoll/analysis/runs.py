@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis import unbounded
 from plimsoll.analysis.breakdown import over_trials
-from plimsoll.analysis.compare import DELTA, word
+from plimsoll.analysis.compare import ALPHA, DELTA, word
 from plimsoll.analysis.explain import explain, sides_of
-from plimsoll.analysis.intervals import grade, over_blocks, welch
+from plimsoll.analysis.intervals import grade, welch
+from plimsoll.analysis.levels import matrix, pair_row
+from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import JUDGED, METRICS
 from plimsoll.analysis.verdict import analyse, chosen
 from plimsoll.record import Run
@@ -55,15 +58,36 @@ def unpaired(first: Sequence[float], second: Sequence[float]) -> Json:
     return {"ratio": math.exp(found["value"]), **ends, "blocks": blocks, "grade": grade(min(blocks))}
 
 
-def _by_label(verdict: Json, metric: str) -> dict[str, list[float]]:
+def _by_label(verdict: Json, metric: str) -> dict[str, list[tuple[float, bool]]]:
+    """The metric of each block by the treatment's label, and whether it is only the least that it can be."""
     used = chosen(verdict["trials"])
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[float, bool]]] = {}
     for (_, treatment), entry in sorted(used.items()):
         label = verdict["treatments"].get(treatment, {}).get("label", treatment)
-        value = entry["metrics"][metric]
+        value, is_beyond = unbounded.reading(entry, metric)
         if value:
-            found.setdefault(label, []).append(value)
+            found.setdefault(label, []).append((value, is_beyond))
     return found
+
+
+def _unpaired_row(sides: Sequence[list[tuple[float, bool]]], metric: Metric, delta: float, spread_log: float) -> Json:
+    """Two sides of blocks that are not paired: a side that is unbounded in some is never said to be the better one."""
+    found = unpaired(*([value for value, _ in side] for side in sides))
+    beyond = [sum(is_beyond for _, is_beyond in side) for side in sides]
+    half = math.log(found["high"] / found["ratio"]) if found["high"] else math.nan
+    mean = (-1.0 if metric.better == "lower" else 1.0) * math.log(found["ratio"])
+    if not any(beyond):
+        return found | {"verdict": word(mean, half, delta, spread_log)}
+    counts = {"unbounded": [{"blocks": n, "of": len(side)} for n, side in zip(beyond, sides, strict=True)]}
+    if all(beyond):
+        nothing = {"ratio": None, "low": None, "high": None, "bound": "unknown"}
+        return found | counts | nothing | {"verdict": "cannot tell"}
+    at_least = beyond[1] > 0
+    said: str = "worse" if at_least else "better"
+    always = max(beyond) == len(sides[at_least]) and unbounded.always_tells(min(map(len, sides)))
+    is_told = always or word(mean, half, delta, spread_log) == said
+    bound = {"high": None, "bound": "at least"} if at_least else {"low": None, "bound": "at most"}
+    return found | counts | bound | {"verdict": said if is_told else "cannot tell"}
 
 
 def compare_treatments(run: Run, first: str, second: str) -> Json:
@@ -73,16 +97,8 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
     labels = {name: one["label"] for name, one in verdict["treatments"].items()}
     names = [_treatment(labels, word) for word in (first, second)]
     used, metric = chosen(verdict["trials"]), verdict["metric"]
-    values = [{b: e["metrics"][metric] for (b, t), e in used.items() if t == name} for name in names]
-    blocks = sorted(block for block in values[0].keys() & values[1].keys() if values[0][block] and values[1][block])
-    ratio = over_blocks([values[1][block] / values[0][block] for block in blocks], log=True)
     spread, delta = verdict["a_a"]["ratio_spread"], verdict["relevant_ratio"] - 1
-    row: Json = {"treatment": labels[names[1]], "blocks": len(blocks), "grade": grade(len(blocks)), "ratio": None}
-    if ratio is not None:
-        sign = -1.0 if METRICS[metric].better == "lower" else 1.0
-        half = math.log(ratio.high / ratio.value) if ratio.high else math.nan
-        said = word(sign * math.log(ratio.value), half, delta, math.log(spread) if spread else 0.0)
-        row |= {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "verdict": said}
+    row = _paired_row(names, used, METRICS[metric], delta, math.log(spread) if spread else 0.0)
     sides = sides_of(run, verdict, timed)
     mine = [sides.get(labels[name]) for name in names]
     explained = explain(labels[names[1]], mine[0], mine[1], spread, is_paired=True)
@@ -94,12 +110,28 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
         "metric_label": METRICS[metric].label,
         "relevant_ratio": verdict["relevant_ratio"],
         "ratio_spread": spread,
-        "treatments": [row] if row["ratio"] else [],
+        "treatments": [{"treatment": labels[names[1]], **row}] if row else [],
         "explained": [explained] if explained else [],
         "only_first": [],
         "only_second": [],
         "caveats": [] if spread else ["no A/A evidence: how much two equal trials differ here is not known"],
     }
+
+
+def _paired_row(
+    names: Sequence[str], used: Mapping[tuple[int, str], Json], metric: Metric, delta: float, spread_log: float
+) -> Json | None:
+    """Two treatments over the blocks that they share; None where they share none."""
+    blocks = sorted({block for block, treatment in used if treatment in names})
+    logs, beyond = matrix(blocks, names, used, metric)
+    common = np.isfinite(logs).all(1)
+    if not common.any():
+        return None
+    found = unbounded.compare(logs[common], beyond[common], ALPHA, spread_log)
+    row = pair_row(found, 0, 1, metric, delta, spread_log) | {"blocks": int(common.sum())}
+    if beyond[common].any():
+        row["unbounded"] = [{"blocks": int(one.sum()), "of": row["blocks"]} for one in beyond[common].T]
+    return row | {"grade": grade(row["blocks"])}
 
 
 def _treatment(labels: Mapping[str, str], word: str) -> str:
@@ -116,7 +148,6 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
     timed = [over_trials(run.trials) for run in (run_a, run_b)]
     one, two = (analyse(run, mine) for run, mine in zip((run_a, run_b), timed, strict=True))
     metric = one["metric"] if one["metric"] == two["metric"] else JUDGED
-    sign = -1.0 if METRICS[metric].better == "lower" else 1.0
     first, second = _by_label(one, metric), _by_label(two, metric)
     evidence = [verdict["a_a"] for verdict in (one, two) if verdict["metric"] == metric]
     spreads = [found["ratio_spread"] for found in evidence if found["ratio_spread"]]
@@ -126,10 +157,10 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
     for label in first:
         if label not in second:
             continue
-        found = unpaired(first[label], second[label])
-        half = math.log(found["high"] / found["ratio"]) if found["high"] else math.nan
-        said = word(sign * math.log(found["ratio"]), half, delta, math.log(spread) if spread else 0.0)
-        rows.append({"treatment": label, **found, "verdict": said})
+        spread_log = math.log(spread) if spread else 0.0
+        rows.append(
+            {"treatment": label, **_unpaired_row((first[label], second[label]), METRICS[metric], delta, spread_log)}
+        )
     sides = [sides_of(*side) for side in ((run_a, one, timed[0]), (run_b, two, timed[1]))]
     explained = [explain(label, sides[0].get(label), sides[1].get(label), spread) for label in first if label in second]
     caveats = [NOT_INTERLEAVED]

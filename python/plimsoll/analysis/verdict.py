@@ -5,7 +5,6 @@ verdict.json holds all the report draws; schema/verdict.md describes it.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from plimsoll.analysis import (
@@ -18,6 +17,7 @@ from plimsoll.analysis import (
     generator,
     histograms,
     instruments,
+    latency,
     memory_scaling,
     order_entry,
     placement,
@@ -27,13 +27,14 @@ from plimsoll.analysis import (
     stationary,
     syscalls,
     throughput,
+    unbounded,
     words,
 )
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
 from plimsoll.analysis.compare import ALPHA, DELTA
 from plimsoll.analysis.estimates import estimates
-from plimsoll.analysis.intervals import CONFIDENCE, Estimate, grade, over_blocks
-from plimsoll.analysis.latency import latency_by_kind, source
+from plimsoll.analysis.histograms import ALL
+from plimsoll.analysis.intervals import CONFIDENCE, grade
 from plimsoll.analysis.levels import Group, compare_levels, groups
 from plimsoll.analysis.metrics import METRICS, PERCENTILES, judged_of, shown_for
 from plimsoll.record import Run, Trial
@@ -48,6 +49,7 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
     values["device_read_unexplained_share"] = None if reconciled is None else reconciled["unexplained_share"]
     admission = admit(trial, values)
     summary = trial.measure.summary or {}
+    least = {f"latency_ns_{name}": value for name, value in latency.unbounded(trial.measure).items()}
     return {
         "number": trial.number,
         "block": trial.block,
@@ -60,8 +62,9 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
         "reasons": admission.reasons,
         "caveats": admission.caveats + instruments.caveats(trial),
         "metrics": values,
-        "latency_ns": latency_by_kind(trial.measure),
-        "latency_source": source(trial.measure),
+        "unbounded": least or None,
+        "latency_ns": latency.latency_by_kind(trial.measure),
+        "latency_source": latency.source(trial.measure),
         "throughput": throughput.as_json(trial.measure),
         "placement": placement.placement(trial),
         "identity": _summed_identity(trial),
@@ -103,11 +106,17 @@ def chosen(entries: list[Json]) -> dict[tuple[int, str], Json]:
     return result
 
 
-def _estimate(values: Iterable[float | None], key: str) -> Json | None:
-    metric = METRICS[key]
-    present = [value for value in values if value is not None]
-    found: Estimate | None = over_blocks(present, metric.scale == "log", metric.ceiling, floor=metric.floor)
-    return None if found is None else asdict(found)
+def _estimate(entries: Iterable[Json], key: str) -> Json | None:
+    return unbounded.estimate([unbounded.reading(entry, key) for entry in entries], METRICS[key])
+
+
+def _percentile(entries: Iterable[Json], kind: str, name: str) -> Json | None:
+    """A percentile of one kind; those of all kinds together are metrics of the trial, too."""
+    key = f"latency_ns_{name}"
+    if kind == ALL:
+        return _estimate(entries, key)
+    values = [entry["latency_ns"].get(kind, {}).get(name) for entry in entries]
+    return unbounded.estimate([(value, False) for value in values], METRICS[key])
 
 
 def _treatments(run: Run, entries: list[Json]) -> Json:
@@ -125,16 +134,8 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
             "trials": [entry["number"] for entry in mine],
             "blocks": len(mine),
             "grade": grade(len(mine)),
-            "metrics": {key: _estimate((entry["metrics"].get(key) for entry in mine), key) for key in metrics},
-            "latency_ns": {
-                kind: {
-                    name: _estimate(
-                        (entry["latency_ns"].get(kind, {}).get(name) for entry in mine), f"latency_ns_{name}"
-                    )
-                    for name in PERCENTILES
-                }
-                for kind in kinds
-            },
+            "metrics": {key: _estimate(mine, key) for key in metrics},
+            "latency_ns": {kind: {name: _percentile(mine, kind, name) for name in PERCENTILES} for kind in kinds},
             "latency_merged_ns": histograms.over_trials([trials[entry["number"]].measure for entry in mine]),
             "reconciliation": reconcile.over_trials([one for entry in mine if (one := entry["reconciliation"])]),
             "double_caching": double_caching.over_trials([trials[entry["number"]] for entry in mine], shown),
@@ -150,12 +151,14 @@ def _duplicate_pairs(entries: list[Json], metric: str) -> list[Json]:
     for entry in entries:
         first = originals.get((entry["block"], entry["treatment"]))
         if entry["duplicate"] and entry["admitted"] and first is not None:
+            (one, is_one), (two, is_two) = (unbounded.reading(trial, metric) for trial in (first, entry))
             pairs.append(
                 {
                     "block": entry["block"],
                     "treatment": entry["treatment"],
-                    "first": first["metrics"][metric],
-                    "second": entry["metrics"][metric],
+                    "first": one,
+                    "second": one if is_one and is_two else two,
+                    "unbounded": is_one != is_two,
                 }
             )
     return pairs

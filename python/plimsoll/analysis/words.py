@@ -5,6 +5,7 @@ ratio would be read as a finding.
 """
 
 import itertools
+import math
 import textwrap
 from typing import Any
 
@@ -19,18 +20,32 @@ from plimsoll.analysis import (
 from plimsoll.analysis.cache_words import device_reads_line, held_twice_line, most_twice, most_twice_bytes
 from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
 from plimsoll.analysis.metrics import PERCENTILE_NAMES
+from plimsoll.analysis.unbounded import blocks_words
 
 Json = dict[str, Any]
 LINES_MAX = 20
 HEADLINES_MAX = 6
 WIDTH = 118
+NO_INTERVAL = "[no interval]"
 
 
 def ratio(value: Json) -> str:
-    """1.42 x [1.31, 1.54]; without interval the bare ratio says so."""
-    if value.get("low") is None:
-        return f"{value['ratio']:.2f} x [no interval]"
-    return f"{value['ratio']:.2f} x [{value['low']:.2f}, {value['high']:.2f}]"
+    """1.42 x [1.31, 1.54]; without interval the bare ratio says so, and one that is a bound says which."""
+    if value.get("ratio") is None:
+        return "a ratio that is not known"
+    return f"{_bound(value)}{value['ratio']:.2f} x {ends(value)}"
+
+
+def _bound(value: Json) -> str:
+    return f"{value['bound']} " if value.get("bound") else ""
+
+
+def ends(value: Json) -> str:
+    """[1.31, 1.54], with "no bound" where a ratio is only a bound; [no interval] where there is none."""
+    low, high = value.get("low"), value.get("high")
+    if low is None and high is None:
+        return NO_INTERVAL
+    return f"[{'no bound' if low is None else f'{low:.2f}'}, {'no bound' if high is None else f'{high:.2f}'}]"
 
 
 def is_latency(metric: object) -> bool:
@@ -53,7 +68,25 @@ def metric_words(metric: object) -> str:
 
 def _slower(value: Json, metric: object) -> str:
     word = "longer" if is_time(metric) else "slower"
-    return f"{value['ratio']:.2f} x {word} [{value['low']:.2f}, {value['high']:.2f}]"
+    return f"{_bound(value)}{value['ratio']:.2f} x {word} {ends(value)}"
+
+
+def _worse(level: Json, metric: object) -> str:
+    """How much worse a level is; "worst" where no block has a bound."""
+    found = level.get("unbounded")
+    text = _slower(level["times_slower"], metric)
+    if not found:
+        return text
+    if found["blocks"] == found["of"]:
+        return f"worst: {blocks_words(found)}, {text}"
+    return f"{text} ({blocks_words(found)})"
+
+
+def _unbounded(level: Json, metric: object) -> str:
+    """In how many blocks a level that is not worse has no bound, and the least that its ratio to the best can be."""
+    slower = level["times_slower"]
+    least = f", {_slower(slower, metric)}" if slower and slower.get("bound") == "at least" else ""
+    return f"{blocks_words(level['unbounded'])}{least}"
 
 
 def _span(comparison: Json, chosen: list[str]) -> str:
@@ -97,20 +130,27 @@ def headline(comparison: Json) -> str:
         best = comparison["reference"]
         most = "lowest" if is_time(judged) else "highest"
         return f"{name}: no verdict from fewer than three common blocks; {most} estimate at {best}{tail}"
+    if all((level.get("unbounded") or {}).get("blocks") == level["blocks"] for level in measured):
+        what = "of what was due too much was not answered in time"
+        return f"{name}: no verdict, {metric_words(judged)} is unbounded in every block of every level ({what}){tail}"
     inside = comparison["best_set"]
     measured = [level for level in measured if level["verdict"] != "too few blocks"]
     few = [level["level"] for level in levels if level["verdict"] in ("too few blocks", "no data")]
     tail = (f"; not judged, too few blocks: {', '.join(few)}" if few else "") + tail
     losers = sorted(
         (level for level in levels if level["verdict"] == "worse" and level["times_slower"]),
-        key=lambda level: -level["times_slower"]["ratio"],
+        key=lambda level: -(level["times_slower"]["ratio"] or math.inf),
     )
+    doubtful = [level for level in levels if level.get("unbounded") and level not in losers]
+    tail = "".join(f"; {level['level']}: {_unbounded(level, judged)}" for level in doubtful) + tail
+    sure = [one for one in inside if one == comparison["reference"] or one not in {d["level"] for d in doubtful}]
     if len(inside) == len(measured):
         if comparison["best_set_alike"]:
             return f"{name} {_span(comparison, inside)}: no difference larger than {comparison['delta']:.0%}{tail}"
         return f"{name} {_span(comparison, inside)}: indistinguishable; cannot tell any of them apart{tail}"
-    best = f"{name} {_span(comparison, inside)}: {'indistinguishable best' if len(inside) > 1 else 'best'}"
-    others = ", ".join(f"{level['level']} is {_slower(level['times_slower'], judged)}" for level in losers[:3])
+    alone = "best" if len(inside) == 1 else "best estimate"
+    best = f"{name} {_span(comparison, sure)}: {'indistinguishable best' if len(sure) > 1 else alone}"
+    others = ", ".join(f"{level['level']} is {_worse(level, judged)}" for level in losers[:3])
     more = f", and {len(losers) - 3} more" if len(losers) > 3 else ""
     return f"{best}{'; ' + others + more if others else ''}{tail}"
 
@@ -150,7 +190,8 @@ def _evidence_row(verdict: Json, comparison: Json, key: str, name: str, scale: f
     cells = []
     for level in comparison["levels"]:
         found = _metric(verdict, level["treatment"], key)
-        cells.append(f"{level['level']} " + (format(found["value"] * scale, form) if found else "-"))
+        least = "at least " if found and found.get("unbounded") else ""
+        cells.append(f"{level['level']} " + (least + format(found["value"] * scale, form) if found else "-"))
     return None if all(cell.endswith(" -") for cell in cells) else f"  {name}: " + " · ".join(cells)
 
 

@@ -30,6 +30,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="the experiment's small siz
 Blocks = Annotated[int | None, typer.Option("--blocks", help="repetitions")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="set one value; may be repeated")]
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Figures = Annotated[bool, typer.Option("--figures", help="write the figures as SVG and PNG, too")]
 Metrics = Annotated[
     int | None, typer.Option("--metrics", metavar="PORT", help="tell Prometheus on a loopback port; 0: any")
 ]
@@ -231,11 +232,11 @@ def demo(
 
 
 @app.command()
-def report(folder: RunFolder, as_json: Json = False) -> None:
+def report(folder: RunFolder, as_json: Json = False, figures: Figures = False) -> None:
     """Judges a run again and draws its report anew."""
     from plimsoll.cli import execute
 
-    sys.exit(execute.report(folder, as_json))
+    sys.exit(execute.report(folder, as_json, figures))
 
 
 @app.command()

@@ -93,8 +93,8 @@ def _runner(request: Request, out: Path | None, seed: int | None) -> CapacityRun
     return CapacityRunner(source, folder.absolute(), StateDir(), Silent(), sys.argv, seed, asked=asked)
 
 
-def judge(folder: Path) -> tuple[dict[str, Any], Path]:
-    """Compacts the record, judges it beside the earlier ones, draws the report."""
+def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any], Path]:
+    """Compacts the record, judges it beside the earlier ones, draws the report, its figures as files if asked for."""
     from plimsoll.analysis.capacity import analyse_capacity
     from plimsoll.report.capacity import write_capacity_report
 
@@ -103,14 +103,14 @@ def judge(folder: Path) -> tuple[dict[str, Any], Path]:
     verdict = analyse_capacity(found)
     verdict["earlier"] = _earlier(found, verdict)
     writer.write_json(folder / "capacity.json", verdict)
-    return verdict, write_capacity_report(folder)
+    return verdict, write_capacity_report(folder, is_with_files)
 
 
-def report(folder: Path, as_json: bool) -> int:
+def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
     """Judges and draws again."""
     if not any(trial.status == "finished" for trial in open_run(folder).trials):
         raise RecordError(f"{folder}: no trial of this run has finished; search again")
-    verdict, path = judge(folder)
+    verdict, path = judge(folder, is_with_files)
     if as_json:
         print(json.dumps(verdict))
     else:

@@ -105,8 +105,8 @@ def _exit_code(folder: Path) -> int:
     return 0 if any(trial.status == "finished" for trial in open_run(folder).trials) else FAILED
 
 
-def judge(folder: Path) -> tuple[dict[str, Any] | None, Path | None]:
-    """Compacts the record, judges it, draws the report. None where there is nothing to judge yet."""
+def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any] | None, Path | None]:
+    """Compacts the record, judges it, draws the report, its figures as files if asked for. None: nothing to judge."""
     from plimsoll.analysis import analyse
     from plimsoll.report import write_report
 
@@ -116,22 +116,25 @@ def judge(folder: Path) -> tuple[dict[str, Any] | None, Path | None]:
     compact(folder)
     verdict = analyse(found)
     writer.write_json(folder / "verdict.json", verdict)
-    return verdict, write_report(folder)
+    return verdict, write_report(folder, is_with_files)
 
 
-def report(folder: Path, as_json: bool) -> int:
+def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
     """The verb: judge and draw again."""
     if is_breakdown(open_run(folder)):
         from plimsoll.cli import breakdown
 
+        if is_with_files:
+            what = "the page of a watch has its figures in it and writes none beside it"
+            raise ExperimentError([Problem("command line", "--figures", what, "no --figures")])
         return breakdown.report(folder.absolute(), as_json)
     if is_capacity(open_run(folder)):
         from plimsoll.cli import capacity
 
-        return capacity.report(folder.absolute(), as_json)
+        return capacity.report(folder.absolute(), as_json, is_with_files)
     if not as_json:
         show.console().print("judging the record and drawing the report")
-    verdict, path = judge(folder.absolute())
+    verdict, path = judge(folder.absolute(), is_with_files)
     if verdict is None:
         raise RecordError(f"{folder}: no trial of this run has ended yet; run it, then ask again")
     if as_json:

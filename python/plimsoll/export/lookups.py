@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from plimsoll.analysis.unbounded import reading
 from plimsoll.record import Run, Segment, Trial
 from plimsoll.record.parquet import trial_row
 from plimsoll.record.run import read_json
@@ -68,7 +69,7 @@ def metrics(run: Run) -> Rows:
         for metric, found in (one.get("metrics") or {}).items():
             if found is not None:
                 place = {"treatment": name, "label": one.get("label"), "metric": metric}
-                interval = {key: found.get(key) for key in ("value", "low", "high", "blocks")}
+                interval = {key: found.get(key) for key in ("value", "low", "high", "blocks", "unbounded")}
                 yield place | interval | {"unit": (units.get(metric) or {}).get("unit")}
 
 
@@ -77,9 +78,11 @@ def trial_metrics(run: Run) -> Rows:
     verdict = read_json(run.path / "verdict.json") or {}
     for one in verdict.get("trials") or []:
         place = {"trial": one.get("number"), "block": one.get("block"), "treatment": one.get("treatment")}
-        for metric, value in (one.get("metrics") or {}).items():
+        for metric in one.get("metrics") or {}:
+            value, is_beyond = reading(one, metric)
             if value is not None:
-                yield place | {"admitted": one.get("admitted"), "metric": metric, "value": float(value)}
+                found = {"metric": metric, "value": float(value), "unbounded": is_beyond}
+                yield place | {"admitted": one.get("admitted")} | found
 
 
 def names(run: Run) -> Rows:
@@ -119,10 +122,10 @@ COLUMNS: dict[str, dict[str, str]] = {
     "treatments": dict.fromkeys(("treatment", "label", "factor", "level"), "VARCHAR"),
     "metrics": dict.fromkeys(("treatment", "label", "metric", "unit"), "VARCHAR")
     | dict.fromkeys(("value", "low", "high"), "DOUBLE")
-    | {"blocks": "BIGINT"},
+    | dict.fromkeys(("blocks", "unbounded"), "BIGINT"),
     "trial_metrics": dict.fromkeys(("treatment", "metric"), "VARCHAR")
     | dict.fromkeys(("trial", "block"), "BIGINT")
-    | {"admitted": "BOOLEAN", "value": "DOUBLE"},
+    | {"admitted": "BOOLEAN", "value": "DOUBLE", "unbounded": "BOOLEAN"},
     "names": {"trial": "BIGINT", "segment": "VARCHAR", "of": "VARCHAR", "number": "BIGINT", "name": "VARCHAR"},
 }
 LOOKUPS: dict[str, Callable[[Run], Rows]] = {

@@ -132,11 +132,11 @@ def _context(run: Run, verdict: Json) -> Json:
     }
 
 
-def write_capacity_report(run_dir: str | Path) -> Path:
-    """Draws capacity.json; returns the page's path. The figures lie beside it."""
+def write_capacity_report(run_dir: str | Path, is_with_files: bool = False) -> Path:
+    """Draws capacity.json; returns the page's path. With files the figures lie beside it as SVG and PNG, too."""
     run = open_run(run_dir)
     verdict = read_json(run.path / "capacity.json")
     if verdict is None:
         raise RecordError(f"{run.path}: no capacity.json; judge the run first with plimsoll report")
     context = _context(run, verdict)
-    return write_page(run, "capacity.html.j2", context, context["figures"])
+    return write_page(run, "capacity.html.j2", context, context["figures"], is_with_files)

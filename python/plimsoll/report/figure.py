@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.report import theme
+from plimsoll.report.bundle import VEGA_LITE
 
 Json = dict[str, Any]
 WIDTH = 1050
@@ -25,11 +26,15 @@ class Figure:
     controls: bool = field(default=False)
 
 
-def spec_of(chart: Any) -> Json:
-    """A chart's specification with its data inlined and without config."""
+def spec_of(chart: Any, datasets: Json | None = None) -> Json:
+    """A chart's specification with its data inlined and without config.
+
+    `datasets`: rows by the name under which the chart has them (alt.NamedData). Altair copies rows inside a chart many
+    times over, which takes seconds for those of every sample.
+    """
     spec: Json = json.loads(chart.to_json(validate=False))
     spec.pop("config", None)
-    return spec
+    return spec | {"datasets": datasets} if datasets else spec
 
 
 def panel_width(panels: int, half: bool = False) -> int:
@@ -57,12 +62,13 @@ def level_x(comparison: Json, width: int) -> Any:
 
 
 def write_files(figure: Figure, folder: Path) -> None:
-    """The figure as SVG and PNG, on white, without a browser."""
+    """The figure as SVG, and as PNG made of it, on white, without a browser."""
     import vl_convert
 
     if figure.spec is None:
         return
     spec = json.dumps({**figure.spec, "config": {**theme.config("light"), "background": "white"}})
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(spec, vl_version="6.1"), encoding="utf-8")
-    (folder / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(spec, vl_version="6.1", scale=2.0))
+    drawn = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    (folder / f"{figure.name}.svg").write_text(drawn, encoding="utf-8")
+    (folder / f"{figure.name}.png").write_bytes(vl_convert.svg_to_png(drawn, scale=2.0))

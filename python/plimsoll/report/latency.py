@@ -27,7 +27,7 @@ def latency_figure(verdict: Json) -> Figure:
     kinds = ["all", *(kind for kind in kinds if kind != "all")]
     select = alt.param("kind", bind=alt.binding_select(options=kinds, name="transaction "), value=kinds[0])
     width = panel_width(len(verdict["comparisons"][:3]))
-    panels = []
+    panels, is_unbounded = [], False
     for comparison in verdict["comparisons"]:
         rows: list[Json] = []
         for level in comparison["levels"]:
@@ -37,6 +37,7 @@ def latency_figure(verdict: Json) -> Figure:
                     if found:
                         row = {"level": level["level"], "kind": kind, "percentile": _NAMES[key]}
                         row["ms"] = found["value"] / 1e6
+                        is_unbounded |= bool(found.get("unbounded"))
                         if found["low"] is not None:
                             row |= {"low": found["low"] / 1e6, "high": found["high"] / 1e6}
                         rows.append(row)
@@ -69,6 +70,12 @@ def latency_figure(verdict: Json) -> Figure:
     caption = (
         "Percentile of each trial, then mean over blocks with a 95 % t interval. A percentile is drawn only when at "
         "least ten transactions of the trial lie beyond it. Logarithmic axis."
+        + (
+            " A percentile that lies among transactions without a timely answer in some block has no bound: it is "
+            "drawn at the least that it can be, without an interval."
+            if is_unbounded
+            else ""
+        )
     )
     return Figure(name, title, caption, spec=spec_of(chart.add_params(select)), controls=True)
 

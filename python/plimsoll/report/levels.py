@@ -4,6 +4,7 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.unbounded import reading
 from plimsoll.analysis.words import at_words
 from plimsoll.report import theme
 from plimsoll.report.figure import Figure, level_axis, panel_width, spec_of
@@ -12,10 +13,15 @@ Json = dict[str, Any]
 HEIGHT = 270
 HEIGHT_HALF = 210
 _COLUMNS = 3
-_SET = {"best": "not told from the best", "worse": "worse", "unjudged": "too few blocks"}
+_SHAPES = ("circle", "square", "diamond", "triangle-up")
+_SET = {"best": "not told from the best", "worse": "worse", "unjudged": "too few blocks"} | {
+    "unbounded": "at least: unbounded in some block"
+}
 
 
 def _set(level: Json) -> str:
+    if level.get("unbounded"):
+        return _SET["unbounded"]
     return _SET["best" if level["in_best_set"] else "worse" if level["verdict"] == "worse" else "unjudged"]
 
 
@@ -33,9 +39,10 @@ def _rows(verdict: Json, comparison: Json, key: str, scale: float) -> tuple[list
             row |= {"low": found["low"] * scale, "high": found["high"] * scale}
         estimates.append(row)
         for number in treatment.get("trials") or []:
-            value = numbers[number]["metrics"].get(key)
+            value, is_beyond = reading(numbers[number], key)
             if value is not None:
-                where = {"level": level["level"], "block": f"block {numbers[number]['block']}", "trial": number}
+                block = f"block {numbers[number]['block']}" + (": at least" if is_beyond else "")
+                where = {"level": level["level"], "block": block, "trial": number}
                 points.append({**where, "value": value * scale})
     return estimates, points
 
@@ -76,14 +83,12 @@ def _panel(
         colour: Any = alt.Color(
             "set:N",
             title=None,
-            scale=alt.Scale(domain=list(_SET.values()), range=[theme.BEST, theme.WORSE, theme.UNJUDGED]),
+            scale=alt.Scale(domain=list(_SET.values()), range=[theme.BEST, theme.WORSE, theme.UNJUDGED, theme.WORSE]),
             legend=alt.Legend(
                 orient="top", direction="horizontal", values=[name for name in _SET.values() if name in axis["sets"]]
             ),
         )
-        shape: Any = alt.Shape(
-            "set:N", scale=alt.Scale(domain=list(_SET.values()), range=["circle", "square", "diamond"]), legend=None
-        )
+        shape: Any = alt.Shape("set:N", scale=alt.Scale(domain=list(_SET.values()), range=[*_SHAPES]), legend=None)
     else:
         colour, shape = alt.value(theme.BEST), alt.value("circle")
     tips = [

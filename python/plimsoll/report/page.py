@@ -147,10 +147,10 @@ def _not_drawn(verdict: Json, shown: list[tuple[str, list[Figure]]]) -> list[tup
     return list(found.items())
 
 
-def write_report(run_dir: str | Path) -> Path:
-    """Draw a run's verdict; returns the page's path. The figures lie beside it."""
+def write_report(run_dir: str | Path, is_with_files: bool = False) -> Path:
+    """Draw a run's verdict; returns the page's path. With files the figures lie beside it as SVG and PNG, too."""
     run = open_run(run_dir)
     verdict = _verdict(run)
     context = _context(run, verdict)
     write_folded(run, verdict)
-    return write_page(run, "report.html.j2", context, context["all_figures"])
+    return write_page(run, "report.html.j2", context, context["all_figures"], is_with_files)

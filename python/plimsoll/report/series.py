@@ -59,7 +59,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
     panels = []
     for label in present:
         area = (
-            alt.Chart(alt.Data(values=[row for row in rows if row["treatment"] == label]))
+            alt.Chart(alt.NamedData(name=label))
             .transform_filter("datum.block == block")
             .mark_area(opacity=0.85)
             .encode(
@@ -95,7 +95,8 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
         "memory without shared memory. The dashed line is where measuring began. One block is shown; choose another "
         "below."
     )
-    return Figure(name, title, caption, spec=spec_of(chart), controls=True)
+    datasets = {label: [row for row in rows if row["treatment"] == label] for label in present}
+    return Figure(name, title, caption, spec=spec_of(chart, datasets), controls=True)
 
 
 def _warmup_rows(run: Run, verdict: Json, comparison: Json) -> tuple[list[Json], float]:

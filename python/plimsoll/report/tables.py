@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
-from plimsoll.analysis.words import at_words, is_latency, is_time, treatment_labels
+from plimsoll.analysis.unbounded import reading
+from plimsoll.analysis.words import NO_INTERVAL, at_words, ends, is_latency, is_time, treatment_labels
 from plimsoll.record import Run
 
 Json = dict[str, Any]
@@ -21,10 +22,12 @@ def trials_words(numbers: list[int]) -> str:
 
 
 def interval(found: Json | None, form: str = ",.1f", scale: float = 1.0) -> str:
-    """value [low, high]"""
+    """value [low, high]; "at least value" where a percentile is unbounded in some block"""
     if not found:
         return NONE
     text = format(found["value"] * scale, form)
+    if found.get("unbounded") or found.get("bound"):
+        return f"at least {text}"
     if found.get("low") is None:
         return text
     return f"{text} [{format(found['low'] * scale, form)}, {format(found['high'] * scale, form)}]"
@@ -81,15 +84,22 @@ def _judged_form(metric: str) -> tuple[str, str, float]:
 
 
 def _times(slower: Json) -> str:
-    if slower["low"] is None:
-        return f"{slower['ratio']:.2f} ×"
-    return f"{slower['ratio']:.2f} × [{slower['low']:.2f}, {slower['high']:.2f}]"
+    if slower["ratio"] is None:
+        return "not known"
+    bound = f"{slower['bound']} " if slower.get("bound") else ""
+    return f"{bound}{slower['ratio']:.2f} ×" + (f" {ends(slower)}" if ends(slower) != NO_INTERVAL else "")
 
 
 def _word(level: Json) -> str:
     if level["verdict"] == "cannot tell":
         return "cannot tell from the best"
     return str(level["verdict"])
+
+
+def _latency(trial: Json, key: str) -> str:
+    """Milliseconds; of a percentile that has no bound the least it can be."""
+    value, is_beyond = reading(trial, key)
+    return ("> " if is_beyond else "") + number(value, ",.2f", 1e-6)
 
 
 def trial_rows(verdict: Json) -> list[Json]:
@@ -112,8 +122,8 @@ def trial_rows(verdict: Json) -> list[Json]:
                 else trial["status"],
                 "throughput": number(throughput, _short(throughput)),
                 "within": _within(trial["throughput"]),
-                "p50": number(metrics.get("latency_ns_p50"), ",.2f", 1e-6),
-                "p99": number(metrics.get("latency_ns_p99"), ",.2f", 1e-6),
+                "p50": _latency(trial, "latency_ns_p50"),
+                "p99": _latency(trial, "latency_ns_p99"),
                 "hit": number(metrics.get("database_hit_ratio"), ".1f", 100),
                 "reads": number(metrics.get("device_read_bytes_per_transaction"), ",.1f", 1 / 1024),
                 "wal": number(metrics.get("wal_bytes_per_transaction"), ",.0f"),

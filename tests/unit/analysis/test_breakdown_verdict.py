@@ -5,11 +5,12 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plimsoll.analysis import analyse, breakdown_words, words
 from plimsoll.analysis.breakdown import breakdown
-from plimsoll.analysis.breakdown_difference import pairs
+from plimsoll.analysis.breakdown_difference import over, pairs
 from plimsoll.record import open_run
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))
@@ -25,6 +26,21 @@ def band(latency_us: int, count: int = 100, **us: int) -> Json:
         "transactions": count, "requests": count, "latency_ns": latency_us * US * count, "ns": ns,
         "user_ns": 0, "system_ns": 0, "cpu_can_be_split": False,
     }  # fmt: skip
+
+
+def test_parts_that_did_not_change_are_seldom_named() -> None:
+    """One real part and ten of noise, three blocks: of the parts that are named at most one in twenty is chance."""
+    random = np.random.default_rng(20251122)
+    repeats, wrong, right = 300, 0.0, 0
+    for _ in range(repeats):
+        blocks = random.normal(0, 0.1, (3, 11))
+        blocks[:, 0] += 1.0
+        parts = {f"part {place}": over(list(values)) for place, values in enumerate(blocks.T)}
+        named = breakdown_words.named_parts({"total": over(list(blocks.sum(1))), "parts": parts})
+        right += "part 0" in named
+        wrong += sum(part != "part 0" for part in named) / max(1, len(named))
+    assert wrong / repeats <= 0.05
+    assert right / repeats >= 0.7
 
 
 def one(number: int, mean: Json, slow: Json, waits: list[Json] | None = None) -> Json:

@@ -83,7 +83,7 @@ def test_the_page(folder: Path) -> None:
     verdict = analyse_capacity(open_run(folder))
     verdict["earlier"] = [compare_capacity(verdict, verdict, [])]
     (folder / "capacity.json").write_text(json.dumps(verdict))
-    text = write_capacity_report(folder).read_text()
+    text = write_capacity_report(folder, is_with_files=True).read_text()
     start = text.index("<script>")
     page = text[:start] + text[text.index("</script>", start) :]
     assert "<script>alert" not in page
@@ -220,6 +220,19 @@ def test_lag_that_waits_for_one_of_few_connections_is_no_fault_of_the_generator(
 
     assert limit(4) is None
     assert "lag p95 16" in (limit(64) or "")
+
+
+@pytest.mark.parametrize(
+    ("rate", "half", "agree"), [(103.0, 0.2, True), (110.0, 0.02, False), (110.0, 0.1, None), (110.0, None, None)]
+)
+def test_lines_differ_only_where_their_intervals_do(rate: float, half: float | None, agree: bool | None) -> None:
+    def line(rate: float) -> dict[str, Any]:
+        ends = {"low": None, "high": None} if half is None else {"low": rate * (1 - half), "high": rate * (1 + half)}
+        return {"line": {"status": "found", "rate": rate, **ends}, "trials": [], "conditions": {}}
+
+    found = compare_capacity(line(100.0), line(rate), [])
+    assert found["agree"] is agree
+    assert {True: "agree", False: "differ", None: "cannot tell"}[agree] in compared_words(found)
 
 
 def test_two_lines_that_agree_and_two_that_do_not(tmp_path: Path, folder: Path) -> None:

@@ -53,6 +53,25 @@ def test_shares_of_nothing_are_not_known() -> None:
     assert none["low"] == 0 < none["high"]
 
 
+def test_samples_whose_stack_found_no_room_are_part_of_the_whole(tmp_path: Path) -> None:
+    """More samples in the kernel than stacks that found room: they are shares of all that were taken."""
+    samples = {"taken": 40, "in_kernel": 30, "named": 36, "complete": 40}
+    one = trial(1, tmp_path / "1", profile={"hz": 99, "samples": samples}, lost={"no_room_for_stack": 20})
+    (tmp_path / "1" / "profile.folded").write_text("backend;main 20\n")
+    found = profile([one], {(1, "t1"): {"number": 1}}, ["t1"])
+    assert found is not None
+    mine = found["treatments"]["t1"]
+    assert mine["samples"] == 20
+    assert (mine["in_kernel"]["value"], mine["named"]["value"], mine["complete"]["value"]) == (0.75, 0.9, 1.0)
+
+
+@pytest.mark.parametrize("count", [-1, 51])
+def test_counts_that_do_not_add_up_end_no_analysis(count: int) -> None:
+    found = share(count, 50)
+    assert found is not None
+    assert found["value"] in (0.0, 1.0)
+
+
 def test_equal_stacks_add_up() -> None:
     assert together([{("a",): 1}, {("a",): 2, ("b",): 1}]) == Counter({("a",): 3, ("b",): 1})
 

@@ -13,6 +13,7 @@ from plimsoll.report import write_report
 from plimsoll.report.breakdown_figures import breakdown_figures
 
 _TESTS = Path(__file__).parents[2]
+svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]
 _MAKER = runpy.run_path(str(_TESTS / "golden" / "make_synthetic.py"))
 _WORLD = runpy.run_path(str(_TESTS / "unit" / "analysis" / "breakdown_world.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]
@@ -54,8 +55,8 @@ def test_the_four_figures_are_drawn(page: Path) -> None:
     text = part(page)
     for name in FIGURES:
         assert f'data-figure="{name}"' in text
-        assert (page.parent / "figures" / f"{name}.svg").read_text().startswith("<svg")
-    drawn = (page.parent / "figures" / "breakdown.svg").read_text()
+        assert svg(page, name)
+    drawn = svg(page, "breakdown")
     assert "swap_in" in drawn
     assert "cpu_kernel" in drawn
 

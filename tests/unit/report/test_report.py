@@ -23,7 +23,7 @@ FIGURES = {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shape = Shape(caches=(64, 256, 1024), measure_seconds=10, faults=("failed", "markup"))
-    return write_report(make(tmp_path_factory.mktemp("runs") / "run", shape))
+    return write_report(make(tmp_path_factory.mktemp("runs") / "run", shape), is_with_files=True)
 
 
 def _without_libraries(page: Path) -> str:
@@ -42,6 +42,7 @@ def test_every_figure_is_there_in_three_forms(page: Path) -> None:
         assert f'data-figure="{name}"' in text
         assert (page.parent / "figures" / f"{name}.svg").read_text().startswith("<svg")
         assert (page.parent / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert f'href="figures/{name}.svg"' in text
 
 
 def test_the_page_needs_no_network(page: Path) -> None:
@@ -105,7 +106,14 @@ def test_a_record_without_probes_says_so(tmp_path: Path) -> None:
 
 
 def test_a_run_of_equals_has_a_page(tmp_path: Path) -> None:
-    text = write_report(make(tmp_path / "run", Shape(caches=(256,), measure_seconds=8, warmup_seconds=8))).read_text()
+    folder = make(tmp_path / "run", Shape(caches=(256,), measure_seconds=8, warmup_seconds=8))
+    old = folder / "report" / "figures" / "of-an-earlier-verdict.svg"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    text = write_report(folder).read_text()
+    assert list(old.parent.iterdir()) == [], "figures are files on request, and those of before are gone"
+    assert "report RUN --figures" in text
+    assert 'href="figures/' not in text
     assert "A/A: equal trials of this run differ" in text
     assert ": because this run compares no levels" in text
     assert "Not drawn:" not in text, "one list at the end, and no empty place for each"
