@@ -24,7 +24,7 @@ NEEDS = ("user-mode-linux", "postgresql", "server user")
 # Which test here judges what which test inside has recorded.
 RECORDS = {
     "test_a_block_has_both_caches_and_names_its_refused_probes": "test_a_block_of_two_caches",
-    "test_three_blocks_reach_a_verdict": "test_three_blocks_of_two_caches",
+    "test_three_blocks_are_judged_and_what_enters_no_verdict_is_named": "test_three_blocks_of_two_caches",
 }
 SECONDS_MAX, SECONDS_MAX_LONG = 300, 900
 
@@ -121,9 +121,17 @@ def test_a_block_has_both_caches_and_names_its_refused_probes(guest_session):
 
 
 @pytest.mark.long
-def test_three_blocks_reach_a_verdict(guest_session):
-    _, verdict = _judged(guest_session, 3)
+def test_three_blocks_are_judged_and_what_enters_no_verdict_is_named(guest_session):
+    """One CPU for both: on a busy host the load generator is the limit now and then, which is all that may be wrong."""
+    run, verdict = _judged(guest_session, 3)
+    excluded = {one["trial"]: one["reasons"] for one in verdict["exclusions"]}
     (comparison,) = verdict["comparisons"]
-    print(comparison)
-    assert comparison["blocks"] == 3 and comparison["grade"] == "indicative" and comparison["best_set"]
-    assert all(level["low"] < level["estimate"] < level["high"] for level in comparison["levels"])
+    print(excluded, comparison)
+    assert all(one.startswith("the load generator was the limit") for reasons in excluded.values() for one in reasons)
+    whole = {1, 2, 3} - {trial.block for trial in run.trials if trial.number in excluded}
+    assert comparison["grade"] == ("indicative" if len(whole) == 3 else "none")
+    assert len(excluded) == 6 or comparison["best_set"]
+    for level in comparison["levels"]:
+        entered = [one for one in run.trials if one.treatment == level["treatment"] and one.number not in excluded]
+        assert level["blocks"] == len(level["points"]) == len(entered)
+        assert (level["low"] is not None) is (len(entered) == 3)  # three blocks give an interval, fewer none
