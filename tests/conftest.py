@@ -19,10 +19,11 @@ from pathlib import Path
 import debian_kernel
 import pytest
 import tracepoints
+import user_mode_linux
 
 import guest
 import matrix
-from plimsoll.environment import GroupKnob, StateDir, SwapFile, cgroups, discover, page_cache
+from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, cgroups, discover, page_cache
 from plimsoll.run import agent
 
 MISSING = "missing capability"
@@ -37,9 +38,13 @@ def _server_user() -> str | None:
     return next((name for name in ("plimsoll", "postgres", "nobody") if name in known), None)
 
 
+def _test_dir() -> Path:
+    return Path(os.environ.get("PLIMSOLL_TEST_DIR", "/tmp"))
+
+
 def _has_cpuset() -> bool:
     found = cgroups.detect()
-    return found is not None and (found.version == 2 or getattr(found, "cpuset", None) is not None)
+    return found is not None and found.lacks(Limits(cpus="0")).ok
 
 
 def _tool(name: str) -> bool:
@@ -64,7 +69,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "root": lambda: os.geteuid() == 0,
     "cgroup memory": lambda: GroupKnob("capability").available().ok,
     "cgroup cpuset": _has_cpuset,
-    "swap": lambda: SwapFile(StateDir(Path("/tmp")), "capability").available().ok,
+    "swap": lambda: SwapFile(StateDir(_test_dir()), "capability").available().ok,
     "postgresql": lambda: bool(discover.servers()),
     "server user": _has_user,
     "fuse": lambda: Path("/dev/fuse").exists() and shutil.which("mount") is not None,
@@ -75,6 +80,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
         os.access("/dev/loop-control", os.W_OK) and _tool("mkfs.ext4") and _tool("losetup")
     ),
     "qemu": guest.available,
+    "user-mode-linux": user_mode_linux.available,
     "Debian 6.1 kernel package": lambda: debian_kernel.package() is not None,
     "mkfs.ext4": lambda: _tool("mkfs.ext4"),
     "mkfs.xfs": lambda: _tool("mkfs.xfs"),
@@ -149,7 +155,7 @@ def needs() -> Callable[..., None]:
 @pytest.fixture
 def state() -> Iterator[StateDir]:
     """A state folder that the server's user can reach (pytest's own tmp_path he cannot)."""
-    root = Path(tempfile.mkdtemp(prefix="plimsoll-test-", dir=os.environ.get("PLIMSOLL_TEST_DIR", "/tmp")))
+    root = Path(tempfile.mkdtemp(prefix="plimsoll-test-", dir=_test_dir()))
     root.chmod(0o755)
     yield StateDir(root).prepare()
     shutil.rmtree(root)

@@ -19,6 +19,7 @@ from . import kernel_files
 from .devices import mounts
 from .fault import Fault
 from .journal import step
+from .knob import AVAILABLE, Availability
 
 PARENT = "plimsoll"
 
@@ -43,6 +44,10 @@ class Hierarchy(Protocol):
 
     def switched_on(self) -> list[tuple[str, str]]:
         """(file, controller) that making a group would switch on in groups above ours."""
+        ...
+
+    def lacks(self, limits: Limits) -> Availability:
+        """What of these limits no group here can have, before one is made; whether they fit each other is not asked."""
         ...
 
     def make(self, name: str, limits: Limits) -> None: ...
@@ -97,6 +102,18 @@ class Version1:
     def switched_on(self) -> list[tuple[str, str]]:
         return []
 
+    def lacks(self, limits: Limits) -> Availability:
+        if limits.cpus is not None and self.cpuset is None:
+            return Availability(
+                False, "cgroup v1: no cpuset controller is mounted", "mount it, or leave the CPU set out"
+            )
+        if limits.swap_bytes is not None and not (self.memory / "memory.memsw.limit_in_bytes").exists():
+            remedy = "boot with swapaccount=1, or leave the swap limit out"
+            return Availability(False, f"{self.memory}: the kernel does not account swap", remedy)
+        if limits.swappiness is not None and limits.swappiness > 100:
+            return Availability(False, "memory.swappiness: cgroup v1 has 0 to 100", "choose one of these")
+        return AVAILABLE
+
     def make(self, name: str, limits: Limits) -> None:
         folder = self.memory / PARENT / name
         _with_parent(self.make_folder, folder)
@@ -114,8 +131,6 @@ class Version1:
             kernel_files.write(folder / "memory.swappiness", str(swappiness), remedy="use 0 to 100 with cgroup v1")
         if self.cpuset is not None:
             self._make_cpuset(self.cpuset, name, limits.cpus)
-        elif limits.cpus is not None:
-            raise Fault("cgroup v1: no cpuset controller is mounted", remedy="mount it, or leave the CPU set out")
 
     def lift(self, name: str) -> None:
         folder = self.memory / PARENT / name
@@ -128,9 +143,6 @@ class Version1:
         file = folder / "memory.memsw.limit_in_bytes"
         if limits.memory_bytes is None or limits.swap_bytes is None:
             raise Fault(f"{file}: cgroup v1 limits swap only together with memory", remedy="set a memory limit too")
-        if not file.exists():
-            remedy = "boot with swapaccount=1, or leave the swap limit out"
-            raise Fault(f"{file}: the kernel does not account swap", remedy=remedy)
         # A new group has no limit on memory + swap, so the memory limit was below it and could be written first.
         _set_bytes(file, limits.memory_bytes + limits.swap_bytes)
         step("after swap limit")
@@ -205,30 +217,41 @@ class Version2:
         there = (kernel_files.read(file) or "").split()
         return [(str(file), controller) for controller in self._wanted() if controller not in there]
 
+    def lacks(self, limits: Limits) -> Availability:
+        if limits.swappiness is not None:
+            remedy = "set environment.sysctl vm.swappiness instead"
+            return Availability(False, "memory.swappiness: cgroup v2 has none of its own for a group", remedy)
+        if limits.cpus is not None and "cpuset" not in self._wanted():
+            reason = f"{self.root}: cgroup v2 has no cpuset controller here"
+            return Availability(False, reason, "leave the CPU set out, or use a kernel with CONFIG_CPUSETS")
+        return AVAILABLE
+
     def make(self, name: str, limits: Limits) -> None:
         for file, controller in self.switched_on():
             kernel_files.write(Path(file), f"+{controller}")
             step("after controller")
         folder = self.root / PARENT / name
-        self.make_folder(folder.parent)
-        step("after parent group")
-        for controller in self._wanted():
-            kernel_files.write(folder.parent / "cgroup.subtree_control", f"+{controller}")
-        _with_parent(self.make_folder, folder)
+        _with_parent(self._make_with_controllers, folder)
         step("after memory group")
         if limits.memory_bytes is not None:
             _set_bytes(folder / "memory.max", limits.memory_bytes)
         if limits.swap_bytes is not None:
             file_swap = folder / "memory.swap.max"
-            if not file_swap.exists():
+            if not file_swap.exists():  # only a group shows it, so nobody could know before
                 raise Fault(f"{file_swap}: the kernel does not account swap", remedy="boot with swapaccount=1")
             _set_bytes(file_swap, limits.swap_bytes)
             step("after swap limit")
-        if limits.swappiness is not None:
-            remedy = "set environment.sysctl vm.swappiness instead"
-            raise Fault("memory.swappiness: cgroup v2 has none of its own for a group", remedy=remedy)
         if limits.cpus is not None:
             kernel_files.write(folder / "cpuset.cpus", limits.cpus, remedy="choose CPUs that are online")
+
+    def _make_with_controllers(self, folder: Path) -> None:
+        """A parent that somebody took away and is made again has to pass the controllers on again, too."""
+        self.make_folder(folder)
+        if folder.name != PARENT:
+            return
+        step("after parent group")
+        for controller in self._wanted():
+            kernel_files.write(folder / "cgroup.subtree_control", f"+{controller}")
 
     def lift(self, name: str) -> None:
         folder = self.root / PARENT / name

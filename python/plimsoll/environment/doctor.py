@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cgroups, cpus, damon, devices, discover, kernel_files, page_cache, swap
+from . import cgroups, cpus, damon, devices, discover, group_access, kernel_files, page_cache, swap
 from .fault import Fault
 from .fingerprint import memory_kib
 from .readahead import ReadAhead
@@ -125,31 +125,33 @@ def _try_bpf() -> int:
 
 def _cgroup(_: StateDir) -> Check:
     hierarchy = cgroups.detect()
-    if hierarchy is None:
-        remedy = "mount cgroup2 with the memory controller; boot without cgroup_disable=memory"
-        return Check("memory groups", False, "no memory controller is mounted", remedy)
+    able = group_access.available(hierarchy)
+    if hierarchy is None or not able.ok:
+        return Check("memory groups", False, able.reason, able.remedy)
     root = hierarchy.folders("x")[0].parent.parent
     trial = root / f"plimsoll-doctor-{os.getpid()}"
+    found = f"version {hierarchy.version} at {root}"
     try:
         trial.mkdir()
+        # Only a group shows whether version 2 accounts swap, and only where the controller is passed on already.
+        unaccounted = (trial / "memory.max").exists() and not (trial / "memory.swap.max").exists()
         trial.rmdir()
     except OSError as error:
-        return Check("memory groups", False, f"version {hierarchy.version}: {trial}: {error.strerror}", "run as root")
-    # Version 2 has its swap files only below the root, and only in groups with the controller.
-    accounted = Path("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes").exists() or hierarchy.version == 2
-    found = f"version {hierarchy.version} at {root}, a group could be made and removed"
-    if not accounted:
+        return Check("memory groups", False, f"{found}: {trial}: {error.strerror}", group_access.PRIVILEGED)
+    found += ", a group could be made and removed"
+    if later := [controller for _, controller in hierarchy.switched_on()]:
+        found += f"; {' and '.join(later)} would be switched on for as long as a run lasts"
+    if unaccounted or not hierarchy.lacks(cgroups.Limits(swap_bytes=0)).ok:
         return Check("memory groups", None, f"{found}; swap is not accounted", "boot with swapaccount=1")
     return Check("memory groups", True, found)
 
 
 def _cpuset(_: StateDir) -> Check:
     hierarchy = cgroups.detect()
-    there = isinstance(hierarchy, cgroups.Version1) and hierarchy.cpuset is not None
-    if isinstance(hierarchy, cgroups.Version2):
-        there = "cpuset" in (kernel_files.read(hierarchy.root / "cgroup.controllers") or "").split()
-    remedy = "" if there else "mount the cpuset controller; without it the target's CPUs cannot be a factor"
-    return Check("CPU sets", there, "available" if there else "no cpuset controller", remedy)
+    able = hierarchy.lacks(cgroups.Limits(cpus="0")) if hierarchy is not None else group_access.available(None)
+    if able.ok:
+        return Check("CPU sets", True, "available")
+    return Check("CPU sets", False, able.reason, f"{able.remedy}; without it the target's CPUs cannot be a factor")
 
 
 def _swap_file(state: StateDir) -> Check:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 
-from plimsoll.environment import Fault, GroupKnob, ReadAhead, StateDir, SwapFile, Sysctl, TransparentHugePages
+from plimsoll.environment import Fault, GroupKnob, Limits, ReadAhead, StateDir, SwapFile, Sysctl, TransparentHugePages
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.environment.knob import Availability
@@ -163,12 +163,7 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
         )
     yield from _files(one)
     swap = swap_bytes(one)
-    if wanted.memory != "unlimited":
-        yield from _refusal("environment.memory", GroupKnob("plan").available())
-    elif swap == 0:
-        yield "environment.swap = 0 keeps a group from swapping, and there is none; set environment.memory too"
-    if wanted.target_cpus != "all":
-        yield from _refusal("environment.target_cpus", GroupKnob("plan").available())
+    yield from _group(wanted, swap)
     if swap:
         yield from _refusal("environment.swap", SwapFile(state, "plan").available())
         if swap < SWAP_MIN_BYTES:
@@ -181,6 +176,21 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
         )
     if wanted.transparent_huge_pages != AS_FOUND:
         yield from _refusal("environment.transparent_huge_pages", TransparentHugePages().available())
+
+
+def _group(wanted: Environment, swap: int | None) -> Iterator[str]:
+    """What the group that these settings ask for cannot have here, by the setting that asks."""
+    asked = {}
+    if wanted.memory != "unlimited":
+        asked["memory"] = Limits(swap_bytes=swap)
+    elif swap == 0:
+        yield "environment.swap = 0 keeps a group from swapping, and there is none; set environment.memory too"
+    if wanted.target_cpus != "all":
+        asked["target_cpus"] = Limits(cpus=wanted.target_cpus)
+    if wanted.swappiness != AS_FOUND:
+        asked["swappiness"] = Limits(swappiness=int(wanted.swappiness))
+    for key, limits in asked.items():
+        yield from _refusal(f"environment.{key}", GroupKnob("plan").available(limits))
 
 
 def _files(one: Experiment) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Knobs on trees that this machine does not have: cgroup v2, stacked devices' mounts, sysctl pairs, CPU lists."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,29 @@ def test_version_2_no_limit_and_what_it_lacks(state, tmp_path, monkeypatch):
     assert made.limits() == Limits(None, 0, None, None)
     with pytest.raises(Fault, match=r"vm\.swappiness instead"):
         GroupKnob("other", tree).make(Limits(1 << 28, swappiness=10), journal)
+
+
+def test_version_2_ends_a_group_in_one_stroke(tmp_path, monkeypatch):
+    """What forks while a list of its processes is walked is not in that list."""
+    (tmp_path / "cgroup.kill").touch()
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    signalled = []
+    monkeypatch.setattr(group.processes, "signal_if", lambda pid, *_: signalled.append(pid))
+
+    def write(path, value):
+        assert (path, value) == (tmp_path / "cgroup.kill", "1")
+        (tmp_path / "cgroup.procs").write_text("")
+
+    monkeypatch.setattr(group.kernel_files, "write", write)
+    monkeypatch.setattr(group, "_KILL_SECONDS", 0.5)
+    group._kill_all([tmp_path])
+    assert signalled == []
+    # Version 1 has no such file: each process by its number.
+    (tmp_path / "cgroup.kill").unlink()
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    with pytest.raises(Fault, match="did not end"):
+        group._kill_all([tmp_path])
+    assert set(signalled) == {os.getpid()}
 
 
 def test_the_hierarchy_with_the_memory_controller_is_taken(tmp_path):
