@@ -1,13 +1,9 @@
 """Wrong experiment files and command lines: file, line and key are named, the exit code is 2, nothing starts."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-PYTHON = Path(__file__).resolve().parents[2] / "python"
+from laboratory import in_this_process
 
 GOOD = """
 format = 1
@@ -129,22 +125,10 @@ LINES = [
 ]
 
 
-def plimsoll(argv: list[str], state: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PLIMSOLL_STATE": str(state), "PYTHONPATH": str(PYTHON), "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-m", "plimsoll", *argv],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=state.parent,
-        check=False,
-    )
-
-
 def refused(argv: list[str], tmp_path: Path, wanted: list[str]) -> None:
     state = tmp_path / "state"
     before = sorted(path.name for path in tmp_path.iterdir())
-    done = plimsoll(argv, state)
+    done = in_this_process(argv, state, tmp_path)
     assert done.returncode == 2, done.stderr + done.stdout
     for part in wanted:
         assert part in done.stderr, done.stderr
@@ -168,6 +152,6 @@ def test_wrong_command_line(argv: list[str], wanted: list[str], tmp_path: Path) 
 def test_the_good_file_is_good(tmp_path: Path) -> None:
     path = tmp_path / "experiment.toml"
     path.write_text(GOOD)
-    done = plimsoll(["check", str(path)], tmp_path / "state")
+    done = in_this_process(["check", str(path)], tmp_path / "state", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 treatments" in done.stdout

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from laboratory import ROOT, Laboratory
+from laboratory import Laboratory, in_this_process
 
 from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
@@ -37,7 +35,7 @@ SMALL = (
 
 
 def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> None:
-    argv = ("capacity", *SMALL, "--slo", "p95 <= 50ms", "--minutes", "1.2", "--quick", "--seed", "7", "--out", "one")
+    argv = ("capacity", *SMALL, "--slo", "p95 <= 50ms", "--minutes", "0.8", "--quick", "--seed", "7", "--out", "one")
     began = time.monotonic()
     said = laboratory.call(*argv)
     assert time.monotonic() - began < 160
@@ -100,7 +98,7 @@ def has_no_password(folder: Path) -> bool:
 
 def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -> None:
     with existing() as server:
-        argv = ("--slo", "p95 <= 50ms", "--minutes", "0.8", "--dsn", dsn_of(server), "--out", "existing")
+        argv = ("--slo", "p95 <= 50ms", "--minutes", "0.5", "--dsn", dsn_of(server), "--out", "existing")
         laboratory.call("capacity", *SMALL, *argv)
         with server.connection.open("plimsoll") as connection:
             rows = connection.execute("select nspname from pg_namespace where nspname like 'plimsoll%'").fetchall()
@@ -117,7 +115,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
 
 def test_tables_that_pgbench_made_are_used_and_kept(laboratory: Laboratory) -> None:
     argv = ("bank", "--clients", "4", "--set", "warmup.seconds_min=2", "--set", "warmup.seconds_max=3")
-    argv += ("--slo", "p95 <= 50ms", "--minutes", "0.5")
+    argv += ("--slo", "p95 <= 50ms", "--minutes", "0.3")
     with existing() as server:
         pgbench = [str(server.bin_dir / "pgbench"), "-i", "-q", "-s", "1", "-h", server.connection.host]
         pgbench += ["-p", str(server.connection.port), "-U", "plimsoll", "plimsoll"]
@@ -208,16 +206,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("argv", "told"), REFUSED, ids=[" ".join(argv) for argv, _ in REFUSED])
 def test_what_is_wrong_is_said_and_nothing_is_started(argv: list[str], told: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PLIMSOLL_STATE": str(tmp_path / "state")}
-    done = subprocess.run(
-        [sys.executable, "-m", "plimsoll", "capacity", *argv],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    done = in_this_process(["capacity", *argv], tmp_path / "state", tmp_path)
     assert done.returncode in ((2, 3) if "nonsense" in argv else (2,)), done.stdout + done.stderr
     assert told in done.stderr, done.stderr
     assert "Traceback" not in done.stderr

@@ -14,7 +14,7 @@ from laboratory import Laboratory
 
 from plimsoll.record import open_run
 
-ROUNDS = 6
+ROUNDS = 5  # each victim once
 ROUNDS_LONG = 24
 SEED = 20020101
 NEEDS = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
@@ -43,7 +43,8 @@ def _all_finished(out: Path) -> bool:
 def _round(laboratory: Laboratory, number: int, draw: random.Random) -> None:
     what = VICTIMS[number % len(VICTIMS)]
     out = laboratory.state / f"round-{number}"
-    process = laboratory.start("run", str(laboratory.experiment), "--out", str(out), "--seed", str(number))
+    argv = ("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out), "--seed", str(number))
+    process = laboratory.start(*argv)
     until = time.monotonic() + draw.uniform(0.8, 7.0)
     killed: list[int] = []
     while process.poll() is None and not killed:
@@ -65,7 +66,7 @@ def _round(laboratory: Laboratory, number: int, draw: random.Random) -> None:
         laboratory.call("run", "--resume", str(out), code=None)
         run = open_run(out)
         assert all(trial.status in ("finished", "failed") for trial in run.trials), where
-        assert len(run.trials) == 4, where
+        assert len(run.trials) == 2, where
         assert finished <= {trial.number for trial in run.trials if trial.status == "finished"}, where
         if what.startswith("front"):
             assert all(trial.status == "finished" for trial in run.trials), where

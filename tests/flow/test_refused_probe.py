@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
 
 import pytest
 from laboratory import Laboratory
 
 from plimsoll.record import open_run
 
-
-@pytest.fixture
-def laboratory(needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs("root", "cgroup memory", "swap", "postgresql", "server user", "bpf")
-    one = Laboratory()
-    yield one
-    one.close()
+NEEDS = ("root", "cgroup memory", "swap", "postgresql", "server user", "bpf")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +20,7 @@ def test_a_broken_probe_is_refused_and_the_run_goes_on(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, fault: str, said: str
 ) -> None:
     monkeypatch.setenv("PLIMSOLL_PROBE_FAULT", fault)
-    out = laboratory.state / "refused"
+    out = laboratory.state / fault.replace(" ", "-")
     laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out))
     run = open_run(out)
     assert [trial.status for trial in run.trials] == ["finished"] * 2
