@@ -316,7 +316,8 @@ impl<W: Workload> Session for Conversation<W> {
         }
         let mut readable = ready != Ready::Nothing;
         loop {
-            if self.connection.has_unsent() {
+            // What is queued before a rest is part of the round trip that comes after it.
+            if self.connection.has_unsent() && self.state != State::Resting {
                 match self.send() {
                     Ok(Sent::All) => {}
                     // The server may be waiting for us to read before it takes more.

@@ -67,7 +67,7 @@ pub struct RoundTrip {
 pub enum Next {
     /// Statements were queued, without their Sync; their replies are awaited before the next step.
     RoundTrip(RoundTrip),
-    /// Nothing is to be sent for so long.
+    /// Nothing is to be sent for so long, what was queued included.
     Rest {
         /// How long, in nanoseconds.
         ns: i64,

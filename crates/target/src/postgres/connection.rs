@@ -195,6 +195,16 @@ impl Connection {
         frontend::query(sql, &mut self.out).expect("SQL without a zero byte");
     }
 
+    /// Forgets what was queued, of which nothing may have been sent.
+    ///
+    /// # Panics
+    /// In tests, when some of it was sent, or a statement's Parse is forgotten with it.
+    pub fn drop_queued(&mut self) {
+        debug_assert!(self.sent == 0 && self.parsing.is_empty(), "part of a request is on its way");
+        self.query_length_at = None;
+        self.out.clear();
+    }
+
     /// True if the kernel has yet to take queued bytes.
     pub fn has_unsent(&self) -> bool {
         self.sent < self.out.len()

@@ -6,6 +6,7 @@ use super::random::{Generator, Seeds};
 use super::value::Value;
 use super::variables::Variables;
 use super::{Definition, Parameters, Scripts};
+use crate::workload::RoundTrip;
 
 const SCALE: &str = "scale";
 const CLIENT_ID: &str = "client_id";
@@ -29,6 +30,8 @@ pub struct ScriptClient {
     /// The command, by its place, whose answer gives variables.
     pub(super) awaited: Option<usize>,
     pub(super) columns: Columns,
+    /// The round trip that an open pipeline has become so far; nothing of it is sent.
+    pub(super) pipeline: Option<RoundTrip>,
     /// Room for a variable's text.
     pub(super) room: Vec<u8>,
 }
@@ -51,6 +54,7 @@ impl ScriptClient {
             in_block: false,
             awaited: None,
             columns: Columns::default(),
+            pipeline: None,
             room: Vec::new(),
         }
     }
@@ -85,6 +89,7 @@ impl ScriptClient {
         self.step = 0;
         self.in_block = false;
         self.awaited = None;
+        self.pipeline = None;
     }
 }
 

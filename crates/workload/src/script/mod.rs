@@ -20,7 +20,9 @@
 //!   in quotes or comments.
 //! - `debug()` gives its argument and prints nothing. `\sleep` does not wrap beyond 2147 s. `abs(true)` is an
 //!   error, and so is a distribution's parameter that is no number.
-//! - `\setshell`, `\shell`, `\aset`, pipelines, and two scripts of one name are refused.
+//! - What is between `\startpipeline` and `\endpipeline` is sent when the pipeline ends, as one request; libpq sends it
+//!   sooner where it is long. A pipeline that is certainly wrong is refused before the run, as in mode simple all are.
+//! - `\setshell`, `\shell`, `\aset`, `\syncpipeline` (of pgbench 17), and two scripts of one name are refused.
 
 mod client;
 mod columns;

@@ -26,6 +26,10 @@ pub(super) enum Action {
     Unless(Expression, usize),
     /// Goes on at a step.
     Jump(usize),
+    /// What follows is queued without being sent.
+    StartPipeline,
+    /// Sends what is queued, and awaits all of its answers.
+    EndPipeline,
 }
 
 /// What scripts share while they are read.
@@ -38,10 +42,16 @@ pub(super) struct Reading {
     pub(super) commands: Vec<Command>,
 }
 
-const ALLOWED: &str = "\\set, \\sleep, \\if, \\elif, \\else, \\endif, \\gset";
+const ALLOWED: &str = "\\set, \\sleep, \\if, \\elif, \\else, \\endif, \\gset, \\startpipeline, \\endpipeline";
 
 /// Meta commands that pgbench or psql has and that are refused.
-const REFUSED: [&str; 6] = ["aset", "endpipeline", "setshell", "shell", "startpipeline", "syncpipeline"];
+const REFUSED: [&str; 4] = ["aset", "setshell", "shell", "syncpipeline"];
+
+/// What is wrong with pipelines, as pgbench says it.
+pub(super) const OPEN_ALREADY: &str = "\\startpipeline: already in pipeline mode";
+pub(super) const NOT_OPEN: &str = "\\endpipeline: not in pipeline mode";
+pub(super) const NOT_WITHIN: &str = "\\gset is not allowed in pipeline mode";
+pub(super) const LEFT_OPEN: &str = "end of script reached with pipeline open";
 
 /// An \if that is not yet closed.
 #[derive(Debug)]
@@ -77,9 +87,30 @@ pub(super) fn parse(text: &str, reading: &mut Reading) -> Result<Vec<Step>, Vec<
     let open = parser.conditions.drain(..).map(|open| problem(open.at, "\\if without \\endif"));
     parser.problems.extend(open);
     if parser.problems.is_empty() {
-        return Ok(parser.steps);
+        return match wrong_pipeline(&parser.steps, &parser.reading.commands) {
+            Some((line, message)) => Err(vec![(line, message.to_owned())]),
+            None => Ok(parser.steps),
+        };
     }
     Err(parser.problems.into_iter().map(|problem| (line(text, problem.at), problem.message)).collect())
+}
+
+/// The first pipeline that is certainly wrong: where conditions decide, it is known when the script runs.
+fn wrong_pipeline(steps: &[Step], commands: &[Command]) -> Option<(u32, &'static str)> {
+    let mut began = None;
+    for step in steps {
+        let wrong = match &step.action {
+            Action::Unless(..) | Action::Jump(_) => return None,
+            Action::StartPipeline => began.replace(step.line).map(|_| OPEN_ALREADY),
+            Action::EndPipeline if began.take().is_none() => Some(NOT_OPEN),
+            Action::Send(place) if began.is_some() && commands[*place].gset.is_some() => Some(NOT_WITHIN),
+            _ => None,
+        };
+        if let Some(message) = wrong {
+            return Some((step.line, message));
+        }
+    }
+    began.map(|line| (line, LEFT_OPEN))
 }
 
 fn problem(at: usize, message: impl Into<String>) -> Problem {
@@ -134,7 +165,7 @@ impl Parser<'_> {
             "set" => self.set(at),
             "if" => self.open_condition(at),
             "elif" => self.next_condition(at),
-            "else" | "endif" | "sleep" | "gset" => {
+            "else" | "endif" | "sleep" | "gset" | "startpipeline" | "endpipeline" => {
                 let words = self.words();
                 match name.as_str() {
                     "sleep" => {
@@ -145,7 +176,8 @@ impl Parser<'_> {
                     "gset" => self.gset(at, &words, after_sql),
                     _ if !words.is_empty() => Err(problem(words[0].0, format!("\\{name} takes no argument"))),
                     "else" => self.otherwise(at),
-                    _ => self.close_condition(at),
+                    "endif" => self.close_condition(at),
+                    _ => self.pipeline(at, name == "startpipeline"),
                 }
             }
             _ => {
@@ -197,6 +229,17 @@ impl Parser<'_> {
             command.gset = Some(prefix.to_owned());
             command.query = command.query.clone().described();
         }
+        Ok(())
+    }
+
+    fn pipeline(&mut self, at: usize, starts: bool) -> Result<(), Problem> {
+        if self.reading.mode == Mode::Simple {
+            let name = if starts { "startpipeline" } else { "endpipeline" };
+            let what = "cannot use pipeline mode with the simple query protocol";
+            let remedy = "workload.mode = \"prepared\" or \"extended\", pgbench's -M";
+            return Err(problem(at, format!("\\{name}: {what}; allowed: {remedy}")));
+        }
+        self.push(at, if starts { Action::StartPipeline } else { Action::EndPipeline });
         Ok(())
     }
 

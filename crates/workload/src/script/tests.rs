@@ -132,8 +132,8 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
-    let allowed = "allowed: \\set, \\sleep, \\if, \\elif, \\else, \\endif, \\gset";
-    for name in ["setshell", "shell", "aset", "startpipeline", "endpipeline", "syncpipeline"] {
+    let allowed = "allowed: \\set, \\sleep, \\if, \\elif, \\else, \\endif, \\gset, \\startpipeline, \\endpipeline";
+    for name in ["setshell", "shell", "aset", "syncpipeline"] {
         let text = format!("SELECT 1;\n\\{name} x \\\n y\nSELECT 2;");
         assert_eq!(refusal(&text), format!("script a.sql, line 2: \\{name} is not supported; {allowed}"));
     }
@@ -167,6 +167,11 @@ fn malformed_scripts_are_refused() {
         ("\\if 1\n\\else\n\\elif 1\n\\endif", "line 3: \\elif after \\else"),
         ("\\if 1\n\\else\n\\else\n\\endif", "line 3: \\else after \\else"),
         ("\\if 1\n\\endif x", "line 2: \\endif takes no argument"),
+        ("\\startpipeline x\nSELECT 1;\n\\endpipeline", "line 1: \\startpipeline takes no argument"),
+        ("\\startpipeline\nSELECT 1;\n\\startpipeline", "line 3: \\startpipeline: already in pipeline mode"),
+        ("SELECT 1;\n\\endpipeline", "line 2: \\endpipeline: not in pipeline mode"),
+        ("\\startpipeline\nSELECT 1 \\gset\n\\endpipeline", "line 2: \\gset is not allowed in pipeline mode"),
+        ("SELECT 1;\n\\startpipeline\nSELECT 1;", "line 2: end of script reached with pipeline open"),
     ];
     for (text, wanted) in cases {
         let problems = refusal(text);
@@ -180,6 +185,19 @@ fn malformed_scripts_are_refused() {
     }
 }
 
+#[test]
+fn pipelines_need_another_mode_than_simple() {
+    let texts = [("a.sql", "\\startpipeline\nSELECT 1;\n\\endpipeline")];
+    assert!(Scripts::new(&parameters(&texts, 1, 1), Mode::Extended).is_ok());
+    let refused = Scripts::new(&parameters(&texts, 1, 1), Mode::Simple).unwrap_err();
+    let wanted =
+        "script a.sql, line 1: \\startpipeline: cannot use pipeline mode with the simple query protocol; allowed: ";
+    assert!(refused.starts_with(wanted) && refused.contains("workload.mode"), "{refused}");
+    // Where a condition decides it is known only when the script runs.
+    let depends = [("a.sql", "\\if :x\n\\startpipeline\n\\endif\nSELECT 1;\n\\endpipeline")];
+    assert!(Scripts::new(&parameters(&depends, 1, 1), Mode::Prepared).is_ok());
+}
+
 /// Whatever a file holds, it is read or refused.
 #[test]
 fn damaged_scripts_end_nothing() {
@@ -189,7 +207,9 @@ fn damaged_scripts_end_nothing() {
         include_str!("../../../../tests/scripts/jsonb_update.sql"),
         include_str!("../../../../tests/scripts/think_time.sql"),
     );
-    const BITS: [&str; 16] = [
+    const BITS: [&str; 18] = [
+        "\\startpipeline\n",
+        "\\endpipeline\n",
         "\\",
         "\\\n",
         "\\;",
@@ -214,7 +234,7 @@ fn damaged_scripts_end_nothing() {
             let places: Vec<usize> = text.char_indices().map(|(place, _)| place).collect();
             let mut place = || places[draws.up_to(places.len() as u64 - 1) as usize];
             let (one, other) = (place(), place());
-            let bit = BITS[draws.up_to(15) as usize];
+            let bit = BITS[draws.up_to(17) as usize];
             let (from, to) = (one.min(other), one.max(other));
             // Mostly small damage.
             let to = places.iter().copied().find(|&place| place >= to.min(from + 20)).unwrap_or(to);

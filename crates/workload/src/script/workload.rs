@@ -1,7 +1,7 @@
 //! Scripts as a [`Workload`].
 
 use super::expression::Scope;
-use super::parse::{Action, Step};
+use super::parse::{Action, LEFT_OPEN, NOT_OPEN, NOT_WITHIN, OPEN_ALREADY, Step};
 use super::{ScriptClient, Scripts};
 use crate::session::{Begun, Failure};
 use crate::workload::{Expect, Next, RoundTrip, Statement, Workload};
@@ -60,7 +60,25 @@ impl Scripts {
         let ScriptClient { variables, draws, .. } = client;
         let mut scope = Scope { variables, names: &self.names, draws };
         match &step.action {
-            Action::Send(place) => return Ok(Some(Next::RoundTrip(self.send(client, *place, connection)))),
+            Action::Send(place) => {
+                if client.pipeline.is_some() && self.commands[*place].gset.is_some() {
+                    return Err(NOT_WITHIN.to_owned());
+                }
+                let trip = self.send(client, *place, connection);
+                let Some(open) = &mut client.pipeline else { return Ok(Some(Next::RoundTrip(trip))) };
+                open.statements = open.statements.saturating_add(trip.statements);
+                open.commits |= trip.commits;
+            }
+            Action::StartPipeline => {
+                let empty = RoundTrip { statements: 0, expect: Expect::Nothing, commits: false };
+                if client.pipeline.replace(empty).is_some() {
+                    return Err(OPEN_ALREADY.to_owned());
+                }
+            }
+            Action::EndPipeline => {
+                let whole = client.pipeline.take().ok_or(NOT_OPEN)?;
+                return Ok(Some(Next::RoundTrip(whole)));
+            }
             Action::Set(place, expression) => {
                 let value = expression.value(&mut scope)?;
                 client.variables.set(*place, value);
@@ -131,8 +149,16 @@ impl Workload for Scripts {
             match self.take(client, step, connection) {
                 Ok(None) => {}
                 Ok(Some(next)) => return next,
-                Err(message) => return self.failed(client, step.line, &message),
+                Err(message) => {
+                    // What an open pipeline has queued must not go out with what comes next.
+                    connection.drop_queued();
+                    return self.failed(client, step.line, &message);
+                }
             }
+        }
+        if client.pipeline.is_some() {
+            connection.drop_queued();
+            return self.failed(client, steps.last().map_or(0, |step| step.line), LEFT_OPEN);
         }
         Next::Complete
     }

@@ -56,6 +56,8 @@ pub(crate) fn perform<S: Session>(session: &mut S, index: u64) -> Ending {
             Progress::Ended(ending) => return ending,
             Progress::Closed => panic!("closed while a transaction is under way"),
             Progress::Resting { ns } => {
+                // As if something had come meanwhile: the rest goes on.
+                assert_eq!(session.advance(Ready::Readable), Progress::Waiting { to_write: false });
                 std::thread::sleep(Duration::from_nanos(ns as u64));
                 ready = Ready::Nothing;
             }

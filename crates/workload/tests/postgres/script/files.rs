@@ -1,4 +1,4 @@
-//! Twelve script files in the style of public pgbench use, run unchanged: what they leave in their tables equals what
+//! Thirteen script files in the style of public pgbench use, run unchanged: what they leave in their tables equals what
 //! pgbench 15 left, which is recorded beside them, and what the pgbench of this machine leaves if it is of version 15.
 
 use super::{is_recording, open, path, read};

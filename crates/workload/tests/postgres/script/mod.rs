@@ -4,6 +4,7 @@
 
 mod files;
 mod odds;
+mod pipelines;
 mod records;
 
 use crate::server::Server;
