@@ -13,11 +13,13 @@ fn main() {
         return;
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    for probe in PROBES {
-        println!("cargo:rerun-if-changed=src/{probe}");
-        let source = format!("src/{probe}/{probe}.bpf.c");
-        compile(Path::new(&source), &out.join(format!("{probe}.bpf.o")));
-    }
+    std::thread::scope(|threads| {
+        for probe in PROBES {
+            println!("cargo:rerun-if-changed=src/{probe}");
+            let (source, object) = (format!("src/{probe}/{probe}.bpf.c"), out.join(format!("{probe}.bpf.o")));
+            threads.spawn(move || compile(Path::new(&source), &object));
+        }
+    });
 }
 
 fn compile(source: &Path, object: &Path) {
