@@ -28,7 +28,11 @@ import touched
 CARGO = ("--profile", "checked", "--locked", "--target-dir", "target")
 # Each lane is one process, so a session's file systems and servers are made once in each.
 COMPUTED = ("tests/unit", "tests/golden")
-WHOLE_MACHINE = ("tests/flow", "tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py")
+WHOLE_MACHINE = (
+    *("tests/flow/test_kill.py", "tests/flow/test_pipeline.py"),
+    *("tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py"),
+)
+FLOW = ("tests/flow",)
 COUNTED = ("tests/known", "tests/guest")
 STILL_AT_WORK_SECONDS = 60.0
 NO_TEST_OF_THIS_LANE = 5  # pytest's exit code
@@ -143,13 +147,14 @@ def main() -> int:
         print("\nFix these first: nothing that starts a server or watches the machine was run.", flush=True)
         return 1
     machine = pytest_lane("whole machine", plan.below(WHOLE_MACHINE), company, matrix)
+    flow = pytest_lane("flow", plan.below(FLOW), company, matrix, *WHOLE_MACHINE)
     counted = pytest_lane("counted", plan.below(COUNTED), company, matrix, *WHOLE_MACHINE)
     rust = rust_lane(plan.packages, options.long)
-    together([rust, machine, counted])
+    together([rust, machine, flow, counted])
     alone = pytest_lane("alone", plan.below(("tests",)), f"alone{and_not}", matrix)
     together([alone])
 
-    lanes = [computed, rust, machine, counted, alone]
+    lanes = [computed, rust, machine, flow, counted, alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
     return once_more.judge([lane.cache for lane in lanes if lane.cache and lane.failed], rust.failed)

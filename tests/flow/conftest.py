@@ -12,7 +12,8 @@ SERVER = ("root", "postgresql", "server user")
 
 @pytest.fixture(scope="module")
 def laboratory(request: pytest.FixtureRequest, needs: Callable[..., None]) -> Iterator[Laboratory]:
-    needs(*getattr(request.module, "NEEDS", SERVER))
-    made = Laboratory()
+    wanted = getattr(request.module, "NEEDS", SERVER)
+    needs(*wanted)
+    made = Laboratory("sysctl" in wanted)
     yield made
     made.close()

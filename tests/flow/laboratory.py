@@ -28,7 +28,6 @@ title = "Does everything work?"
 [environment]
 memory = "192 MiB"
 swap = "64 MiB"
-sysctl = {"vm.dirty_writeback_centisecs" = 400}
 
 [target.settings]
 autovacuum = false
@@ -80,14 +79,19 @@ def in_this_process(argv: list[str], state: Path, cwd: Path) -> subprocess.Compl
 
 @dataclass
 class Laboratory:
-    """Runs the command line against a state folder of its own."""
+    """Runs the command line against a state folder of its own.
 
+    `whole_machine`: its experiment sets a sysctl, too, and it is looked at; no other laboratory may be at work then.
+    """
+
+    whole_machine: bool = False
     state: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="plimsoll-flow-", dir="/var/tmp")))
 
     def __post_init__(self) -> None:
         self.state.chmod(0o755)
         self.experiment = self.state / "experiment.toml"
-        self.experiment.write_text(EXPERIMENT)
+        sysctl = 'sysctl = {"vm.dirty_writeback_centisecs" = 400}\n' if self.whole_machine else ""
+        self.experiment.write_text(EXPERIMENT.replace("[target.settings]", f"{sysctl}\n[target.settings]"))
         self.sysctl = self._sysctl()
 
     @staticmethod
@@ -126,7 +130,7 @@ class Laboratory:
         for parent in Path("/sys/fs/cgroup").glob("*/plimsoll"):
             found += [f"group {group}" for group in parent.iterdir() if group.name.split("-")[0] in self._run_names()]
         found += [f"folder {path}" for name in ("work", "journal") for path in (self.state / name).glob("*")]
-        if self._sysctl() != self.sysctl:
+        if self.whole_machine and self._sysctl() != self.sysctl:
             found.append(f"sysctl vm.dirty_writeback_centisecs = {self._sysctl().strip()}")
         return found
 

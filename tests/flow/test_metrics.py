@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from plimsoll.record import open_run
 
-NEEDS = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
+NEEDS = ("root", "cgroup memory", "swap", "postgresql", "server user")
 
 
 def scrape(url: str) -> dict[tuple[str, str, str, str], float]:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_lanes_hold_every_file_of_tests() -> None:
-    lanes = [ROOT / path for path in (*suite.COMPUTED, *suite.WHOLE_MACHINE, *suite.COUNTED)]
+    lanes = [ROOT / path for path in (*suite.COMPUTED, *suite.WHOLE_MACHINE, *suite.FLOW, *suite.COUNTED)]
     files = [path for path in (ROOT / "tests").rglob("test_*.py") if "inside" not in path.parts]
     assert len(files) > 100
     assert [path for path in files if not any(path.is_relative_to(lane) for lane in lanes)] == []
