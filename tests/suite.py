@@ -29,7 +29,7 @@ CARGO = ("--profile", "checked", "--locked", "--target-dir", "target")
 # Each lane is one process, so a session's file systems and servers are made once in each.
 COMPUTED = ("tests/unit", "tests/golden")
 WHOLE_MACHINE = ("tests/flow", "tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py")
-COUNTED = ("tests/known", "tests/guest")
+COUNTED = ("tests/known", "tests/guest", "tests/faults")
 STILL_AT_WORK_SECONDS = 60.0
 NO_TEST_OF_THIS_LANE = 5  # pytest's exit code
 
