@@ -29,14 +29,14 @@ from typing import Literal
 
 from planted import Fault, RustTest, read
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 MISSED_OF_THIRTY = 2
 SECONDS_MAX = 600
 CARGO = ("--profile", "checked", "--locked", "--target-dir", "target")
 # A crate before those that it is built on: planting in one then rebuilds nothing of the others before it.
-CRATES = ("agent", "workload", "load", "probe", "target", "schedule", "record", "keys")
+CRATES = ("agent", "probe", "load", "workload", "target", "schedule", "record", "keys")
 NO_BEHAVIOUR = re.compile(r"\b(SyntaxError|IndentationError|ImportError|ModuleNotFoundError|NameError)\b")
 
 Outcome = Literal["caught", "not caught", "broken", "not asked"]
@@ -221,7 +221,7 @@ def plant(tree: Tree, faults: Sequence[Fault], console: Console) -> list[Result]
 
 def table(results: Sequence[Result]) -> Table:
     """All of them, in the order of the data flow as faults.toml has it."""
-    shown = Table("stage", "fault", "", "s", "seen by")
+    shown = Table("stage", "fault", "", "s", Column("seen by", overflow="fold"))
     for result in results:
         by = result.by.splitlines()[0] if result.by else ", ".join(result.fault.seen_by)
         shown.add_row(result.fault.stage, result.fault.name, result.outcome, f"{result.seconds:.0f}", by)
