@@ -137,7 +137,8 @@ class Tree:
         """Builds the programs of these tests and runs them; the functions are asked for by name."""
         ran = Ran()
         for package, program in sorted({(test.package, test.program) for test in tests}):
-            chosen = ["test", *CARGO, "--package", package, *program]
+            # As in the default run, where the agent asks for the probes that need BPF.
+            chosen = ["test", *CARGO, "--all-features", "--package", package, *program]
             if trouble := self.build([*chosen, "--no-run"]):
                 ran.add(Ran(broken=f"does not compile: {trouble}"))
                 continue
