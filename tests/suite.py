@@ -27,7 +27,7 @@ import touched
 
 CARGO = ("--profile", "checked", "--locked", "--target-dir", "target")
 # Each lane is one process, so a session's file systems and servers are made once in each.
-COMPUTED = ("tests/unit", "tests/golden")
+COMPUTED = ("tests/unit", "tests/golden", "tests/faults")
 WHOLE_MACHINE = (
     *("tests/flow/test_kill.py", "tests/flow/test_pipeline.py"),
     *("tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 EVERYTHING = ("tests",)
+FAULTS = "tests/unit/test_faults.py"  # whether each planted fault still fits its file
 # What a stage of the data flow is seen by; a path by the first rule that fits.
 RULES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/", ("tests/unit/test_documents.py",)),
@@ -22,7 +23,7 @@ RULES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("experiments/", ("tests/unit", "tests/flow/test_readme.py")),
     ("python/plimsoll/analysis/", ("tests/unit", "tests/golden", "tests/flow/test_pipeline.py")),
     ("python/plimsoll/report/", ("tests/unit", "tests/golden", "tests/flow/test_pipeline.py")),
-    ("python/plimsoll/export/", ("tests/unit/export", "tests/unit/test_documents.py")),
+    ("python/plimsoll/export/", ("tests/unit/export", "tests/unit/test_documents.py", FAULTS)),
     ("python/plimsoll/experiment/", ("tests/unit", "tests/golden", "tests/flow")),
     ("python/plimsoll/record/", ("tests/unit", "tests/golden", "tests/flow")),
     ("python/plimsoll/cli/", ("tests/unit", "tests/flow")),
@@ -31,9 +32,10 @@ RULES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("python/plimsoll/environment/", EVERYTHING),
     ("crates/keys/", ("tests/unit", "tests/flow")),
     ("crates/private-server/", ()),
-    ("crates/probe/", ("tests/known", "tests/guest", "tests/flow")),
-    ("crates/", ("tests/known", "tests/flow")),
+    ("crates/probe/", ("tests/known", "tests/guest", "tests/flow", FAULTS)),
+    ("crates/", ("tests/known", "tests/flow", FAULTS)),
     ("tests/golden/", ("tests/golden",)),
+    ("tests/faults/", ("tests/faults", FAULTS)),
 )
 DOCUMENT = "tests/unit/test_documents.py"
 FULL_MATRIX = ("crates/probe/", "python/plimsoll/environment/", "tests/matrix.py")

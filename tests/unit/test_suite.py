@@ -65,11 +65,17 @@ KNOWN = {
         ),
         (
             ["crates/probe/src/sync/mod.rs"],
-            {"tests/known", "tests/guest", "tests/flow"},
+            {"tests/known", "tests/guest", "tests/flow", "tests/unit/test_faults.py"},
             {"plimsoll-probe", "plimsoll-agent"},
             True,
         ),
-        (["crates/record/src/lib.rs"], {"tests/known", "tests/flow"}, set(KNOWN) - {"plimsoll-keys"}, False),
+        (
+            ["crates/record/src/lib.rs"],
+            {"tests/known", "tests/flow", "tests/unit/test_faults.py"},
+            set(KNOWN) - {"plimsoll-keys"},
+            False,
+        ),
+        (["tests/faults/faults.toml"], {"tests/faults", "tests/unit/test_faults.py"}, set(), False),
         (["tests/known/test_sync.py"], {"tests/known/test_sync.py"}, set(), False),
         (["tests/known/page_oracle.py"], {"tests/known"}, set(), False),
         (["python/plimsoll/environment/swap.py"], {"tests"}, set(), True),
@@ -90,7 +96,7 @@ def test_a_lane_gets_what_of_the_plan_lies_in_it() -> None:
     assert plan.below(("tests/known",)) == ["tests/known/test_sync.py"]
     assert plan.below(("tests/flow",)) == ["tests/flow"]
     assert plan.below(("tests",)) == ["tests/flow", "tests/known/test_sync.py"]
-    assert touched.everything().below(suite.COUNTED) == ["tests/guest", "tests/known"]
+    assert touched.everything().below(suite.COUNTED) == ["tests/faults", "tests/guest", "tests/known"]
 
 
 def test_each_rule_names_paths_that_are_there() -> None:

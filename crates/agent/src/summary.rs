@@ -172,3 +172,39 @@ pub(crate) fn verdict(summary: &Summary, ended: Ended, cause: Option<Cause>) -> 
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_record::{Identity, WrongAnswer};
+
+    /// Of ten transactions from index 90 on, of which so many are done and two failed.
+    fn segment(done: u64, next_index: u64) -> Summary {
+        let golden = include_str!("../../../tests/golden/tiny/trials/0001/measure/summary.json");
+        let identity = Identity { planned: 10, done, failed: 2, skipped: 0, lost: 0 };
+        Summary { first_index: 90, next_index, identity, ..serde_json::from_str(golden).unwrap() }
+    }
+
+    #[test]
+    fn what_is_unaccounted_for_ends_with_an_error() {
+        let code = |summary: &Summary| verdict(summary, Ended::Seconds, None).err().map(|failure| failure.exit_code());
+        assert_eq!(code(&segment(8, 100)), None);
+        assert_eq!(code(&segment(7, 100)), Some(70), "one is in no outcome");
+        assert_eq!(code(&segment(8, 101)), Some(70), "one was taken and not counted");
+        let lost = verdict(&segment(7, 100), Ended::ConnectionsLost, None).unwrap_err();
+        assert_eq!(lost.exit_code(), 70, "whatever else went wrong");
+    }
+
+    #[test]
+    fn what_sessions_say_is_summed() {
+        let report = |checked, wrong, delta| {
+            let answer = |index| WrongAnswer { index, message: "balance differs".to_owned() };
+            let verification = Verification { checked, wrong, examples: (0..wrong).map(answer).collect() };
+            SessionReport { requests: 1, verification, totals: vec![("delta", delta)] }
+        };
+        let (verification, totals) = merged(&[report(100, 7, -5), report(50, 6, 8), report(20, 0, 1)]);
+        assert_eq!((verification.checked, verification.wrong), (170, 13));
+        assert_eq!(verification.examples.len(), VERIFICATION_EXAMPLES_MAX);
+        assert_eq!(totals, BTreeMap::from([("delta".to_owned(), 4)]));
+    }
+}

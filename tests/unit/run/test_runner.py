@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from plimsoll.run import runner as of_runner
 from plimsoll.run.observer import Silent
 from plimsoll.run.refusals import Refused, TrialFailed
 from plimsoll.run.runner import Runner
+from plimsoll.run.signals import Stopped
 from plimsoll.run.trial import Report
 
 Work = Callable[[Report], None]
@@ -32,6 +35,7 @@ blocks = 2
 """
 MEMORY = 'path = "target.settings.shared_buffers"\nlevels = ["64 MiB", "128 MiB"]\n'
 MODES = 'path = "workload.mode"\nlevels = ["prepared", "simple"]\n'
+SERVER = '[target]\ndsn = "postgresql://me:s3cret@localhost/mine?sslpassword=an0ther"\n'
 FILES = 'path = "workload.files"\nlevels = [[{path = "one.sql"}], [{path = "two.sql"}]]\n'
 
 
@@ -115,3 +119,30 @@ def test_a_last_trial_that_is_refused_ends_nothing(tmp_path: Path, monkeypatch: 
 
     runner = made(tmp_path, monkeypatch, MEMORY, last)
     assert runner.run() == "finished"
+
+
+def test_a_trial_that_was_stopped_is_run_again_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def stop_once(report: Report) -> None:
+        tried.append(report.trial.number)
+        if len(tried) == 2:
+            raise Stopped
+
+    runner = made(tmp_path, monkeypatch, MEMORY, stop_once)
+    monkeypatch.setattr(of_runner, "fingerprint", lambda _: {})
+    assert runner.run() == "stopped"
+    assert statuses(runner)[:3] == ["finished", "stopped", "not run"]
+    assert runner.run() == "finished"
+    assert tried == [1, 2, *(trial.number for trial in runner.plan.trials[1:])]
+    assert set(statuses(runner)) == {"finished"}
+
+
+def test_no_password_of_the_server_is_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = contextlib.nullcontext(SimpleNamespace(run_trial=lambda _: None))
+    runner = made(tmp_path, monkeypatch, MODES + SERVER, refuse)
+    monkeypatch.setattr(of_runner, "ExistingServer", lambda *_: server)
+    assert runner.run() == "finished"
+    kept = [path.read_text() for path in runner.out.rglob("*") if path.is_file()]
+    assert sum("localhost" in text for text in kept) >= 1
+    assert not [text for text in kept if "s3cret" in text or "an0ther" in text]

@@ -204,6 +204,8 @@ mod tests {
         let expected = ServerError { fatal: false, sqlstate: "40001".into(), message: "could not serialize".into() };
         assert_eq!(ServerError::parse(body), expected);
         assert!(ServerError::parse(b"SFATAL\0VFATAL\0C57P01\0Mbye\0\0").fatal);
+        // The first of the two is in the server's language.
+        assert!(ServerError::parse("S致命错误\0VFATAL\0C57P01\0Mbye\0\0".as_bytes()).fatal);
         assert_eq!(ServerError::parse(b"").sqlstate, "");
     }
 

@@ -1,0 +1,51 @@
+"""The exit code that each kind of failure has, and that one message says what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.analysis import NotComparable
+from plimsoll.cli.app import exit_codes
+from plimsoll.environment import Fault
+from plimsoll.experiment import ExperimentError, Problem
+from plimsoll.export import ExportError
+from plimsoll.record import RecordError
+from plimsoll.run.agent import EXIT_IDENTITY, AgentFailed
+from plimsoll.run.runner import Impossible
+from plimsoll.target.running import Elsewhere, NotFound
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ExperimentError([Problem("x.toml:3", "design.blocks", "0 is too few", "1 or more")]), 2, "x.toml:3"),
+        (Impossible(["no swap", "no CPUs"]), 3, "no swap"),
+        (NotComparable([{"key": "kernel", "a": "6.1", "b": "6.12"}]), 2, "--force"),
+        (RecordError("runs/x: no run.json"), 2, "no run.json"),
+        (ExportError("only one SELECT"), 2, "only one SELECT"),
+        (Fault("swap stays on", remedy="stop the server"), 1, "what to do: stop the server"),
+        (NotFound("no server", remedy="give another number"), 2, "give another number"),
+        (Elsewhere("in a container", remedy="call it there"), 3, "call it there"),
+        (OSError(28, "No space left on device", "/x"), 1, "/x: No space left on device"),
+        (AgentFailed("load", 3, "the server is gone"), 1, "the server is gone"),
+        (AgentFailed("load", EXIT_IDENTITY, "7 planned"), 70, "fault of Plimsoll"),
+        (ZeroDivisionError(), 70, "fault of Plimsoll"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_each_failure_has_its_code_and_says_what_to_do(
+    error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end, exit_codes():
+        raise error
+    assert end.value.code == code
+    told = capsys.readouterr().err
+    assert said in told and ("Traceback" in told) == (code == 70)
+
+
+def test_what_was_ended_on_purpose_keeps_its_code() -> None:
+    with pytest.raises(SystemExit) as end, exit_codes():
+        raise SystemExit(4)
+    assert end.value.code == 4
+    with pytest.raises(KeyboardInterrupt), exit_codes():
+        raise KeyboardInterrupt
