@@ -1,6 +1,7 @@
-"""Reads pages of a file through io_uring, as a database may: `ring_reader.py FILE AT_ONCE PAGES PAGE [PAGE ...]`.
+"""Reads pages of a file through io_uring, as a database may: `ring_reader.py FILE HOW AT_ONCE PAGES PAGE [PAGE ...]`.
 
-Of the given starting pages it has AT_ONCE reads of PAGES pages under way at a time; says how many bytes came.
+Of the given starting pages it has AT_ONCE reads of PAGES pages under way at a time; says how many bytes came. HOW:
+`read` into one place, `readv` into a vector a page, or `worker`, in which a thread of the kernel's does the reading.
 """
 
 import ctypes
@@ -12,7 +13,8 @@ import sys
 PAGE = os.sysconf("SC_PAGE_SIZE")
 ENTRIES, ENTRY_BYTES, DONE_BYTES = 32, 64, 16
 SETUP, ENTER = 425, 426
-READ, GET_EVENTS = 22, 1
+READV, READ, GET_EVENTS = 1, 22, 1
+BY_WORKER = 16  # the flag "async" of a request
 SQ_RING, SQ_ENTRIES = 0, 0x10000000  # where to map; with the feature "single mmap" both rings are one
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -35,11 +37,12 @@ class Ring:
     def _word(self, at: int) -> int:
         return struct.unpack_from("<I", self.ring, at)[0]
 
-    def submit(self, reads: list[tuple[int, int, int, int]]) -> list[int]:
-        """(descriptor, address, length, offset) each; waits for all and returns their results."""
+    def submit(self, how: str, reads: list[tuple[int, int, int, int]]) -> list[int]:
+        """(descriptor, address, length in bytes or vectors, offset) each; waits for all and returns their results."""
+        operation, flags = READV if how == "readv" else READ, BY_WORKER if how == "worker" else 0
         tail, mask = self._word(self.sq_tail), self._word(self.sq_mask)
         for descriptor, address, length, offset in reads:
-            entry = struct.pack("<BBHiQQIIQ24x", READ, 0, 0, descriptor, offset, address, length, 0, 0)
+            entry = struct.pack("<BBHiQQIIQ24x", operation, flags, 0, descriptor, offset, address, length, 0, 0)
             place = tail & mask
             self.entries[place * ENTRY_BYTES : (place + 1) * ENTRY_BYTES] = entry
             struct.pack_into("<I", self.ring, self.sq_array + 4 * place, place)
@@ -56,20 +59,23 @@ class Ring:
         return results
 
 
-def main(path: str, at_once: str, pages: str, *starts: str) -> None:
+def main(path: str, how: str, at_once: str, pages: str, *starts: str) -> None:
     """The whole of it."""
     descriptor, length = os.open(path, os.O_RDONLY), int(pages) * PAGE
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
     ring, buffers = Ring(), ctypes.create_string_buffer(int(at_once) * length)
-    total = 0
+    begin, total = ctypes.addressof(buffers), 0
+    places = [begin + page * PAGE for page in range(int(at_once) * int(pages))]
+    vectors = (ctypes.c_uint64 * (2 * len(places)))(*(word for place in places for word in (place, PAGE)))
     for first in range(0, len(starts), int(at_once)):
         batch = starts[first : first + int(at_once)]
-        results = ring.submit(
-            [
-                (descriptor, ctypes.addressof(buffers) + number * length, length, int(start) * PAGE)
-                for number, start in enumerate(batch)
-            ]
-        )
+        asked = []
+        for number, start in enumerate(batch):
+            into = (begin + number * length, length)
+            if how == "readv":
+                into = (ctypes.addressof(vectors) + number * int(pages) * 16, int(pages))
+            asked.append((descriptor, *into, int(start) * PAGE))
+        results = ring.submit(how, asked)
         assert len(results) == len(batch) and min(results) > 0, results
         total += sum(results)
     print(total, flush=True)

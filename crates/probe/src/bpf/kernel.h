@@ -21,6 +21,7 @@ typedef __s32 s32;
 typedef __s64 s64;
 
 #define PAGE_SHIFT_MIN 12
+#define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
 #define TASK_DEAD 0x00000080
 #define TASK_WAKEKILL 0x00000100
@@ -192,6 +193,25 @@ struct bio {
 
 struct kiocb {
 	struct file *ki_filp;
+	s64 ki_pos;
+};
+
+struct io_cqe {
+	int fd; /* until the request has its file */
+};
+
+/* A request of io_uring. */
+struct io_kiocb {
+	u8 opcode;
+	u64 flags;
+	struct io_cqe cqe;
+};
+
+/* What a request to read or write keeps in it, from its start on. */
+struct io_rw {
+	struct kiocb kiocb;
+	u64 addr;
+	u32 len;
 };
 
 /* What a direct read or write has with it. */

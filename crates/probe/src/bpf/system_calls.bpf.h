@@ -45,12 +45,11 @@ struct vector {
 	u64 base, length;
 };
 
-/* The bytes of the vectors that the second and third argument give; 0 if those cannot be read, or are more than so many. */
-static __always_inline u64 bytes_of_vectors(struct pt_regs *regs, u32 vectors_max)
+/* The bytes of so many vectors; 0 if those cannot be read, or are more than `vectors_max`. */
+static __always_inline u64 bytes_of_vectors_at(void *at, u64 vectors, u32 vectors_max)
 {
-	u64 length = 0, vectors = argument(regs, 2);
-	void *at = (void *)argument(regs, 1);
 	struct vector vector;
+	u64 length = 0;
 
 	if (vectors > vectors_max)
 		return 0;
@@ -62,6 +61,12 @@ static __always_inline u64 bytes_of_vectors(struct pt_regs *regs, u32 vectors_ma
 		length += vector.length;
 	}
 	return length;
+}
+
+/* The same of the vectors that the second and third argument give. */
+static __always_inline u64 bytes_of_vectors(struct pt_regs *regs, u32 vectors_max)
+{
+	return bytes_of_vectors_at((void *)argument(regs, 1), argument(regs, 2), vectors_max);
 }
 
 #endif

@@ -17,6 +17,7 @@ struct reading {
 	u64 first, end; /* pages asked for; nothing beyond the file's end */
 	u64 last_block; /* the newest block counted as missed, plus one */
 	bool counted, known, missed, waited; /* known: the range is, from the call's arguments */
+	bool submitted; /* a worker's, of a read that was counted when it was submitted */
 	/* For a range not known yet: what the call brought meanwhile, counted as unsettled. */
 	u32 pieces;
 	u32 spilled_pages; /* what came after those: brought ahead already, and right so unless the range reaches that far */
@@ -66,6 +67,9 @@ static __always_inline u32 context_of(struct task_struct *task)
 
 	if (task->flags & PF_KTHREAD)
 		return CONTEXT_OTHER;
+	/* Its registers are a copy of those of the thread that made it. */
+	if (task->flags & PF_IO_WORKER)
+		return CONTEXT_RING;
 	call = system_call_of(task);
 	if (call == (u32)-1)
 		return CONTEXT_FAULT;
@@ -85,7 +89,7 @@ static __always_inline bool range_of(struct task_struct *task, s64 *from, u64 *l
 	u32 call = call_in(regs), kind;
 	struct file *file;
 
-	if (call >= SYSCALLS || !settings.reads[call])
+	if (call >= SYSCALLS || !settings.reads[call] || task->flags & PF_IO_WORKER)
 		return false;
 	kind = settings.reads[call];
 	*from = kind & POSITION_ARGUMENT ? (s64)argument(regs, 3) : -1;
@@ -169,6 +173,12 @@ static __always_inline void ask(struct reading *read, struct place *place, u64 f
 {
 	u64 from, blocks;
 
+	if (read->submitted) {
+		read->first = read->counted ? read->first : first;
+		read->end = end;
+		read->counted = true;
+		return;
+	}
 	if (!read->counted) {
 		read->counted = true;
 		read->first = first;
@@ -197,32 +207,42 @@ static __always_inline u64 end_of(struct place *place)
 	return place->size > 0 ? ((u64)(place->size - 1) >> settings.page_shift) + 1 : 0;
 }
 
-/* The task's read of this file; a new one forgets the last. */
-static __always_inline struct reading *begin(struct task_struct *task, struct call *call, struct place *place, u64 id,
-					     bool by_arguments)
+/* A read of so many bytes: what it asks for is counted. */
+static __always_inline void ask_for_bytes(struct reading *read, struct place *place, s64 from, u64 length)
 {
-	struct reading *read = &call->read;
-	u64 length, first, end;
-	s64 from;
+	u64 first = from >> settings.page_shift, end = ((from + length - 1) >> settings.page_shift) + 1;
 
-	if (read->id == id + 1 && read->inode == place->inode)
-		return read;
-	read->id = id + 1;
-	read->inode = place->inode;
-	read->first = read->end = read->last_block = 0;
-	read->counted = read->known = read->missed = read->waited = false;
-	read->pieces = read->spilled_pages = 0;
-	if (!by_arguments || !range_of(task, &from, &length))
-		return read;
 	read->known = true;
-	first = from >> settings.page_shift;
-	end = ((from + length - 1) >> settings.page_shift) + 1;
 	if (end > end_of(place))
 		end = end_of(place);
 	if (first < end) {
 		ask(read, place, first, end);
 		count(place->counted, AHEAD_USED_PAGES, used(place, first, end));
 	}
+}
+
+static __always_inline void forget(struct reading *read, u64 inode)
+{
+	read->inode = inode;
+	read->first = read->end = read->last_block = 0;
+	read->counted = read->known = read->missed = read->waited = read->submitted = false;
+	read->pieces = read->spilled_pages = 0;
+}
+
+/* The task's read of this file; a new one forgets the last. */
+static __always_inline struct reading *begin(struct task_struct *task, struct call *call, struct place *place, u64 id,
+					     bool by_arguments)
+{
+	struct reading *read = &call->read;
+	u64 length;
+	s64 from;
+
+	if (read->id == id + 1 && read->inode == place->inode)
+		return read;
+	read->id = id + 1;
+	forget(read, place->inode);
+	if (by_arguments && range_of(task, &from, &length))
+		ask_for_bytes(read, place, from, length);
 	return read;
 }
 
@@ -340,46 +360,6 @@ static __always_inline u64 claim(struct reading *read, struct place *place)
 	count(place->counted, READ_MISSED_PAGES, read->missed_pages);
 	count(place->counted, READ_MISSED_BLOCKS, read->missed_blocks);
 	return read->missed_pages;
-}
-
-/* A read has its pages from `first` to `last`; with `by_arguments` what it asked for stands in the call's arguments. */
-static __always_inline void asked(struct task_struct *task, struct place *place, u64 id, u64 first, u64 last,
-				  bool by_arguments)
-{
-	struct call *call = call_of(task);
-	struct reading *read;
-	u64 missed = 0, from;
-
-	if (!call)
-		return;
-	read = begin(task, call, place, id, by_arguments);
-	if (!read->known) {
-		if (last >= end_of(place))
-			last = end_of(place) - 1;
-		if (!place->size || first > last)
-			return;
-		/* A call that does not count itself is a new one when it starts again or has another end. */
-		if (read->counted && (first < read->end || last != read->last_asked) &&
-		    context_of(task) == CONTEXT_READ_LOOSE) {
-			read->counted = read->missed = read->waited = false;
-			read->last_block = 0;
-		}
-		read->last_asked = last;
-		from = read->counted && read->end > first ? read->end : first;
-		ask(read, place, first, last + 1);
-		if (read->pieces) {
-			missed = claim(read, place);
-			from = read->first;
-		}
-		if (from < read->end)
-			count(place->counted, AHEAD_USED_PAGES, used(place, from, read->end) - missed);
-		if (missed)
-			misses(read, place);
-	}
-	if (read->counted && !read->missed && !read->waited && call->waited_at == id + 1) {
-		read->waited = true;
-		count(place->counted, READ_CALLS_WAITED, 1);
-	}
 }
 
 #endif

@@ -127,13 +127,14 @@ fn place(counter: &str) -> usize {
     COUNTERS.iter().position(|known| *known == counter).unwrap_or(COUNTERS.len())
 }
 
-/// Programs of the object for a kernel that has `faults`, asked by `by_get_pages`.
-fn wanted(btf: bool, by_get_pages: bool, faults: bool) -> Vec<Wanted> {
+/// Programs of the object for a kernel that has `faults` and shows `ring_reads`, asked by `by_get_pages`.
+fn wanted(btf: bool, by_get_pages: bool, faults: bool, ring_reads: bool) -> Vec<Wanted> {
     let all = [
         (true, "on_add", "classic_add", "mm_filemap_add_to_page_cache"),
         (true, "on_delete", "classic_delete", "mm_filemap_delete_from_page_cache"),
         (by_get_pages, "on_get_pages", "classic_get_pages", "mm_filemap_get_pages"),
         (!by_get_pages, "on_sys_exit", "classic_sys_exit", "sys_exit"),
+        (ring_reads, "on_submit", "", "io_uring_submit_req"),
         (faults, "on_fault", "classic_fault", "mm_filemap_fault"),
         (faults, "on_map_pages", "classic_map_pages", "mm_filemap_map_pages"),
         (true, "on_switch", "classic_switch", "sched_switch"),
@@ -181,8 +182,10 @@ impl PageCache {
         let btf = attachment == Attachment::Btf;
         let known = Known::of(&options.trees, btf)?.with_self_test(folder.path(), btf)?;
         let devices = known.devices();
-        let settings = Settings { devices, faults_are_seen, by_subvolume: btf, fields }.bytes()?;
-        let mut wanted = wanted(btf, by_get_pages, faults_are_seen);
+        // What a request holds is told by its type alone, so a classic tracepoint has no way to it.
+        let ring_reads_are_seen = btf && by_get_pages && kernel.has_tracepoint("io_uring_submit_req");
+        let settings = Settings { devices, faults_are_seen, ring_reads_are_seen, by_subvolume: btf, fields }.bytes()?;
+        let mut wanted = wanted(btf, by_get_pages, faults_are_seen, ring_reads_are_seen);
         if options.fault == Some(Fault::Attach) {
             wanted.push(Wanted { function: wanted[0].function, tracepoint: Some(("filemap", "no_such_tracepoint")) });
         }

@@ -116,6 +116,13 @@ int BPF_PROG(on_get_pages, struct address_space *mapping, unsigned long first, u
 	return got_pages(task, mapping, first, last);
 }
 
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(on_submit, struct io_kiocb *request)
+{
+	submits(bpf_get_current_task_btf(), request);
+	return 0;
+}
+
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 {

@@ -47,6 +47,7 @@ enum context {
 	CONTEXT_PREFETCH,
 	CONTEXT_FAULT, /* no call at all */
 	CONTEXT_COPY, /* copy_file_range */
+	CONTEXT_RING, /* io_uring_enter: reads, and does not count itself */
 };
 
 /* How a read call says what it asks for: bits in the table by number. */
@@ -64,6 +65,7 @@ enum read_kind {
 #define PIECES 12
 #define RECENT_FILES 64
 #define VECTORS 16
+#define RING_READS 16 /* reads by io_uring that a task may have under way whose pages are told apart */
 #define SIZE_UNKNOWN 0x7fffffffffffffffLL
 
 /* Set before load. The user side writes it word by word in this order (settings.rs). */
@@ -74,6 +76,7 @@ struct settings {
 	unsigned int direct_flag; /* O_DIRECT */
 	unsigned int faults_are_seen;
 	unsigned int positioned_read; /* the number of pread64, in which PostgreSQL reads */
+	unsigned int ring_reads_are_seen; /* when they are submitted */
 	/* Where the classic tracepoints have their fields, in bytes (their format files say). */
 	unsigned int op_inode_at, op_index_at, op_device_at, op_order_at; /* add, delete; no order: 0 */
 	unsigned int pages_inode_at, pages_device_at, pages_first_at, pages_last_at;

@@ -1,9 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Pages that come into the page cache and leave it: by a page fault, by a read, ahead of it, or otherwise. */
+/* Pages that are asked for, come into the page cache and leave it: by a page fault, by a read, ahead of it, or otherwise. */
 #ifndef PLIMSOLL_PAGE_CACHE_PAGES_BPF_H
 #define PLIMSOLL_PAGE_CACHE_PAGES_BPF_H
 
-#include "calls.bpf.h"
+#include "ring.bpf.h"
+
+/* A read has its pages from `first` to `last`; with `by_arguments` what it asked for stands in the call's arguments. */
+static __always_inline void asked(struct task_struct *task, struct place *place, u64 id, u64 first, u64 last,
+				  bool by_arguments)
+{
+	u32 context = context_of(task);
+	u64 missed = 0, from;
+	struct reading *read;
+	struct call *call;
+
+	if (ring_of(task, context))
+		return;
+	call = call_of(task);
+	if (!call)
+		return;
+	read = begin(task, call, place, id, by_arguments);
+	read->submitted = works_for_others(task);
+	if (!read->known) {
+		if (last >= end_of(place))
+			last = end_of(place) - 1;
+		if (!place->size || first > last)
+			return;
+		/*
+		 * A call that does not count itself is a new one when it starts again or has another end. What is left of
+		 * a long one, or of one that waits for its last pages, has the same end.
+		 */
+		if (read->counted && (first <= read->first || last != read->last_asked) &&
+		    (context == CONTEXT_READ_LOOSE || context == CONTEXT_RING)) {
+			read->counted = read->missed = read->waited = false;
+			read->last_block = 0;
+		}
+		read->last_asked = last;
+		from = read->counted && read->end > first ? read->end : first;
+		ask(read, place, first, last + 1);
+		if (read->pieces) {
+			missed = claim(read, place);
+			from = read->first;
+		}
+		if (from < read->end)
+			count(place->counted, AHEAD_USED_PAGES, used(place, from, read->end) - missed);
+		if (missed)
+			misses(read, place);
+	}
+	if (read->counted && !read->missed && !read->waited && call->waited_at == id + 1) {
+		read->waited = true;
+		count(place->counted, READ_CALLS_WAITED, 1);
+	}
+}
 
 static __always_inline u64 faults_of(struct task_struct *task)
 {
@@ -61,17 +109,22 @@ static __always_inline void added(struct task_struct *task, struct place *place,
 	struct call *call = bpf_task_storage_get(&calls, task, 0, 0);
 	u32 context = context_of(task);
 	u64 end = index + pages;
+	struct ring *ring;
 
 	count(place->counted, ADDED_PAGES, pages);
 	if (faults(task, call, place)) {
 		added_by_fault(&call->fault, place, index, end);
 		return;
 	}
+	ring = ring_of(task, context);
+	if (ring && added_by_ring(ring, context, place, index, end))
+		return;
 	if (context == CONTEXT_COPY)
 		context = is_target(task, place) ? CONTEXT_WRITE : CONTEXT_READ;
 	switch (context) {
 	case CONTEXT_READ:
 	case CONTEXT_READ_LOOSE:
+	case CONTEXT_RING:
 		call = call_of(task);
 		if (call)
 			added_by_read(task, call, place, index, end);

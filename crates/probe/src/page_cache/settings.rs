@@ -12,6 +12,7 @@ const READ_LOOSE: u8 = 2;
 const WRITE: u8 = 3;
 const PREFETCH: u8 = 4;
 const COPY: u8 = 6;
+const RING: u8 = 7;
 
 /// `enum read_kind`.
 const OF_FILE: u8 = 1;
@@ -29,7 +30,7 @@ const CONTEXTS: [(libc::c_long, u8); 22] = [
     (libc::SYS_sendfile, READ),
     (libc::SYS_copy_file_range, COPY),
     (libc::SYS_splice, READ_LOOSE),
-    (libc::SYS_io_uring_enter, READ_LOOSE),
+    (libc::SYS_io_uring_enter, RING),
     (libc::SYS_io_submit, READ_LOOSE),
     (libc::SYS_write, WRITE),
     (libc::SYS_pwrite64, WRITE),
@@ -58,6 +59,7 @@ const READS: [(libc::c_long, u8); 5] = [
 pub(crate) struct Settings {
     pub(crate) devices: Vec<u32>,
     pub(crate) faults_are_seen: bool,
+    pub(crate) ring_reads_are_seen: bool,
     pub(crate) by_subvolume: bool,
     /// Of the classic tracepoints, when those are used.
     pub(crate) fields: Fields,
@@ -87,7 +89,7 @@ impl Settings {
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, Refusal> {
         let mut words = folders::words(&self.devices, self.by_subvolume)?;
         words.extend([page_bytes().ilog2(), (block_bytes() / page_bytes()).ilog2(), libc::O_DIRECT as u32]);
-        words.extend([u32::from(self.faults_are_seen), libc::SYS_pread64 as u32]);
+        words.extend([u32::from(self.faults_are_seen), libc::SYS_pread64 as u32, u32::from(self.ring_reads_are_seen)]);
         words.extend(self.fields.words());
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend(table(&CONTEXTS));
