@@ -96,7 +96,7 @@ def test_a_lane_gets_what_of_the_plan_lies_in_it() -> None:
     assert plan.below(("tests/known",)) == ["tests/known/test_sync.py"]
     assert plan.below(("tests/flow",)) == ["tests/flow"]
     assert plan.below(("tests",)) == ["tests/flow", "tests/known/test_sync.py"]
-    assert touched.everything().below(suite.COUNTED) == ["tests/faults", "tests/guest", "tests/known"]
+    assert touched.everything().below(suite.COUNTED) == ["tests/guest", "tests/known"]
 
 
 def test_each_rule_names_paths_that_are_there() -> None:
