@@ -17,6 +17,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -148,8 +149,10 @@ class Tree:
                 passed=re.findall(r"^test (\S+) \.\.\. ok", said, re.MULTILINE),
                 failed=re.findall(r"^test (\S+) \.\.\. FAILED", said, re.MULTILINE),
             )
-            if code != 0 and not found.failed:
-                found.failed = [f"{package}: its tests ended with {code}"]
+            if code is None or code == 101:  # no end; or a test has failed, or its program was ended by a fault
+                found.failed = found.failed or [f"{package}: its tests ended with {code}: {said.strip()[-200:]}"]
+            elif code != 0:
+                found.broken = f"cargo ended with {code}"
             elif missing := [name for name in wanted if not any(name in ran for ran in found.passed + found.failed)]:
                 found.broken = f"{package} has no test {', '.join(missing)}"
             ran.add(found)
@@ -261,6 +264,7 @@ def main() -> int:
         faults = [f for f in faults if any(word in f"{f.name} {f.stage} {f.file}" for word in words)]
         if not faults:
             asked.error("no fault holds any of these words")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left behind
     console = Console(width=None if sys.stdout.isatty() else 160)
     with _folder(options.keep) as folder:
         tree = Tree(folder)

@@ -67,6 +67,25 @@ def test_only_a_test_that_fails_has_seen_a_fault(
     assert (tree.folder / "sums.py").read_text() == SUM, "the fault is taken out again"
 
 
+@pytest.mark.parametrize(
+    ("built", "code", "said", "outcome"),
+    [
+        (0, 101, "test words::tests::bounds ... FAILED", "caught"),
+        (0, 101, "process didn't exit successfully: signal: 6, SIGABRT", "caught"),
+        (0, 0, "test words::tests::bounds ... ok", "not caught"),
+        (0, 0, "running 0 tests", "broken"),
+        (0, -15, "", "broken"),
+        (101, 0, "error[E0308]: mismatched types", "broken"),
+    ],
+)
+def test_of_rust_too_only_a_test_that_fails_has_seen_a_fault(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, built: int, code: int, said: str, outcome: str
+) -> None:
+    monkeypatch.setattr(tree, "run", lambda command: (built if "--no-run" in command else code, said))
+    ran = tree.ask(replace(DIVISOR, file="crates/keys/src/words.rs", seen_by=("crates/keys/src/words.rs::bounds",)))
+    assert plant.outcome_of(ran)[0] == outcome
+
+
 def test_a_test_that_fails_without_a_fault_is_named(tree: Tree) -> None:
     (tree.folder / "sums.py").write_text(SUM.replace("len(values)", "2"))
     assert plant.clean(tree, [DIVISOR]) == ["test_sums.py::test_one"]
