@@ -20,6 +20,7 @@ from breakdown_load import Json, Loaded, requests_in, summary_of, tables_of
 from breakdown_server import NEEDS, laboratory, server_user
 from breakdown_truth import children, status_of
 from breakdown_watch import MS, QUEUED
+from scipy.stats import binom
 
 from plimsoll.analysis.breakdown import CLOSURE_MAX, UNNAMED_MAX, caveats
 from plimsoll.analysis.breakdown_parts import BUCKETS
@@ -33,6 +34,7 @@ LOOKED_AT_S = 2.5
 # A request that waited already when the one before was answered may be given to the transaction after its own.
 WITHOUT_MAX = 0.005
 BLOCKS_MAX, CPU_MAX = 0.01, 0.02
+ONE_IN_A_MILLION = 1e-6
 A_SWITCH_NS = 2_000
 NAMELESS = 0xFEFFFFFE  # the number of a system call that nobody makes
 Falsify = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -103,14 +105,17 @@ def test_it_closes(prepared: Prepared, workload: str, clients: int) -> None:
     done = summary["identity"]["done"]
     assert done == (transactions["outcome"] == 0).sum() > 0
     counts = summary["probes"]["breakdown"]["request_counts"]
-    assert requests_in(rows) == summary["requests_sent"], counts
+    # An answer whose end the kernel could not read then (a page on the move) may end no request; the report says so.
+    missing = summary["requests_sent"] - requests_in(rows)
+    assert 0 <= missing <= counts["unread_answers"], counts
     found = _read(trial)
     print(found["joined"], found["counts"])
-    assert _not_closed(found) == [] and caveats(found) == []
+    assert _not_closed(found) == [] and len(caveats(found)) == (missing > 0), caveats(found)
     assert len(found["types"]) == (1 + len(np.unique(transactions["kind"][transactions["outcome"] == 0])))
     without = done - found["types"]["all"]["bands"]["all"]["transactions"]
     print(f"{without} of {done} transactions without a breakdown")
-    assert without <= max(1, done * WITHOUT_MAX), f"{without} of {done} transactions have no breakdown"
+    most = binom.isf(ONE_IN_A_MILLION, done, WITHOUT_MAX)
+    assert without <= most, f"{without} of {done} transactions have no breakdown"
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,9 @@ def test_the_kernel_counts_the_same(prepared: Prepared, workload: str) -> None:
         end="",
     )
     print(f" (edges {cpu_max / MS:.1f}, stolen {stolen / MS:.0f})")
-    assert blocks > 0 and abs(found_blocks - blocks) <= blocks * BLOCKS_MAX + blocks_max
+    # Some end between the decision to wait and the switch, and are no waits; none is counted twice.
+    fewer = binom.isf(ONE_IN_A_MILLION, blocks, BLOCKS_MAX) + blocks_max
+    assert blocks > 0 and -fewer <= found_blocks - blocks <= blocks * BLOCKS_MAX + blocks_max
     # The kernel charges a switch to who comes, the probe to who leaves; and what a hypervisor took is nobody's.
     vague = blocks * A_SWITCH_NS + cpu * CPU_MAX + cpu_max
     assert cpu - vague <= found_cpu <= cpu + stolen + vague

@@ -17,8 +17,11 @@ static __always_inline u8 state_at_end(struct pt_regs *regs, s64 bytes)
 
 	if (bytes < READY_BYTES || call_in(regs) != settings.send_call)
 		return 0;
-	if (bpf_probe_read_user(end, sizeof(end), (void *)(second_argument(regs) + bytes - READY_BYTES)))
+	/* Rare: the page was moved or put away since the call read it, and a program cannot wait for it. */
+	if (bpf_probe_read_user(end, sizeof(end), (void *)(second_argument(regs) + bytes - READY_BYTES))) {
+		count(UNREAD_ANSWERS);
 		return 0;
+	}
 	if (end[0] != 'Z' || end[1] || end[2] || end[3] || end[4] != READY_BYTES - 1)
 		return 0;
 	return end[5] == NO_BLOCK || end[5] == BLOCK || end[5] == FAILED_BLOCK ? end[5] : 0;

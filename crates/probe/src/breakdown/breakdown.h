@@ -48,6 +48,7 @@ enum counter {
 	UNKNOWN_EVENTS,
 	ARRIVALS_UNSEEN, /* switches to a backend that were told of later, by the backend itself */
 	WRONG_GUESSES, /* that a backend waits for its client */
+	UNREAD_ANSWERS, /* sent, and the end could not be read: the request ends with the next answer */
 	SYNCS_WAL, /* calls of fsync and fdatasync, by what the caller says that it waits for */
 	SYNCS_DATA,
 	SYNCS_OTHER,

@@ -43,7 +43,7 @@ use wait_place::WaitPlace;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
 /// `enum counter`.
-const COUNTERS: [&str; 3] = ["unknown_waits", "arrivals_unseen", "wrong_guesses"];
+const COUNTERS: [&str; 4] = ["unknown_waits", "arrivals_unseen", "wrong_guesses", "unread_answers"];
 /// Those after them: calls by what was synced.
 const SYNCS: [&str; 3] = ["wal", "data", "other"];
 /// The program without which nothing is lost but who ended a wait.

@@ -36,6 +36,10 @@ static __always_inline void asked(struct task_struct *task, struct place *place,
 			read->last_block = 0;
 		}
 		read->last_asked = last;
+		/* A worker does one read after the other, and none brings pages before its own: those are its first part. */
+		if (read->submitted && !read->counted && read->pieces && read->brought[0].first < first &&
+		    first <= read->brought[0].end)
+			first = read->brought[0].first;
 		from = read->counted && read->end > first ? read->end : first;
 		ask(read, place, first, last + 1);
 		if (read->pieces) {

@@ -97,9 +97,11 @@ static __always_inline bool is_empty(u64 user)
 	return bpf_probe_read_user(&first, sizeof(first), (void *)user) == 0 && !first;
 }
 
-/* The class of a call that names its file, at its end. */
-static __always_inline u32 class_of_named(struct task_struct *task, struct pt_regs *regs, u32 way, s64 result)
+/* The class of a call that names its file, at its end. Global, as log2_of() is. */
+__noinline u32 class_of_named(u32 way, s64 result)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = registers_of(task);
 	u64 user = argument(regs, way & BY_PATH_AT ? 1 : 0);
 	int folder = (int)argument(regs, 0);
 
@@ -247,7 +249,7 @@ static __always_inline void leaves_unnoted(struct pt_regs *regs, s64 result)
 		count_other(number, result, 0, 0);
 }
 
-static __always_inline void leaves(struct task_struct *task, struct call *call, struct pt_regs *regs, s64 result, u64 ns)
+static __always_inline void leaves(struct call *call, struct pt_regs *regs, s64 result, u64 ns)
 {
 	u32 number = call->number, class = call->class, kind, way, place, bucket;
 	u64 *counted;
@@ -259,7 +261,7 @@ static __always_inline void leaves(struct task_struct *task, struct call *call, 
 	}
 	way = settings.ways[place_of_number(number)];
 	if (way & (BY_PATH | BY_PATH_AT))
-		class = class_of_named(task, regs, way, result);
+		class = class_of_named(way, result);
 	place = class * KINDS + kind;
 	counted = bpf_map_lookup_elem(&counters, &place);
 	if (!counted)
@@ -321,7 +323,7 @@ int on_call_returns(struct of_call *event)
 	call = note_of(task);
 	if (!call || call->number != event->number)
 		return 0;
-	leaves(task, call, registers_of(task), event->result, bpf_ktime_get_ns() - call->entered);
+	leaves(call, registers_of(task), event->result, bpf_ktime_get_ns() - call->entered);
 	done_with(call);
 	return 0;
 }
@@ -387,9 +389,11 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 		return 0;
 	}
 	/* A call of a kind is waited for behind the end of its slice: else the longer calls last the fewer would be seen. */
-	of_a_kind = is_of_a_kind(call->number);
-	if (of_a_kind || !target.slice_until)
-		leaves(task, call, regs, result, bpf_ktime_get_ns() - call->entered);
+	of_a_kind = settings.counted != COUNTED_FILES && is_of_a_kind(call->number);
+	if (settings.counted == COUNTED_FILES && !target.slice_until)
+		count_other(call->number, result, bpf_ktime_get_ns() - call->entered, call->stands_for);
+	else if (of_a_kind || !target.slice_until)
+		leaves(call, regs, result, bpf_ktime_get_ns() - call->entered);
 	if (of_a_kind && settings.counted != COUNTED_ALL)
 		__sync_fetch_and_add(&under_way, -1);
 	done_with(call);
