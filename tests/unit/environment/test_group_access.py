@@ -1,6 +1,7 @@
 """Why groups cannot be made: each reason with the one command that helps, on mounts that this machine need not have."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_doctor_in_a_container_that_sees_the_trees_read_only(needs):
     """On this machine's own tree, whatever its version: a bind over it in a namespace of mounts."""
     needs("root", "cgroup memory")
     root = cgroups.detect().folders("x")[0].parent.parent
-    ask = f"{sys.executable} -c 'from plimsoll.environment import doctor; print(doctor._cgroup(None).remedy)'"
+    ask = f"{shlex.quote(sys.executable)} -c 'from plimsoll.environment import doctor; print(doctor._cgroup(None).remedy)'"
     bind = f"mount --bind {root} {root}; mount -o remount,bind,ro {root}"
     script = f"{bind}; {ask}; mount -o remount,bind,rw {root}; {ask}"
     done = subprocess.run(
