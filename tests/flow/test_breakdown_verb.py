@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -47,7 +48,9 @@ def server(needs: Callable[..., None]) -> Iterator[LiveServer]:
     known = {account.pw_name for account in pwd.getpwall()}
     user = next(name for name in ("plimsoll", "postgres", "nobody") if name in known)
     with live_server(user) as found:
-        found.lab.state.joinpath("agent").write_text(f'#!/bin/sh\nexec {sys.executable} {AGENT} "$@"\n')
+        found.lab.state.joinpath("agent").write_text(
+            f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(AGENT))} "$@"\n'
+        )
         found.lab.state.joinpath("agent").chmod(0o755)
         yield found
 

@@ -75,10 +75,14 @@ def run(tests: list[str], seconds_max: float, kept: Path, state: Path | None = N
 
 def _boot(room: Path, seconds_max: float) -> None:
     argv = ["setpriv", "--pdeathsig", "KILL", "linux.uml", f"mem={MEMORY_MIB}M", f"ubda={room / 'image'}"]
-    argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", f"init={INIT}", f"uml_dir={room}/"]
+    # The kernel's command line knows no blank in a path, and a checkout's may have one.
+    (room / "tree").symlink_to(ROOT)
+    (room / "venv").symlink_to(sys.prefix)
+    init = room / "tree" / INIT.relative_to(ROOT)
+    argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}", f"uml_dir={room}/"]
     argv += ["con=null", "con0=null,fd:1", "loglevel=4", "panic=-1"]
     # What the kernel does not know becomes the environment of its first program.
-    argv += [f"PLIMSOLL_ROOM={room}", f"PLIMSOLL_PYTHON={sys.executable}", f"PLIMSOLL_ROOT={ROOT}"]
+    argv += [f"PLIMSOLL_ROOM={room}", f"PLIMSOLL_PYTHON={room}/venv/bin/python", f"PLIMSOLL_ROOT={room}/tree"]
     with (room / "console").open("wb") as console:
         guest = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=TOOLS, start_new_session=True

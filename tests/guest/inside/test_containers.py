@@ -4,6 +4,7 @@ A container is made as container programs make one: a group, a namespace of grou
 """
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,7 @@ def _inside(group, script):
 def _asked(tmp_path):
     program = tmp_path / "ask.py"
     program.write_text(ASK)
-    return f"{sys.executable} {program}"
+    return f"{shlex.quote(sys.executable)} {program}"
 
 
 def _command(remedy):

@@ -118,7 +118,8 @@ def test_doctor_in_a_container_that_sees_the_trees_read_only(needs):
     """On this machine's own tree, whatever its version: a bind over it in a namespace of mounts."""
     needs("root", "cgroup memory")
     root = cgroups.detect().folders("x")[0].parent.parent
-    ask = f"{shlex.quote(sys.executable)} -c 'from plimsoll.environment import doctor; print(doctor._cgroup(None).remedy)'"
+    program = "from plimsoll.environment import doctor; print(doctor._cgroup(None).remedy)"
+    ask = shlex.join([sys.executable, "-c", program])
     bind = f"mount --bind {root} {root}; mount -o remount,bind,ro {root}"
     script = f"{bind}; {ask}; mount -o remount,bind,rw {root}; {ask}"
     done = subprocess.run(
