@@ -1,20 +1,22 @@
-"""Which failed tests are run once more, by themselves: those named here, and nobody else.
+"""Runs again, once and by themselves, the tests that failed and that watch a machine at work; says which they were.
 
-The fact that constrains it: running failures again hides faults as well as noise. Whoever stands here says what it
-is that the machine may do to it, and why the test cannot judge a statistic instead. At most two may.
+The fact that constrains it: a neighbour's second on a shared machine fails a test of a real server now and then, but
+running failures again hides faults as well as noise. So few are, a unit test never is, and each is named at the end:
+who is named twice has a fault, and is mended or judges a statistic instead of a threshold.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# Test, as pytest names it without its parameters, and what others on the machine may do to it.
-AGAIN: dict[str, str] = {}
-AT_MOST = 2
+AT_MOST = 5
+WATCHING = ("tests/known/", "tests/flow/", "tests/guest/")
+CARGO = ("cargo", "test", "--profile", "checked", "--locked", "--target-dir", "target")
 
 
 def failed_in(caches: Sequence[Path]) -> list[str]:
@@ -24,23 +26,36 @@ def failed_in(caches: Sequence[Path]) -> list[str]:
 
 
 def runs_again(failed: Sequence[str]) -> bool:
-    """Whether everything that failed is named above."""
-    return bool(failed) and all(name.partition("[")[0] in AGAIN for name in failed)
+    """Whether these failures, by pytest's names of tests, may be a neighbour's."""
+    return all(name.startswith(WATCHING) and "::" in name for name in failed)
 
 
-def judge(caches: Sequence[Path], others_failed: bool) -> int:
+def programs_failed(said: str) -> list[list[str]]:
+    """The options that name each program with failed tests, of what `cargo test --no-fail-fast` said."""
+    listed = re.findall(r"^error: \d+ targets? failed:\n((?:    `.*`\n?)+)", said, re.MULTILINE)
+    return [line.strip(" `").split() for block in listed for line in block.splitlines()]
+
+
+def judge(caches: Sequence[Path], rust_said: str | None, *given: str) -> int:
     """The exit code of the suite: 0 where nothing failed, or nothing that fails again by itself.
 
-    `caches`: of the processes of pytest that did not end well; `others_failed`: a program of Rust did not.
+    `caches`: of the processes of pytest that did not end well; `rust_said`: what cargo said, None where all passed;
+    `given`: what the programs of Rust were given.
     """
-    if not caches and not others_failed:
+    if not caches and rust_said is None:
         return 0
-    failed = failed_in(caches)
-    print("\nFailed:\n" + "\n".join(f"  {name}" for name in failed), flush=True)
-    if others_failed or not runs_again(failed):
+    failed, programs = failed_in(caches), programs_failed(rust_said or "")
+    names = [*(" ".join(one) for one in programs), *failed]
+    print("\nFailed:\n" + "\n".join(f"  {name}" for name in names), flush=True)
+    explained = (not caches or failed) and (rust_said is None or programs)
+    if not explained or len(names) > AT_MOST or not runs_again(failed) or any("--test" not in one for one in programs):
         return 1
-    print(f"\n== Once more, by themselves: {len(failed)}", flush=True)
-    done = subprocess.run([sys.executable, "-m", "pytest", "--matrix", "full", *failed], check=False)
-    if done.returncode == 0:
-        print("Passed by themselves. What is here often has a fault.", flush=True)
-    return 1 if done.returncode else 0
+    print(f"\n== Once more, by themselves: {len(names)} that watch a machine", flush=True)
+    commands: list[list[str]] = [[*CARGO, *one, "--", *given] for one in programs]
+    if failed:
+        commands.append([sys.executable, "-m", "pytest", "--matrix", "full", *failed])
+    if any(subprocess.run(command, check=False).returncode for command in commands):
+        return 1
+    print("\nFailed in the whole run and passed by themselves; what is here often has a fault:")
+    print("\n".join(f"  {name}" for name in names), flush=True)
+    return 0

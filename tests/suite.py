@@ -157,7 +157,9 @@ def main() -> int:
     lanes = [computed, rust, machine, flow, counted, alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
-    return once_more.judge([lane.cache for lane in lanes if lane.cache and lane.failed], rust.failed)
+    given = ["--include-ignored"] if options.long else []
+    caches = [lane.cache for lane in lanes if lane.cache and lane.failed]
+    return once_more.judge(caches, rust.said if rust.failed else None, *given)
 
 
 if __name__ == "__main__":

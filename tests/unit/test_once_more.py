@@ -3,47 +3,62 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import once_more
 
-NAMED = "tests/known/test_sync.py::test_a"
+KNOWN, FLOW, UNIT = "tests/known/test_sync.py::test_a", "tests/flow/test_run.py::test_b[1]", "tests/unit/test_c.py::d"
+ONE = "error: 1 target failed:\n    `-p plimsoll-agent --test watch_live`\n"
+LIBRARY = "error: 2 targets failed:\n    `-p plimsoll-agent --test watch_live`\n    `-p plimsoll-load --lib`\n"
 
 
-@pytest.mark.parametrize(
-    ("failed", "again"),
-    [
-        ([NAMED], True),
-        ([f"{NAMED}[ext4-1]", f"{NAMED}[xfs-1]"], True),
-        ([], False),
-        ([NAMED, "tests/known/test_sync.py::test_b"], False),
-        (["tests/known/test_sync.py"], False),
-    ],
-    ids=["named", "parameters of it", "none", "another", "a file that cannot be read"],
-)
-def test_only_what_is_named_is_run_again(monkeypatch: pytest.MonkeyPatch, failed: list[str], again: bool) -> None:
-    monkeypatch.setattr(once_more, "AGAIN", {NAMED: "a reason"})
-    assert once_more.runs_again(failed) is again
-
-
-def test_at_most_two_are_named_each_with_its_reason_and_there() -> None:
-    assert len(once_more.AGAIN) <= once_more.AT_MOST
-    for name, reason in once_more.AGAIN.items():
-        file, _, function = name.partition("::")
-        assert f"def {function}(" in (Path(__file__).parents[2] / file).read_text()
-        assert len(reason) > 20
-
-
-def test_what_failed_is_read_from_each_cache_and_a_failure_that_is_not_named_fails(tmp_path: Path) -> None:
-    for lane, names in (("one", ["a.py::b"]), ("two", ["c.py::d[1]"]), ("three", [])):
-        left = tmp_path / lane / "v/cache"
+def _caches(folder: Path, *lanes: list[str]) -> list[Path]:
+    for number, names in enumerate(lanes):
+        left = folder / str(number) / "v/cache"
         left.mkdir(parents=True)
         if names:
             (left / "lastfailed").write_text(json.dumps(dict.fromkeys(names, True)))
-    caches = [tmp_path / lane for lane in ("one", "two", "three")]
-    assert once_more.failed_in(caches) == ["a.py::b", "c.py::d[1]"]
-    assert once_more.judge(caches, others_failed=False) == 1
-    assert once_more.judge([], others_failed=True) == 1
-    assert once_more.judge([], others_failed=False) == 0
+    return [folder / str(number) for number in range(len(lanes))]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "rust", "again"),
+    [
+        ([[KNOWN]], None, 1),
+        ([[KNOWN], [FLOW]], None, 1),
+        ([], ONE, 1),
+        ([[KNOWN]], ONE, 2),
+        ([[KNOWN], [UNIT]], None, 0),
+        ([["tests/known/test_sync.py"]], None, 0),
+        ([[f"{KNOWN}{i}" for i in range(6)]], None, 0),
+        ([[f"{KNOWN}{i}" for i in range(5)]], ONE, 0),
+        ([], LIBRARY, 0),
+        ([], "error: could not compile\n", 0),
+        ([[]], None, 0),
+    ],
+    ids=[
+        *("one", "two lanes", "a program of Rust", "both", "a unit test among them", "a file that cannot be read"),
+        *("many", "many of both", "a library", "no name of a program", "a lane that names nothing"),
+    ],
+)
+def test_few_failures_of_tests_that_watch_a_machine_are_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: list[list[str]], rust: str | None, again: int
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert once_more.judge(_caches(tmp_path, *lanes), rust) == (0 if again else 1)
+    assert len(commands) == again
+
+
+def test_what_fails_again_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1))
+    assert once_more.judge(_caches(tmp_path, [KNOWN]), None) == 1
+    assert once_more.judge([], None) == 0
