@@ -30,6 +30,8 @@ from breakdown_server import NEEDS, Laboratory, laboratory, server_user
 from plimsoll.environment import page_cache
 from plimsoll.target.postgres import DATABASE
 
+pytestmark = pytest.mark.alone
+
 CLIENTS = 4
 CLOSED_S, SHORT_S, LONG_S = 2.0, 12.0, 300.0
 BOUND, BOUND_SHORT = 0.02, 0.03

@@ -9,6 +9,8 @@ import pytest
 from breakdown_server import Laboratory
 from breakdown_watch import ABORTED, MS, QUEUED, Request, ask, lands
 
+pytestmark = pytest.mark.alone
+
 pytest_plugins = ("breakdown_quiet",)
 
 PAUSE_S = 0.211

@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pytest
 from breakdown_server import Laboratory
 from breakdown_slow_wal import SlowWal
 from breakdown_watch import MS, US, Asked, Asking, Breakdown, Request, ask
 
 from plimsoll.environment import page_cache
+
+pytestmark = pytest.mark.alone
 
 pytest_plugins = ("breakdown_quiet", "breakdown_slow_wal")
 

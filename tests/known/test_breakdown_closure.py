@@ -27,6 +27,8 @@ from plimsoll.analysis.breakdown_parts import BUCKETS
 from plimsoll.analysis.breakdown_trial import reading
 from plimsoll.record import Trial
 
+pytestmark = pytest.mark.alone
+
 SCALE, ORDERS_BYTES, SEED = 4, 64 << 20, 7
 SECONDS = 1.0
 CLIENTS = 8  # where one number of them is enough

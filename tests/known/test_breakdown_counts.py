@@ -16,6 +16,8 @@ import pytest
 from breakdown_server import Laboratory
 from breakdown_watch import ABORTED, MS, QUEUED, Asking, Breakdown, ask
 
+pytestmark = pytest.mark.alone
+
 pytest_plugins = ("breakdown_quiet",)
 
 REQUESTS, SYNCS, A_SYNC = 1009, 101, 7

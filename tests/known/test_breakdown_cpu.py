@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
+import pytest
 from breakdown_server import Laboratory
 from breakdown_truth import PAGE, Meter, Spent, large_mapping, on_one_cpu, page_out, slow_reads, swapped_pages
 from breakdown_watch import MS, Request, ask, lands
 
 from plimsoll.environment import Journal, SwapFile, Sysctl, discover, page_cache
+
+pytestmark = pytest.mark.alone
 
 pytest_plugins = ("breakdown_quiet",)
 

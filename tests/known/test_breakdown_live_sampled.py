@@ -22,6 +22,8 @@ from breakdown_server import NEEDS, server_user
 from live_server import LiveServer, live_server
 from live_watched import Watched
 
+pytestmark = pytest.mark.alone
+
 Json = dict[str, Any]
 CLIENTS, SCALE = 4, 10
 PART = 0.25  # of what it can do at most

@@ -19,6 +19,8 @@ from breakdown_watch import MS, Asked, Asking, ask
 from live_server import LiveServer, live_server
 from live_watched import Watched
 
+pytestmark = pytest.mark.alone
+
 HELD_S, DELAY_S, CLIENTS, TRANSACTIONS = 0.7, 0.02, 2, 40
 
 

@@ -6,7 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 import psycopg
+import pytest
 from breakdown_watch import MS, Asking, ask, lands
+
+pytestmark = pytest.mark.alone
 
 if TYPE_CHECKING:
     from breakdown_slow_wal import SlowWal

@@ -15,6 +15,8 @@ from breakdown_watch import MS, OWN_READ, Asked, Asking, ask, lands
 
 from plimsoll.environment import page_cache
 
+pytestmark = pytest.mark.alone
+
 pytest_plugins = ("breakdown_quiet",)
 
 HELD_S = 0.5
