@@ -13,6 +13,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -131,6 +132,8 @@ def main() -> int:
     asked.add_argument("--long", action="store_true", help="the full matrices, planted faults and timed runs besides")
     asked.add_argument("--since", metavar="REV", help="only what the changes since this revision touch")
     options = asked.parse_args()
+    # A shell that starts this in the background has Ctrl-C ignored by all that it starts; tests of stops need it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
     plan = touched.since(options.since) if options.since else touched.everything()
     print(plan.told, flush=True)

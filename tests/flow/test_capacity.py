@@ -115,7 +115,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
 
 def test_tables_that_pgbench_made_are_used_and_kept(laboratory: Laboratory) -> None:
     argv = ("bank", "--clients", "4", "--set", "warmup.seconds_min=2", "--set", "warmup.seconds_max=3")
-    argv += ("--slo", "p95 <= 50ms", "--minutes", "0.3")
+    argv += ("--slo", "p95 <= 50ms", "--minutes", "0.5")
     with existing() as server:
         pgbench = [str(server.bin_dir / "pgbench"), "-i", "-q", "-s", "1", "-h", server.connection.host]
         pgbench += ["-p", str(server.connection.port), "-U", "plimsoll", "plimsoll"]
