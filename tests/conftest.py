@@ -56,7 +56,7 @@ def _has_bpf() -> bool:
     """Programs may be loaded into the kernel, it says what its types are, and the agent is one that watches."""
     if os.geteuid() != 0 or not Path("/sys/kernel/btf/vmlinux").exists() or not agent.PROGRAM.exists():
         return False
-    return subprocess.run([agent.PROGRAM, "watch", "--help"], capture_output=True, check=False).returncode == 0
+    return subprocess.run([agent.PROGRAM, "--help"], capture_output=True, check=False).returncode == 0
 
 
 def _has_io_uring() -> bool:

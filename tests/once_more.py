@@ -16,7 +16,7 @@ from pathlib import Path
 
 AT_MOST = 5
 WATCHING = ("tests/known/", "tests/flow/", "tests/guest/")
-CARGO = ("cargo", "test", "--profile", "checked", "--locked", "--target-dir", "target")
+CARGO = ("cargo", "test", "--release", "--locked", "--target-dir", "target")
 
 
 def failed_in(caches: Sequence[Path]) -> list[str]:

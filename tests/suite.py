@@ -26,7 +26,7 @@ from pathlib import Path
 import once_more
 import touched
 
-CARGO = ("--profile", "checked", "--locked", "--target-dir", "target")
+CARGO = ("--release", "--locked", "--target-dir", "target")
 # Each lane is one process, so a session's file systems and servers are made once in each.
 COMPUTED = ("tests/unit", "tests/golden", "tests/faults")
 WHOLE_MACHINE = (
@@ -35,6 +35,7 @@ WHOLE_MACHINE = (
 )
 FLOW = ("tests/flow",)
 COUNTED = ("tests/known", "tests/guest")
+ALONE_IN_RUST = "alone::"  # the module of tests that a clock judges
 STILL_AT_WORK_SECONDS = 60.0
 NO_TEST_OF_THIS_LANE = 5  # pytest's exit code
 
@@ -109,11 +110,12 @@ def lints() -> tuple[list[list[str]], list[list[str]]]:
     return python, rust
 
 
-def rust_lane(packages: Sequence[str], long: bool) -> Lane:
+def rust_lane(name: str, packages: Sequence[str], long: bool, *chosen: str) -> Lane:
     """The programs of tests one after the other; in each its tests are threads."""
-    chosen = [option for package in packages for option in ("--package", package)]
-    ignored = ["--", "--include-ignored"] if long else []
-    return Lane("Rust", [["cargo", "test", *CARGO, *chosen, "--no-fail-fast", *ignored]] if packages else [])
+    where = [option for package in packages for option in ("--package", package)]
+    ignored = ["--include-ignored"] if long else []
+    command = ["cargo", "test", *CARGO, *where, "--no-fail-fast", "--", *chosen, *ignored]
+    return Lane(name, [command] if packages else [])
 
 
 def counts(lanes: Sequence[Lane]) -> str:
@@ -152,17 +154,20 @@ def main() -> int:
     machine = pytest_lane("whole machine", plan.below(WHOLE_MACHINE), company, matrix)
     flow = pytest_lane("flow", plan.below(FLOW), company, matrix, *WHOLE_MACHINE)
     counted = pytest_lane("counted", plan.below(COUNTED), company, matrix, *WHOLE_MACHINE)
-    rust = rust_lane(plan.packages, options.long)
+    rust = rust_lane("Rust", plan.packages, options.long, "--skip", ALONE_IN_RUST)
     together([rust, machine, flow, counted])
     alone = pytest_lane("alone", plan.below(("tests",)), f"alone{and_not}", matrix)
     together([alone])
+    rust_alone = rust_lane("Rust, alone", plan.packages, options.long, ALONE_IN_RUST)
+    together([rust_alone])
 
-    lanes = [computed, rust, machine, flow, counted, alone]
+    lanes = [computed, rust, machine, flow, counted, alone, rust_alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
     given = ["--include-ignored"] if options.long else []
     caches = [lane.cache for lane in lanes if lane.cache and lane.failed]
-    return once_more.judge(caches, rust.said if rust.failed else None, *given)
+    said = "\n".join(lane.said for lane in (rust, rust_alone) if lane.failed)
+    return once_more.judge(caches, said or None, *given)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from rich.table import Column, Table
 ROOT = Path(__file__).resolve().parents[2]
 MISSED_OF_THIRTY = 2
 SECONDS_MAX = 600
-CARGO = ("--profile", "checked", "--locked", "--target-dir", "target")
+CARGO = ("--release", "--locked", "--target-dir", "target")
 # A crate before those that it is built on: planting in one then rebuilds nothing of the others before it.
 CRATES = ("agent", "probe", "load", "workload", "target", "schedule", "record", "keys")
 NO_BEHAVIOUR = re.compile(r"\b(SyntaxError|IndentationError|ImportError|ModuleNotFoundError|NameError)\b")
@@ -79,7 +79,7 @@ class Tree:
             "PYTHONPATH": str(folder / "python"),
             # A file of the same length, written in the same second, would be taken for the one before.
             "PYTHONDONTWRITEBYTECODE": "1",
-            "PLIMSOLL_AGENT": str(folder / "target/checked/plimsoll-agent"),
+            "PLIMSOLL_AGENT": str(folder / "target/release/plimsoll-agent"),
         }
 
     def fill(self, root: Path) -> None:
@@ -91,10 +91,10 @@ class Tree:
             with contextlib.suppress(FileNotFoundError):  # deleted, and not yet committed
                 shutil.copy2(root / name, self.folder / name, follow_symlinks=False)
         (self.folder / ".plimsoll").symlink_to((root / ".plimsoll").resolve())
-        built = root / "target/checked"
+        built = root / "target/release"
         if built.is_dir():
             ours = shutil.ignore_patterns("*plimsoll*", "incremental", "examples")
-            shutil.copytree(built, self.folder / "target/checked", symlinks=True, ignore=ours)
+            shutil.copytree(built, self.folder / "target/release", symlinks=True, ignore=ours)
 
     def run(self, command: Sequence[str]) -> tuple[int | None, str]:
         """Exit code (None if it had to be ended) and all that it said."""

@@ -77,6 +77,12 @@ def in_this_process(argv: list[str], state: Path, cwd: Path) -> subprocess.Compl
     return subprocess.CompletedProcess(argv, code if isinstance(code, int) else 1, out.getvalue(), error.getvalue())
 
 
+def make_reachable(folder: Path) -> None:
+    """Makes a folder that the server's user can reach, whatever the umask."""
+    folder.mkdir()
+    folder.chmod(0o755)
+
+
 @dataclass
 class Laboratory:
     """Runs the command line against a state folder of its own.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from laboratory import Laboratory
+from laboratory import Laboratory, make_reachable
 
 from plimsoll.environment import discover
 from plimsoll.run.surroundings import launch_outside
@@ -97,7 +97,7 @@ def live_server(
         undo.callback(lab.close)
         bin_dir = Path(discover.servers()[-1].bin_dir)
         folder = lab.state / "server"
-        folder.mkdir(mode=0o755)
+        make_reachable(folder)
         made = PostgresServer(of_server or bin_dir, folder / "data", folder, user, launch_outside, tcp=True)
         made.initdb()
         made.configure({**SETTINGS, **(settings or {})}, None)

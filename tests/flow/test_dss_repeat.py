@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laboratory import Laboratory
+from laboratory import Laboratory, make_reachable
 
 from plimsoll.analysis import analyse
 from plimsoll.record import open_run
@@ -216,7 +216,7 @@ def test_the_series_is_judged_as_one(laboratory: Laboratory) -> None:
 def test_data_log_and_temporary_files_at_places_of_their_own(laboratory: Laboratory) -> None:
     places = {key: laboratory.state / f"place-{key}" for key in ("data", "wal", "temp")}
     for place in places.values():
-        place.mkdir(mode=0o755)
+        make_reachable(place)
     files = "\n".join(f'{key} = "{place}"' for key, place in places.items())
     text = TEXT.replace("repeats = 5", "").replace('["load", "throughput"]', '["load", "power"]')
     text = text.replace("[target.settings]", f'[target.files]\n{files}\n\n[target.settings]\nwork_mem = "64kB"')

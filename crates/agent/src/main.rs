@@ -19,54 +19,91 @@ mod summary;
 mod watch;
 mod workload;
 
-use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::io::BufRead;
 use std::process::ExitCode;
 
-/// Load and probes of Plimsoll, on the host under test or a load host. Reads one JSON document from the first line of
-/// standard input.
-#[derive(Parser)]
-#[command(version)]
-struct Arguments {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-#[derive(Clone, Copy, Subcommand)]
+/// What it can be asked for. Help names those with a word about them; the others a probe starts for its self-test.
+#[derive(Clone, Copy)]
 enum Verb {
-    /// Says what a workload is: kinds, tables, size, DDL and statements.
     Describe,
-    /// Makes the schema and loads it.
     Populate,
-    /// Performs transactions and records them.
     Load,
-    /// Writes a table of decision_support as text.
     Generate,
-    /// Performs refresh functions of decision_support.
     Refresh,
-    /// Performs the power or the throughput test of decision_support and records it.
     Streams,
-    /// Watches with probes in the kernel, without a load of its own.
     Watch,
-    /// Compares the tables with what was done to them.
     Check,
-    /// Removes the schema.
     Drop,
-    /// Prints the queries of decision_support's streams, for clients that are other programs.
     Plan,
-    /// Is the known stimulus of the breakdown's self-test, for a version of PostgreSQL; the probe starts it.
+    /// The known stimulus of the breakdown's self-test, for a version of PostgreSQL.
     #[cfg(feature = "bpf")]
-    #[command(hide = true)]
-    Stimulus { major: u32 },
-    /// Is the known stimulus of the profile's self-test; the probe starts it.
+    Stimulus {
+        major: u32,
+    },
+    /// The known stimulus of the profile's self-test.
     #[cfg(feature = "bpf")]
-    #[command(hide = true)]
     Sampled,
 }
 
+const VERBS: [(&str, Verb, &str); 10] = [
+    ("describe", Verb::Describe, "Says what a workload is: kinds, tables, size, DDL and statements"),
+    ("populate", Verb::Populate, "Makes the schema and loads it"),
+    ("load", Verb::Load, "Performs transactions and records them"),
+    ("generate", Verb::Generate, "Writes a table of decision_support as text"),
+    ("refresh", Verb::Refresh, "Performs refresh functions of decision_support"),
+    ("streams", Verb::Streams, "Performs the power or the throughput test of decision_support and records it"),
+    ("watch", Verb::Watch, "Watches with probes in the kernel, without a load of its own"),
+    ("check", Verb::Check, "Compares the tables with what was done to them"),
+    ("drop", Verb::Drop, "Removes the schema"),
+    ("plan", Verb::Plan, "Prints the queries of decision_support's streams, for clients that are other programs"),
+];
+
+/// What the arguments after the program's name ask for; else what is to be said of them.
+fn asked(arguments: &[String]) -> Result<Verb, String> {
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        #[cfg(feature = "bpf")]
+        ["stimulus", major] => {
+            major.parse().map(|major| Verb::Stimulus { major }).map_err(|_| format!("stimulus {major}: not a version"))
+        }
+        #[cfg(feature = "bpf")]
+        ["sampled"] => Ok(Verb::Sampled),
+        [name] => VERBS.iter().find(|verb| verb.0 == name).map(|verb| verb.1).ok_or(format!("{name}: not a verb")),
+        [] => Err("no verb is given".to_owned()),
+        _ => Err("more than a verb is given".to_owned()),
+    }
+}
+
+fn usage() -> String {
+    let verbs: String = VERBS.iter().map(|(name, _, about)| format!("  {name:<9} {about}\n")).collect();
+    format!(
+        "Load and probes of Plimsoll, on the host under test or a load host. Reads one JSON document from the first line\n\
+         of standard input.\n\nUsage: plimsoll-agent VERB | --help | --version\n\n{verbs}"
+    )
+}
+
 fn main() -> ExitCode {
-    let verb = Arguments::parse().verb;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [only] = &arguments[..] {
+        match only.as_str() {
+            "--help" | "-h" => {
+                print!("{}", usage());
+                return ExitCode::SUCCESS;
+            }
+            "--version" | "-V" => {
+                println!("plimsoll-agent {}", env!("CARGO_PKG_VERSION"));
+                return ExitCode::SUCCESS;
+            }
+            _ => {}
+        }
+    }
+    let verb = match asked(&arguments) {
+        Ok(verb) => verb,
+        Err(said) => {
+            eprintln!("plimsoll-agent: {said}\n\n{}", usage());
+            return ExitCode::from(2);
+        }
+    };
     match perform(verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

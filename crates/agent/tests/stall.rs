@@ -1,7 +1,5 @@
 //! A server that stands still for one second: what open loops, the closed loop and pgbench's log of `--rate` say of it.
 //! `docs/open-loop.md` explains it.
-//!
-//! One test alone in this file: the cores carry the server and one load, and nothing else of ours.
 
 #![allow(clippy::unwrap_used)]
 
@@ -136,36 +134,46 @@ fn as_many(one: f64, other: f64) -> bool {
     (one - other).abs() < 4.0 * (one + other).sqrt()
 }
 
-#[test]
-fn open_loops_show_the_second_as_pgbench_does_and_the_closed_loop_hides_it() {
-    let Some(server) = Server::start() else { return };
-    must("populate", &json!({"target": server.target(), "workload": workload()}));
-    let theirs = pgbench(&server);
-    theirs.tell("pgbench");
-    for kind in ["constant", "poisson"] {
-        let ours = ours(&server, &json!({"kind": kind, "rate": RATE, "seed": 5}));
-        ours.tell(kind);
-        assert!(ours.at(0.5) < 0.1, "{kind}: most did not meet it");
-        for quantile in [0.999, 1.0] {
-            assert!(ours.at(quantile) > 0.95, "{kind}: the second shows at {quantile}");
+/// By itself at the end of ./test: a clock judges what both programs did on the same two cores.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn open_loops_show_the_second_as_pgbench_does_and_the_closed_loop_hides_it() {
+        let Some(server) = Server::start() else { return };
+        must("populate", &json!({"target": server.target(), "workload": workload()}));
+        let theirs = pgbench(&server);
+        theirs.tell("pgbench");
+        for kind in ["constant", "poisson"] {
+            let ours = ours(&server, &json!({"kind": kind, "rate": RATE, "seed": 5}));
+            ours.tell(kind);
+            assert!(ours.at(0.5) < 0.1, "{kind}: most did not meet it");
+            for quantile in [0.999, 1.0] {
+                assert!(ours.at(quantile) > 0.95, "{kind}: the second shows at {quantile}");
+            }
+            for quantile in [0.99, 0.999, 1.0] {
+                let (ours, theirs) = (ours.at(quantile), theirs.at(quantile));
+                assert!((ours - theirs).abs() < TOLERANCE, "{kind} at {quantile}: {ours}, pgbench {theirs}");
+            }
+            assert!(
+                as_many(ours.count(), theirs.count()),
+                "{kind}: {} planned, pgbench {}",
+                ours.count(),
+                theirs.count()
+            );
+            assert!(
+                as_many(ours.late() as f64, theirs.late() as f64),
+                "{kind}: {} late, pgbench {}",
+                ours.late(),
+                theirs.late()
+            );
+            let apart = (ours.stalled_at - theirs.stalled_at).abs();
+            assert!(apart < 0.3, "{kind}: the server was stopped {apart} s earlier or later");
         }
-        for quantile in [0.99, 0.999, 1.0] {
-            let (ours, theirs) = (ours.at(quantile), theirs.at(quantile));
-            assert!((ours - theirs).abs() < TOLERANCE, "{kind} at {quantile}: {ours}, pgbench {theirs}");
-        }
-        assert!(as_many(ours.count(), theirs.count()), "{kind}: {} planned, pgbench {}", ours.count(), theirs.count());
-        assert!(
-            as_many(ours.late() as f64, theirs.late() as f64),
-            "{kind}: {} late, pgbench {}",
-            ours.late(),
-            theirs.late()
-        );
-        let apart = (ours.stalled_at - theirs.stalled_at).abs();
-        assert!(apart < 0.3, "{kind}: the server was stopped {apart} s earlier or later");
+        let closed = ours(&server, &json!({"kind": "closed"}));
+        closed.tell("closed");
+        assert_eq!(closed.late(), CLIENTS, "one a connection");
+        assert!(closed.at(1.0) > 0.95);
+        assert!(closed.at(0.999) < 0.25, "four of {} are hidden", closed.count());
     }
-    let closed = ours(&server, &json!({"kind": "closed"}));
-    closed.tell("closed");
-    assert_eq!(closed.late(), CLIENTS, "one a connection");
-    assert!(closed.at(1.0) > 0.95);
-    assert!(closed.at(0.999) < 0.25, "four of {} are hidden", closed.count());
 }

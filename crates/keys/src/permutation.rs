@@ -34,7 +34,7 @@ impl Permutation {
 
     /// Where `rank` (below the size) is put.
     pub fn place(&self, rank: u64) -> u64 {
-        debug_assert!(rank < self.size);
+        assert!(rank < self.size);
         let mut value = self.round_trip(rank);
         while value >= self.size {
             value = self.round_trip(value);

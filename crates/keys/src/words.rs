@@ -56,7 +56,7 @@ const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyzaeiors";
 /// Fills `text` with lower-case letters of `word`, 5 bits each: at most 12 letters from one word.
 #[inline]
 pub fn word_text(word: u64, text: &mut [u8]) {
-    debug_assert!(text.len() <= 12, "a word holds twelve letters");
+    assert!(text.len() <= 12, "a word holds twelve letters");
     let mut rest = word;
     for letter in text {
         *letter = LETTERS[(rest & 31) as usize];

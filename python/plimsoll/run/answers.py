@@ -84,7 +84,8 @@ def known() -> list[Right]:
 def by_duckdb(trial: Asking, folder: Path, owner: tuple[int, int]) -> list[Right]:
     """The power test's queries, answered by a DuckDB with the same rows and no limits, which is gone afterwards."""
     planned = agent.call("plan", {"workload": workload_request(trial.settings), "streams": [0]})
-    folder.mkdir(mode=0o755)
+    folder.mkdir()
+    folder.chmod(0o755)  # for the server's user, whatever the umask
     try:
         server = alone(folder, owner)
         with filled(server, data_request(trial.settings) or {}, owner, trial.observer):

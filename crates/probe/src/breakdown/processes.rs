@@ -195,7 +195,7 @@ impl Processes {
 
     /// A process without a client has ended.
     pub(crate) fn ended(&mut self, record: &Record) {
-        debug_assert!(record.row.flags & PROCESS_ENDED != 0);
+        assert!(record.row.flags & PROCESS_ENDED != 0);
         self.ended.insert(record.row.backend_pid, Sums::of(record));
     }
 

@@ -200,17 +200,19 @@ impl Connection {
     /// # Panics
     /// In tests, when some of it was sent, or a statement's Parse is forgotten with it.
     pub fn drop_queued(&mut self) {
-        debug_assert!(self.sent == 0 && self.parsing.is_empty(), "part of a request is on its way");
+        assert!(self.sent == 0 && self.parsing.is_empty(), "part of a request is on its way");
         self.query_length_at = None;
         self.out.clear();
     }
 
     /// True if the kernel has yet to take queued bytes.
+    #[inline]
     pub fn has_unsent(&self) -> bool {
         self.sent < self.out.len()
     }
 
     /// True if the kernel took any of the bytes queued since it last had taken all.
+    #[inline]
     pub fn has_sent_part(&self) -> bool {
         self.sent > 0
     }
@@ -219,6 +221,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection is broken.
+    #[inline]
     pub fn send(&mut self) -> io::Result<Sent> {
         self.inbox.rest();
         while self.has_unsent() {
@@ -239,6 +242,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection is broken or closed by the server.
+    #[inline]
     pub fn receive(&mut self) -> io::Result<Received> {
         loop {
             let space = self.inbox.space();
@@ -260,6 +264,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the bytes are not the protocol.
+    #[inline]
     pub fn frame(&mut self) -> Result<Option<Frame<'_>>, String> {
         let frame = self.inbox.frame()?;
         if !self.parsing.is_empty() {
@@ -278,6 +283,7 @@ impl Connection {
 }
 
 impl AsFd for Connection {
+    #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -285,6 +291,7 @@ impl AsFd for Connection {
 
 /// Follows which Parses the server took: the unanswered ones of a round trip it did not.
 #[cold]
+#[inline]
 fn note_parsed(parsing: &mut VecDeque<usize>, prepared: &mut [bool], tag: Option<u8>) {
     match tag {
         Some(b'1') => {

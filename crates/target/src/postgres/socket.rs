@@ -110,6 +110,7 @@ impl Socket {
 }
 
 impl Read for Socket {
+    #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
@@ -119,6 +120,7 @@ impl Read for Socket {
 }
 
 impl Write for Socket {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
@@ -132,6 +134,7 @@ impl Write for Socket {
 }
 
 impl AsFd for Socket {
+    #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),

@@ -28,11 +28,13 @@ pub struct Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     /// Appends values to `out`, in binary form.
+    #[inline]
     pub fn to(out: &'a mut BytesMut) -> Self {
         Self::in_form(Form::Binary, out)
     }
 
     /// Appends values to `out` in `form`.
+    #[inline]
     pub fn in_form(form: Form, out: &'a mut BytesMut) -> Self {
         Self { out, form, ends: None }
     }
@@ -86,7 +88,7 @@ impl<'a> Parameters<'a> {
     /// A numeric: `value` divided by ten to the power of `scale`, which is 0 to 4 and the number of its digits after the point.
     #[inline]
     pub fn numeric(&mut self, value: i64, scale: u32) {
-        debug_assert!(scale <= 4, "one group of digits after the point");
+        assert!(scale <= 4, "one group of digits after the point");
         if self.form == Form::Binary {
             put_numeric(self.out, value, scale);
         } else {
@@ -126,11 +128,12 @@ impl<'a> Parameters<'a> {
     /// A value in its own words, whatever its type: as text where the statement's values are text, and in SQL as it is,
     /// without quotes. Not for binary values.
     pub fn verbatim(&mut self, value: &[u8]) {
-        debug_assert!(self.form != Form::Binary, "binary values have a type");
+        assert!(self.form != Form::Binary, "binary values have a type");
         self.in_words(false, |out| out.put_slice(value));
     }
 
     /// NULL.
+    #[inline]
     pub fn null(&mut self) {
         match self.form {
             Form::Sql => self.in_words(false, |out| out.put_slice(b"NULL")),
@@ -208,6 +211,7 @@ pub(super) fn sized(out: &mut BytesMut, inclusive: bool, body: impl FnOnce(&mut 
 }
 
 /// Decimal digits, with a sign if negative.
+#[inline]
 pub(super) fn put_decimal(out: &mut BytesMut, value: i64) {
     let mut digits = [0; 20];
     let mut first = digits.len();

@@ -31,6 +31,7 @@ pub struct Frame<'a> {
 
 impl Inbox {
     /// Where the next received bytes go; call [`Inbox::filled`] with how many came.
+    #[inline]
     pub fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -50,6 +51,7 @@ impl Inbox {
     }
 
     /// `bytes` were put into the space.
+    #[inline]
     pub fn filled(&mut self, bytes: usize) {
         self.end += bytes;
     }
@@ -66,6 +68,7 @@ impl Inbox {
     ///
     /// # Errors
     /// A length that no message has.
+    #[inline]
     pub fn frame(&mut self) -> Result<Option<Frame<'_>>, String> {
         let waiting = &self.buffer[self.start..self.end];
         let [tag, a, b, c, d, ..] = *waiting else { return Ok(None) };

@@ -25,7 +25,7 @@ impl<const N: usize> Text<N> {
 
     /// Puts `other` over what stands from `from` on; it must fit.
     pub(super) fn overwrite(&mut self, from: usize, other: &[u8]) {
-        debug_assert!(from + other.len() <= usize::from(self.length), "within the text");
+        assert!(from + other.len() <= usize::from(self.length), "within the text");
         self.bytes[from..from + other.len()].copy_from_slice(other);
     }
 
@@ -43,7 +43,7 @@ pub(super) const LAST_NAME_BYTES: usize = 15;
 
 /// The last name of `number` (0 to 999): a syllable for each of its three digits.
 pub(super) fn last_name(number: i64) -> Text<LAST_NAME_BYTES> {
-    debug_assert!((0..1000).contains(&number), "three digits");
+    assert!((0..1000).contains(&number), "three digits");
     let mut name = Text::EMPTY;
     [number / 100, number / 10 % 10, number % 10]
         .iter()
