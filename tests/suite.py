@@ -29,6 +29,7 @@ import touched
 CARGO = ("--release", "--locked", "--target-dir", "target")
 # Each lane is one process, so a session's file systems and servers are made once in each.
 COMPUTED = ("tests/unit", "tests/golden", "tests/faults")
+ANALYSIS = ("tests/unit/analysis",)  # half of what is computed, by time
 WHOLE_MACHINE = (
     *("tests/flow/test_kill.py", "tests/flow/test_pipeline.py"),
     *("tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py"),
@@ -50,25 +51,46 @@ class Lane:
     failed: bool = False
     said: str = ""
     seconds: float = 0.0
+    at_work: subprocess.Popen[bytes] | None = None
+    ended: bool = False
 
     def run(self) -> None:
         """To its end."""
         began = time.monotonic()
         with tempfile.TemporaryFile("w+", errors="replace") as out:
             for command in self.commands:
-                done = subprocess.run(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, check=False)
-                self.failed |= done.returncode not in (0, NO_TEST_OF_THIS_LANE if self.cache else 0)
+                if self.ended:
+                    break
+                self.at_work = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+                self.failed |= self.at_work.wait() not in (0, NO_TEST_OF_THIS_LANE if self.cache else 0)
             out.seek(0)
             self.said = out.read()
         self.seconds = time.monotonic() - began
 
+    def end(self) -> None:
+        """As Ctrl-C would, so that tests put back what they have changed."""
+        self.ended = True
+        if self.at_work and self.at_work.poll() is None:
+            self.at_work.send_signal(signal.SIGINT)
+
 
 def together(lanes: Sequence[Lane]) -> None:
     """Runs the lanes at the same time and shows each when it ends."""
-    began = told = time.monotonic()
+    began = time.monotonic()
     at_work = {lane.name: (lane, threading.Thread(target=lane.run, daemon=True)) for lane in lanes if lane.commands}
     for _, thread in at_work.values():
         thread.start()
+    try:
+        _shown(at_work, began)
+    except BaseException:
+        for lane, thread in at_work.values():
+            lane.end()
+            thread.join()
+        raise
+
+
+def _shown(at_work: dict[str, tuple[Lane, threading.Thread]], began: float) -> None:
+    told = began
     while at_work:
         time.sleep(0.2)
         for lane, thread in list(at_work.values()):
@@ -144,9 +166,10 @@ def main() -> int:
     company = f"not alone{and_not}"
 
     of_python, of_rust = lints()
-    computed = pytest_lane("computed", plan.below(COMPUTED), company, matrix)
+    computed = pytest_lane("computed", plan.below(COMPUTED), company, matrix, *ANALYSIS)
     computed.commands = [*of_python, *computed.commands]
-    first = [computed, Lane("Rust: lints and build", of_rust if plan.packages else [])]
+    analysis = pytest_lane("computed: analysis", plan.below(ANALYSIS), company, matrix)
+    first = [computed, analysis, Lane("Rust: lints and build", of_rust if plan.packages else [])]
     together(first)
     if any(lane.failed for lane in first):
         print("\nFix these first: nothing that starts a server or watches the machine was run.", flush=True)
@@ -161,7 +184,7 @@ def main() -> int:
     rust_alone = rust_lane("Rust, alone", plan.packages, options.long, ALONE_IN_RUST)
     together([rust_alone])
 
-    lanes = [computed, rust, machine, flow, counted, alone, rust_alone]
+    lanes = [computed, analysis, rust, machine, flow, counted, alone, rust_alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
     given = ["--include-ignored"] if options.long else []

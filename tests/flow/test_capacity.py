@@ -148,7 +148,7 @@ def test_tables_that_pgbench_made_are_used_and_kept(laboratory: Laboratory) -> N
 
 
 def test_a_stop_keeps_what_finished_and_puts_back(laboratory: Laboratory) -> None:
-    process = laboratory.start("capacity", *SMALL, "--slo", "p95 <= 50ms", "--minutes", "5", "--out", "stopped")
+    process = laboratory.start("capacity", *SMALL, "--slo", "p95 <= 50ms", "--minutes", "1", "--out", "stopped")
     out = laboratory.state / "stopped"
     until = time.monotonic() + 120
     while not (out / "trials" / "0002" / "measure").is_dir() and time.monotonic() < until:
@@ -166,7 +166,7 @@ def test_a_stop_keeps_what_finished_and_puts_back(laboratory: Laboratory) -> Non
 
 
 def test_a_kill_leaves_finished_trials_and_undo_puts_back(laboratory: Laboratory) -> None:
-    process = laboratory.start("capacity", *SMALL, "--slo", "p95 <= 50ms", "--minutes", "5", "--out", "killed")
+    process = laboratory.start("capacity", *SMALL, "--slo", "p95 <= 50ms", "--minutes", "1", "--out", "killed")
     out = laboratory.state / "killed"
     until = time.monotonic() + 120
     while not (out / "trials" / "0002" / "measure").is_dir() and time.monotonic() < until:

@@ -132,7 +132,7 @@ def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
 def test_the_power_test_alone_on_a_kept_data_set(laboratory: Laboratory) -> None:
     path = laboratory.state / "power.toml"
     path.write_text(FROM_KEPT)
-    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", "power"))
+    answer = json.loads(laboratory.call("run", str(path), "--json", "--no-page", "--out", "power"))
     (trial,) = open_run(Path(answer["run"])).trials
     assert trial.status == "finished", trial.data.get("reason")
     (one,) = answer["verdict"]["decision_support"]["trials"]

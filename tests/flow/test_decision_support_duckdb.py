@@ -161,7 +161,7 @@ def test_three_tests_on_two_servers(laboratory: Laboratory) -> None:
 def test_a_kept_database_serves_every_trial(laboratory: Laboratory) -> None:
     path = laboratory.state / "kept.toml"
     path.write_text(HEAD + KEPT)
-    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", "kept"))
+    answer = json.loads(laboratory.call("run", str(path), "--json", "--no-page", "--out", "kept"))
     assert answer["status"] == "finished"
     trials = open_run(Path(answer["run"])).trials
     assert [trial.status for trial in trials] == ["finished", "finished"], [
@@ -192,7 +192,7 @@ def test_a_run_that_is_stopped_or_killed_is_gone_on_with(laboratory: Laboratory,
     path = laboratory.state / "long.toml"
     path.write_text(HEAD + LONG)
     out = laboratory.state / "long"
-    front = laboratory.start("run", str(path), "--json", "--out", "long")
+    front = laboratory.start("run", str(path), "--json", "--no-page", "--out", "long")
     begun(out, front)
     front.send_signal(how)
     front.communicate(timeout=120)
@@ -206,7 +206,7 @@ def test_a_run_that_is_stopped_or_killed_is_gone_on_with(laboratory: Laboratory,
         while laboratory.processes() and time.monotonic() < until:
             time.sleep(0.1)
         assert laboratory.processes() == []  # the driver and the agents end with the front
-    answer = json.loads(laboratory.call("run", "--resume", str(out), "--json", seconds=600))
+    answer = json.loads(laboratory.call("run", "--resume", str(out), "--json", "--no-page", seconds=600))
     assert answer["status"] == "finished"
     (trial,) = open_run(out).trials
     assert trial.status == "finished" and all(check["ok"] for check in trial.data["checks"])
@@ -217,7 +217,7 @@ def test_a_driver_that_is_killed_fails_its_trial_alone(laboratory: Laboratory) -
     path = laboratory.state / "killed.toml"
     path.write_text(HEAD + LONG.replace("blocks = 1", "blocks = 2").replace("streams = 40", "streams = 20"))
     out = laboratory.state / "killed"
-    front = laboratory.start("run", str(path), "--json", "--out", "killed")
+    front = laboratory.start("run", str(path), "--json", "--no-page", "--out", "killed")
     begun(out, front)
     (driver,) = [pid for pid in laboratory.processes() if b"duckdb_driver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     os.kill(driver, signal.SIGKILL)

@@ -57,7 +57,7 @@ Found = TypeVar("Found")
 def _kept(laboratory: Laboratory) -> None:
     """The data set, built once: what is at work later is the server of a trial."""
     _write(laboratory, TEXT)
-    answer = json.loads(laboratory.call("run", str(laboratory.experiment), "--json", "--out", "kept"))
+    answer = json.loads(laboratory.call("run", str(laboratory.experiment), "--json", "--no-page", "--out", "kept"))
     (trial,) = open_run(Path(answer["run"])).trials
     assert trial.status == "finished", trial.data.get("reason")
     assert trial.data["group"]["limit_bytes"] == 256 << 20
@@ -116,7 +116,7 @@ def test_a_test_that_is_cut_short_is_done_again(laboratory: Laboratory, what: st
     _write(laboratory, TEXT)
     who, sent = what.split()
     out = laboratory.state / what.replace(" ", "-")
-    process = laboratory.start("run", str(laboratory.experiment), "--out", str(out))
+    process = laboratory.start("run", str(laboratory.experiment), "--no-page", "--out", str(out))
     with contextlib.suppress(psycopg.Error), _locked(laboratory, process) as connection:
         _until("refresh function", process, lambda: _waiting(connection))
         victim = process.pid if who == "front" else min(laboratory.processes("plimsoll-agent"))
@@ -128,7 +128,7 @@ def test_a_test_that_is_cut_short_is_done_again(laboratory: Laboratory, what: st
     before = _only(out)
     if who == "front":
         assert before.status in ("stopped", "not run", "unknown")
-        laboratory.call("run", "--resume", str(out))
+        laboratory.call("run", "--resume", str(out), "--no-page")
         trial = _only(out)
         assert trial.status == "finished", trial.data.get("reason")
         # On a clone of its own, so that the sets are the first ones again.
@@ -154,7 +154,7 @@ def _sets(trial: Trial) -> list[int]:
 def test_a_server_killed_in_a_refresh_function_fails_the_trial(laboratory: Laboratory) -> None:
     _write(laboratory, TEXT)
     out = laboratory.state / "server-killed"
-    process = laboratory.start("run", str(laboratory.experiment), "--out", str(out))
+    process = laboratory.start("run", str(laboratory.experiment), "--no-page", "--out", str(out))
     with contextlib.suppress(psycopg.Error), _locked(laboratory, process) as connection:
         _until("refresh function", process, lambda: _waiting(connection))
         # The first of its processes; the others end by themselves.

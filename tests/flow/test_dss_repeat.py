@@ -59,8 +59,8 @@ class Repeat:
         self.trial = self.out / "trials" / "0001"
         path = laboratory.state / "repeat.toml"
         path.write_text(TEXT)
-        self.first = ("run", str(path), "--out", str(self.out))
-        self.again = ("run", "--resume", str(self.out))
+        self.first = ("run", str(path), "--no-page", "--out", str(self.out))
+        self.again = ("run", "--resume", str(self.out), "--no-page")
 
     def state(self) -> Json:
         """series.json, which is there whole or not at all."""
@@ -209,6 +209,7 @@ def test_the_series_is_judged_as_one(laboratory: Laboratory) -> None:
     assert one["trend"]["tests"] == 5 and one["trend"]["over_all"] is not None
     assert "done again" in " ".join(one["drift"][1]["remarks"])
     assert one["drift"][2]["remarks"] == []
+    laboratory.call("report", str(run))
     page = (run / "report" / "index.html").read_text()
     assert "Throughput from test to test" in page and "done again, after 1 of it was cut" in page
 
@@ -222,7 +223,7 @@ def test_data_log_and_temporary_files_at_places_of_their_own(laboratory: Laborat
     text = text.replace("[target.settings]", f'[target.files]\n{files}\n\n[target.settings]\nwork_mem = "64kB"')
     path = laboratory.state / "places.toml"
     path.write_text(text)
-    process = laboratory.start("run", str(path), "--out", "places", "--json")
+    process = laboratory.start("run", str(path), "--no-page", "--out", "places", "--json")
     seen: set[str] = set()
     until = time.monotonic() + SECONDS_MAX
     while process.poll() is None and time.monotonic() < until:

@@ -23,7 +23,7 @@ VICTIMS = ("front SIGINT", "front SIGTERM", "front SIGKILL", "agent SIGKILL", "t
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm(laboratory: Laboratory) -> None:
-    laboratory.call("run", str(laboratory.experiment), "--out", "warm", "--blocks", "1")  # builds the data set once
+    laboratory.call("run", str(laboratory.experiment), "--out", "warm", "--blocks", "1", "--no-page")  # the data set
     assert laboratory.left_behind() == []
 
 
@@ -43,7 +43,7 @@ def _all_finished(out: Path) -> bool:
 def _round(laboratory: Laboratory, number: int, draw: random.Random) -> None:
     what = VICTIMS[number % len(VICTIMS)]
     out = laboratory.state / f"round-{number}"
-    argv = ("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out), "--seed", str(number))
+    argv = ("run", str(laboratory.experiment), "--blocks", "1", "--no-page", "--out", str(out), "--seed", str(number))
     process = laboratory.start(*argv)
     until = time.monotonic() + draw.uniform(0.8, 7.0)
     killed: list[int] = []
@@ -63,7 +63,7 @@ def _round(laboratory: Laboratory, number: int, draw: random.Random) -> None:
         assert process.returncode in ((0, 4) if _all_finished(out) else (4,)), where
     if (out / "run.json").exists():
         finished = {trial.number for trial in open_run(out).trials if trial.status == "finished"}
-        laboratory.call("run", "--resume", str(out), code=None)
+        laboratory.call("run", "--resume", str(out), "--no-page", code=None)
         run = open_run(out)
         assert all(trial.status in ("finished", "failed") for trial in run.trials), where
         assert len(run.trials) == 2, where
@@ -92,7 +92,15 @@ def _steps(laboratory: Laboratory) -> int:
     shutil.rmtree(laboratory.state / "counted", ignore_errors=True)
     (laboratory.state / "steps").unlink(missing_ok=True)
     counting = laboratory.start(
-        "0", "run", str(laboratory.experiment), "--blocks", "1", "--out", "counted", program=(str(KILL_AT),)
+        "0",
+        "run",
+        str(laboratory.experiment),
+        "--blocks",
+        "1",
+        "--no-page",
+        "--out",
+        "counted",
+        program=(str(KILL_AT),),
     )
     output, error = counting.communicate(timeout=120)
     assert counting.returncode == 0, output + error
@@ -104,7 +112,7 @@ def _steps(laboratory: Laboratory) -> int:
 def _kill_at(laboratory: Laboratory, step: int) -> None:
     out = laboratory.state / f"step-{step}"
     shutil.rmtree(out, ignore_errors=True)
-    argv = (str(step), "run", str(laboratory.experiment), "--blocks", "1", "--out", str(out))
+    argv = (str(step), "run", str(laboratory.experiment), "--blocks", "1", "--no-page", "--out", str(out))
     process = laboratory.start(*argv, program=(str(KILL_AT),))
     output, error = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, f"step {step}\n{output}\n{error}"

@@ -44,7 +44,7 @@ def ran(laboratory: Laboratory, name: str, text: str, *sets: str) -> Run:
     path = laboratory.state / f"{name}.toml"
     path.write_text(HEAD + text)
     argv = [item for one in sets for item in ("--set", one)]
-    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", name, *argv))
+    answer = json.loads(laboratory.call("run", str(path), "--json", "--no-page", "--out", name, *argv))
     assert answer["status"] == "finished"
     run = open_run(Path(answer["run"]))
     for trial in run.trials:
@@ -123,7 +123,7 @@ def test_a_statement_that_the_server_refuses_ends_the_run(laboratory: Laboratory
     path = laboratory.state / "add.toml"
     text = '[workload]\nname = "script"\nfiles = [{path = "add.sql"}]\nmode = "prepared"\n[measure]\nseconds = 1\n'
     path.write_text(HEAD + text)
-    process = laboratory.start("run", str(path), "--blocks", "3", "--out", "add")
+    process = laboratory.start("run", str(path), "--blocks", "3", "--no-page", "--out", "add")
     _, error = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "add.sql:3: the server says operator is not unique: unknown + unknown" in error
@@ -173,7 +173,16 @@ def test_what_pgbench_made_is_used_as_it_is(laboratory: Laboratory, pgbench_data
     (laboratory.state / "theirs.toml").write_text(
         HEAD.replace("[target.settings]\nautovacuum = false\nfsync = false\n", "") + text
     )
-    argv = ["run", str(laboratory.state / "theirs.toml"), "--json", "--out", "theirs", "--set", f"target.dsn={dsn}"]
+    argv = [
+        "run",
+        str(laboratory.state / "theirs.toml"),
+        "--json",
+        "--no-page",
+        "--out",
+        "theirs",
+        "--set",
+        f"target.dsn={dsn}",
+    ]
     run = open_run(Path(json.loads(laboratory.call(*argv))["run"]))
     assert (run.trials[0].measure.summary or {})["identity"]["done"] == 200
     assert any("were there before" in caveat for caveat in run.trials[0].data["caveats"])

@@ -77,7 +77,7 @@ def test_the_studys_mode(laboratory: Laboratory) -> None:
     sets = ["workload.clients=1", "measure.transactions=100", 'workload.draw="study"']
     argv = [item for one in sets for item in ("--set", one)]
     answer = json.loads(
-        laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--json", "--out", "s1", *argv)
+        laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--json", "--no-page", "--out", "s1", *argv)
     )
     assert answer["status"] == "finished"
     for trial in open_run(Path(answer["run"])).trials:
@@ -110,7 +110,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
         argv = ["own-server", "--quick", "--blocks", "1", "--set", f"target.dsn={dsn}", "--set", "workload.size=16 MiB"]
         fixed = ["--set", 'warmup.until="none"', "--set", "workload.clients=[1,2]", "--set", "measure.seconds=1"]
         refused = laboratory.call("plan", *argv, "--set", 'environment.memory=["1 GiB","2 GiB"]', code=None)
-        laboratory.call("run", *argv, *fixed, "--out", "existing")
+        laboratory.call("run", *argv, *fixed, "--no-page", "--out", "existing")
         with server.connection.open("plimsoll") as connection:
             rows = connection.execute("select nspname from pg_namespace where nspname like 'plimsoll%'").fetchall()
         server.abandon()
@@ -130,7 +130,9 @@ def test_running_out_of_memory_is_a_result(laboratory: Laboratory) -> None:
     sets = ["environment.memory=96 MiB", "environment.swap=0", "workload.size=128 MiB", "warmup.prewarm=true"]
     argv = [item for one in sets for item in ("--set", one)]
     buffers = 'target.settings.shared_buffers=["16 MiB","512 MiB"]'
-    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", "oom", *argv, "--set", buffers)
+    laboratory.call(
+        "run", str(laboratory.experiment), "--blocks", "1", "--no-page", "--out", "oom", *argv, "--set", buffers
+    )
     ends = {trial.data["treatment"]: trial for trial in open_run(laboratory.state / "oom").trials}
     assert ends["t1"].status == "finished"
     assert ends["t2"].status == "failed"

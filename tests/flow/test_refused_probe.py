@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from laboratory import Laboratory
@@ -34,18 +33,3 @@ def test_a_broken_probe_is_refused_and_the_run_goes_on(
     assert all(trial["metrics"]["page_cache_hit_ratio"] is None for trial in verdict["trials"])
     assert said in (out / "report/index.html").read_text()
     assert laboratory.left_behind() == []
-
-
-def test_a_trusted_probe_counts(laboratory: Laboratory) -> None:
-    assert "PLIMSOLL_PROBE_FAULT" not in os.environ
-    out = laboratory.state / "trusted"
-    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out))
-    for trial in open_run(out).trials:
-        assert trial.measure.summary is not None
-        probe = trial.measure.summary["probes"]["page_cache"]
-        assert probe["status"] == "on", probe["reason"]
-        assert probe["self_test"]["passed"] and not any(probe["lost"].values())
-        assert all(one["holds"] for one in probe["identity"].values())
-        assert probe["totals"]["wal"]["write_pages"] + probe["totals"]["wal"]["added_pages"] >= 0
-        assert probe["totals"]["data"]["read_calls"] > 0
-        assert probe["cost"]["run_ns"] > 0

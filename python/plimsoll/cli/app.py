@@ -31,6 +31,7 @@ Blocks = Annotated[int | None, typer.Option("--blocks", help="repetitions")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="set one value; may be repeated")]
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
 Figures = Annotated[bool, typer.Option("--figures", help="write the figures as SVG and PNG, too")]
+NoPage = Annotated[bool, typer.Option("--no-page", help="draw no page at the end; `report` draws it later")]
 Metrics = Annotated[
     int | None, typer.Option("--metrics", metavar="PORT", help="tell Prometheus on a loopback port; 0: any")
 ]
@@ -168,6 +169,7 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="of the order of trials")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
     metrics: Metrics = None,
+    no_page: NoPage = False,
     as_json: Json = False,
 ) -> None:
     """Runs an experiment and ends with its verdict and report."""
@@ -175,10 +177,11 @@ def run(
 
     if resume:
         if quick or sets or blocks is not None or out or seed is not None:
-            _refuse("--resume", "a run goes on as it was begun", "--resume RUN without other options than --metrics")
-        sys.exit(execute.resume(Path(name), as_json, metrics))
+            allowed = "--resume RUN without other options than --metrics, --no-page and --json"
+            _refuse("--resume", "a run goes on as it was begun", allowed)
+        sys.exit(execute.resume(Path(name), as_json, metrics, not no_page))
     source = _source(name, quick, sets, blocks)
-    sys.exit(execute.run(source, execute.folder_for(source, out), seed, as_json, metrics))
+    sys.exit(execute.run(source, execute.folder_for(source, out), seed, as_json, metrics, not no_page))
 
 
 @app.command()

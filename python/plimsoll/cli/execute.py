@@ -35,12 +35,14 @@ def folder_for(source: Source, out: Path | None) -> Path:
     return folders.checked(out)
 
 
-def run(source: Source, out: Path, seed: int | None, as_json: bool, metrics: int | None = None) -> int:
-    """A new run. `metrics`: the loopback port on which it tells what it is doing."""
-    return _go(Runner(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json, metrics)
+def run(
+    source: Source, out: Path, seed: int | None, as_json: bool, metrics: int | None = None, draws: bool = True
+) -> int:
+    """A new run. `metrics`: the loopback port on which it tells what it does; `draws`: whether it ends with a page."""
+    return _go(Runner(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json, metrics, draws)
 
 
-def resume(out: Path, as_json: bool, metrics: int | None = None) -> int:
+def resume(out: Path, as_json: bool, metrics: int | None = None, draws: bool = True) -> int:
     """A run that goes on."""
     if (out / "run.json").is_file() and is_breakdown(open_run(out)):
         what = "a watch of a server's own load is not gone on with: that time is over"
@@ -51,10 +53,10 @@ def resume(out: Path, as_json: bool, metrics: int | None = None) -> int:
         what = "a search for a load line is not gone on with: the machine is another one by now"
         allowed = "plimsoll report, for what it found, or a new search"
         raise ExperimentError([Problem(str(out), "--resume", what, allowed)])
-    return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json, metrics)
+    return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json, metrics, draws)
 
 
-def _go(runner: Runner, as_json: bool, metrics: int | None) -> int:
+def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
     left = [trial for trial in runner.plan.trials if not runner.is_done(trial)]
     needs = runner.needs()
     out = show.console()
@@ -74,8 +76,8 @@ def _go(runner: Runner, as_json: bool, metrics: int | None) -> int:
         runner.observe(Several(*observers))
         status = runner.run()
     if not as_json:
-        out.print("judging the record and drawing the report")
-    verdict, path = judge(runner.out)
+        out.print("judging the record and drawing the report" if draws else "judging the record")
+    verdict, path = judge(runner.out, draws=draws)
     if verdict is not None:
         _keep_a_a(runner, verdict)
     if as_json:
@@ -85,7 +87,7 @@ def _go(runner: Runner, as_json: bool, metrics: int | None) -> int:
             )
         )
     else:
-        _say(verdict, path)
+        _say(verdict, path, runner.out)
         if status == "stopped":
             out.print(f"stopped; every finished trial is kept. Go on with: ./plimsoll run --resume {shown(runner.out)}")
     return STOPPED if status == "stopped" else _exit_code(runner.out)
@@ -105,10 +107,9 @@ def _exit_code(folder: Path) -> int:
     return 0 if any(trial.status == "finished" for trial in open_run(folder).trials) else FAILED
 
 
-def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any] | None, Path | None]:
+def judge(folder: Path, is_with_files: bool = False, draws: bool = True) -> tuple[dict[str, Any] | None, Path | None]:
     """Compacts the record, judges it, draws the report, its figures as files if asked for. None: nothing to judge."""
     from plimsoll.analysis import analyse
-    from plimsoll.report import write_report
 
     found = open_run(folder)
     if not any(trial.status for trial in found.trials):
@@ -116,6 +117,10 @@ def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any] | N
     compact(folder)
     verdict = analyse(found)
     writer.write_json(folder / "verdict.json", verdict)
+    if not draws:
+        return verdict, None
+    from plimsoll.report import write_report
+
     return verdict, write_report(folder, is_with_files)
 
 
@@ -140,7 +145,7 @@ def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
     if as_json:
         print(json.dumps(verdict))
     else:
-        _say(verdict, path)
+        _say(verdict, path, folder)
     return 0
 
 
@@ -227,14 +232,15 @@ def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
         a_a.store(runner.state, {"run": runner.out.name, "epoch_ns": time.time_ns(), **spread})
 
 
-def _say(verdict: dict[str, Any] | None, path: Path | None) -> None:
+def _say(verdict: dict[str, Any] | None, path: Path | None, folder: Path) -> None:
     from plimsoll.analysis.words import WIDTH, terminal_lines
 
     out = show.console()
-    if verdict is None or path is None:
+    if verdict is None:
         out.print("No trial has ended, so there is nothing to judge.")
         return
     out.print()
     width = min(WIDTH, out.width) if out.is_terminal else WIDTH
-    for line in terminal_lines(verdict, shown(path), OWN_SERVER, width):
+    page = shown(path) if path else f"not drawn; ./plimsoll report {shown(folder)} draws it"
+    for line in terminal_lines(verdict, page, OWN_SERVER, width):
         out.print(line)

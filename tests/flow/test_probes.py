@@ -1,9 +1,12 @@
-"""The probe of disk requests beside a real PostgreSQL, from the experiment to the page."""
+"""Probes in the kernel beside a real PostgreSQL, from the experiment to the page: disk requests, the page cache."""
 
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
+import pytest
 from laboratory import Laboratory
 
 from plimsoll.record import open_run
@@ -11,10 +14,18 @@ from plimsoll.record import open_run
 NEEDS = ("root", "cgroup memory", "swap", "postgresql", "server user", "bpf")
 
 
-def test_the_log_of_a_server_is_told_from_its_data(laboratory: Laboratory) -> None:
-    out = laboratory.state / "block"
+@pytest.fixture(scope="module")
+def out(laboratory: Laboratory) -> Path:
+    """A run with probes that count, which ends well."""
+    assert "PLIMSOLL_PROBE_FAULT" not in os.environ
+    folder = laboratory.state / "watched"
     sets = ("--set", "probes.block=true", "--set", "probes.syscalls=true", "--set", 'probes.syscalls_counted="files"')
-    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(out), *sets)
+    laboratory.call("run", str(laboratory.experiment), "--blocks", "1", "--out", str(folder), *sets)
+    assert laboratory.left_behind() == []
+    return folder
+
+
+def test_the_log_of_a_server_is_told_from_its_data(out: Path) -> None:
     for trial in open_run(out).trials:
         assert trial.measure.summary is not None
         probe = trial.measure.summary["probes"]["block"]
@@ -42,4 +53,15 @@ def test_the_log_of_a_server_is_told_from_its_data(laboratory: Laboratory) -> No
     page = (out / "report/index.html").read_text()
     assert "Requests of the block devices" in page and "WAL writes on" in page
     assert 'data-figure="block-times"' in page and 'data-figure="block-time"' in page
-    assert laboratory.left_behind() == []
+
+
+def test_a_trusted_probe_of_the_page_cache_counts(out: Path) -> None:
+    for trial in open_run(out).trials:
+        assert trial.measure.summary is not None
+        probe = trial.measure.summary["probes"]["page_cache"]
+        assert probe["status"] == "on", probe["reason"]
+        assert probe["self_test"]["passed"] and not any(probe["lost"].values())
+        assert all(one["holds"] for one in probe["identity"].values())
+        assert probe["totals"]["wal"]["write_pages"] + probe["totals"]["wal"]["added_pages"] >= 0
+        assert probe["totals"]["data"]["read_calls"] > 0
+        assert probe["cost"]["run_ns"] > 0
