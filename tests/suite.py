@@ -34,6 +34,11 @@ WHOLE_MACHINE = (
     *("tests/flow/test_kill.py", "tests/flow/test_pipeline.py"),
     *("tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py"),
 )
+DECISION_SUPPORT = (
+    *("tests/flow/test_decision_support.py", "tests/flow/test_decision_support_answers.py"),
+    *("tests/flow/test_decision_support_duckdb.py", "tests/flow/test_decision_support_stopped.py"),
+    "tests/flow/test_dss_repeat.py",
+)
 FLOW = ("tests/flow",)
 COUNTED = ("tests/known", "tests/guest")
 ALONE_IN_RUST = "alone::"  # the module of tests that a clock judges
@@ -175,16 +180,17 @@ def main() -> int:
         print("\nFix these first: nothing that starts a server or watches the machine was run.", flush=True)
         return 1
     machine = pytest_lane("whole machine", plan.below(WHOLE_MACHINE), company, matrix)
-    flow = pytest_lane("flow", plan.below(FLOW), company, matrix, *WHOLE_MACHINE)
+    deciding = pytest_lane("decision support", plan.below(DECISION_SUPPORT), company, matrix)
+    flow = pytest_lane("flow", plan.below(FLOW), company, matrix, *WHOLE_MACHINE, *DECISION_SUPPORT)
     counted = pytest_lane("counted", plan.below(COUNTED), company, matrix, *WHOLE_MACHINE)
     rust = rust_lane("Rust", plan.packages, options.long, "--skip", ALONE_IN_RUST)
-    together([rust, machine, flow, counted])
+    together([rust, machine, deciding, flow, counted])
     alone = pytest_lane("alone", plan.below(("tests",)), f"alone{and_not}", matrix)
     together([alone])
     rust_alone = rust_lane("Rust, alone", plan.packages, options.long, ALONE_IN_RUST)
     together([rust_alone])
 
-    lanes = [computed, analysis, rust, machine, flow, counted, alone, rust_alone]
+    lanes = [computed, analysis, rust, machine, deciding, flow, counted, alone, rust_alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
     given = ["--include-ignored"] if options.long else []

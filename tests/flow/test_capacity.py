@@ -35,7 +35,8 @@ SMALL = (
 
 
 def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> None:
-    argv = ("capacity", *SMALL, "--slo", "p95 <= 50ms", "--minutes", "0.8", "--quick", "--seed", "7", "--out", "one")
+    # So long that only a queue that grows breaks it, whatever else is at work on the machine.
+    argv = ("capacity", *SMALL, "--slo", "p95 <= 1s", "--minutes", "0.8", "--quick", "--seed", "7", "--out", "one")
     began = time.monotonic()
     said = laboratory.call(*argv)
     assert time.monotonic() - began < 160

@@ -21,6 +21,7 @@ title = "Do parallel workers matter?"
 
 [target.settings]
 autovacuum = false
+jit = false
 fsync = false
 
 [workload]
@@ -53,6 +54,7 @@ title = "How much power?"
 
 [target.settings]
 autovacuum = false
+jit = false
 
 [workload]
 name = "decision_support"

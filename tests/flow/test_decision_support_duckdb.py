@@ -61,6 +61,7 @@ label = "PostgreSQL"
 [factors.levels.set]
 "target.server" = "postgresql"
 "target.settings.autovacuum" = false
+"target.settings.jit" = false
 "target.settings.fsync" = false
 
 [[factors.levels]]
@@ -87,7 +88,7 @@ blocks = 2
 """
 LONG = """
 tests = ["throughput"]
-streams = 40
+streams = 10
 
 [target]
 server = "duckdb"
@@ -215,7 +216,7 @@ def test_a_run_that_is_stopped_or_killed_is_gone_on_with(laboratory: Laboratory,
 
 def test_a_driver_that_is_killed_fails_its_trial_alone(laboratory: Laboratory) -> None:
     path = laboratory.state / "killed.toml"
-    path.write_text(HEAD + LONG.replace("blocks = 1", "blocks = 2").replace("streams = 40", "streams = 20"))
+    path.write_text(HEAD + LONG.replace("blocks = 1", "blocks = 2"))
     out = laboratory.state / "killed"
     front = laboratory.start("run", str(path), "--json", "--no-page", "--out", "killed")
     begun(out, front)

@@ -31,6 +31,7 @@ memory = "256 MiB"
 
 [target.settings]
 autovacuum = false
+jit = false
 fsync = false
 
 [workload]

@@ -28,6 +28,7 @@ title = "Does it last?"
 
 [target.settings]
 autovacuum = false
+jit = false
 max_parallel_workers_per_gather = 0
 
 [workload]

@@ -73,7 +73,7 @@ impl PrivateServer {
         let socket = self.folder().display();
         let settings = format!(
             "listen_addresses = ''\nunix_socket_directories = '{socket}'\nport = {PORT}\nwal_level = minimal\n\
-             max_wal_senders = 0\nfsync = off\nautovacuum = off\nmax_wal_size = 4GB\n{more_settings}\n"
+             max_wal_senders = 0\nfsync = off\njit = off\nautovacuum = off\nmax_wal_size = 4GB\n{more_settings}\n"
         );
         let file = Path::new(&data).join("postgresql.conf");
         let before = std::fs::read_to_string(&file).expect("initdb writes it");
