@@ -7,10 +7,9 @@ much, the sentence is "cannot tell".
 
 from typing import Any
 
-from scipy import stats
-
 from plimsoll.analysis.breakdown_parts import PLAIN
 from plimsoll.analysis.breakdown_trial import MEAN, SLOWEST
+from plimsoll.analysis.distributions import t_quantile
 from plimsoll.analysis.histograms import ALL
 from plimsoll.analysis.intervals import CONFIDENCE, MeanDifference
 from plimsoll.analysis.moved_many import confidence_of
@@ -43,7 +42,7 @@ def _chance(found: Json) -> float:
     blocks = int(found["blocks"])
     if found["low"] is None:
         return 1.0
-    error = (found["high"] - found["low"]) / 2 / float(stats.t.ppf(0.5 + CONFIDENCE / 2, blocks - 1))
+    error = (found["high"] - found["low"]) / 2 / float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1))
     return MeanDifference(found["value"], error, blocks - 1, blocks).chance()
 
 

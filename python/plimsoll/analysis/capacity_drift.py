@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+
+from plimsoll.analysis.distributions import chi2_beyond
 
 Json = dict[str, Any]
 P_MAX = 0.01
@@ -69,7 +70,7 @@ def _of(name: str, tests: int, trials: list[Json], described: Json, line_rate: f
     if freedom < FREEDOM_MIN:
         return None
     points = [point for group in compared for point in group]
-    p_value = min(1.0, tests * float(stats.chi2.sf(sum((one.apart / one.error) ** 2 for one in points), freedom)))
+    p_value = min(1.0, tests * float(chi2_beyond(sum((one.apart / one.error) ** 2 for one in points), freedom)))
     widest = max(compared, key=lambda group: max(one.apart for one in group) - min(one.apart for one in group))
     drifted = p_value < P_MAX
     return {
@@ -114,6 +115,8 @@ def _end(point: _Point) -> Json:
 
 def _moved(compared: list[list[_Point]], described: Json) -> list[Json]:
     """The conditions that went with the latency, the closest first: each less its mean over the trials compared."""
+    from scipy.stats import spearmanr
+
     found = []
     for key, words in described.items():
         values, latency, apart = [], [], []
@@ -129,7 +132,7 @@ def _moved(compared: list[list[_Point]], described: Json) -> list[Json]:
             apart += [value - middle for value, _ in known]
         if len(values) < CONDITIONS_MIN or len(set(apart)) < 2 or len(set(latency)) < 2:
             continue
-        rank = stats.spearmanr(apart, latency)
+        rank = spearmanr(apart, latency)
         if not rank.pvalue < 0.05 / len(described):
             continue
         half = statistics.median(latency)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from plimsoll.analysis.capacity_objective import Objective, time_words
 from plimsoll.analysis.capacity_reading import Reading
+from plimsoll.analysis.distributions import share_interval
 from plimsoll.analysis.percentile import Cells, Estimate, joined, percentile
 from plimsoll.analysis.queueing import Backlog, backlog
 
@@ -107,8 +107,7 @@ def _errors(readings: list[Reading], limit: float) -> tuple[Json, str]:
     """The share of errors with its interval: exact binomial, since errors of one trial are counted only in total."""
     bad = sum(one.identity["failed"] + one.identity["lost"] for one in readings)
     sent = max(1, bad + sum(one.identity["done"] for one in readings))
-    low = float(stats.beta.ppf(0.025, bad, sent - bad + 1)) if bad else 0.0
-    high = float(stats.beta.ppf(0.975, bad + 1, sent - bad)) if bad < sent else 1.0
+    low, high = share_interval(bad, sent, 0.95)
     term = {"term": f"errors <= {limit * 100:g}%", "limit": limit, "value": bad / sent, "low": low, "high": high}
     if limit == 0:
         return term, "breaks" if bad else "holds"

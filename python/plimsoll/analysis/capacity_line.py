@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from plimsoll.analysis.capacity_search import Tried, bracket
+from plimsoll.analysis.distributions import t_quantile
 from plimsoll.analysis.percentile import inflation
 
 Status = Literal["found", "at least", "below", "cannot tell"]
@@ -87,7 +87,7 @@ def load_line(tried: list[Tried]) -> Line:
         middle = float(np.mean(implied))
         # In the order of the trials: a machine that drifts makes neighbours alike.
         error = math.sqrt(inflation(implied - middle) / near) * float(np.std(implied, ddof=2))
-        half = float(stats.t.ppf(0.975, near - 2)) * error
+        half = float(t_quantile(0.975, near - 2)) * error
         spread = (min(spread[0], middle - half), max(spread[1], middle + half))
     return Line("found", math.exp(crossing), math.exp(spread[0]), math.exp(spread[1]), near, False)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
+from plimsoll.analysis.distributions import t_quantile
 from plimsoll.analysis.intervals import BLOCKS_MIN, CONFIDENCE, half_width
 
 ALPHA = 0.05
@@ -57,7 +57,7 @@ def beaten(found: Pairs, alpha: float = ALPHA, spread_log: float = 0.0) -> np.nd
     level = error_of(treatments, alpha)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = -found.mean * np.sqrt(found.blocks) / found.sd
-        critical = stats.t.ppf(1 - level, np.where(found.blocks > 1, found.blocks - 1, np.nan))
+        critical = t_quantile(1 - level, np.where(found.blocks > 1, found.blocks - 1, np.nan))
         certain = np.where(found.sd > 0, statistic > critical, found.mean < 0)
     return certain & (found.blocks >= BLOCKS_MIN) & (-found.mean > spread_log)
 

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
-from scipy import stats
 
+from plimsoll.analysis.distributions import t_quantile
 from plimsoll.analysis.intervals import BLOCKS_MIN, CONFIDENCE, over_blocks
 
 Json = dict[str, Any]
@@ -130,7 +130,7 @@ def _one_line(series: list[list[tuple[int, float]]]) -> tuple[float, float] | No
     spread = float((x**2).sum())
     slope = float((x * y).sum()) / spread
     error = math.sqrt(float(((y - slope * x) ** 2).sum()) / freedom / spread)
-    return slope, float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * error
+    return slope, float(t_quantile(0.5 + CONFIDENCE / 2, freedom)) * error
 
 
 def _over_lines(series: list[list[tuple[int, float]]]) -> tuple[float, float] | None:

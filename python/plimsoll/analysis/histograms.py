@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from plimsoll.analysis import readings
+from plimsoll.analysis.distributions import t_quantile
 from plimsoll.analysis.intervals import BLOCKS_MIN, CONFIDENCE
 from plimsoll.analysis.metrics import PERCENTILES
 from plimsoll.record import Segment
@@ -128,5 +128,5 @@ def _jackknifed(value: float, without: list[float | None]) -> dict[str, Any]:
         return found
     logs = np.log(present)
     error = math.sqrt((blocks - 1) / blocks * float(((logs - logs.mean()) ** 2).sum()))
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, blocks - 1)) * error
+    half = float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1)) * error
     return found | {"low": value * math.exp(-half), "high": value * math.exp(half)}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+
+from plimsoll.analysis.distributions import t_beyond, t_quantile
 
 CONFIDENCE = 0.95
 BLOCKS_MIN = 3
@@ -37,7 +38,7 @@ def half_width(sd: np.ndarray, count: np.ndarray, confidence: float = CONFIDENCE
     """Half the length of a two-sided t interval of a mean; NaN below two values."""
     count = np.asarray(count)
     with np.errstate(invalid="ignore", divide="ignore"):
-        critical = stats.t.ppf(0.5 + confidence / 2, np.where(count > 1, count - 1, np.nan))
+        critical = t_quantile(0.5 + confidence / 2, np.where(count > 1, count - 1, np.nan))
         return critical * sd / np.sqrt(count)
 
 
@@ -55,7 +56,7 @@ class MeanDifference:
         found = {"value": self.value, "low": None, "high": None, "blocks": self.blocks}
         if self.blocks < BLOCKS_MIN:
             return found
-        half = float(stats.t.ppf(0.5 + confidence / 2, self.freedom)) * self.error
+        half = float(t_quantile(0.5 + confidence / 2, self.freedom)) * self.error
         return found | {"low": self.value - half, "high": self.value + half}
 
     def chance(self) -> float:
@@ -64,7 +65,7 @@ class MeanDifference:
             return 1.0
         if self.error == 0:
             return 0.0 if self.value else 1.0
-        return float(2 * stats.t.sf(abs(self.value) / self.error, self.freedom))
+        return float(2 * t_beyond(abs(self.value) / self.error, self.freedom))
 
 
 def paired(differences: Sequence[float]) -> MeanDifference | None:

@@ -13,12 +13,12 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
-from scipy import stats
 
 from plimsoll.analysis import histograms
 from plimsoll.analysis import order_entry_ranges as bounds
+from plimsoll.analysis.distributions import binomial_quantile, normal_quantile, rate_interval, share_interval
 from plimsoll.analysis.histograms import Histogram
-from plimsoll.analysis.intervals import over_blocks
+from plimsoll.analysis.intervals import CONFIDENCE, over_blocks
 from plimsoll.analysis.readings import seconds_measured
 from plimsoll.record import Run, Trial
 
@@ -186,7 +186,7 @@ def _limit(row: Json, found: Histogram, limit_s: float) -> Json:
     if not total:
         return row
     over = int(found.count[found.low >= limit_s * 1e9].sum())
-    low, high = bounds.share_interval(over, total)
+    low, high = share_interval(over, total, CONFIDENCE)
     row |= {"count": over, "of": total, "value": over / total, "low": low, "high": high}
     row["verdict"] = bounds.word(low, high, None, 1 - SHARE)
     middle = (found.low + found.high - 1) / 2
@@ -200,12 +200,12 @@ def _against_mean(found: Histogram, middle: np.ndarray, mean: float) -> str:
     """Whether the 90th percentile reaches the average, which counts as reached a tenth of a second below it."""
     total = found.total
     upto = np.cumsum(found.count)
-    first, last = (int(stats.binom.ppf(tail, total, SHARE)) for tail in (bounds.TAIL, 1 - bounds.TAIL))
+    first, last = (binomial_quantile(tail, total, SHARE) for tail in (bounds.TAIL, 1 - bounds.TAIL))
     if first < 1 or last + 1 > total:
         return bounds.CANNOT_TELL
     p90_low, p90_high = (float(middle[int(np.searchsorted(upto, rank))]) for rank in (first, last + 1))
     sd = math.sqrt(float((found.count * (middle - mean) ** 2).sum()) / total)
-    half = float(stats.norm.ppf(1 - bounds.TAIL)) * sd / math.sqrt(total)
+    half = float(normal_quantile(1 - bounds.TAIL)) * sd / math.sqrt(total)
     return bounds.word(p90_low + EQUAL_S * 1e9 - (mean + half), p90_high + EQUAL_S * 1e9 - (mean - half), 0.0, None)
 
 
@@ -218,7 +218,7 @@ def rate(trials: Sequence[Trial], minutes: Sequence[float], workload: Json, fact
     each = [count / length for count, length in zip(counts, minutes, strict=True)]
     estimate = over_blocks(each, log=True)
     warehouses, paced = int(workload.get("warehouses") or 1), is_tpmc_like(facts)
-    low, high = (value / sum(minutes) / warehouses for value in bounds.count_interval(sum(counts)))
+    low, high = (value / sum(minutes) / warehouses for value in rate_interval(sum(counts), CONFIDENCE))
     per_warehouse = {"value": sum(counts) / sum(minutes) / warehouses, "low": low, "high": high}
     allowed = allowed_per_minute(workload, facts)
     ceiling, minimum = CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE

@@ -12,8 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from scipy import stats
-
+from plimsoll.analysis.distributions import normal_quantile, share_interval
 from plimsoll.analysis.intervals import CONFIDENCE
 
 Json = dict[str, Any]
@@ -41,19 +40,6 @@ LINES_SD_MAX = 5.0
 DECK_VARIANCE_MAX = 2 * (11.5 * 11.5 / 22)
 
 
-def share_interval(count: float, of: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval of count / of; both may be fractions where transactions are not independent."""
-    low = float(stats.beta.ppf(TAIL, count, of - count + 1)) if count > 0 else 0.0
-    high = float(stats.beta.ppf(1 - TAIL, count + 1, of - count)) if count < of else 1.0
-    return low, high
-
-
-def count_interval(count: int) -> tuple[float, float]:
-    """The exact interval of the mean of a Poisson count (F. Garwood, Biometrika 28, 1936)."""
-    low = float(stats.chi2.ppf(TAIL, 2 * count)) / 2 if count else 0.0
-    return low, float(stats.chi2.ppf(1 - TAIL, 2 * count + 2)) / 2
-
-
 def word(low: float, high: float, least: float | None, most: float | None) -> str:
     """What an interval says of a bound; either end of the bound may be open."""
     least, most = -math.inf if least is None else least, math.inf if most is None else most
@@ -73,7 +59,7 @@ def judged_share(row: Json, count: int, of: int, effective: float | None = None)
     if not of:
         return row
     worth = of if effective is None else effective
-    low, high = share_interval(count / of * worth, worth)
+    low, high = share_interval(count / of * worth, worth, CONFIDENCE)
     found = {"value": count / of, "low": low, "high": high, "count": count, "of": of}
     return row | found | {"verdict": word(low, high, row["least"], row["most"])}
 
@@ -135,6 +121,6 @@ def _lines(row: Json, lines: int, orders: int) -> Json:
     if not orders:
         return row
     mean = lines / orders
-    half = float(stats.norm.ppf(1 - TAIL)) * LINES_SD_MAX / math.sqrt(orders)
+    half = float(normal_quantile(1 - TAIL)) * LINES_SD_MAX / math.sqrt(orders)
     found = {"value": mean, "low": mean - half, "high": mean + half, "count": lines, "of": orders}
     return row | found | {"verdict": word(mean - half, mean + half, row["least"], row["most"])}

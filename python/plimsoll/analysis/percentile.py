@@ -14,8 +14,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from plimsoll.analysis.distributions import binomial_quantile, normal_quantile, t_quantile
 from plimsoll.analysis.intervals import CONFIDENCE
 
 BATCHES_MIN = 8
@@ -166,14 +166,14 @@ def percentile(cells: Cells, level: float, confidence: float = CONFIDENCE) -> Es
     value = found.at(level)
     effect, freedom = design_effect(cells, value if math.isfinite(value) else float(cells.high.max(initial=0.0)))
     side = (1 - confidence) / 2
-    widened = float((stats.t.isf(side, freedom) / stats.norm.isf(side)) ** 2)
+    widened = float((t_quantile(side, freedom) / normal_quantile(side)) ** 2)
     effective = int(total / (effect * widened)) if math.isfinite(effect) else 0
     tail = 1 - level
     low, high = 0.0, math.inf
     if effective >= 1:
         # As many beyond the upper end as are seen by chance at most so often, and the same the other way.
-        fewest = float(stats.binom.ppf(side, effective, tail)) - 1
-        most = float(stats.binom.isf(side, effective, tail)) + 1
+        fewest = binomial_quantile(side, effective, tail) - 1
+        most = binomial_quantile(1 - side, effective, tail) + 1
         high = found.at(1 - fewest / effective) if fewest >= 0 else math.inf
         low = found.at(1 - most / effective) if most < effective else 0.0
     return Estimate(level, value, min(low, value), max(high, value), int(total), effect)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from plimsoll.analysis.distributions import share_interval
 from plimsoll.analysis.histograms import ALL
 from plimsoll.analysis.intervals import CONFIDENCE
 from plimsoll.analysis.page_cache import lost_events, probe
@@ -103,13 +104,11 @@ def functions(stacks: Stacks) -> list[Json]:
 
 def share(count: int, samples: int) -> Json | None:
     """A share with its exact (Clopper and Pearson) binomial interval; None of no samples, at most 1."""
-    from scipy.stats import binomtest
-
     if samples <= 0:
         return None
     count = min(max(count, 0), samples)  # a record whose counts do not add up costs its shares, not the verdict
-    interval = binomtest(count, samples).proportion_ci(CONFIDENCE)
-    return {"value": count / samples, "low": float(interval.low), "high": float(interval.high)}
+    low, high = share_interval(count, samples, CONFIDENCE)
+    return {"value": count / samples, "low": low, "high": high}
 
 
 def profile(trials: list[Trial], used: Mapping[tuple[int, str], Json], treatments: Iterable[str]) -> Json | None:

@@ -11,7 +11,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+
+from plimsoll.analysis.distributions import t_beyond
 
 ALPHA = 0.05
 GROWTH_MIN = 1.0
@@ -54,7 +55,7 @@ def backlog(outstanding: np.ndarray) -> Backlog | None:
     variance = float((residual**2).sum()) / freedom * (effective / points)
     error = math.sqrt(variance / power * (1 + rho) / (1 - rho))
     growth = slope * points
-    p_value = float(stats.t.sf(slope / error, freedom)) if error > 0 else float(slope <= 0)
+    p_value = float(t_beyond(slope / error, freedom)) if error > 0 else float(slope <= 0)
     material = growth >= GROWTH_MIN * mean and growth >= GROWTH_OPERATIONS_MIN
     return Backlog(bool(material and p_value < ALPHA), growth, mean, p_value)
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
+
+from plimsoll.analysis.distributions import t_quantile
 
 CONFIDENCE = 0.90
 CONFIDENCE_FILLING = 0.99
@@ -82,7 +83,7 @@ def approach(times: np.ndarray, values: np.ndarray) -> Approach:
     """Bound the distance to the asymptote for rows of `values` (last axis: time). Needs four samples."""
     count = values.shape[-1]
     span = (times[-1] - times[0]) * count / (count - 1)
-    likely, sure = stats.t.ppf([CONFIDENCE, CONFIDENCE_FILLING], count - 2)
+    likely, sure = t_quantile([CONFIDENCE, CONFIDENCE_FILLING], count - 2)
     shapes = np.exp((times[-1] - times) / (np.array(_FRACTIONS)[:, None] * span))
     centred = shapes - shapes.mean(-1, keepdims=True)
     power = (centred**2).sum(-1)
@@ -96,7 +97,7 @@ def approach(times: np.ndarray, values: np.ndarray) -> Approach:
     least, widened = (np.take_along_axis(table, best, -1) for table in (variance, inflation))
     # A slow approach that fits clearly worse than the best has no say; fast ones always have, to be on the safe side.
     fast = np.array(_FRACTIONS) <= 1
-    fits = variance <= least * (1 + widened * stats.t.ppf(0.995, count - 2) ** 2 / (count - 2)) + 1e-30
+    fits = variance <= least * (1 + widened * t_quantile(0.995, count - 2) ** 2 / (count - 2)) + 1e-30
 
     def largest(bound: np.ndarray, who: np.ndarray) -> np.ndarray:
         return np.max(np.where(who, bound, 0.0), axis=-1)

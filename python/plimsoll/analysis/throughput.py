@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from plimsoll.analysis.distributions import t_quantile
 from plimsoll.analysis.intervals import CONFIDENCE
 from plimsoll.analysis.readings import DONE, is_whole, seconds_measured
 from plimsoll.record import Segment
@@ -93,7 +93,7 @@ def of_seconds(values: np.ndarray) -> Throughput:
     sd = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     if len(values) < SECONDS_MIN or effective < EFFECTIVE_MIN:
         return Throughput(mean, None, None, len(values), effective, sd)
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, effective - 1)) * sd / math.sqrt(effective)
+    half = float(t_quantile(0.5 + CONFIDENCE / 2, effective - 1)) * sd / math.sqrt(effective)
     return Throughput(mean, max(0.0, mean - half), mean + half, len(values), effective, sd)
 
 

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import optimize, stats
 
+from plimsoll.analysis.distributions import f_beyond, t_quantile
 from plimsoll.analysis.intervals import BLOCKS_MIN, CONFIDENCE, half_width
 
 Json = dict[str, Any]
@@ -126,6 +126,8 @@ class _Squares:
         squares = self.of(1 + grid[:, None, None] * (n - 1) + kappas[None, :, None] * n * (n - 1))
         place = int(np.argmin(squares.min(1)))
         around = float(grid[max(0, place - 1)]), float(grid[min(_GRID - 1, place + 1)])
+        from scipy import optimize
+
         found = optimize.minimize_scalar(
             lambda sigma: self.at_sigma(sigma)[1], bounds=around, method="bounded", options={"xatol": 1e-6}
         )
@@ -137,7 +139,7 @@ class _Squares:
         """How likely levels that are all equal would differ as much."""
         between = float(self.effects @ self.form @ self.effects) / (len(self.levels) - 1)
         within = max(self.pure / self.pure_freedom, _VARIANCE_MIN)
-        return float(stats.f.sf(between / within, len(self.levels) - 1, self.pure_freedom))
+        return float(f_beyond(between / within, len(self.levels) - 1, self.pure_freedom))
 
     def lack_of_fit_p(self, squares: float) -> float | None:
         """How likely the law, were it true, would be left by as much."""
@@ -145,13 +147,15 @@ class _Squares:
         if freedom < 1:
             return None
         within = max(self.pure / self.pure_freedom, _VARIANCE_MIN)
-        return float(stats.f.sf((squares - self.pure) / freedom / within, freedom, self.pure_freedom))
+        return float(f_beyond((squares - self.pure) / freedom / within, freedom, self.pure_freedom))
 
 
 def _intervals(squares: _Squares, best: tuple[float, float, float]) -> tuple[Json, Json, Json]:
     """Sigma, kappa and the peak with the values that the profile does not refuse."""
+    from scipy import optimize
+
     sigma, kappa, least = best
-    critical = float(stats.t.ppf(0.5 + CONFIDENCE / 2, squares.freedom)) ** 2
+    critical = float(t_quantile(0.5 + CONFIDENCE / 2, squares.freedom)) ** 2
     limit = least + critical * max(least / squares.freedom, _VARIANCE_MIN)
     inverse = kappa / (1 - sigma) if sigma < 1 else 0.0
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 from plimsoll.analysis import analyse, order_entry, order_entry_ranges, order_entry_words
 from plimsoll.analysis.admission import check_commits
+from plimsoll.analysis.distributions import rate_interval, share_interval
 from plimsoll.analysis.histograms import Histogram
 from plimsoll.record import Trial, open_run
 from plimsoll.report import write_report
@@ -39,19 +40,19 @@ def judged(found: dict[str, int], warehouses: int = 2, minutes: float = 1) -> di
 
 
 def test_the_interval_of_a_share_is_the_exact_one() -> None:
-    low, high = order_entry_ranges.share_interval(3, 20)
+    low, high = share_interval(3, 20, 0.95)
     # By its definition: 3 or more of 20 happen with 2.5 % at the lower end, 3 or fewer at the upper one.
     assert stats.binom.sf(2, 20, low) == pytest.approx(0.025)
     assert stats.binom.cdf(3, 20, high) == pytest.approx(0.025)
-    assert order_entry_ranges.share_interval(0, 20)[0] == 0
-    assert order_entry_ranges.share_interval(20, 20)[1] == 1
+    assert share_interval(0, 20, 0.95)[0] == 0
+    assert share_interval(20, 20, 0.95)[1] == 1
 
 
 def test_the_interval_of_a_count_is_the_exact_one() -> None:
-    low, high = order_entry_ranges.count_interval(7)
+    low, high = rate_interval(7, 0.95)
     assert stats.poisson.sf(6, low) == pytest.approx(0.025)
     assert stats.poisson.cdf(7, high) == pytest.approx(0.025)
-    assert order_entry_ranges.count_interval(0)[0] == 0
+    assert rate_interval(0, 0.95)[0] == 0
 
 
 def test_what_the_rules_expect_holds_when_enough_was_done() -> None:
