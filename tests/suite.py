@@ -137,6 +137,11 @@ def lints() -> tuple[list[list[str]], list[list[str]]]:
     return python, rust
 
 
+def marked_alone() -> list[str]:
+    """The files of tests that a clock judges: a process that collects no others is done sooner."""
+    return sorted(str(path) for path in Path("tests").rglob("test_*.py") if "mark.alone" in path.read_text())
+
+
 def rust_lane(name: str, packages: Sequence[str], long: bool, *chosen: str) -> Lane:
     """The programs of tests one after the other; in each its tests are threads."""
     where = [option for package in packages for option in ("--package", package)]
@@ -185,7 +190,7 @@ def main() -> int:
     counted = pytest_lane("counted", plan.below(COUNTED), company, matrix, *WHOLE_MACHINE)
     rust = rust_lane("Rust", plan.packages, options.long, "--skip", ALONE_IN_RUST)
     together([rust, machine, deciding, flow, counted])
-    alone = pytest_lane("alone", plan.below(("tests",)), f"alone{and_not}", matrix)
+    alone = pytest_lane("alone", plan.below(marked_alone()), f"alone{and_not}", matrix)
     together([alone])
     rust_alone = rust_lane("Rust, alone", plan.packages, options.long, ALONE_IN_RUST)
     together([rust_alone])
