@@ -256,6 +256,7 @@ def _timed(server: LiveServer, name: str) -> tuple[float, float]:
     return first, complete
 
 
+@pytest.mark.alone
 def test_first_picture_and_end_are_in_time_and_nothing_stays(server: LiveServer) -> None:
     """A machine that is busy with something else may hold one of three up."""
     load = server.client("pgbench", "-c", "2", "-T", "60", "-R", "100")

@@ -204,6 +204,8 @@ def test_a_user_who_may_not_load_programs_is_told(needs, plain, server_user):
     needs("bpf", "server user")
     for folder in (plain.out, plain.scratch):
         shutil.chown(folder, server_user)
+    for folder in (plain.root, *(path for path in plain.root.rglob("*") if path.is_dir())):
+        folder.chmod(0o755)  # what this user may not do is to load programs; the umask may have closed folders
     program = shutil.copy2(agent.PROGRAM, plain.root)
     as_user = ["setpriv", f"--reuid={server_user}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
     probe = _refused(_run(plain.request(), *as_user, program=program))

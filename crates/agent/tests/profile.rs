@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 /// Beside a server that switches 10,000 times a second a process that computes gets up to a third more samples than its time
 /// on the CPUs; whoever checks known times has the machine alone.
-fn alone() -> MutexGuard<'static, ()> {
+fn one_at_a_time() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -93,7 +93,7 @@ impl Drop for Known {
 
 #[test]
 fn known_functions_get_their_shares() {
-    let _alone = alone();
+    let _alone = one_at_a_time();
     let (mut known, out) = (Known::start(), tempfile::tempdir().unwrap());
     let probes = json!({"profile": {"data_directory": known.folder.path(), "hz": 499}});
     let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
@@ -121,7 +121,7 @@ fn known_functions_get_their_shares() {
 
 #[test]
 fn waits_for_a_known_lock_are_counted_with_their_time() {
-    let _alone = alone();
+    let _alone = one_at_a_time();
     let (mut known, out) = (Known::start(), tempfile::tempdir().unwrap());
     let probes = json!({"profile": {"data_directory": known.folder.path(), "locks": true}});
     let mut watching = Agent::start("watch", &json!({"out": out.path(), "probes": probes}));
@@ -154,42 +154,47 @@ fn column_sum(out: &Path, name: &str) -> f64 {
     Table::read(&out.join("breakdown.npy")).unwrap().column(name).unwrap().into_iter().sum::<i128>() as f64
 }
 
-#[test]
-fn a_servers_samples_are_its_time_on_the_cpus() {
-    let _alone = alone();
-    let Some(server) = Server::start() else { return };
-    let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "select_only"});
-    must("populate", &json!({"target": server.target(), "workload": workload}));
-    let out = tempfile::tempdir().unwrap();
-    let folder = server.data();
-    let probes = json!({"profile": {"data_directory": folder, "hz": 997}, "breakdown": {"data_directory": folder}});
-    let summary = must(
-        "load",
-        &json!({"target": server.target(), "workload": workload, "clients": 4, "stop": {"seconds": 6},
-                "out": out.path(), "probes": probes}),
-    );
-    let probe = &summary["probes"]["profile"];
-    assert_eq!(probe["status"], "on", "{probe}");
-    let processes = summary["probes"]["breakdown"]["processes"].as_array().unwrap();
-    let beside: u64 = processes.iter().map(|process| process["cpu_ns"].as_u64().unwrap()).sum();
-    let cpu_ns = column_sum(out.path(), "cpu_ns") + column_sum(out.path(), "after_ns") + beside as f64;
-    let samples = &probe["profile"]["samples"];
-    let taken = samples["taken"].as_u64().unwrap();
-    // What backends do between their answer and waiting again, and while they start, is in one and not in the other.
-    assert!(is_about(cpu_ns * 997e-9, taken, 0.15), "{taken} samples of {cpu_ns} ns: {samples}");
-    let stacks = folded(out.path());
-    assert_eq!(stacks.values().sum::<u64>(), taken);
-    let count = |key: &str| samples[key].as_u64().unwrap();
-    assert!(count("complete") * 100 >= taken * 90, "{samples}");
-    assert!(with(&stacks, "PostgresMain") * 100 >= taken * 80, "{stacks:?}");
-    assert!(with(&stacks, "_[k]") == count("in_kernel"), "{samples}");
-    // Either nearly all have names, or it says how to get those that have not.
-    let images = probe["profile"]["images"].as_array().unwrap();
-    let unnamed: u64 = images.iter().map(|image| image["unnamed"].as_u64().unwrap()).sum();
-    assert_eq!(taken - count("in_kernel") - count("named_outside"), unnamed, "{probe}");
-    let advised = images.iter().filter(|image| image["unnamed"].as_u64() > Some(0));
-    assert!(advised.clone().all(|image| image["remedy"].is_string()), "{images:?}");
-    assert!(count("named") * 100 >= taken * 95 || advised.count() > 0, "{probe}");
+/// By itself at the end of ./test.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn a_servers_samples_are_its_time_on_the_cpus() {
+        let _alone = one_at_a_time();
+        let Some(server) = Server::start() else { return };
+        let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "select_only"});
+        must("populate", &json!({"target": server.target(), "workload": workload}));
+        let out = tempfile::tempdir().unwrap();
+        let folder = server.data();
+        let probes = json!({"profile": {"data_directory": folder, "hz": 997}, "breakdown": {"data_directory": folder}});
+        let summary = must(
+            "load",
+            &json!({"target": server.target(), "workload": workload, "clients": 4, "stop": {"seconds": 6},
+                    "out": out.path(), "probes": probes}),
+        );
+        let probe = &summary["probes"]["profile"];
+        assert_eq!(probe["status"], "on", "{probe}");
+        let processes = summary["probes"]["breakdown"]["processes"].as_array().unwrap();
+        let beside: u64 = processes.iter().map(|process| process["cpu_ns"].as_u64().unwrap()).sum();
+        let cpu_ns = column_sum(out.path(), "cpu_ns") + column_sum(out.path(), "after_ns") + beside as f64;
+        let samples = &probe["profile"]["samples"];
+        let taken = samples["taken"].as_u64().unwrap();
+        // What backends do between their answer and waiting again, and while they start, is in one and not in the other.
+        assert!(is_about(cpu_ns * 997e-9, taken, 0.15), "{taken} samples of {cpu_ns} ns: {samples}");
+        let stacks = folded(out.path());
+        assert_eq!(stacks.values().sum::<u64>(), taken);
+        let count = |key: &str| samples[key].as_u64().unwrap();
+        assert!(count("complete") * 100 >= taken * 90, "{samples}");
+        assert!(with(&stacks, "PostgresMain") * 100 >= taken * 80, "{stacks:?}");
+        assert!(with(&stacks, "_[k]") == count("in_kernel"), "{samples}");
+        // Either nearly all have names, or it says how to get those that have not.
+        let images = probe["profile"]["images"].as_array().unwrap();
+        let unnamed: u64 = images.iter().map(|image| image["unnamed"].as_u64().unwrap()).sum();
+        assert_eq!(taken - count("in_kernel") - count("named_outside"), unnamed, "{probe}");
+        let advised = images.iter().filter(|image| image["unnamed"].as_u64() > Some(0));
+        assert!(advised.clone().all(|image| image["remedy"].is_string()), "{images:?}");
+        assert!(count("named") * 100 >= taken * 95 || advised.count() > 0, "{probe}");
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ def fingerprint(paths: Sequence[Path], *, agent: Path | None = None) -> dict[str
         "devices": _devices(paths),
         "damon": damon.state(),
         "huge_pages": {"explicit": huge_pages.explicit(), "transparent": huge_pages.transparent()},
-        "swap": [vars(area) for area in swap.areas()],
+        "swap": [vars(area) for area in swap.of_the_machine()],
         "vm": sysctl.all_vm(),
         "cgroup": _cgroup(),
         "psi": Path("/proc/pressure/memory").exists(),

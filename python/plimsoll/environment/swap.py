@@ -10,6 +10,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -27,6 +28,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _CAN_SWAP = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _SMALLEST = 10 * _PAGE  # mkswap refuses less
+_OF_A_TRIAL = re.compile(r"/work/[0-9a-f]{8}-\d{4,}\.swap$")  # by `SwapFile` below, for a trial's run_id
 _GET_FLAGS, _SET_FLAGS, _NO_COW = 0x80086601, 0x40086602, 0x00800000
 _ZEROS = bytes(4 << 20)
 
@@ -47,6 +49,11 @@ def areas() -> list[SwapArea]:
         name = unescape(name).removesuffix(" (deleted)")
         found.append(SwapArea(name, int(size) * 1024, int(used) * 1024, int(priority)))
     return found
+
+
+def of_the_machine() -> list[SwapArea]:
+    """All but what a trial has on for its own time, of another run too: that is no property of the machine."""
+    return [area for area in areas() if not _OF_A_TRIAL.search(area.path)]
 
 
 def _is(area: SwapArea, path: Path) -> bool:

@@ -58,3 +58,9 @@ def test_swap_that_stays_on_keeps_its_file_and_its_journal(
     (found,) = undo(state, force=True)
     assert not found.ok and "swapoff" in found.what and "plimsoll undo" in found.remedy
     assert path.exists() and (state.journal / "run.jsonl").exists()
+
+
+def test_what_a_trial_has_on_is_not_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = ["/dev/sda2", "/var/lib/plimsoll/work/e92119a5-0001.swap", "/home/work/big.swap"]
+    monkeypatch.setattr(swap, "areas", lambda: [swap.SwapArea(path, 4096, 0, -2) for path in paths])
+    assert [area.path for area in swap.of_the_machine()] == ["/dev/sda2", "/home/work/big.swap"]

@@ -2,7 +2,9 @@
 
 use plimsoll_private_server::{DATABASE, PORT, PrivateServer, USER};
 use plimsoll_target::postgres::{Address, Client};
+use std::fs::Permissions;
 use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -46,6 +48,8 @@ impl Server {
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.0.folder().join(name);
         std::fs::write(&path, text).unwrap();
+        // The server's user reads it, whatever the umask.
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         path.display().to_string()
     }
 
