@@ -88,6 +88,7 @@ def test_commits_whose_syncs_are_held(server: LiveServer) -> None:
     """Every sync of every commit is within the watch, so that the sums are of the same calls."""
     script = server.lab.state / "insert.sql"
     script.write_text("insert into written values (:client_id);\n")
+    script.chmod(0o644)  # the server's user reads it, whatever the umask
     with server.session() as session, Watched(server, "syncs") as watched:
         before = _sync_time_ns(session)
         with server.log.delayed(DELAY_S) as seen:
