@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -52,7 +53,8 @@ def _round(laboratory: Laboratory, number: int, draw: random.Random) -> None:
         if time.monotonic() > until:
             killed = _victim(laboratory, process.pid, what)
             for pid in killed:
-                os.kill(pid, getattr(signal, what.split()[1]))
+                with contextlib.suppress(ProcessLookupError):  # ended by itself since it was looked for
+                    os.kill(pid, getattr(signal, what.split()[1]))
     output, error = process.communicate(timeout=120)
     where = f"round {number} ({what}, seed {SEED})\n{output}\n{error}"
     if what == "front SIGKILL":

@@ -99,7 +99,8 @@ fn no_more_than_time(lines: &[Value]) {
         let lasted = line["lasted_ns"].as_u64().unwrap();
         for process in line["processes"].as_array().unwrap() {
             let done = sum(process) - process["run_queue_ns"].as_u64().unwrap();
-            assert!(done <= lasted + lasted / 50, "{done} of {lasted}: {process}");
+            // A line's own length is of its reading, which takes its time where the machine is busy.
+            assert!(done <= lasted + lasted / 50 + MS, "{done} of {lasted}: {process}");
         }
     }
 }
