@@ -183,7 +183,8 @@ def test_a_planted_lock(server: LiveServer) -> None:
     (event,) = [row for row in found["waits"] if row["bucket"] == "lock"]
     assert event["event"] == "Lock:relation"
     holding = next(row for row in found["backends"] if row["pid"] == holder)
-    assert holding["client_ns"] > 0.95 * found["watched_ns"]
+    # What it waits for is known from the first look at it on, which comes late on a busy machine.
+    assert holding["client_ns"] > 2 / 3 * found["watched_ns"]
 
 
 def _counted(out: Path) -> dict[str, float]:

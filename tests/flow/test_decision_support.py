@@ -156,7 +156,8 @@ def test_each_query_has_its_breakdown(laboratory: Laboratory, needs: Callable[..
     times, parts = one["times_s"][test], treatment["parts"]
     assert list(parts) == list(times) == [*(f"Q{number}" for number in range(1, 23)), "RF1", "RF2"]
     for name, seconds in times.items():
-        # What the server did from the arrival of the text on, and the way to it and back.
-        assert sum(parts[name].values()) == pytest.approx(1e9 * sum(seconds) / len(seconds), rel=0.1), name
+        # What the server did from the arrival of the text on, and the way to it and back; on a busy machine a time
+        # slice may lie between the two clocks.
+        assert sum(parts[name].values()) == pytest.approx(1e9 * sum(seconds) / len(seconds), rel=0.1, abs=4e6), name
     assert all(any(part.startswith("cpu") for part in each) for each in parts.values()), parts
     assert 'data-figure="query-parts"' in Path(answer["report"]).read_text()
