@@ -53,7 +53,7 @@ def _tool(name: str) -> bool:
 
 @functools.cache
 def _has_bpf() -> bool:
-    """Programs may be loaded into the kernel, it says what its types are, and the agent is one that watches."""
+    """Programs may be loaded into the kernel, it says what its types are, and there is an agent that starts."""
     if os.geteuid() != 0 or not Path("/sys/kernel/btf/vmlinux").exists() or not agent.PROGRAM.exists():
         return False
     return subprocess.run([agent.PROGRAM, "--help"], capture_output=True, check=False).returncode == 0

@@ -200,8 +200,9 @@ def main() -> int:
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
     given = ["--include-ignored"] if options.long else []
     caches = [lane.cache for lane in lanes if lane.cache and lane.failed]
-    said = "\n".join(lane.said for lane in (rust, rust_alone) if lane.failed)
-    return once_more.judge(caches, said or None, *given)
+    failed = [lane.said for lane in (rust, rust_alone) if lane.failed]
+    # A lane that failed without a word has failed all the same.
+    return once_more.judge(caches, "\n".join(failed) if failed else None, *given)
 
 
 if __name__ == "__main__":
