@@ -131,9 +131,10 @@ def lints() -> tuple[list[list[str]], list[list[str]]]:
             rust.append(["cargo", name, *options])
         else:
             print(f"cargo {name} is not installed: not checked", flush=True)
-    # Everything but the probes in the kernel builds without clang.
+    # Everything but the probes in the kernel builds without clang. Examples are checked by clippy.
     bare = ["cargo", "check", "--quiet", *CARGO, "--package", "plimsoll-agent", "--no-default-features"]
-    rust += [["env", "CLANG=/nonexistent", *bare], ["cargo", "test", "--quiet", *CARGO, "--workspace", "--no-run"]]
+    programs = ["cargo", "test", "--quiet", *CARGO, "--workspace", "--tests", "--no-run"]
+    rust += [["env", "CLANG=/nonexistent", *bare], programs]
     return python, rust
 
 
@@ -146,7 +147,7 @@ def rust_lane(name: str, packages: Sequence[str], long: bool, *chosen: str) -> L
     """The programs of tests one after the other; in each its tests are threads."""
     where = [option for package in packages for option in ("--package", package)]
     ignored = ["--include-ignored"] if long else []
-    command = ["cargo", "test", *CARGO, *where, "--no-fail-fast", "--", *chosen, *ignored]
+    command = ["cargo", "test", *CARGO, *where, "--tests", "--no-fail-fast", "--", *chosen, *ignored]
     return Lane(name, [command] if packages else [])
 
 

@@ -28,15 +28,16 @@ SMALL = (
     "--set",
     "workload.size=48 MiB",
     "--set",
-    "warmup.seconds_min=2",
+    "warmup.seconds_min=1",
     "--set",
-    "warmup.seconds_max=5",
+    "warmup.seconds_max=3",
 )
 
 
 def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> None:
-    # So long that only a queue that grows breaks it, whatever else is at work on the machine.
-    argv = ("capacity", *SMALL, "--slo", "p95 <= 1s", "--minutes", "0.8", "--quick", "--seed", "7", "--out", "one")
+    # So long that only a queue that grows breaks it, and of the middle, which a neighbour's second leaves where it is:
+    # eight seconds a rate tell nothing of a tail with a stall in it.
+    argv = ("capacity", *SMALL, "--slo", "p50 <= 1s", "--minutes", "0.8", "--quick", "--seed", "7", "--out", "one")
     began = time.monotonic()
     said = laboratory.call(*argv)
     assert time.monotonic() - began < 160
@@ -106,7 +107,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
     assert rows == []
     run = open_run(laboratory.state / "existing")
     assert all(trial.status == "finished" for trial in run.trials)
-    # Half a minute may be too short for a line on a busy machine; a search of its own is asked for one above.
+    # Half a minute may be too short for a line: a search of its own is asked for one above.
     verdict = json.loads((run.path / "capacity.json").read_text())
     assert verdict["checks"]
     assert all(check["ok"] for check in verdict["checks"])
@@ -115,7 +116,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
 
 
 def test_tables_that_pgbench_made_are_used_and_kept(laboratory: Laboratory) -> None:
-    argv = ("bank", "--clients", "4", "--set", "warmup.seconds_min=2", "--set", "warmup.seconds_max=3")
+    argv = ("bank", "--clients", "4", "--set", "warmup.seconds_min=1", "--set", "warmup.seconds_max=3")
     argv += ("--slo", "p95 <= 50ms", "--minutes", "0.5")
     with existing() as server:
         pgbench = [str(server.bin_dir / "pgbench"), "-i", "-q", "-s", "1", "-h", server.connection.host]

@@ -144,3 +144,41 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Stimulus { .. } | Verb::Sampled => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn asked_with(arguments: &[&str]) -> Result<Verb, String> {
+        asked(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn every_verb_of_the_help_is_one() {
+        for (name, verb, about) in VERBS {
+            let found = asked_with(&[name]).unwrap();
+            assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&verb), "{name}");
+            assert!(usage().contains(&format!("  {name:<9} {about}\n")));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_and_said() {
+        let said = |arguments: &[&str]| asked_with(arguments).err().unwrap();
+        assert_eq!(said(&[]), "no verb is given");
+        assert_eq!(said(&["dream"]), "dream: not a verb");
+        assert_eq!(said(&["--verbose"]), "--verbose: not a verb");
+        assert_eq!(said(&["load", "--help"]), "more than a verb is given");
+    }
+
+    #[cfg(feature = "bpf")]
+    #[test]
+    fn a_self_test_starts_its_own_verbs() {
+        assert!(matches!(asked_with(&["stimulus", "15"]), Ok(Verb::Stimulus { major: 15 })));
+        assert!(asked_with(&["stimulus", "fifteen"]).is_err());
+        assert!(asked_with(&["stimulus"]).is_err());
+        assert!(matches!(asked_with(&["sampled"]), Ok(Verb::Sampled)));
+    }
+}

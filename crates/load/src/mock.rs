@@ -5,6 +5,7 @@ use plimsoll_workload::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, 
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How a scripted transaction ends.
@@ -34,28 +35,30 @@ pub enum Scripted {
     Silent,
 }
 
+type Script = Arc<dyn Fn(u64) -> Scripted + Send + Sync>;
+
 /// Opens sessions whose transactions end as the script says for their index. All are of kind 0 with one statement.
-#[derive(Debug)]
-pub struct MockOpener<F> {
-    script: F,
+/// One type for all scripts: an engine for each would be compiled for each.
+pub struct MockOpener {
+    script: Script,
     opened: AtomicU32,
     accepted: u32,
     silent: bool,
 }
 
-impl<F: Fn(u64) -> Scripted + Copy + Send + Sync> MockOpener<F> {
+impl MockOpener {
     /// Opens as many as are asked for.
-    pub fn new(script: F) -> Self {
+    pub fn new(script: impl Fn(u64) -> Scripted + Send + Sync + 'static) -> Self {
         Self::accepting(u32::MAX, script)
     }
 
     /// Refuses after the first `accepted`.
-    pub fn accepting(accepted: u32, script: F) -> Self {
-        Self { script, opened: AtomicU32::new(0), accepted, silent: false }
+    pub fn accepting(accepted: u32, script: impl Fn(u64) -> Scripted + Send + Sync + 'static) -> Self {
+        Self { script: Arc::new(script), opened: AtomicU32::new(0), accepted, silent: false }
     }
 
     /// Answers nothing any more after the first `accepted`: whoever asks waits for ever.
-    pub fn silent_after(accepted: u32, script: F) -> Self {
+    pub fn silent_after(accepted: u32, script: impl Fn(u64) -> Scripted + Send + Sync + 'static) -> Self {
         Self { silent: true, ..Self::accepting(accepted, script) }
     }
 
@@ -65,10 +68,10 @@ impl<F: Fn(u64) -> Scripted + Copy + Send + Sync> MockOpener<F> {
     }
 }
 
-impl<F: Fn(u64) -> Scripted + Copy + Send + Sync> Opener for MockOpener<F> {
-    type Session = MockSession<F>;
+impl Opener for MockOpener {
+    type Session = MockSession;
 
-    fn open(&self, number: u32) -> Result<MockSession<F>, Failure> {
+    fn open(&self, number: u32) -> Result<MockSession, Failure> {
         let before = self.opened.fetch_add(1, Ordering::Relaxed);
         if self.silent && before >= self.accepted {
             loop {
@@ -82,7 +85,8 @@ impl<F: Fn(u64) -> Scripted + Copy + Send + Sync> Opener for MockOpener<F> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
             .map_err(|error| Failure { sqlstate: Failure::BROKEN.to_owned(), message: error.to_string() })?;
         let backend_pid = 1 + before;
-        Ok(MockSession { timer, script: self.script, under_way: None, step: Step::Idle, backend_pid, number, begun: 0 })
+        let script = Arc::clone(&self.script);
+        Ok(MockSession { timer, script, under_way: None, step: Step::Idle, backend_pid, number, begun: 0 })
     }
 }
 
@@ -96,10 +100,9 @@ enum Step {
 }
 
 /// A session of a [`MockOpener`].
-#[derive(Debug)]
-pub struct MockSession<F> {
+pub struct MockSession {
     timer: OwnedFd,
-    script: F,
+    script: Script,
     under_way: Option<Scripted>,
     step: Step,
     backend_pid: u32,
@@ -107,7 +110,7 @@ pub struct MockSession<F> {
     begun: i64,
 }
 
-impl<F> MockSession<F> {
+impl MockSession {
     /// The number under which it was opened.
     pub fn number(&self) -> u32 {
         self.number
@@ -137,7 +140,7 @@ impl<F> MockSession<F> {
     }
 }
 
-impl<F> AsFd for MockSession<F> {
+impl AsFd for MockSession {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
@@ -148,7 +151,7 @@ fn ending(outcome: Outcome, failure: Option<&str>) -> Ending {
     Ending { outcome, statements: 1, retries: 0, requests: 1, failure, alive: outcome != Outcome::Lost }
 }
 
-impl<F: Fn(u64) -> Scripted + Send> Session for MockSession<F> {
+impl Session for MockSession {
     fn backend_pid(&self) -> u32 {
         self.backend_pid
     }

@@ -67,9 +67,29 @@ impl PrivateServer {
         Some(server)
     }
 
+    /// A cluster as initdb makes it: a copy of the first one that was made, since initdb costs more than many a test.
+    fn cluster(&self, data: &str) {
+        let version = self.bin.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/private-server");
+        let first = kept.join(format!("{version}-{}", self.user.unwrap_or("own")));
+        let copy =
+            |from: &Path, to: &Path| Command::new("cp").arg("-a").args([from, to]).status().is_ok_and(|s| s.success());
+        if first.exists() {
+            assert!(copy(&first, Path::new(data)), "{} cannot be copied", first.display());
+            return;
+        }
+        self.must("initdb", &["-D", data, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync"], "");
+        // Whole under a name of its own, then in its place at once; where another test was first, that one stays.
+        let aside =
+            std::fs::create_dir_all(&kept).and_then(|()| tempfile::tempdir_in(&kept)).expect("a folder in target");
+        let whole = aside.path().join("data");
+        assert!(copy(Path::new(data), &whole), "{data} cannot be copied");
+        let _ = std::fs::rename(whole, &first);
+    }
+
     fn make(&self, more_settings: &str) {
         let data = self.data();
-        self.must("initdb", &["-D", &data, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync"], "");
+        self.cluster(&data);
         let socket = self.folder().display();
         let settings = format!(
             "listen_addresses = ''\nunix_socket_directories = '{socket}'\nport = {PORT}\nwal_level = minimal\n\

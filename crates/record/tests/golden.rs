@@ -4,7 +4,7 @@
 //! The fact that constrains it: the record is the waist between the two languages, so what one writes the other must
 //! read, in every version.
 
-use plimsoll_record::{KIND_NOT_DRAWN, Rows, Summary, Table};
+use plimsoll_record::{Identity, KIND_NOT_DRAWN, Rows, Summary, Table};
 use std::path::{Path, PathBuf};
 
 fn folders(place: &Path) -> impl Iterator<Item = PathBuf> + use<> {
@@ -25,11 +25,15 @@ fn runs(golden: &Path) -> Vec<PathBuf> {
     trials.map(|trial| trial.join("measure")).filter(|path| path.is_dir()).collect()
 }
 
+fn summary_of(segment: &Path) -> Summary {
+    let text = std::fs::read_to_string(segment.join("summary.json")).expect("every segment has a summary");
+    serde_json::from_str(&text).expect("a summary")
+}
+
 #[test]
 fn summaries_hold_and_agree_with_the_tables() {
     for segment in segments() {
-        let text = std::fs::read(segment.join("summary.json")).unwrap();
-        let summary: Summary = serde_json::from_slice(&text).unwrap();
+        let summary = summary_of(&segment);
         assert!(summary.identity.holds(), "{}", segment.display());
         let table = Table::read(&segment.join("transactions.npy")).unwrap();
         assert_eq!(table.len() as u64, summary.rows.map_or(summary.identity.planned, |rows| rows.recorded));
@@ -51,7 +55,7 @@ fn summaries_hold_and_agree_with_the_tables() {
 #[test]
 fn what_later_agents_added_is_read() {
     let segment = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/segment");
-    let summary: Summary = serde_json::from_slice(&std::fs::read(segment.join("summary.json")).unwrap()).unwrap();
+    let summary = summary_of(&segment);
     assert_eq!(summary.rows, Some(Rows { recorded: 20, all_below_index: 20, sample_one_in: 1 }));
     assert_eq!((summary.planned_rate, summary.retries, summary.describe), (Some(1_000.0), Some(4), Some(false)));
     assert_eq!(summary.schedule.unwrap()["kind"], "constant");
@@ -73,4 +77,13 @@ fn series_are_in_the_order_of_their_clock() {
             assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{}: {name}", segment.display());
         }
     }
+}
+
+#[test]
+fn a_summary_with_unknown_fields_is_read() {
+    let identity: Identity =
+        serde_json::from_str(r#"{"planned": 3, "done": 2, "failed": 0, "skipped": 1, "lost": 0, "dreamt": 4}"#)
+            .unwrap();
+    assert!(identity.holds());
+    assert!(serde_json::from_str::<Summary>("{}").unwrap_err().to_string().contains("format"));
 }

@@ -60,17 +60,16 @@ impl Segment {
     }
 }
 
-pub(crate) fn segment<F>(clients: u32, threads: usize, config: &Config, script: F) -> Segment
-where
-    F: Fn(u64) -> Scripted + Copy + Send + Sync + 'static,
-{
+pub(crate) fn segment(
+    clients: u32,
+    threads: usize,
+    config: &Config,
+    script: impl Fn(u64) -> Scripted + Send + Sync + 'static,
+) -> Segment {
     controlled(&Arc::new(MockOpener::new(script)), clients, &Control::new(threads), config)
 }
 
-pub(crate) fn controlled<F>(opener: &Arc<MockOpener<F>>, clients: u32, control: &Control, config: &Config) -> Segment
-where
-    F: Fn(u64) -> Scripted + Copy + Send + Sync + 'static,
-{
+pub(crate) fn controlled(opener: &Arc<MockOpener>, clients: u32, control: &Control, config: &Config) -> Segment {
     let folder = tempfile::tempdir().unwrap();
     let sessions = open_all(opener.as_ref(), clients).unwrap();
     let outcomes = run(sessions, opener, config, control, Tables::create(folder.path()).unwrap()).unwrap();
