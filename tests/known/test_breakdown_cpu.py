@@ -60,12 +60,13 @@ def test_a_burn_of_known_length(quiet: Laboratory) -> None:
         meter = Meter(ask(client, _burn(1)).pid)
         asked = ask(client, _burn(BURN_MS))
         spent = meter.read()
-        idle = ask(client, "select 1")
+        idle = [ask(client, "select 1") for _ in range(5)]
     request = watch.the(asked)
     assert spent.cpu_ns > 100 * MS, "the burn is too short to tell anything"
     _lands_on_cpu(request, spent)
     assert request.waits == ()
-    assert watch.the(idle).cpu_ns < MS, "the control: nothing to burn"
+    # One of them may have been on a CPU that the hypervisor took away.
+    assert min(watch.the(one).cpu_ns for one in idle) < MS, "the control: nothing to burn"
 
 
 def test_a_backend_beside_a_hog_on_one_cpu(quiet: Laboratory) -> None:
