@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -155,9 +156,12 @@ def test_each_query_has_its_breakdown(laboratory: Laboratory, needs: Callable[..
     (one,), (treatment,) = found["trials"], found["treatments"].values()
     times, parts = one["times_s"][test], treatment["parts"]
     assert list(parts) == list(times) == [*(f"Q{number}" for number in range(1, 23)), "RF1", "RF2"]
-    for name, seconds in times.items():
-        # What the server did from the arrival of the text on, and the way to it and back; on a busy machine a time
-        # slice may lie between the two clocks.
-        assert sum(parts[name].values()) == pytest.approx(1e9 * sum(seconds) / len(seconds), rel=0.1, abs=4e6), name
+    # What the server did from the arrival of the text on, and the way to it and back; on a busy machine time slices
+    # may lie between the two clocks, of any of the queries, but not of most.
+    wall = {name: 1e9 * sum(seconds) / len(seconds) for name, seconds in times.items()}
+    for name in times:
+        assert sum(parts[name].values()) == pytest.approx(wall[name], rel=0.1, abs=20e6), name
+    apart = [abs(sum(parts[name].values()) - wall[name]) / wall[name] for name in times if wall[name] > 5e6]
+    assert statistics.median(apart) < 0.1, sorted(apart)
     assert all(any(part.startswith("cpu") for part in each) for each in parts.values()), parts
     assert 'data-figure="query-parts"' in Path(answer["report"]).read_text()

@@ -206,18 +206,21 @@ class File:
 
     # Everything else that brings or takes pages
 
-    def brings(self, column: str, perform: Callable[[], Any]) -> Any:
-        """Something that adds pages which nothing asked for: advice, a write."""
+    def brings(self, column: str, perform: Callable[[], Any], least: int = 0) -> Any:
+        """Something that adds at least so many pages, which nothing asked for: advice, a write."""
         before = self._look()
         result = perform()
         grown = self._change(before)
+        if grown < least:  # taken again before we looked
+            self.counts["evicted_pages"] += least - grown
+            grown = least
         self.counts.update({column: grown, "added_pages": grown})
         return result
 
     def write(self, data: bytes, offset: int) -> int:
-        there = {page for page in range(offset // PAGE, -(-(offset + len(data)) // PAGE)) if not self._has(page)}
-        written = self.brings("write_pages", lambda: os.pwrite(self.fd, data, offset))
-        self._seen |= there
+        cold = {page for page in range(offset // PAGE, -(-(offset + len(data)) // PAGE)) if not self._has(page)}
+        written = self.brings("write_pages", lambda: os.pwrite(self.fd, data, offset), least=len(cold))
+        self._seen |= cold
         return written
 
     def advise(self, advice: int, page: int = 0, pages: int = 0) -> None:
