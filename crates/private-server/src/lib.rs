@@ -13,6 +13,9 @@ pub const USER: &str = "tester";
 /// Where sessions go.
 pub const DATABASE: &str = "postgres";
 
+/// What initdb is told besides the folder.
+const INITDB: [&str; 8] = ["-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync"];
+
 /// A running server.
 pub struct PrivateServer {
     bin: PathBuf,
@@ -71,14 +74,14 @@ impl PrivateServer {
     fn cluster(&self, data: &str) {
         let version = self.bin.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/private-server");
-        let first = kept.join(format!("{version}-{}", self.user.unwrap_or("own")));
+        let first = kept.join(format!("{version}-{}{}", self.user.unwrap_or("own"), INITDB.concat()));
         let copy =
             |from: &Path, to: &Path| Command::new("cp").arg("-a").args([from, to]).status().is_ok_and(|s| s.success());
         if first.exists() {
             assert!(copy(&first, Path::new(data)), "{} cannot be copied", first.display());
             return;
         }
-        self.must("initdb", &["-D", data, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync"], "");
+        self.must("initdb", &[&["-D", data], &INITDB[..]].concat(), "");
         // Whole under a name of its own, then in its place at once; where another test was first, that one stays.
         let aside =
             std::fs::create_dir_all(&kept).and_then(|()| tempfile::tempdir_in(&kept)).expect("a folder in target");
