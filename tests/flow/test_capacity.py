@@ -23,7 +23,7 @@ PASSWORD = "s3cr3t-pw"
 NEEDS = ("postgresql", "server user", "root")
 SMALL = (
     "--clients",
-    "4",
+    "2",
     "wpi_orders",
     "--set",
     "workload.size=48 MiB",
@@ -50,7 +50,7 @@ def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> 
     assert verdict["line"]["status"] in ("found", "at least"), said
     assert verdict["line"]["rate"] > 0
     assert all(check["ok"] for check in verdict["checks"])
-    assert "wpi_orders, 48 MiB, 4 connections carries" in said
+    assert "wpi_orders, 48 MiB, 2 connections carries" in said
     page = (folder / "report" / "index.html").read_text()
     assert 'data-figure="latency-against-rate"' in page
     for trial in run.trials:
@@ -116,7 +116,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
 
 
 def test_tables_that_pgbench_made_are_used_and_kept(laboratory: Laboratory) -> None:
-    argv = ("bank", "--clients", "4", "--set", "warmup.seconds_min=1", "--set", "warmup.seconds_max=3")
+    argv = ("bank", "--clients", "2", "--set", "warmup.seconds_min=1", "--set", "warmup.seconds_max=3")
     argv += ("--slo", "p95 <= 50ms", "--minutes", "0.5")
     with existing() as server:
         pgbench = [str(server.bin_dir / "pgbench"), "-i", "-q", "-s", "1", "-h", server.connection.host]
@@ -139,7 +139,7 @@ def test_tables_that_pgbench_made_are_used_and_kept(laboratory: Laboratory) -> N
     assert schemas == []
     run = open_run(laboratory.state / "pgbench")
     verdict = json.loads((run.path / "capacity.json").read_text())
-    assert verdict["subject"] == "bank tpcb_like, scale 1, 4 connections"
+    assert verdict["subject"] == "bank tpcb_like, scale 1, 2 connections"
     assert verdict["closed_loop"]["throughput"] > 0
     # Every transaction done in the closed loop and after it left its row, those of the warm-up beside them.
     assert history is not None

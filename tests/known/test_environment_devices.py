@@ -3,6 +3,7 @@
 import contextlib
 import os
 import subprocess
+import sys
 
 from plimsoll.environment import Journal, ReadAhead, devices
 
@@ -53,3 +54,26 @@ def test_a_loops_own_read_ahead_counts_and_the_disks_only_through_the_page_cache
                 if not through_cache:
                     assert ReadAhead(state.root).show() == before
         assert ReadAhead(state.root).show() == before
+
+
+IN_A_CHROOT = """
+import os, sys
+from pathlib import Path
+from plimsoll.environment import devices
+
+os.chroot(sys.argv[1])
+mount = devices.mount_of(Path("/not/yet/there"))
+print(mount.point, mount.source, mount.fs, mount.options[0], *(device.name for device in devices.devices_of(Path("/"))))
+"""
+
+
+def test_a_chroot_whose_root_is_no_mount_point_has_its_device(needs, state):
+    """mountinfo, as a process in it reads it, lists no mount that holds its root."""
+    needs("root", "loop devices and mkfs.ext4")
+    with _loop_mounted(state, "on") as (loop, point):
+        root = point / "chroot"
+        for folder in ("proc", "sys"):
+            (root / folder).mkdir(parents=True)
+        script = f'for each in proc sys; do mount --rbind /$each {root}/$each; done; exec "$@"'
+        said = _call("unshare", "--mount", "sh", "-ec", script, "sh", sys.executable, "-c", IN_A_CHROOT, str(root))
+    assert said.split() == ["/", f"/dev/{loop}", "ext4", "rw", loop]

@@ -93,7 +93,8 @@ def _explain(error: Exception) -> NoReturn:
     if isinstance(error, Fault):
         tell(f"plimsoll: {error.what}\n  what to do: {error.remedy}")
         sys.exit({NotFound: BAD_REQUEST, Elsewhere: IMPOSSIBLE}.get(type(error), FAILED))
-    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+    # One without a number is no refusal of the system's: what it is about stands in the lines above it.
+    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
         tell(f"plimsoll: {error.filename or 'a file'}: {error.strerror}")
         tell("  what to do: mend that (free disk space, rights), then go on with run --resume")
         sys.exit(FAILED)

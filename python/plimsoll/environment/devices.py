@@ -6,6 +6,7 @@ mount), not by the disks under it; only a loop that reads its backing file throu
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from . import kernel_files
 
 _SYS = Path("/sys")
+_OPTIONS = {os.ST_NOATIME: "noatime", os.ST_NODIRATIME: "nodiratime", os.ST_RELATIME: "relatime", os.ST_SYNCHRONOUS: "sync"}
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,27 @@ def mount_of(path: Path) -> Mount:
         if (place == point or point in place.parents) and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     if best is None:
-        raise FileNotFoundError(f"{path}: no mount found")
+        best = _unlisted(place)
+    if best is None:
+        # A chroot, then; from outside a mount can be given to its root.
+        remedy = "outside of this chroot: mount --bind ITS-FOLDER ITS-FOLDER"
+        raise FileNotFoundError(errno.ENOENT, f"/proc/self/mountinfo lists no mount that holds it; {remedy}", str(path))
     return best
+
+
+def _unlisted(place: Path) -> Mount | None:
+    """Where the root is that of a chroot and no mount point, mountinfo lists nothing for it: what sysfs and statvfs(3)
+    tell. None of file systems that are on no single block device."""
+    number = os.stat(place).st_dev  # noqa: PTH116
+    key = f"{os.major(number)}:{os.minor(number)}"
+    block = _SYS / "dev/block" / key
+    if not block.exists():
+        return None
+    name = block.resolve().name
+    kinds = [entry.parent.name for entry in (_SYS / "fs").glob(f"*/{name}")]
+    flags = os.statvfs(place).f_flag
+    options = ["ro" if flags & os.ST_RDONLY else "rw", *(text for flag, text in _OPTIONS.items() if flags & flag)]
+    return Mount(f"/dev/{name}", "/", kinds[0], options, "/", key) if kinds else None
 
 
 def devices_of(path: Path) -> list[Device]:

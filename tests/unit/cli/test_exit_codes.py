@@ -30,6 +30,7 @@ from plimsoll.target.running import Elsewhere, NotFound
         (AgentFailed("load", 3, "the server is gone"), 1, "the server is gone"),
         (AgentFailed("load", EXIT_IDENTITY, "7 planned"), 70, "fault of Plimsoll"),
         (ZeroDivisionError(), 70, "fault of Plimsoll"),
+        (OSError("no library of that name"), 70, "no library of that name"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
