@@ -58,6 +58,24 @@ pub struct Transaction {
 const ROW_BYTES: usize = 48;
 
 impl Transaction {
+    /// The row of one that was due at `planned_ns` and had not been begun when that was given up, at `now_ns`.
+    pub fn unbegun(index: u64, planned_ns: i64, now_ns: i64) -> Self {
+        Self {
+            index,
+            planned_ns,
+            start_ns: now_ns,
+            end_ns: now_ns,
+            connection: NO_CONNECTION,
+            backend_pid: 0,
+            kind: KIND_NOT_DRAWN,
+            outcome: Outcome::Skipped,
+            statements: 0,
+            error: 0,
+            retries: 0,
+            requests: 0,
+        }
+    }
+
     fn fields() -> Vec<Field> {
         let column = |(name, kind): (&str, FieldType)| Field::new(name, kind);
         [

@@ -6,7 +6,7 @@ use crate::sampler::Latest;
 use plimsoll_record::{
     ByKind, ErrorEntry, Identity, LagNs, Outcome, Transaction, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer,
 };
-use plimsoll_workload::Failure;
+use plimsoll_session::Failure;
 use serde::Serialize;
 
 /// What a session is at.
@@ -169,9 +169,9 @@ fn statements(performed: &Performed, task: &Task) -> u64 {
 
 /// The place of `failure` in `errors`, from 1.
 fn place(errors: &mut Vec<ErrorEntry>, failure: &Failure) -> u16 {
-    let known = errors.iter().position(|entry| entry.sqlstate == failure.sqlstate);
+    let known = errors.iter().position(|entry| entry.sqlstate == failure.code);
     let place = known.unwrap_or_else(|| {
-        let (sqlstate, message) = (failure.sqlstate.clone(), failure.message.clone());
+        let (sqlstate, message) = (failure.code.clone(), failure.message.clone());
         errors.push(ErrorEntry { sqlstate, message, count: 0 });
         errors.len() - 1
     });
@@ -189,7 +189,7 @@ mod tests {
     const SOURCE: Source = Source { scale_factor: 0.01, seed: 7, ranges: Ranges::Specified };
 
     fn performed(index: usize, (planned_ns, start_ns, end_ns): (i64, i64, i64), status: Status) -> Performed {
-        let failure = |code: &str| Failure { sqlstate: code.to_owned(), message: format!("first of {index}") };
+        let failure = |code: &str| Failure { code: code.to_owned(), message: format!("first of {index}") };
         Performed {
             index,
             planned_ns,

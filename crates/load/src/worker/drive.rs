@@ -3,9 +3,9 @@
 use super::Worker;
 use crate::clock::monotonic_ns;
 use crate::connections::{UnderWay, Wake};
-use crate::engine::EngineError;
+use crate::config::EngineError;
 use plimsoll_record::Transaction;
-use plimsoll_workload::{Ending, Progress, Ready, Session};
+use plimsoll_session::{Ending, Progress, Ready, Session};
 use rustix::event::epoll;
 
 impl<S: Session> Worker<'_, S> {

@@ -27,7 +27,7 @@ pub struct Pause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The server's five characters, or one of [`Failure::WRONG_ANSWER`], [`Failure::BROKEN`], [`Failure::ABANDONED`].
-    pub sqlstate: String,
+    pub code: String,
     /// In words.
     pub message: String,
 }
@@ -102,7 +102,7 @@ pub struct SessionReport {
 /// A conversation with a server.
 pub trait Session: AsFd + Send {
     /// The server's process, 0 if unknown.
-    fn backend_pid(&self) -> u32;
+    fn server_process(&self) -> u32;
 
     /// The pause before the next transaction of a closed loop; `after` is the index of the last one, and before the first one
     /// a number that no other connection of the segment is given then. Asked once between two transactions.
