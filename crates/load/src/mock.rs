@@ -148,7 +148,7 @@ impl AsFd for MockSession {
 
 fn ending(outcome: Outcome, failure: Option<&str>) -> Ending {
     let failure = failure.map(|code| Failure { code: code.to_owned(), message: "as scripted".to_owned() });
-    Ending { outcome, statements: 1, retries: 0, requests: 1, failure, alive: outcome != Outcome::Lost }
+    Ending { outcome, statements: 1, retries: 0, requests: 1, bytes: 0, failure, alive: outcome != Outcome::Lost }
 }
 
 impl Session for MockSession {

@@ -57,7 +57,7 @@ pub struct Conversation<W: Workload> {
     retries_max: u32,
     state: State,
     index: u64,
-    statements: u8,
+    statements: u32,
     retries: u32,
     /// Round trips of all transactions so far, and of those before the present one.
     requests: u64,
@@ -141,9 +141,9 @@ impl<W: Workload> Conversation<W> {
     fn ended(&mut self, outcome: Outcome, failure: Option<Failure>, alive: bool) -> Progress {
         self.state = State::Idle;
         self.workload.tally(&self.client, outcome, &mut self.totals);
-        let retries = u8::try_from(self.retries).unwrap_or(u8::MAX);
-        let requests = u16::try_from(self.requests - self.requests_before).unwrap_or(u16::MAX);
-        Progress::Ended(Ending { outcome, statements: self.statements, retries, requests, failure, alive })
+        let (statements, retries) = (self.statements, self.retries);
+        let requests = u32::try_from(self.requests - self.requests_before).unwrap_or(u32::MAX);
+        Progress::Ended(Ending { outcome, statements, retries, requests, bytes: 0, failure, alive })
     }
 
     /// The transaction has failed, for `failure`.
@@ -345,7 +345,7 @@ impl<W: Workload> Session for Conversation<W> {
         match self.broken(Failure::ABANDONED, "no reply after the segment was to end".to_owned()) {
             Progress::Ended(ending) => ending,
             Progress::Waiting { .. } | Progress::Resting { .. } | Progress::Closed => {
-                Ending { outcome: Outcome::Failed, statements: 0, retries: 0, requests: 0, failure: None, alive: false }
+                Ending::of_nothing(Outcome::Failed, false)
             }
         }
     }

@@ -55,7 +55,7 @@ pub enum Expect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     /// Statements in it, BEGIN and COMMIT not counted.
-    pub statements: u8,
+    pub statements: u32,
     /// What it must answer.
     pub expect: Expect,
     /// True if the server may have changed something for good once it has read it.

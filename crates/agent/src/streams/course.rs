@@ -78,14 +78,15 @@ impl Course {
             planned_ns: performed.planned_ns,
             start_ns: performed.start_ns,
             end_ns: performed.end_ns,
+            bytes: 0,
             connection,
             backend_pid: self.backend_pids[connection as usize],
+            statements: u32::try_from(statements(&performed, &work.task)).unwrap_or(u32::MAX),
+            requests: u32::try_from(performed.requests).unwrap_or(u32::MAX),
+            retries: 0,
+            error: performed.failure.as_ref().map_or(0, |failure| place(&mut self.errors, failure)),
             kind: work.task.kind(),
             outcome: performed.status.outcome(),
-            statements: u8::try_from(statements(&performed, &work.task)).unwrap_or(u8::MAX),
-            error: performed.failure.as_ref().map_or(0, |failure| place(&mut self.errors, failure)),
-            retries: 0,
-            requests: u16::try_from(performed.requests).unwrap_or(u16::MAX),
         };
         let index = performed.index;
         self.ended[index] = Some(performed);

@@ -80,15 +80,7 @@ impl<S: Session> Worker<'_, S> {
         let under_way =
             UnderWay { index: claim.index, planned_ns: claim.due_ns, start_ns: self.now_ns, kind: begun.kind };
         if begun.skipped {
-            let ending = Ending {
-                outcome: Outcome::Skipped,
-                statements: 0,
-                retries: 0,
-                requests: 0,
-                failure: None,
-                alive: true,
-            };
-            self.record(place, under_way, &ending);
+            self.record(place, under_way, &Ending::of_nothing(Outcome::Skipped, true));
             return false;
         }
         slot.under_way = Some(under_way);
