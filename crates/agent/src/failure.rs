@@ -84,10 +84,10 @@ impl From<ProbeError> for Failure {
     }
 }
 
-impl From<plimsoll_workload::Failure> for Failure {
+impl From<plimsoll_session::Failure> for Failure {
     /// A connection that could not be opened.
-    fn from(failure: plimsoll_workload::Failure) -> Self {
-        Self::Refused { sqlstate: failure.sqlstate, message: failure.message }
+    fn from(failure: plimsoll_session::Failure) -> Self {
+        Self::Refused { sqlstate: failure.code, message: failure.message }
     }
 }
 

@@ -9,7 +9,7 @@ use nix::sys::time::TimeValLike;
 use plimsoll_load::{CpuNs, Ended, Outcomes, epoch_minus_monotonic_ns};
 use plimsoll_record::{FORMAT, Health, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification};
 use plimsoll_target::postgres::Mode;
-use plimsoll_workload::SessionReport;
+use plimsoll_session::SessionReport;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

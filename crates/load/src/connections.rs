@@ -1,7 +1,7 @@
 //! A worker's connections: where each stands, which are free, and when those that wait of their own will are to be woken.
 
-use crate::engine::EngineError;
-use plimsoll_workload::Session;
+use crate::config::EngineError;
+use plimsoll_session::Session;
 use rustix::event::epoll;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -72,7 +72,7 @@ impl<S: Session> Connections<S> {
     pub(crate) fn admit(&mut self, place: usize, session: S) -> Result<(), EngineError> {
         self.watch(&session, place as u64)?;
         let slot = &mut self.slots[place];
-        (slot.backend_pid, slot.for_writing, slot.wake) = (session.backend_pid(), false, Wake::Never);
+        (slot.backend_pid, slot.for_writing, slot.wake) = (session.server_process(), false, Wake::Never);
         slot.session = Some(session);
         self.alive += 1;
         Ok(())

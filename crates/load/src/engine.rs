@@ -1,125 +1,28 @@
 //! One segment: workers on threads, the writer and the opener beside them, and the identity at the end.
 
 use crate::clock::monotonic_ns;
+use crate::config::{Config, EngineError};
+use crate::control::Control;
 use crate::cpus::{dealt_out, stay_on};
 use crate::opening::Reopener;
 use crate::outcomes::{Ended, Outcomes};
-use crate::recorder::{Keep, Lane, Recorder, Tables};
+use crate::keep::Keep;
+use crate::recorder::{Lane, Recorder, Tables};
 use crate::settle::{Settled, settle};
 use crate::shared::Shared;
 use crate::tally::{Counts, Tally};
 use crate::worker::Worker;
 use crossbeam_channel::Receiver;
-use plimsoll_record::{Identity, Rows};
-use plimsoll_schedule::Schedule;
-use plimsoll_workload::{Opener, Session};
+use plimsoll_record::Rows;
+use plimsoll_session::{Opener, Session};
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// From the making of the threads to the start, so that all are there when the first transaction is due.
 const LEAD_NS: i64 = 5_000_000;
 /// How much later than asked the kernel may wake a thread that carries load.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
-
-/// What a segment is to do.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Index of the first transaction.
-    pub first_index: u64,
-    /// No more transactions than this.
-    pub transactions: Option<u64>,
-    /// Closed loop: no new transaction later than this after the start. Open loop: the plan holds what is due before this.
-    /// In nanoseconds.
-    pub duration_ns: Option<i64>,
-    /// When transactions are due.
-    pub schedule: Schedule,
-    /// How many kinds the workload has.
-    pub kinds: usize,
-    /// How long transactions under way may go on after the end, and an open loop's backlog be worked off, in nanoseconds;
-    /// then they are abandoned, and the rest of the backlog is skipped.
-    pub patience_ns: i64,
-    /// Whether connections that break are opened again.
-    pub reconnect: bool,
-    /// So many transactions, the first, have a row each.
-    pub rows_max: u64,
-    /// Of those beyond `rows_max` one in so many has a row, chosen by the schedule's seed and the index.
-    pub sample_one_in: u64,
-    /// Whether each thread stays on one CPU, where the CPUs can be dealt out evenly.
-    pub pin_threads: bool,
-}
-
-impl Config {
-    /// The first index that is not to be taken.
-    pub(crate) fn limit(&self) -> u64 {
-        self.transactions.map_or(u64::MAX, |count| self.first_index.saturating_add(count))
-    }
-}
-
-/// How others watch and stop a segment.
-#[derive(Debug)]
-pub struct Control {
-    stop_ns: AtomicI64,
-    record_failed: Arc<AtomicBool>,
-    counts: Vec<Counts>,
-}
-
-impl Control {
-    /// For a segment of `threads` threads; connections are dealt out to them in turn.
-    pub fn new(threads: usize) -> Self {
-        Self {
-            stop_ns: AtomicI64::new(i64::MAX),
-            record_failed: Arc::default(),
-            counts: (0..threads.max(1)).map(|_| Counts::default()).collect(),
-        }
-    }
-
-    /// No further transaction is to start; those under way finish. An open loop's plan ends now.
-    pub fn stop(&self) {
-        self.stop_ns.fetch_min(monotonic_ns(), Ordering::Relaxed);
-    }
-
-    /// When the segment was stopped; the largest time if it was not.
-    pub(crate) fn stop_ns(&self) -> i64 {
-        self.stop_ns.load(Ordering::Relaxed)
-    }
-
-    /// Whether the segment was stopped, and why.
-    #[inline]
-    pub(crate) fn stopped(&self) -> Option<Ended> {
-        if self.record_failed.load(Ordering::Relaxed) {
-            self.stop();
-            return Some(Ended::RecordFailed);
-        }
-        (self.stop_ns() != i64::MAX).then_some(Ended::Told)
-    }
-
-    /// The counts of all workers so far.
-    pub fn identity(&self) -> Identity {
-        self.counts.iter().map(Counts::identity).fold(Identity::default(), |a, b| Identity {
-            planned: a.planned + b.planned,
-            done: a.done + b.done,
-            failed: a.failed + b.failed,
-            skipped: a.skipped + b.skipped,
-            lost: a.lost + b.lost,
-        })
-    }
-}
-
-/// The segment could not be run or recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// Threads or descriptors.
-    #[error("the engine cannot wait for its connections: {0}")]
-    System(#[from] io::Error),
-    /// The tables.
-    #[error("transactions.npy, latency_seconds.npy or lag_seconds.npy cannot be written: {0}")]
-    Record(io::Error),
-    /// A worker panicked.
-    #[error("a worker panicked (a fault of Plimsoll)")]
-    Panicked,
-}
 
 /// Performs transactions on `sessions` until the segment's end, recording them in `tables`. `opener` opens connections that
 /// broke, if that is asked for; one that is not answered within two seconds after the end is left behind, with its thread.
@@ -139,7 +42,7 @@ where
     let threads = control.counts.len();
     // One lane more, for what is settled at the end.
     let recorder = Recorder::start(tables, config, threads + 1, Arc::clone(&control.record_failed))?;
-    let initial_pids: Vec<u32> = sessions.iter().map(Session::backend_pid).collect();
+    let initial_pids: Vec<u32> = sessions.iter().map(Session::server_process).collect();
     let cpus = if config.pin_threads { dealt_out(threads) } else { Vec::new() };
     let shared = Shared::new(config, control, cpus, monotonic_ns() + LEAD_NS);
     let mut rest = recorder.lane(shared.started_ns);

@@ -10,9 +10,12 @@
 
 mod ahead;
 mod clock;
+mod config;
 mod connections;
+mod control;
 mod cpus;
 mod engine;
+mod keep;
 pub mod mock;
 mod opening;
 mod outcomes;
@@ -24,7 +27,9 @@ mod tally;
 mod worker;
 
 pub use clock::{epoch_minus_monotonic_ns, monotonic_ns, thread_cpu_ns};
-pub use engine::{Config, Control, EngineError, run};
+pub use config::{Config, EngineError};
+pub use control::Control;
+pub use engine::run;
 pub use opening::{open_all, raise_descriptor_limit};
 pub use outcomes::{CpuNs, Ended, Outcomes};
 pub use recorder::Tables;

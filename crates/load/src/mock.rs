@@ -1,7 +1,7 @@
 //! Sessions without a server: each has a timer that answers, and a script says how transactions end.
 
 use plimsoll_record::{Outcome, Verification};
-use plimsoll_workload::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, Session, SessionReport};
+use plimsoll_session::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, Session, SessionReport};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -79,11 +79,11 @@ impl Opener for MockOpener {
             }
         }
         if before >= self.accepted {
-            return Err(Failure { sqlstate: "53300".to_owned(), message: "too many connections".to_owned() });
+            return Err(Failure { code: "53300".to_owned(), message: "too many connections".to_owned() });
         }
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
-            .map_err(|error| Failure { sqlstate: Failure::BROKEN.to_owned(), message: error.to_string() })?;
+            .map_err(|error| Failure { code: Failure::BROKEN.to_owned(), message: error.to_string() })?;
         let backend_pid = 1 + before;
         let script = Arc::clone(&self.script);
         Ok(MockSession { timer, script, under_way: None, step: Step::Idle, backend_pid, number, begun: 0 })
@@ -147,12 +147,12 @@ impl AsFd for MockSession {
 }
 
 fn ending(outcome: Outcome, failure: Option<&str>) -> Ending {
-    let failure = failure.map(|sqlstate| Failure { sqlstate: sqlstate.to_owned(), message: "as scripted".to_owned() });
-    Ending { outcome, statements: 1, retries: 0, requests: 1, failure, alive: outcome != Outcome::Lost }
+    let failure = failure.map(|code| Failure { code: code.to_owned(), message: "as scripted".to_owned() });
+    Ending { outcome, statements: 1, retries: 0, requests: 1, bytes: 0, failure, alive: outcome != Outcome::Lost }
 }
 
 impl Session for MockSession {
-    fn backend_pid(&self) -> u32 {
+    fn server_process(&self) -> u32 {
         self.backend_pid
     }
 

@@ -3,7 +3,7 @@
 //! The fact that constrains it: opening blocks, and no thread that carries load may.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use plimsoll_workload::{Failure, Opener, Session};
+use plimsoll_session::{Failure, Opener, Session};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::VecDeque;
@@ -62,7 +62,7 @@ pub fn open_all<O: Opener>(opener: &O, count: u32) -> Result<Vec<O::Session>, Fa
     };
     let opened = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..count.min(OPENED_SIDE_BY_SIDE)).map(|_| scope.spawn(open_some)).collect();
-        let panicked = || Failure { sqlstate: Failure::BROKEN.to_owned(), message: "opening panicked".to_owned() };
+        let panicked = || Failure { code: Failure::BROKEN.to_owned(), message: "opening panicked".to_owned() };
         let joined = threads.into_iter().map(|thread| thread.join().map_err(|_| panicked())?);
         // All are joined before the first failure is looked at, or a later one would panic unseen.
         let joined: Vec<Result<Vec<_>, Failure>> = joined.collect();
@@ -196,7 +196,7 @@ impl<S: Session> Reopener<S> {
         let _ = ended.recv_timeout(LEFT_BEHIND_AFTER);
         let late = self.mailboxes.iter().flat_map(|mailbox| std::iter::from_fn(|| mailbox.take()));
         late.map(|(_, session)| {
-            let pid = session.backend_pid();
+            let pid = session.server_process();
             session.close();
             pid
         })

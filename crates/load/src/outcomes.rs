@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use plimsoll_record::{ByKind, ErrorEntry, Identity, Rows};
-use plimsoll_workload::SessionReport;
+use plimsoll_session::SessionReport;
 
 /// Why a segment ended. A later one weighs more where the workers' reasons differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

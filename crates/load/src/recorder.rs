@@ -4,11 +4,11 @@
 //! The fact that constrains it: a slow disk must not slow the load. The number of batches is fixed; if all are waiting for
 //! the disk a row is dropped and counted.
 
-use crate::engine::Config;
+use crate::config::Config;
+use crate::keep::Keep;
 use crate::seconds::{Merger, SETS_A_WORKER, Second, SecondSet};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use plimsoll_record::{KIND_NOT_DRAWN, SecondsWriter, Transaction, TransactionWriter};
-use plimsoll_schedule::{Stream, draw};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,29 +44,6 @@ impl Tables {
             latency_seconds: SecondsWriter::latency(&folder.join(latency)).map_err(named(latency))?,
             lag_seconds: SecondsWriter::lag(&folder.join(lag)).map_err(named(lag))?,
         })
-    }
-}
-
-/// Which transactions get a row.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Keep {
-    pub(crate) all_below_index: u64,
-    sample_one_in: u64,
-    seed: u64,
-}
-
-impl Keep {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self {
-            all_below_index: config.first_index.saturating_add(config.rows_max),
-            sample_one_in: config.sample_one_in.max(1),
-            seed: config.schedule.seed(),
-        }
-    }
-
-    #[inline]
-    fn keeps(&self, index: u64) -> bool {
-        index < self.all_below_index || draw(self.seed, Stream::Sample, index).is_multiple_of(self.sample_one_in)
     }
 }
 
@@ -241,44 +218,15 @@ impl Writer {
 mod tests {
     use super::*;
     use plimsoll_record::{Outcome, Table};
-    use plimsoll_schedule::Schedule;
 
-    const ROW: Transaction = Transaction {
-        index: 0,
-        planned_ns: 0,
-        start_ns: 0,
-        end_ns: 0,
-        connection: 0,
-        backend_pid: 0,
-        kind: 0,
-        outcome: Outcome::Done,
-        statements: 0,
-        error: 0,
-        retries: 0,
-        requests: 0,
-    };
-
-    fn config() -> Config {
-        Config {
-            first_index: 0,
-            transactions: None,
-            duration_ns: None,
-            schedule: Schedule::default(),
-            kinds: 1,
-            patience_ns: 0,
-            reconnect: false,
-            rows_max: u64::MAX,
-            sample_one_in: 1,
-            pin_threads: false,
-        }
-    }
+    const ROW: Transaction = Transaction { kind: 0, outcome: Outcome::Done, connection: 0, ..Transaction::unbegun(0, 0, 0) };
 
     #[test]
     fn a_writer_that_is_behind_drops_rows_and_counts_them_and_no_second() {
         let (full, to_write) = bounded(2 * BATCHES);
         let (_written, empty) = bounded(1);
         let (_emptied, empty_sets) = bounded(1);
-        let (keep, batch, second) = (Keep::new(&config()), Vec::with_capacity(4), Second::new(SecondSet::new(1), 0));
+        let (keep, batch, second) = (Keep::new(&Config::plain()), Vec::with_capacity(4), Second::new(SecondSet::new(1), 0));
         let mut lane = Lane { keep, batch, second, full, empty, empty_sets, dropped: 0 };
         (0..10).for_each(|second| lane.push(Transaction { end_ns: second * 1_000_000_000, ..ROW }));
         assert_eq!(lane.finish(), 6);
@@ -292,7 +240,7 @@ mod tests {
     fn every_row_and_every_second_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let tables = Tables::create(folder.path()).unwrap();
-        let recorder = Recorder::start(tables, &config(), 2, Arc::default()).unwrap();
+        let recorder = Recorder::start(tables, &Config::plain(), 2, Arc::default()).unwrap();
         let (mut one, mut two) = (recorder.lane(0), recorder.lane(0));
         // Two workers, and the second one a second behind the first.
         for second in 0..20i64 {
@@ -312,13 +260,5 @@ mod tests {
         assert!((1..20).all(|second| of(second) == 251), "{seconds:?} {counts:?}");
         assert_eq!((of(0), of(20)), (1, 250));
         assert!(seconds.is_sorted(), "a second is written when the others have had time to bring theirs");
-    }
-
-    #[test]
-    fn samples_are_drawn_by_seed_and_index() {
-        let keep = Keep::new(&Config { first_index: 100, rows_max: 50, sample_one_in: 10, ..config() });
-        assert!((100..150).all(|index| keep.keeps(index)));
-        let kept = (150..100_150).filter(|&index| keep.keeps(index)).count();
-        assert!((9_600..10_400).contains(&kept), "{kept}");
     }
 }

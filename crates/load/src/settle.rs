@@ -8,8 +8,7 @@ use crate::outcomes::Ended;
 use crate::recorder::Lane;
 use crate::shared::{Claim, Shared};
 use crate::tally::Counts;
-use crate::worker::unbegun;
-use plimsoll_record::Outcome;
+use plimsoll_record::{Outcome, Transaction};
 use plimsoll_schedule::Open;
 use std::sync::atomic::Ordering;
 
@@ -43,7 +42,7 @@ pub(crate) fn settle(
     let mut skip = |claim: Claim| {
         counts.took_one();
         counts.ended_one(Outcome::Skipped);
-        lane.push_waiting(unbegun(claim, monotonic_ns()));
+        lane.push_waiting(Transaction::unbegun(claim.index, claim.due_ns, monotonic_ns()));
         next_index = next_index.max(claim.index + 1);
     };
     while let Some(claim) = shared.returned.take() {

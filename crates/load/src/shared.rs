@@ -1,7 +1,8 @@
 //! What the workers of a segment share: the counter of indexes, how the segment ends, and reasons of failure.
 
 use crate::clock::monotonic_ns;
-use crate::engine::{Config, Control};
+use crate::config::Config;
+use crate::control::Control;
 use crate::outcomes::Ended;
 use crate::tally::Errors;
 use plimsoll_schedule::Open;

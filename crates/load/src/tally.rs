@@ -3,7 +3,7 @@
 use crate::outcomes::CpuNs;
 use hdrhistogram::Histogram;
 use plimsoll_record::{ByKind, ErrorEntry, Identity, Outcome, Transaction};
-use plimsoll_workload::{Failure, SessionReport};
+use plimsoll_session::{Failure, SessionReport};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -51,10 +51,10 @@ impl Errors {
     /// The place of `failure`, from 1.
     pub(crate) fn place(&self, failure: &Failure) -> u16 {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = entries.iter().position(|entry| entry.sqlstate == failure.sqlstate);
+        let known = entries.iter().position(|entry| entry.sqlstate == failure.code);
         let place = known.unwrap_or_else(|| {
             if entries.len() < ERRORS_MAX {
-                let (sqlstate, message) = (failure.sqlstate.clone(), failure.message.clone());
+                let (sqlstate, message) = (failure.code.clone(), failure.message.clone());
                 entries.push(ErrorEntry { sqlstate, message, count: 0 });
             }
             entries.len() - 1

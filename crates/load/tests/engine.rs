@@ -169,7 +169,7 @@ fn connections_are_opened_side_by_side_and_all_or_none() {
     let sessions = open_all(&MockOpener::new(|_| Scripted::Done), 100).unwrap();
     assert!(sessions.iter().map(|session| session.number()).eq(0..100));
     let refused = open_all(&MockOpener::accepting(50, |_| Scripted::Done), 100).err().unwrap();
-    assert_eq!(refused.sqlstate, "53300");
+    assert_eq!(refused.code, "53300");
 }
 
 #[test]

@@ -24,35 +24,22 @@ fn transactions() -> Vec<Transaction> {
             _ => Outcome::Done,
         };
         if outcome == Outcome::Skipped {
-            let now_ns = planned_ns + 2_000_000;
-            return Transaction {
-                index,
-                planned_ns,
-                start_ns: now_ns,
-                end_ns: now_ns,
-                connection: NO_CONNECTION,
-                backend_pid: 0,
-                kind: KIND_NOT_DRAWN,
-                outcome,
-                statements: 0,
-                error: 0,
-                retries: 0,
-                requests: 0,
-            };
+            return Transaction::unbegun(index, planned_ns, planned_ns + 2_000_000);
         }
         Transaction {
             index,
             planned_ns,
             start_ns: planned_ns + 1_000,
             end_ns: planned_ns + 500_000 + 1_000 * index as i64,
+            bytes: 512 * index,
             connection: (index % 2) as u32,
             backend_pid: 4_000 + (index % 2) as u32,
+            statements: if index.is_multiple_of(2) { 5 } else { 1 },
+            requests: if index.is_multiple_of(2) { 7 } else { 1 },
+            retries: u32::from(index.is_multiple_of(5)),
+            error: u16::from(outcome == Outcome::Failed) + 2 * u16::from(outcome == Outcome::Lost),
             kind: (index % 2) as u8,
             outcome,
-            statements: if index.is_multiple_of(2) { 5 } else { 1 },
-            error: u16::from(outcome == Outcome::Failed) + 2 * u16::from(outcome == Outcome::Lost),
-            retries: u8::from(index.is_multiple_of(5)),
-            requests: if index.is_multiple_of(2) { 7 } else { 1 },
         }
     };
     (0..20).map(row).collect()

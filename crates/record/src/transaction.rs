@@ -37,27 +37,48 @@ pub struct Transaction {
     pub start_ns: i64,
     /// When its last reply was complete.
     pub end_ns: i64,
+    /// Of its payload, read and written, so much was moved; 0 of a workload that is not counted in bytes.
+    pub bytes: u64,
     /// The connection, from 0, or [`NO_CONNECTION`].
     pub connection: u32,
     /// The server's process, 0 if unknown.
     pub backend_pid: u32,
+    /// Statements sent, BEGIN and COMMIT not counted, those of earlier tries too.
+    pub statements: u32,
+    /// Round trips begun for it, those of earlier tries and a rollback too.
+    pub requests: u32,
+    /// How often it was tried again.
+    pub retries: u32,
+    /// 0, or place in the summary's `errors`, from 1.
+    pub error: u16,
     /// Place in the summary's `kinds`, or [`KIND_NOT_DRAWN`].
     pub kind: u8,
     /// How it ended.
     pub outcome: Outcome,
-    /// Statements sent, BEGIN and COMMIT not counted, those of earlier tries too; 255 stands for as many or more.
-    pub statements: u8,
-    /// 0, or place in the summary's `errors`, from 1.
-    pub error: u16,
-    /// How often it was tried again; 255 stands for as many or more.
-    pub retries: u8,
-    /// Round trips begun for it, those of earlier tries and a rollback too; 65,535 stands for as many or more.
-    pub requests: u16,
 }
 
-const ROW_BYTES: usize = 48;
+const ROW_BYTES: usize = 64;
 
 impl Transaction {
+    /// The row of one that was due at `planned_ns` and had not been begun when that was given up, at `now_ns`.
+    pub const fn unbegun(index: u64, planned_ns: i64, now_ns: i64) -> Self {
+        Self {
+            index,
+            planned_ns,
+            start_ns: now_ns,
+            end_ns: now_ns,
+            bytes: 0,
+            connection: NO_CONNECTION,
+            backend_pid: 0,
+            statements: 0,
+            requests: 0,
+            retries: 0,
+            error: 0,
+            kind: KIND_NOT_DRAWN,
+            outcome: Outcome::Skipped,
+        }
+    }
+
     fn fields() -> Vec<Field> {
         let column = |(name, kind): (&str, FieldType)| Field::new(name, kind);
         [
@@ -65,14 +86,15 @@ impl Transaction {
             ("planned_ns", FieldType::I64),
             ("start_ns", FieldType::I64),
             ("end_ns", FieldType::I64),
+            ("bytes", FieldType::U64),
             ("connection", FieldType::U32),
             ("backend_pid", FieldType::U32),
+            ("statements", FieldType::U32),
+            ("requests", FieldType::U32),
+            ("retries", FieldType::U32),
+            ("error", FieldType::U16),
             ("kind", FieldType::U8),
             ("outcome", FieldType::U8),
-            ("statements", FieldType::U8),
-            ("error", FieldType::U16),
-            ("retries", FieldType::U8),
-            ("requests", FieldType::U16),
         ]
         .into_iter()
         .map(column)
@@ -85,12 +107,13 @@ impl Transaction {
         row[8..16].copy_from_slice(&self.planned_ns.to_le_bytes());
         row[16..24].copy_from_slice(&self.start_ns.to_le_bytes());
         row[24..32].copy_from_slice(&self.end_ns.to_le_bytes());
-        row[32..36].copy_from_slice(&self.connection.to_le_bytes());
-        row[36..40].copy_from_slice(&self.backend_pid.to_le_bytes());
-        row[40..43].copy_from_slice(&[self.kind, self.outcome as u8, self.statements]);
-        row[43..45].copy_from_slice(&self.error.to_le_bytes());
-        row[45] = self.retries;
-        row[46..48].copy_from_slice(&self.requests.to_le_bytes());
+        row[32..40].copy_from_slice(&self.bytes.to_le_bytes());
+        let words = [self.connection, self.backend_pid, self.statements, self.requests, self.retries];
+        for (place, word) in row[40..60].chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        row[60..62].copy_from_slice(&self.error.to_le_bytes());
+        row[62..64].copy_from_slice(&[self.kind, self.outcome as u8]);
         row
     }
 }

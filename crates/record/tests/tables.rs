@@ -8,14 +8,15 @@ fn row(index: u64) -> Transaction {
         planned_ns: -5,
         start_ns: 1 << 40,
         end_ns: i64::MAX,
+        bytes: u64::MAX - 1,
         connection: u32::MAX,
         backend_pid: 77,
+        statements: 5,
+        requests: 400_000,
+        retries: 70_000,
+        error: 513,
         kind: 4,
         outcome: Outcome::Lost,
-        statements: 5,
-        error: 513,
-        retries: 254,
-        requests: 40_000,
     }
 }
 
@@ -32,9 +33,10 @@ fn transactions_come_back() {
     assert_eq!(one("index"), i128::from(u64::MAX));
     assert_eq!(one("planned_ns"), -5);
     assert_eq!(one("end_ns"), i128::from(i64::MAX));
+    assert_eq!(one("bytes"), i128::from(u64::MAX - 1));
     assert_eq!(one("connection"), i128::from(u32::MAX));
     assert_eq!((one("backend_pid"), one("kind"), one("outcome"), one("statements"), one("error")), (77, 4, 3, 5, 513));
-    assert_eq!((one("retries"), one("requests")), (254, 40_000));
+    assert_eq!((one("retries"), one("requests")), (70_000, 400_000));
     assert!(table.column("unheard_of").is_none());
 }
 

@@ -13,7 +13,7 @@ mod opener;
 
 pub use opener::ConversationOpener;
 
-use crate::session::{Begun, Ending, Failure, Pause, Progress, Ready, Session, SessionReport};
+use plimsoll_session::{Begun, Ending, Failure, Pause, Progress, Ready, Session, SessionReport};
 use crate::workload::{Next, RoundTrip, Workload};
 use answer::Answer;
 use plimsoll_record::{Outcome, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer};
@@ -57,7 +57,7 @@ pub struct Conversation<W: Workload> {
     retries_max: u32,
     state: State,
     index: u64,
-    statements: u8,
+    statements: u32,
     retries: u32,
     /// Round trips of all transactions so far, and of those before the present one.
     requests: u64,
@@ -118,7 +118,7 @@ impl<W: Workload> Conversation<W> {
             Next::Complete if self.block == BLOCK_CLOSED => Some(self.ended(Outcome::Done, None, true)),
             Next::Complete => {
                 let message = "the transaction ended within a transaction block".to_owned();
-                self.give_up(Failure { sqlstate: BLOCK_LEFT_OPEN.to_owned(), message })
+                self.give_up(Failure { code: BLOCK_LEFT_OPEN.to_owned(), message })
             }
             Next::Rest { ns } => {
                 self.state = State::Resting;
@@ -141,9 +141,9 @@ impl<W: Workload> Conversation<W> {
     fn ended(&mut self, outcome: Outcome, failure: Option<Failure>, alive: bool) -> Progress {
         self.state = State::Idle;
         self.workload.tally(&self.client, outcome, &mut self.totals);
-        let retries = u8::try_from(self.retries).unwrap_or(u8::MAX);
-        let requests = u16::try_from(self.requests - self.requests_before).unwrap_or(u16::MAX);
-        Progress::Ended(Ending { outcome, statements: self.statements, retries, requests, failure, alive })
+        let (statements, retries) = (self.statements, self.retries);
+        let requests = u32::try_from(self.requests - self.requests_before).unwrap_or(u32::MAX);
+        Progress::Ended(Ending { outcome, statements, retries, requests, bytes: 0, failure, alive })
     }
 
     /// The transaction has failed, for `failure`.
@@ -160,7 +160,7 @@ impl<W: Workload> Conversation<W> {
     /// The server refused the round trip, or answered it wrongly.
     #[cold]
     fn refused(&mut self, failure: Failure) -> Option<Progress> {
-        let worth_it = WORTH_ANOTHER_TRY.contains(&failure.sqlstate.as_str());
+        let worth_it = WORTH_ANOTHER_TRY.contains(&failure.code.as_str());
         if !worth_it || self.retries >= self.retries_max {
             return self.give_up(failure);
         }
@@ -190,14 +190,14 @@ impl<W: Workload> Conversation<W> {
 
     /// The connection is of no more use.
     #[cold]
-    fn broken(&mut self, sqlstate: &str, message: String) -> Progress {
+    fn broken(&mut self, code: &str, message: String) -> Progress {
         let outcome = match self.state {
             State::Idle => return Progress::Closed,
             State::RollingBack | State::Retrying => Outcome::Failed,
             _ if self.commit_handed => Outcome::Lost,
             _ => Outcome::Failed,
         };
-        let failure = Failure { sqlstate: sqlstate.to_owned(), message };
+        let failure = Failure { code: code.to_owned(), message };
         let failure = self.failure.take().unwrap_or(failure);
         self.ended(outcome, Some(failure), false)
     }
@@ -264,7 +264,7 @@ impl<W: Workload> Conversation<W> {
     #[inline]
     fn judge(&mut self) -> Option<Failure> {
         if let Some(error) = self.answer.take_refusal() {
-            return Some(Failure { sqlstate: error.sqlstate, message: error.message });
+            return Some(Failure { code: error.sqlstate, message: error.message });
         }
         self.verification.checked += u64::from(self.answer.is_compared());
         self.answer.wrong(self.workload.as_ref(), &self.client).map(|message| self.wrong_answer(message))
@@ -276,7 +276,7 @@ impl<W: Workload> Conversation<W> {
         if self.verification.examples.len() < VERIFICATION_EXAMPLES_MAX {
             self.verification.examples.push(WrongAnswer { index: self.index, message: message.clone() });
         }
-        Failure { sqlstate: Failure::WRONG_ANSWER.to_owned(), message }
+        Failure { code: Failure::WRONG_ANSWER.to_owned(), message }
     }
 }
 
@@ -287,7 +287,7 @@ impl<W: Workload> AsFd for Conversation<W> {
 }
 
 impl<W: Workload> Session for Conversation<W> {
-    fn backend_pid(&self) -> u32 {
+    fn server_process(&self) -> u32 {
         self.connection.backend_pid()
     }
 
@@ -345,7 +345,7 @@ impl<W: Workload> Session for Conversation<W> {
         match self.broken(Failure::ABANDONED, "no reply after the segment was to end".to_owned()) {
             Progress::Ended(ending) => ending,
             Progress::Waiting { .. } | Progress::Resting { .. } | Progress::Closed => {
-                Ending { outcome: Outcome::Failed, statements: 0, retries: 0, requests: 0, failure: None, alive: false }
+                Ending::of_nothing(Outcome::Failed, false)
             }
         }
     }

@@ -1,11 +1,10 @@
 //! Workloads: the data, the operations, their mix, and the check of their answers.
 //!
 //! The fact that constrains it: what transaction i does is a pure function of (seed, i), and what a row holds of (seed,
-//! table, key). So no thread and no clock is named here; whoever drives a [`Session`] owns both, and any answer can be
+//! table, key). So no thread and no clock is named here; whoever drives a session owns both, and any answer can be
 //! checked without having been stored.
 //!
-//! - [`Session`]: a conversation that performs transaction i, as the engine sees it; names no database.
-//! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a [`Session`].
+//! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a session of the engine's.
 //! - [`DataSet`]: the tables, their rows, and the consistency check after a trial.
 //! - [`bank`]: pgbench's tables and transactions.
 //! - [`decision_support`]: the tables, queries and refresh functions of DBT-3, derived from TPC-H.
@@ -22,7 +21,6 @@ mod keys;
 pub mod order_entry;
 mod pages;
 pub mod script;
-mod session;
 mod workload;
 pub mod wpi_orders;
 
@@ -30,5 +28,4 @@ pub use bank::Bank;
 pub use conversation::{Conversation, ConversationOpener};
 pub use data_set::{DataSet, DataSetError, Event, Job, Listener, Loaded, Making, Stamp, drop_data, populate};
 pub use keys::Keys;
-pub use session::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, Session, SessionReport};
 pub use workload::{Expect, Next, RoundTrip, Statement, Workload};

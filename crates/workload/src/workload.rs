@@ -3,7 +3,7 @@
 //! The fact that constrains it: what transaction i does is a pure function of (seed, i). What one connection keeps, its
 //! [`Workload::Client`], is only a place to hold the transaction under way (and, for scripts, their variables).
 
-use crate::session::{Begun, Failure, Pause};
+use plimsoll_session::{Begun, Failure, Pause};
 use bytes::BytesMut;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Connection, Form, Query};
@@ -55,7 +55,7 @@ pub enum Expect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     /// Statements in it, BEGIN and COMMIT not counted.
-    pub statements: u8,
+    pub statements: u32,
     /// What it must answer.
     pub expect: Expect,
     /// True if the server may have changed something for good once it has read it.
@@ -112,7 +112,7 @@ pub trait Workload: Send + Sync {
     /// What connection `number` keeps, as it is before its first transaction.
     fn client(&self, number: u32) -> Self::Client;
 
-    /// The pause before the next transaction of a closed loop, as [`crate::Session::pause`] has it.
+    /// The pause before the next transaction of a closed loop, as [`plimsoll_session::Session::pause`] has it.
     fn pause(&self, _client: &mut Self::Client, _after: u64) -> Pause {
         Pause::default()
     }

@@ -28,14 +28,15 @@ TRANSACTION: Final = np.dtype(
         ("planned_ns", "<i8"),
         ("start_ns", "<i8"),
         ("end_ns", "<i8"),
+        ("bytes", "<u8"),
         ("connection", "<u4"),
         ("backend_pid", "<u4"),
+        ("statements", "<u4"),
+        ("requests", "<u4"),
+        ("retries", "<u4"),
+        ("error", "<u2"),
         ("kind", "u1"),
         ("outcome", "u1"),
-        ("statements", "u1"),
-        ("error", "<u2"),
-        ("retries", "u1"),
-        ("requests", "<u2"),
     ]
 )
 

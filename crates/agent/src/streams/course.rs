@@ -6,7 +6,7 @@ use crate::sampler::Latest;
 use plimsoll_record::{
     ByKind, ErrorEntry, Identity, LagNs, Outcome, Transaction, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer,
 };
-use plimsoll_workload::Failure;
+use plimsoll_session::Failure;
 use serde::Serialize;
 
 /// What a session is at.
@@ -78,14 +78,15 @@ impl Course {
             planned_ns: performed.planned_ns,
             start_ns: performed.start_ns,
             end_ns: performed.end_ns,
+            bytes: 0,
             connection,
             backend_pid: self.backend_pids[connection as usize],
+            statements: u32::try_from(statements(&performed, &work.task)).unwrap_or(u32::MAX),
+            requests: u32::try_from(performed.requests).unwrap_or(u32::MAX),
+            retries: 0,
+            error: performed.failure.as_ref().map_or(0, |failure| place(&mut self.errors, failure)),
             kind: work.task.kind(),
             outcome: performed.status.outcome(),
-            statements: u8::try_from(statements(&performed, &work.task)).unwrap_or(u8::MAX),
-            error: performed.failure.as_ref().map_or(0, |failure| place(&mut self.errors, failure)),
-            retries: 0,
-            requests: u16::try_from(performed.requests).unwrap_or(u16::MAX),
         };
         let index = performed.index;
         self.ended[index] = Some(performed);
@@ -169,9 +170,9 @@ fn statements(performed: &Performed, task: &Task) -> u64 {
 
 /// The place of `failure` in `errors`, from 1.
 fn place(errors: &mut Vec<ErrorEntry>, failure: &Failure) -> u16 {
-    let known = errors.iter().position(|entry| entry.sqlstate == failure.sqlstate);
+    let known = errors.iter().position(|entry| entry.sqlstate == failure.code);
     let place = known.unwrap_or_else(|| {
-        let (sqlstate, message) = (failure.sqlstate.clone(), failure.message.clone());
+        let (sqlstate, message) = (failure.code.clone(), failure.message.clone());
         errors.push(ErrorEntry { sqlstate, message, count: 0 });
         errors.len() - 1
     });
@@ -189,7 +190,7 @@ mod tests {
     const SOURCE: Source = Source { scale_factor: 0.01, seed: 7, ranges: Ranges::Specified };
 
     fn performed(index: usize, (planned_ns, start_ns, end_ns): (i64, i64, i64), status: Status) -> Performed {
-        let failure = |code: &str| Failure { sqlstate: code.to_owned(), message: format!("first of {index}") };
+        let failure = |code: &str| Failure { code: code.to_owned(), message: format!("first of {index}") };
         Performed {
             index,
             planned_ns,

@@ -11,7 +11,8 @@ use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Address, Answer, Canceller, Client, Error};
 use plimsoll_workload::decision_support::ScaleFactor;
 use plimsoll_workload::decision_support::refresh::{Left as LeftOfSet, Prepared, Refreshed, asks_beside, prepare};
-use plimsoll_workload::{DataSetError, Failure};
+use plimsoll_workload::DataSetError;
+use plimsoll_session::Failure;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -265,9 +266,9 @@ impl Session {
                 self.broken = !error.leaves_session();
                 Failure::from(error)
             }
-            DataSetError::Schema(message) => Failure { sqlstate: Failure::WRONG_ANSWER.to_owned(), message },
+            DataSetError::Schema(message) => Failure { code: Failure::WRONG_ANSWER.to_owned(), message },
         };
-        let timed_out = failure.sqlstate == CANCELLED && self.timeout.is_some_and(|timeout| taken >= timeout);
+        let timed_out = failure.code == CANCELLED && self.timeout.is_some_and(|timeout| taken >= timeout);
         let status = match task {
             Task::Query(_) if timed_out => Status::TimedOut,
             Task::Refresh(_) if self.broken => Status::Lost,
@@ -275,7 +276,7 @@ impl Session {
         };
         if self.broken && told.given_up.load(Ordering::SeqCst) {
             let message = "no reply after the test was to end".to_owned();
-            return (status, Failure { sqlstate: Failure::ABANDONED.to_owned(), message });
+            return (status, Failure { code: Failure::ABANDONED.to_owned(), message });
         }
         (status, failure)
     }

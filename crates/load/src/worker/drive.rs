@@ -3,9 +3,9 @@
 use super::Worker;
 use crate::clock::monotonic_ns;
 use crate::connections::{UnderWay, Wake};
-use crate::engine::EngineError;
+use crate::config::EngineError;
 use plimsoll_record::Transaction;
-use plimsoll_workload::{Ending, Progress, Ready, Session};
+use plimsoll_session::{Ending, Progress, Ready, Session};
 use rustix::event::epoll;
 
 impl<S: Session> Worker<'_, S> {
@@ -80,14 +80,15 @@ impl<S: Session> Worker<'_, S> {
             planned_ns: under_way.planned_ns,
             start_ns: under_way.start_ns,
             end_ns: self.now_ns,
+            bytes: ending.bytes,
             connection: slot.number,
             backend_pid: slot.backend_pid,
+            statements: ending.statements,
+            requests: ending.requests,
+            retries: ending.retries,
+            error: ending.failure.as_ref().map_or(0, |failure| self.shared.errors.place(failure)),
             kind: under_way.kind,
             outcome: ending.outcome,
-            statements: ending.statements,
-            error: ending.failure.as_ref().map_or(0, |failure| self.shared.errors.place(failure)),
-            retries: ending.retries,
-            requests: ending.requests,
         };
         self.counts.ended_one(ending.outcome);
         self.tally.add(&row);

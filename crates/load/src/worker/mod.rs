@@ -3,18 +3,16 @@
 mod drive;
 mod start;
 
-pub(crate) use start::unbegun;
-
 use crate::ahead::Ahead;
 use crate::clock::{TICK_NS, heard, monotonic_ns, thread_cpu_ns, tick, timespec};
 use crate::connections::{Connections, Wake};
-use crate::engine::EngineError;
+use crate::config::EngineError;
 use crate::opening::Reopening;
 use crate::outcomes::Ended;
 use crate::recorder::Lane;
 use crate::shared::Shared;
 use crate::tally::{Counts, Tally};
-use plimsoll_workload::{Ready, Session};
+use plimsoll_session::{Ready, Session};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use std::os::fd::OwnedFd;
@@ -199,7 +197,7 @@ impl<'a, S: Session> Worker<'a, S> {
     fn admit_reopened(&mut self) -> Result<(), EngineError> {
         while let Some((place, session)) = self.reopening.as_ref().and_then(Reopening::take) {
             self.tally.reconnects += 1;
-            self.tally.backend_pids.push(session.backend_pid());
+            self.tally.backend_pids.push(session.server_process());
             self.connections.admit(place, session)?;
             match self.ahead {
                 Some(_) => self.connections.free.push_back(place),

@@ -3,10 +3,10 @@
 use super::Worker;
 use crate::clock::monotonic_ns;
 use crate::connections::{UnderWay, Wake};
-use crate::engine::EngineError;
+use crate::config::EngineError;
 use crate::shared::Claim;
-use plimsoll_record::{KIND_NOT_DRAWN, NO_CONNECTION, Outcome, Transaction};
-use plimsoll_workload::{Ending, Pause, Ready, Session};
+use plimsoll_record::{Outcome, Transaction};
+use plimsoll_session::{Ending, Pause, Ready, Session};
 
 /// Transactions that may be skipped before replies are looked at again.
 const SKIPS_A_TURN: u32 = 1_000;
@@ -80,15 +80,7 @@ impl<S: Session> Worker<'_, S> {
         let under_way =
             UnderWay { index: claim.index, planned_ns: claim.due_ns, start_ns: self.now_ns, kind: begun.kind };
         if begun.skipped {
-            let ending = Ending {
-                outcome: Outcome::Skipped,
-                statements: 0,
-                retries: 0,
-                requests: 0,
-                failure: None,
-                alive: true,
-            };
-            self.record(place, under_way, &ending);
+            self.record(place, under_way, &Ending::of_nothing(Outcome::Skipped, true));
             return false;
         }
         slot.under_way = Some(under_way);
@@ -132,24 +124,6 @@ impl<S: Session> Worker<'_, S> {
     pub(super) fn skip(&mut self, claim: Claim) {
         self.counts.ended_one(Outcome::Skipped);
         self.tally.took(claim.index);
-        self.lane.push(unbegun(claim, self.now_ns));
-    }
-}
-
-/// The row of an operation that was due and never begun.
-pub(crate) fn unbegun(claim: Claim, now_ns: i64) -> Transaction {
-    Transaction {
-        index: claim.index,
-        planned_ns: claim.due_ns,
-        start_ns: now_ns,
-        end_ns: now_ns,
-        connection: NO_CONNECTION,
-        backend_pid: 0,
-        kind: KIND_NOT_DRAWN,
-        outcome: Outcome::Skipped,
-        statements: 0,
-        error: 0,
-        retries: 0,
-        requests: 0,
+        self.lane.push(Transaction::unbegun(claim.index, claim.due_ns, self.now_ns));
     }
 }

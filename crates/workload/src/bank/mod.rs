@@ -14,7 +14,8 @@ mod transactions;
 
 use crate::data_set::{DataSet, DataSetError, Making, Stamp};
 use crate::workload::{Next, Statement, Workload};
-use crate::{Begun, Keys};
+use crate::Keys;
+use plimsoll_session::Begun;
 use bytes::BytesMut;
 use plimsoll_record::{Check, Outcome, Summary};
 use plimsoll_target::postgres::bulk::RowSource;

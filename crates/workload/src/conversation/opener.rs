@@ -1,7 +1,7 @@
 //! Opens conversations, all with the same workload and the same messages.
 
 use super::Conversation;
-use crate::session::{Failure, Opener};
+use plimsoll_session::{Failure, Opener};
 use crate::workload::Workload;
 use plimsoll_target::postgres::{Address, Error, Mode, Protocol, Statements};
 use std::sync::Arc;

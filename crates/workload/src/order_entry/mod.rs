@@ -35,9 +35,9 @@ pub use ledger::FILE as LEDGER_FILE;
 pub use parameters::{DeliveryMode, Isolation, Parameters, Statements};
 pub use terminal::Terminal;
 
-use crate::session::Pause;
+use plimsoll_session::Pause;
 use crate::workload::{Next, Statement, Workload};
-use crate::{Begun, Failure};
+use plimsoll_session::{Begun, Failure};
 use answers::{Values, count_of};
 use data::Data;
 use deck::Kind;
@@ -198,7 +198,7 @@ impl Workload for OrderEntry {
         if heard.step == 0
             && let Some(message) = self.ledger.as_ref().and_then(Ledger::refused)
         {
-            return Next::Failed(Failure { sqlstate: IO_ERROR.to_owned(), message });
+            return Next::Failed(Failure { code: IO_ERROR.to_owned(), message });
         }
         if self.by_functions { functions::next(plan, heard, connection) } else { plan.next(heard, connection) }
     }

@@ -3,7 +3,7 @@
 use super::expression::Scope;
 use super::parse::{Action, LEFT_OPEN, NOT_OPEN, NOT_WITHIN, OPEN_ALREADY, Step};
 use super::{ScriptClient, Scripts};
-use crate::session::{Begun, Failure};
+use plimsoll_session::{Begun, Failure};
 use crate::workload::{Expect, Next, RoundTrip, Statement, Workload};
 use plimsoll_target::postgres::{Connection, Mode, Query};
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ impl Scripts {
     fn failed(&self, client: &ScriptClient, line: u32, message: &str) -> Next {
         let script = &self.scripts[client.script].name;
         let message = format!("script {script}, line {line}: {message}");
-        Next::Failed(Failure { sqlstate: SCRIPT_FAILED.to_owned(), message })
+        Next::Failed(Failure { code: SCRIPT_FAILED.to_owned(), message })
     }
 
     /// Queues a command with the values of its variables.

@@ -18,7 +18,8 @@ pub use ddl::TableId;
 
 use crate::data_set::{DataSet, DataSetError, Making, Stamp, stamp_of_schema};
 use crate::workload::{Next, Statement, Workload};
-use crate::{Begun, Keys};
+use crate::Keys;
+use plimsoll_session::Begun;
 use bytes::BytesMut;
 use plimsoll_record::{Check, Outcome, Summary};
 use plimsoll_target::postgres::bulk::RowSource;

@@ -3,7 +3,8 @@
 use super::Rows;
 use super::ddl::TableId;
 use super::rows::{DeliveryTimes, PENDING_ITEMS, day_of};
-use crate::{Begun, Expect, RoundTrip, Statement};
+use crate::{Expect, RoundTrip, Statement};
+use plimsoll_session::Begun;
 use plimsoll_keys::{KeyChooser, Words};
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::Connection;

@@ -8,7 +8,7 @@ mod steps;
 
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Mode, Protocol};
-use plimsoll_workload::Ending;
+use plimsoll_session::Ending;
 use server::{PREPARED, error, message, perform, read_answer, ready, row, tag};
 use steps::{Step, Steps, read_and_commit};
 
@@ -23,7 +23,7 @@ fn outcome(answers: Vec<Vec<u8>>) -> (Outcome, bool, Option<String>) {
     let (ending, totals) = ending(answers);
     let counted = (i64::from(ending.outcome == Outcome::Done), i64::from(ending.outcome == Outcome::Lost));
     assert_eq!(totals, [("done", counted.0), ("lost", counted.1)]);
-    (ending.outcome, ending.alive, ending.failure.map(|failure| failure.sqlstate))
+    (ending.outcome, ending.alive, ending.failure.map(|failure| failure.code))
 }
 
 fn broken(outcome: Outcome, sqlstate: &str) -> (Outcome, bool, Option<String>) {
@@ -112,7 +112,7 @@ fn what_is_worth_another_try_is_tried_again() {
 
     let ending = perform(read_and_commit(), PREPARED, 1, answers()).ending;
     assert_eq!((ending.outcome, ending.retries, ending.alive), (Outcome::Failed, 1, true));
-    assert_eq!(ending.failure.unwrap().sqlstate, "40P01");
+    assert_eq!(ending.failure.unwrap().code, "40P01");
 
     let ending = perform(read_and_commit(), PREPARED, 9, vec![refused("23505", b'E'), rolled_back()]).ending;
     assert_eq!((ending.outcome, ending.retries), (Outcome::Failed, 0), "other errors are not");
@@ -125,7 +125,7 @@ fn a_break_in_a_later_try_is_judged_by_that_try() {
     assert_eq!((ending.outcome, ending.alive, ending.retries), (Outcome::Failed, false, 1), "its commit was not sent");
     let answers = vec![refused("40001", b'E'), NOTHING];
     let ending = perform(read_and_commit(), PREPARED, 1, answers).ending;
-    assert_eq!((ending.outcome, ending.failure.unwrap().sqlstate.as_str()), (Outcome::Failed, "40001"));
+    assert_eq!((ending.outcome, ending.failure.unwrap().code.as_str()), (Outcome::Failed, "40001"));
 }
 
 #[test]
@@ -139,17 +139,17 @@ fn it_rests_as_told_and_goes_on() {
 fn a_workload_may_fail_of_its_own() {
     let failing = |steps: Vec<Step>| Steps { steps, at_first_use: false };
     let told = perform(failing(vec![Step::Fail]), PREPARED, 3, vec![]);
-    assert_eq!((told.ending.outcome, told.ending.failure.unwrap().sqlstate.as_str()), (Outcome::Failed, "XXSCR"));
+    assert_eq!((told.ending.outcome, told.ending.failure.unwrap().code.as_str()), (Outcome::Failed, "XXSCR"));
     let told = perform(failing(vec![Step::Read, Step::Fail]), PREPARED, 3, vec![read_answer(7), rolled_back()]);
     assert_eq!((told.ending.outcome, told.read.len()), (Outcome::Failed, 2), "rolled back");
     let told = perform(failing(vec![Step::Read]), PREPARED, 3, vec![read_answer(7), rolled_back()]);
-    assert_eq!(told.ending.failure.unwrap().sqlstate, "25001", "its block was left open");
+    assert_eq!(told.ending.failure.unwrap().code, "25001", "its block was left open");
 }
 
 #[test]
 fn copy_from_the_client_ends_the_connection() {
     let told = perform(read_and_commit(), PREPARED, 0, vec![message(b'G', &[0; 3])]);
-    assert_eq!((told.ending.alive, told.ending.failure.unwrap().sqlstate.as_str()), (false, "0A000"));
+    assert_eq!((told.ending.alive, told.ending.failure.unwrap().code.as_str()), (false, "0A000"));
 }
 
 /// The tags of a round trip's messages.
@@ -224,7 +224,7 @@ fn rows_are_compared_as_text_in_simple_mode() {
 fn a_statement_that_cannot_be_prepared_is_named() {
     let answer = [message(b'1', b""), error("ERROR", "42725"), ready(b'I')].concat();
     let refused = server::refused_opening(read_and_commit(), answer);
-    assert_eq!(refused.sqlstate, "42725");
+    assert_eq!(refused.code, "42725");
     assert_eq!(refused.message, "commit: the server says no (SQLSTATE 42725)");
     let refused = server::refused_opening(read_and_commit(), error("FATAL", "57P03"));
     assert_eq!(refused.message, "the connection broke: the server closed it", "it was never ready again");

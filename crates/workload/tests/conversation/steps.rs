@@ -3,7 +3,8 @@
 use bytes::BytesMut;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Connection, Form, Query, put_row_in};
-use plimsoll_workload::{Begun, Expect, Failure, Next, RoundTrip, Statement, Workload};
+use plimsoll_workload::{Expect, Next, RoundTrip, Statement, Workload};
+use plimsoll_session::{Begun, Failure};
 
 /// One step of a transaction.
 #[derive(Clone, Copy)]
@@ -66,7 +67,7 @@ impl Workload for Steps {
             None => Next::Complete,
             Some(Step::Rest) => Next::Rest { ns: 1_000 },
             Some(Step::Fail) => {
-                Next::Failed(Failure { sqlstate: "XXSCR".to_owned(), message: "division by zero".to_owned() })
+                Next::Failed(Failure { code: "XXSCR".to_owned(), message: "division by zero".to_owned() })
             }
             Some(Step::Read) => {
                 connection.queue_statement(0, |_| {});

@@ -4,7 +4,8 @@ use crate::server::Server;
 use crate::support::bank;
 use plimsoll_record::{Check, Outcome, Summary};
 use plimsoll_target::postgres::{Client, Mode, Protocol, literal};
-use plimsoll_workload::{Bank, DataSet, SessionReport, drop_data, populate};
+use plimsoll_workload::{Bank, DataSet, drop_data, populate};
+use plimsoll_session::SessionReport;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::server::Server;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::{Client, Mode, Protocol};
-use plimsoll_workload::SessionReport;
+use plimsoll_session::SessionReport;
 use plimsoll_workload::order_entry::OrderEntry;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -3,10 +3,8 @@
 use crate::server::Server;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::Protocol;
-use plimsoll_workload::{
-    Bank, Conversation, ConversationOpener, DataSet, Ending, Opener, Progress, Ready, Session, SessionReport, Workload,
-    populate,
-};
+use plimsoll_workload::{Bank, Conversation, ConversationOpener, DataSet, Workload, populate, };
+use plimsoll_session::{Ending, Opener, Progress, Ready, Session, SessionReport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::Duration;

@@ -200,12 +200,12 @@ fn begin(to: &mut Connection) {
 /// Queues COMMIT, and gives the round trip that it ends; `statements` are those before it.
 fn commit(to: &mut Connection, statements: usize) -> RoundTrip {
     to.queue_statement(COMMIT, |_| {});
-    RoundTrip { statements: statements as u8, expect: Expect::Judged, commits: true }
+    RoundTrip { statements: statements as u32, expect: Expect::Judged, commits: true }
 }
 
 /// A round trip that changes nothing for good.
 fn trip(statements: usize) -> RoundTrip {
-    RoundTrip { statements: statements as u8, expect: Expect::Judged, commits: false }
+    RoundTrip { statements: statements as u32, expect: Expect::Judged, commits: false }
 }
 
 /// A statement concerned exactly one row.

@@ -6,7 +6,7 @@ use crate::server::Server;
 use crate::support::perform;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::Mode;
-use plimsoll_workload::Session;
+use plimsoll_session::Session;
 use plimsoll_workload::script::{Definition, NAME, Parameters, Scripts, Source};
 
 const WIDE: &str =
@@ -153,7 +153,7 @@ fn an_expression_that_fails_fails_its_transaction_alone() {
     assert_eq!(endings.iter().map(|ending| ending.outcome).collect::<Vec<_>>(), outcomes);
     let failure = endings[1].failure.clone().unwrap();
     let told = ("XXSCR", "script odd.sql, line 4: division by zero");
-    assert_eq!((failure.sqlstate.as_str(), failure.message.as_str()), told);
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), told);
     assert_eq!(server.sql("SELECT string_agg(a, ' ' ORDER BY a) FROM x"), "1 3");
 }
 
@@ -176,7 +176,7 @@ fn gset_without_exactly_one_row_is_an_error_of_the_script() {
             let ending = perform(&mut conversation, 0);
             let failure = ending.failure.unwrap();
             let told = format!("script odd.sql, line 2: gset: expected one row, got {rows}");
-            assert_eq!((failure.sqlstate.as_str(), failure.message), ("XXSCR", told), "{mode:?}");
+            assert_eq!((failure.code.as_str(), failure.message), ("XXSCR", told), "{mode:?}");
             assert_eq!((ending.outcome, conversation.close().verification.wrong), (Outcome::Failed, 0));
         }
         if server.has_pgbench_15() {

@@ -6,7 +6,7 @@ use crate::support::perform;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::Mode;
 use plimsoll_workload::script::{NAME, Parameters, Scripts, Source};
-use plimsoll_workload::{Ending, Session};
+use plimsoll_session::{Ending, Session};
 use std::collections::BTreeMap;
 
 const MODES: [Mode; 2] = [Mode::Prepared, Mode::Extended];
@@ -61,7 +61,7 @@ fn an_error_within_a_pipeline_ends_its_transaction_and_no_other() {
             use Outcome::{Done, Failed};
             assert_eq!(outcomes, [Failed, Done, Failed, Done], "{mode:?} {begin}");
             let failure = found[0].failure.clone().unwrap();
-            assert_eq!(failure.sqlstate, "23514");
+            assert_eq!(failure.code, "23514");
             assert!(failure.message.contains("violates check constraint"), "{}", failure.message);
             // An open block is rolled back in a request of its own.
             assert_eq!((found[0].alive, found[0].statements, found[0].requests), (true, 3, requests));
@@ -85,7 +85,7 @@ fn a_pipeline_that_turns_out_wrong_sends_nothing() {
     ] {
         for ending in endings(&server, &text, Mode::Prepared, 2) {
             let failure = ending.failure.unwrap();
-            assert_eq!((ending.outcome, ending.alive, failure.sqlstate.as_str()), (Outcome::Failed, true, "XXSCR"));
+            assert_eq!((ending.outcome, ending.alive, failure.code.as_str()), (Outcome::Failed, true, "XXSCR"));
             assert!(failure.message.contains(wanted), "{text}: {}", failure.message);
         }
         assert_eq!(server.sql("SELECT count(*) FROM t"), "0", "{text}");

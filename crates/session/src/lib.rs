@@ -27,7 +27,7 @@ pub struct Pause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The server's five characters, or one of [`Failure::WRONG_ANSWER`], [`Failure::BROKEN`], [`Failure::ABANDONED`].
-    pub sqlstate: String,
+    pub code: String,
     /// In words.
     pub message: String,
 }
@@ -46,16 +46,25 @@ impl Failure {
 pub struct Ending {
     /// Done, failed or lost; never skipped.
     pub outcome: Outcome,
-    /// Statements sent, BEGIN and COMMIT not counted; those of earlier tries too. 255 stands for as many or more.
-    pub statements: u8,
-    /// How often it was tried again. 255 stands for as many or more.
-    pub retries: u8,
-    /// Round trips begun for it, those of earlier tries and a rollback too. 65,535 stands for as many or more.
-    pub requests: u16,
+    /// Statements sent, BEGIN and COMMIT not counted; those of earlier tries too.
+    pub statements: u32,
+    /// How often it was tried again.
+    pub retries: u32,
+    /// Round trips begun for it, those of earlier tries and a rollback too.
+    pub requests: u32,
+    /// Payload read and written, of workloads that are counted in bytes.
+    pub bytes: u64,
     /// Why, unless done.
     pub failure: Option<Failure>,
     /// False if the session can perform no more.
     pub alive: bool,
+}
+
+impl Ending {
+    /// Of a transaction for which nothing was sent.
+    pub fn of_nothing(outcome: Outcome, alive: bool) -> Self {
+        Self { outcome, statements: 0, retries: 0, requests: 0, bytes: 0, failure: None, alive }
+    }
 }
 
 /// What is known of the descriptor when a conversation is driven.
@@ -102,7 +111,7 @@ pub struct SessionReport {
 /// A conversation with a server.
 pub trait Session: AsFd + Send {
     /// The server's process, 0 if unknown.
-    fn backend_pid(&self) -> u32;
+    fn server_process(&self) -> u32;
 
     /// The pause before the next transaction of a closed loop; `after` is the index of the last one, and before the first one
     /// a number that no other connection of the segment is given then. Asked once between two transactions.
