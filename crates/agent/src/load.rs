@@ -12,6 +12,7 @@ use plimsoll_load::{
 };
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
+use plimsoll_session::Opener;
 use plimsoll_target::postgres::Client;
 use plimsoll_workload::{ConversationOpener, Workload};
 use serde::Serialize;
@@ -82,7 +83,8 @@ impl Use for Segment<'_> {
             .map_err(|error| Failure::Record(format!("a file of the workload cannot be written: {error}")))?;
         let address = request.target.address_in_schema()?;
         let protocol = request.protocol();
-        let opener = Arc::new(ConversationOpener::new(&address, Arc::new(workload), protocol, request.retries_max)?);
+        let opener = ConversationOpener::new(&address, Arc::new(workload), protocol, request.retries_max)?;
+        let opener: Arc<dyn Opener> = Arc::new(opener);
         let sessions = open_all(opener.as_ref(), request.clients)?;
         let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
         let tables = Tables::create(&request.out)

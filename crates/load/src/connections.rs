@@ -27,9 +27,8 @@ pub(crate) enum Wake {
     Start(i64),
 }
 
-#[derive(Debug)]
-pub(crate) struct Slot<S> {
-    pub(crate) session: Option<S>,
+pub(crate) struct Slot {
+    pub(crate) session: Option<Box<dyn Session>>,
     pub(crate) number: u32,
     pub(crate) backend_pid: u32,
     pub(crate) under_way: Option<UnderWay>,
@@ -38,9 +37,8 @@ pub(crate) struct Slot<S> {
 }
 
 /// Descriptors are registered once, edge-triggered, for reading; for writing only while the kernel's buffer is full.
-#[derive(Debug)]
-pub(crate) struct Connections<S> {
-    pub(crate) slots: Vec<Slot<S>>,
+pub(crate) struct Connections {
+    pub(crate) slots: Vec<Slot>,
     /// Free connections of an open loop, the one that has been free longest in front. Never more than there are slots.
     pub(crate) free: VecDeque<usize>,
     /// (when, slot), the earliest first; an entry that its slot no longer confirms is void.
@@ -49,8 +47,8 @@ pub(crate) struct Connections<S> {
     pub(crate) alive: usize,
 }
 
-impl<S: Session> Connections<S> {
-    pub(crate) fn new(sessions: Vec<(u32, S)>) -> Result<Self, EngineError> {
+impl Connections {
+    pub(crate) fn new(sessions: Vec<(u32, Box<dyn Session>)>) -> Result<Self, EngineError> {
         let count = sessions.len();
         let mut connections = Self {
             slots: Vec::with_capacity(count),
@@ -69,7 +67,7 @@ impl<S: Session> Connections<S> {
     }
 
     /// Puts an open session into its slot.
-    pub(crate) fn admit(&mut self, place: usize, session: S) -> Result<(), EngineError> {
+    pub(crate) fn admit(&mut self, place: usize, session: Box<dyn Session>) -> Result<(), EngineError> {
         self.watch(&session, place as u64)?;
         let slot = &mut self.slots[place];
         (slot.backend_pid, slot.for_writing, slot.wake) = (session.server_process(), false, Wake::Never);
@@ -98,7 +96,7 @@ impl<S: Session> Connections<S> {
     }
 
     /// Takes the session out; closing its descriptor takes it out of the epoll set.
-    pub(crate) fn remove(&mut self, place: usize) -> Option<S> {
+    pub(crate) fn remove(&mut self, place: usize) -> Option<Box<dyn Session>> {
         let session = self.slots[place].session.take()?;
         self.alive -= 1;
         self.slots[place].wake = Wake::Never;

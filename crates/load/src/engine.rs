@@ -4,9 +4,9 @@ use crate::clock::monotonic_ns;
 use crate::config::{Config, EngineError};
 use crate::control::Control;
 use crate::cpus::{dealt_out, stay_on};
-use crate::opening::Reopener;
-use crate::outcomes::{Ended, Outcomes};
 use crate::keep::Keep;
+use crate::opening::{Reopener, Reopening};
+use crate::outcomes::{Ended, Outcomes};
 use crate::recorder::{Lane, Recorder, Tables};
 use crate::settle::{Settled, settle};
 use crate::shared::Shared;
@@ -29,20 +29,17 @@ const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 ///
 /// # Errors
 /// When the system refuses threads or descriptors, or a table cannot be written.
-pub fn run<O>(
-    sessions: Vec<O::Session>,
-    opener: &Arc<O>,
+pub fn run(
+    sessions: Vec<Box<dyn Session>>,
+    opener: &Arc<dyn Opener>,
     config: &Config,
     control: &Control,
     tables: Tables,
-) -> Result<Outcomes, EngineError>
-where
-    O: Opener<Session: 'static> + Send + 'static,
-{
+) -> Result<Outcomes, EngineError> {
     let threads = control.counts.len();
     // One lane more, for what is settled at the end.
     let recorder = Recorder::start(tables, config, threads + 1, Arc::clone(&control.record_failed))?;
-    let initial_pids: Vec<u32> = sessions.iter().map(Session::server_process).collect();
+    let initial_pids: Vec<u32> = sessions.iter().map(|session| session.server_process()).collect();
     let cpus = if config.pin_threads { dealt_out(threads) } else { Vec::new() };
     let shared = Shared::new(config, control, cpus, monotonic_ns() + LEAD_NS);
     let mut rest = recorder.lane(shared.started_ns);
@@ -71,19 +68,21 @@ where
 }
 
 /// An opener that was told to end, and where it will be heard that it has.
-type Opening<S> = Option<(Arc<Reopener<S>>, Receiver<()>)>;
-type Joined<S> = Result<(Vec<(Tally, Ended)>, Opening<S>), EngineError>;
+type Opening = Option<(Arc<Reopener>, Receiver<()>)>;
+type Joined = Result<(Vec<(Tally, Ended)>, Opening), EngineError>;
 
 /// The workers, from their making to their end, and the opener beside them.
-fn carry<O>(sessions: Vec<O::Session>, opener: &Arc<O>, shared: &Shared<'_>, recorder: &Recorder) -> Joined<O::Session>
-where
-    O: Opener<Session: 'static> + Send + 'static,
-{
+fn carry(
+    sessions: Vec<Box<dyn Session>>,
+    opener: &Arc<dyn Opener>,
+    shared: &Shared<'_>,
+    recorder: &Recorder,
+) -> Joined {
     let threads = shared.control.counts.len();
     let (reopener, asks) = Reopener::new(threads, sessions.len())?;
     let opening = shared.config.reconnect.then(|| reopener.start(opener)).transpose()?;
     let asks = opening.is_some().then_some(asks);
-    let mut dealt: Vec<Vec<(u32, O::Session)>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut dealt: Vec<Vec<(u32, Box<dyn Session>)>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, session) in sessions.into_iter().enumerate() {
         dealt[number % threads].push((number as u32, session));
     }
@@ -104,13 +103,13 @@ where
     Ok((joined.into_iter().collect::<Result<_, _>>()?, opening.map(|ended| (reopener, ended))))
 }
 
-fn one_thread<S: Session>(
+fn one_thread(
     shared: &Shared<'_>,
     cpu: Option<usize>,
     counts: &Counts,
     lane: Lane,
-    hand: Vec<(u32, S)>,
-    reopening: Option<crate::opening::Reopening<'_, S>>,
+    hand: Vec<(u32, Box<dyn Session>)>,
+    reopening: Option<Reopening<'_>>,
 ) -> Result<(Tally, Ended), EngineError> {
     let mut fault = StopsAtFault { control: shared.control, armed: true };
     cpu.map_or(Ok(()), stay_on)?;

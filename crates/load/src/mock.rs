@@ -18,7 +18,7 @@ pub enum Scripted {
     /// Ends well after a rest of so many nanoseconds.
     DoneAfterRest(i64),
     /// Ends well after so many retries.
-    DoneAfterRetries(u8),
+    DoneAfterRetries(u32),
     /// Ends well; so many nanoseconds later the server closes the connection.
     DoneThenClosed(i64),
     /// Ends well at once; its user pauses for so many nanoseconds.
@@ -35,10 +35,12 @@ pub enum Scripted {
     Silent,
 }
 
+/// Of what a session calls its server's process, the number under which it was opened; above it how many were before.
+pub const NUMBER_BITS: u32 = 16;
+
 type Script = Arc<dyn Fn(u64) -> Scripted + Send + Sync>;
 
 /// Opens sessions whose transactions end as the script says for their index. All are of kind 0 with one statement.
-/// One type for all scripts: an engine for each would be compiled for each.
 pub struct MockOpener {
     script: Script,
     opened: AtomicU32,
@@ -69,9 +71,7 @@ impl MockOpener {
 }
 
 impl Opener for MockOpener {
-    type Session = MockSession;
-
-    fn open(&self, number: u32) -> Result<MockSession, Failure> {
+    fn open(&self, number: u32) -> Result<Box<dyn Session>, Failure> {
         let before = self.opened.fetch_add(1, Ordering::Relaxed);
         if self.silent && before >= self.accepted {
             loop {
@@ -84,9 +84,9 @@ impl Opener for MockOpener {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
             .map_err(|error| Failure { code: Failure::BROKEN.to_owned(), message: error.to_string() })?;
-        let backend_pid = 1 + before;
+        let server_process = (1 + before) << NUMBER_BITS | number;
         let script = Arc::clone(&self.script);
-        Ok(MockSession { timer, script, under_way: None, step: Step::Idle, backend_pid, number, begun: 0 })
+        Ok(Box::new(MockSession { timer, script, under_way: None, step: Step::Idle, server_process, begun: 0 }))
     }
 }
 
@@ -105,17 +105,11 @@ pub struct MockSession {
     script: Script,
     under_way: Option<Scripted>,
     step: Step,
-    backend_pid: u32,
-    number: u32,
+    server_process: u32,
     begun: i64,
 }
 
 impl MockSession {
-    /// The number under which it was opened.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
     fn answer_after(&self, ns: i64) {
         let (tv_sec, tv_nsec) = (ns / 1_000_000_000, ns.max(1) % 1_000_000_000);
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -153,7 +147,7 @@ fn ending(outcome: Outcome, failure: Option<&str>) -> Ending {
 
 impl Session for MockSession {
     fn server_process(&self) -> u32 {
-        self.backend_pid
+        self.server_process
     }
 
     fn pause(&mut self, after: u64) -> Pause {
@@ -199,7 +193,7 @@ impl Session for MockSession {
         ending(Outcome::Lost, Some(Failure::ABANDONED))
     }
 
-    fn close(self) -> SessionReport {
+    fn close(self: Box<Self>) -> SessionReport {
         SessionReport { requests: 0, verification: Verification::default(), totals: vec![("begun", self.begun)] }
     }
 }

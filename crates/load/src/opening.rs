@@ -46,7 +46,7 @@ pub fn raise_descriptor_limit(connections: u32) -> io::Result<()> {
 ///
 /// # Errors
 /// When one cannot be opened; the others are then closed again.
-pub fn open_all<O: Opener>(opener: &O, count: u32) -> Result<Vec<O::Session>, Failure> {
+pub fn open_all(opener: &dyn Opener, count: u32) -> Result<Vec<Box<dyn Session>>, Failure> {
     let (next, failed) = (AtomicU32::new(0), AtomicBool::new(false));
     let open_some = || {
         let mut opened = Vec::new();
@@ -68,7 +68,7 @@ pub fn open_all<O: Opener>(opener: &O, count: u32) -> Result<Vec<O::Session>, Fa
         let joined: Vec<Result<Vec<_>, Failure>> = joined.collect();
         joined.into_iter().collect::<Result<Vec<_>, Failure>>()
     })?;
-    let mut opened: Vec<(u32, O::Session)> = opened.into_iter().flatten().collect();
+    let mut opened: Vec<(u32, Box<dyn Session>)> = opened.into_iter().flatten().collect();
     opened.sort_unstable_by_key(|(number, _)| *number);
     Ok(opened.into_iter().map(|(_, session)| session).collect())
 }
@@ -82,27 +82,26 @@ pub(crate) struct Ask {
 }
 
 /// Where a worker finds its connections that were opened again; a bell wakes it.
-#[derive(Debug)]
-pub(crate) struct Mailbox<S> {
+pub(crate) struct Mailbox {
     arrived: AtomicBool,
-    sessions: Mutex<VecDeque<(usize, S)>>,
+    sessions: Mutex<VecDeque<(usize, Box<dyn Session>)>>,
     bell: OwnedFd,
 }
 
-impl<S: Session> Mailbox<S> {
+impl Mailbox {
     fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { arrived: AtomicBool::new(false), sessions: Mutex::default(), bell })
     }
 
-    fn put(&self, place: usize, session: S) {
+    fn put(&self, place: usize, session: Box<dyn Session>) {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push_back((place, session));
         self.arrived.store(true, Ordering::Release);
         // It cannot fail but by an overflow of 64 bits; and the worker looks up now and then anyway.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    fn take(&self) -> Option<(usize, S)> {
+    fn take(&self) -> Option<(usize, Box<dyn Session>)> {
         if !self.arrived.load(Ordering::Acquire) {
             return None;
         }
@@ -114,14 +113,13 @@ impl<S: Session> Mailbox<S> {
 }
 
 /// A worker's end of the opener.
-#[derive(Debug)]
-pub(crate) struct Reopening<'a, S> {
+pub(crate) struct Reopening<'a> {
     worker: usize,
     asks: Sender<Ask>,
-    mailbox: &'a Mailbox<S>,
+    mailbox: &'a Mailbox,
 }
 
-impl<S: Session> Reopening<'_, S> {
+impl Reopening<'_> {
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.mailbox.bell.as_fd()
     }
@@ -131,38 +129,33 @@ impl<S: Session> Reopening<'_, S> {
         let _ = self.asks.try_send(Ask { worker: self.worker, place, number });
     }
 
-    pub(crate) fn take(&self) -> Option<(usize, S)> {
+    pub(crate) fn take(&self) -> Option<(usize, Box<dyn Session>)> {
         self.mailbox.take()
     }
 }
 
 /// Opens again what the workers ask for, on a thread of its own that a server which answers nothing can keep for ever: so it
 /// borrows nothing, and the load does not wait for it without limit.
-#[derive(Debug)]
-pub(crate) struct Reopener<S> {
-    mailboxes: Vec<Mailbox<S>>,
+pub(crate) struct Reopener {
+    mailboxes: Vec<Mailbox>,
     asks: Receiver<Ask>,
     over: AtomicBool,
 }
 
-impl<S: Session> Reopener<S> {
+impl Reopener {
     pub(crate) fn new(workers: usize, connections: usize) -> io::Result<(Arc<Self>, Sender<Ask>)> {
         let mailboxes = (0..workers).map(|_| Mailbox::new()).collect::<io::Result<Vec<_>>>()?;
         let (sender, asks) = bounded(connections);
         Ok((Arc::new(Self { mailboxes, asks, over: AtomicBool::new(false) }), sender))
     }
 
-    pub(crate) fn end_of(&self, worker: usize, asks: Sender<Ask>) -> Reopening<'_, S> {
+    pub(crate) fn end_of(&self, worker: usize, asks: Sender<Ask>) -> Reopening<'_> {
         Reopening { worker, asks, mailbox: &self.mailboxes[worker] }
     }
 
     /// Starts the thread. It ends when every worker's end is gone, or with the opening that is under way at
     /// [`Reopener::end`]; then the receiver hears that nobody is left to send.
-    pub(crate) fn start<O>(self: &Arc<Self>, opener: &Arc<O>) -> io::Result<Receiver<()>>
-    where
-        O: Opener<Session = S> + Send + 'static,
-        S: 'static,
-    {
+    pub(crate) fn start(self: &Arc<Self>, opener: &Arc<dyn Opener>) -> io::Result<Receiver<()>> {
         let (under_way, ended) = bounded(0);
         let (this, opener) = (Arc::clone(self), Arc::clone(opener));
         std::thread::Builder::new().name("open".to_owned()).spawn(move || {
@@ -172,7 +165,7 @@ impl<S: Session> Reopener<S> {
         Ok(ended)
     }
 
-    fn run(&self, opener: &impl Opener<Session = S>) {
+    fn run(&self, opener: &dyn Opener) {
         for ask in &self.asks {
             while !self.over.load(Ordering::Relaxed) {
                 match opener.open(ask.number) {

@@ -219,14 +219,16 @@ mod tests {
     use super::*;
     use plimsoll_record::{Outcome, Table};
 
-    const ROW: Transaction = Transaction { kind: 0, outcome: Outcome::Done, connection: 0, ..Transaction::unbegun(0, 0, 0) };
+    const ROW: Transaction =
+        Transaction { kind: 0, outcome: Outcome::Done, connection: 0, ..Transaction::unbegun(0, 0, 0) };
 
     #[test]
     fn a_writer_that_is_behind_drops_rows_and_counts_them_and_no_second() {
         let (full, to_write) = bounded(2 * BATCHES);
         let (_written, empty) = bounded(1);
         let (_emptied, empty_sets) = bounded(1);
-        let (keep, batch, second) = (Keep::new(&Config::plain()), Vec::with_capacity(4), Second::new(SecondSet::new(1), 0));
+        let (keep, batch, second) =
+            (Keep::new(&Config::plain()), Vec::with_capacity(4), Second::new(SecondSet::new(1), 0));
         let mut lane = Lane { keep, batch, second, full, empty, empty_sets, dropped: 0 };
         (0..10).for_each(|second| lane.push(Transaction { end_ns: second * 1_000_000_000, ..ROW }));
         assert_eq!(lane.finish(), 6);

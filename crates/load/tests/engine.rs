@@ -4,10 +4,11 @@
 
 mod support;
 
-use plimsoll_load::mock::{MockOpener, Scripted};
+use plimsoll_load::mock::{MockOpener, NUMBER_BITS, Scripted};
 use plimsoll_load::{Config, Control, Ended, EngineError, Tables, open_all, run};
 use plimsoll_record::TransactionWriter;
 use plimsoll_schedule::{Schedule, Wait};
+use plimsoll_session::Opener;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use support::{MS, config, controlled, segment};
@@ -167,7 +168,7 @@ fn a_server_that_answers_nothing_any_more_does_not_keep_the_load() {
 #[test]
 fn connections_are_opened_side_by_side_and_all_or_none() {
     let sessions = open_all(&MockOpener::new(|_| Scripted::Done), 100).unwrap();
-    assert!(sessions.iter().map(|session| session.number()).eq(0..100));
+    assert!(sessions.iter().map(|session| session.server_process() & ((1 << NUMBER_BITS) - 1)).eq(0..100));
     let refused = open_all(&MockOpener::accepting(50, |_| Scripted::Done), 100).err().unwrap();
     assert_eq!(refused.code, "53300");
 }
@@ -245,7 +246,8 @@ fn beyond_rows_max_a_sample_is_kept_and_the_rest_is_counted() {
 #[test]
 fn a_worker_that_panics_ends_the_segment() {
     let folder = tempfile::tempdir().unwrap();
-    let opener = Arc::new(MockOpener::new(|index| if index == 200 { panic!("as scripted") } else { Scripted::Done }));
+    let opener: Arc<dyn Opener> =
+        Arc::new(MockOpener::new(|index| if index == 200 { panic!("as scripted") } else { Scripted::Done }));
     let config = Config { transactions: None, duration_ns: None, ..config() };
     let (sessions, control) = (open_all(opener.as_ref(), 2).unwrap(), Control::new(2));
     // Without an end of its own: that this returns at all is what is tested.
@@ -287,7 +289,7 @@ fn a_record_that_cannot_be_written_ends_the_segment() {
     let transactions = TransactionWriter::create(&pipe).unwrap();
     drop(reader);
     let tables = Tables { transactions, ..Tables::create(folder.path()).unwrap() };
-    let opener = Arc::new(MockOpener::new(|_| Scripted::Done));
+    let opener: Arc<dyn Opener> = Arc::new(MockOpener::new(|_| Scripted::Done));
     let config = Config { transactions: None, ..config() };
     let error = run(open_all(opener.as_ref(), 2).unwrap(), &opener, &config, &Control::new(1), tables).unwrap_err();
     assert!(error.to_string().contains("cannot be written"), "{error}");

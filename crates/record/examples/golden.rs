@@ -5,8 +5,8 @@
 
 use hdrhistogram::Histogram;
 use plimsoll_record::{
-    ABSENT_SAMPLE, ByKind, ErrorEntry, FORMAT, Health, Identity, KIND_NOT_DRAWN, LagNs, NO_CONNECTION, Outcome, Rows,
-    SecondsWriter, SeriesWriter, Summary, Transaction, TransactionWriter, Verification, write_latency,
+    ABSENT_SAMPLE, ByKind, ErrorEntry, FORMAT, Health, Identity, LagNs, Outcome, Rows, SecondsWriter, SeriesWriter,
+    Summary, Transaction, TransactionWriter, Verification, write_latency,
 };
 use std::collections::BTreeMap;
 use std::io;

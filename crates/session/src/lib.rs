@@ -129,17 +129,14 @@ pub trait Session: AsFd + Send {
     fn abandon(&mut self) -> Ending;
 
     /// Ends the conversation.
-    fn close(self) -> SessionReport;
+    fn close(self: Box<Self>) -> SessionReport;
 }
 
 /// Opens the conversations of a load. Opening blocks; it is never called from a thread that carries load.
-pub trait Opener: Sync {
-    /// What is opened.
-    type Session: Session;
-
+pub trait Opener: Send + Sync {
     /// Opens the conversation of connection `number`, counted from 0.
     ///
     /// # Errors
     /// When the server cannot be reached or refuses.
-    fn open(&self, number: u32) -> Result<Self::Session, Failure>;
+    fn open(&self, number: u32) -> Result<Box<dyn Session>, Failure>;
 }

@@ -11,12 +11,12 @@
 mod answer;
 mod opener;
 
-pub use opener::ConversationOpener;
+pub use opener::{ConversationOpener, failure_of};
 
-use plimsoll_session::{Begun, Ending, Failure, Pause, Progress, Ready, Session, SessionReport};
 use crate::workload::{Next, RoundTrip, Workload};
 use answer::Answer;
 use plimsoll_record::{Outcome, VERIFICATION_EXAMPLES_MAX, Verification, WrongAnswer};
+use plimsoll_session::{Begun, Ending, Failure, Pause, Progress, Ready, Session, SessionReport};
 use plimsoll_target::postgres::wire::ServerError;
 use plimsoll_target::postgres::{Address, Connection, Error, Form, Mode, Received, Sent, Statements};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -286,7 +286,7 @@ impl<W: Workload> AsFd for Conversation<W> {
     }
 }
 
-impl<W: Workload> Session for Conversation<W> {
+impl<W: Workload + 'static> Session for Conversation<W> {
     fn server_process(&self) -> u32 {
         self.connection.backend_pid()
     }
@@ -350,7 +350,7 @@ impl<W: Workload> Session for Conversation<W> {
         }
     }
 
-    fn close(self) -> SessionReport {
+    fn close(self: Box<Self>) -> SessionReport {
         self.connection.close();
         let totals = self.workload.total_names().iter().copied().zip(self.totals).collect();
         SessionReport { requests: self.requests, verification: self.verification, totals }

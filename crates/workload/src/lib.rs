@@ -25,7 +25,7 @@ mod workload;
 pub mod wpi_orders;
 
 pub use bank::Bank;
-pub use conversation::{Conversation, ConversationOpener};
+pub use conversation::{Conversation, ConversationOpener, failure_of};
 pub use data_set::{DataSet, DataSetError, Event, Job, Listener, Loaded, Making, Stamp, drop_data, populate};
 pub use keys::Keys;
 pub use workload::{Expect, Next, RoundTrip, Statement, Workload};

@@ -3,9 +3,9 @@
 //! The fact that constrains it: what transaction i does is a pure function of (seed, i). What one connection keeps, its
 //! [`Workload::Client`], is only a place to hold the transaction under way (and, for scripts, their variables).
 
-use plimsoll_session::{Begun, Failure, Pause};
 use bytes::BytesMut;
 use plimsoll_record::Outcome;
+use plimsoll_session::{Begun, Failure, Pause};
 use plimsoll_target::postgres::{Connection, Form, Query};
 use serde::Serialize;
 use std::borrow::Cow;

@@ -15,7 +15,12 @@ from typing import Any
 from . import kernel_files
 
 _SYS = Path("/sys")
-_OPTIONS = {os.ST_NOATIME: "noatime", os.ST_NODIRATIME: "nodiratime", os.ST_RELATIME: "relatime", os.ST_SYNCHRONOUS: "sync"}
+_OPTIONS = {
+    os.ST_NOATIME: "noatime",
+    os.ST_NODIRATIME: "nodiratime",
+    os.ST_RELATIME: "relatime",
+    os.ST_SYNCHRONOUS: "sync",
+}
 
 
 @dataclass(frozen=True)

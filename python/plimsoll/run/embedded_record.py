@@ -176,14 +176,15 @@ def transactions(course: Course, pid: int) -> np.ndarray:
                 planned_ns,
                 ended.get("start_ns", planned_ns),
                 ended.get("end_ns", planned_ns),
+                0,
                 work["connection"],
                 pid,
+                begun,
+                begun,
+                0,
+                codes.index(_code(ended)) + 1 if "error" in ended else 0,
                 NAMES.index(work["name"]),
                 OUTCOMES[ended["status"]],
-                begun,
-                codes.index(_code(ended)) + 1 if "error" in ended else 0,
-                0,
-                begun,
             )
         )
     return np.array(rows, dtype=TRANSACTION)

@@ -8,11 +8,11 @@ use super::Heard;
 use super::work::{Task, Work};
 use plimsoll_load::{CpuNs, monotonic_ns, thread_cpu_ns};
 use plimsoll_record::Outcome;
+use plimsoll_session::Failure;
 use plimsoll_target::postgres::{Address, Answer, Canceller, Client, Error};
 use plimsoll_workload::decision_support::ScaleFactor;
 use plimsoll_workload::decision_support::refresh::{Left as LeftOfSet, Prepared, Refreshed, asks_beside, prepare};
-use plimsoll_workload::DataSetError;
-use plimsoll_session::Failure;
+use plimsoll_workload::{DataSetError, failure_of};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -264,7 +264,7 @@ impl Session {
         let failure = match error {
             DataSetError::Server(error) => {
                 self.broken = !error.leaves_session();
-                Failure::from(error)
+                failure_of(error)
             }
             DataSetError::Schema(message) => Failure { code: Failure::WRONG_ANSWER.to_owned(), message },
         };

@@ -2,13 +2,13 @@
 
 use super::Worker;
 use crate::clock::monotonic_ns;
-use crate::connections::{UnderWay, Wake};
 use crate::config::EngineError;
+use crate::connections::{UnderWay, Wake};
 use plimsoll_record::Transaction;
-use plimsoll_session::{Ending, Progress, Ready, Session};
+use plimsoll_session::{Ending, Progress, Ready};
 use rustix::event::epoll;
 
-impl<S: Session> Worker<'_, S> {
+impl Worker<'_> {
     /// Drives a connection for which there was an event.
     pub(super) fn drive_ready(&mut self, place: usize, ready: Ready) -> Result<(), EngineError> {
         // Without bytes a rest would be taken for over.

@@ -5,8 +5,8 @@ mod start;
 
 use crate::ahead::Ahead;
 use crate::clock::{TICK_NS, heard, monotonic_ns, thread_cpu_ns, tick, timespec};
-use crate::connections::{Connections, Wake};
 use crate::config::EngineError;
+use crate::connections::{Connections, Wake};
 use crate::opening::Reopening;
 use crate::outcomes::Ended;
 use crate::recorder::Lane;
@@ -26,15 +26,15 @@ const EVENTS_A_WAIT: usize = 256;
 const TICK: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
 
-pub(crate) struct Worker<'a, S> {
+pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     counts: &'a Counts,
     lane: Lane,
     tally: Tally,
-    connections: Connections<S>,
+    connections: Connections,
     /// The plan of an open loop; `None` in a closed one.
     ahead: Option<Ahead>,
-    reopening: Option<Reopening<'a, S>>,
+    reopening: Option<Reopening<'a>>,
     /// Wakes this worker now and then.
     tick: OwnedFd,
     late_limit_ns: i64,
@@ -46,13 +46,13 @@ pub(crate) struct Worker<'a, S> {
     now_ns: i64,
 }
 
-impl<'a, S: Session> Worker<'a, S> {
+impl<'a> Worker<'a> {
     pub(crate) fn new(
         shared: &'a Shared<'a>,
         counts: &'a Counts,
         lane: Lane,
-        sessions: Vec<(u32, S)>,
-        reopening: Option<Reopening<'a, S>>,
+        sessions: Vec<(u32, Box<dyn Session>)>,
+        reopening: Option<Reopening<'a>>,
     ) -> Result<Self, EngineError> {
         let schedule = &shared.config.schedule;
         let connections = Connections::new(sessions)?;
@@ -118,7 +118,7 @@ impl<'a, S: Session> Worker<'a, S> {
         self.tally.load_cpu_ns = thread_cpu_ns() - cpu_ns;
         self.return_claim();
         for place in 0..self.connections.slots.len() {
-            self.tally.reports.extend(self.connections.remove(place).map(Session::close));
+            self.tally.reports.extend(self.connections.remove(place).map(|session| session.close()));
         }
         self.tally.records_dropped = self.lane.finish();
         Ok((self.tally, self.ended.unwrap_or(Ended::ConnectionsLost)))

@@ -2,16 +2,16 @@
 
 use super::Worker;
 use crate::clock::monotonic_ns;
-use crate::connections::{UnderWay, Wake};
 use crate::config::EngineError;
+use crate::connections::{UnderWay, Wake};
 use crate::shared::Claim;
 use plimsoll_record::{Outcome, Transaction};
-use plimsoll_session::{Ending, Pause, Ready, Session};
+use plimsoll_session::{Ending, Pause, Ready};
 
 /// Transactions that may be skipped before replies are looked at again.
 const SKIPS_A_TURN: u32 = 1_000;
 
-impl<S: Session> Worker<'_, S> {
+impl Worker<'_> {
     /// Starts what is due in an open loop on the connections that are free.
     pub(super) fn start_due(&mut self) -> Result<(), EngineError> {
         self.hurried = false;

@@ -6,6 +6,7 @@ use plimsoll_load::mock::{MockOpener, Scripted};
 use plimsoll_load::{Config, Control, Ended, Outcomes, Tables, open_all, run};
 use plimsoll_record::Table;
 use plimsoll_schedule::Schedule;
+use plimsoll_session::Opener;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -72,7 +73,8 @@ pub(crate) fn segment(
 pub(crate) fn controlled(opener: &Arc<MockOpener>, clients: u32, control: &Control, config: &Config) -> Segment {
     let folder = tempfile::tempdir().unwrap();
     let sessions = open_all(opener.as_ref(), clients).unwrap();
-    let outcomes = run(sessions, opener, config, control, Tables::create(folder.path()).unwrap()).unwrap();
+    let opener: Arc<dyn Opener> = Arc::clone(opener) as Arc<dyn Opener>;
+    let outcomes = run(sessions, &opener, config, control, Tables::create(folder.path()).unwrap()).unwrap();
     let read = |name: &str| Table::read(&folder.path().join(name)).unwrap();
     let [table, latency_seconds, lag_seconds] =
         ["transactions.npy", "latency_seconds.npy", "lag_seconds.npy"].map(read);

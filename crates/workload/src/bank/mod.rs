@@ -12,12 +12,12 @@ mod recognise;
 mod tables;
 mod transactions;
 
+use crate::Keys;
 use crate::data_set::{DataSet, DataSetError, Making, Stamp};
 use crate::workload::{Next, Statement, Workload};
-use crate::Keys;
-use plimsoll_session::Begun;
 use bytes::BytesMut;
 use plimsoll_record::{Check, Outcome, Summary};
+use plimsoll_session::Begun;
 use plimsoll_target::postgres::bulk::RowSource;
 use plimsoll_target::postgres::{Client as Administrator, Connection};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Opens conversations, all with the same workload and the same messages.
 
 use super::Conversation;
-use plimsoll_session::{Failure, Opener};
 use crate::workload::Workload;
+use plimsoll_session::{Failure, Opener, Session};
 use plimsoll_target::postgres::{Address, Error, Mode, Protocol, Statements};
 use std::sync::Arc;
 
@@ -35,39 +35,39 @@ impl<W: Workload> ConversationOpener<W> {
         }
         Ok(Self { address, workload, statements, retries_max })
     }
-}
 
-impl<W: Workload> Opener for ConversationOpener<W> {
-    type Session = Conversation<W>;
-
-    fn open(&self, number: u32) -> Result<Self::Session, Failure> {
-        Conversation::open(&self.address, Arc::clone(&self.workload), &self.statements, self.retries_max, number)
-            .map_err(|error| {
-                // Among many statements of a script the server's own words do not tell which it means.
-                let name = match &error {
-                    Error::Statement { place, .. } => {
-                        self.workload.statements().get(*place).map(|one| one.name.clone())
-                    }
-                    _ => None,
-                };
-                let failure = Failure::from(error);
-                match name {
-                    Some(name) => Failure { message: format!("{name}: {}", failure.message), ..failure },
-                    None => failure,
-                }
-            })
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let message = error.to_string();
-        let sqlstate = match error {
-            Error::Connect { .. } => UNREACHABLE.to_owned(),
-            Error::Broken(_) => Self::BROKEN.to_owned(),
-            Error::Server(error) | Error::Statement { error, .. } => error.sqlstate,
-            Error::Protocol(_) => NOT_UNDERSTOOD.to_owned(),
+    /// Among many statements of a script the server's own words do not tell which it means.
+    fn refusal(&self, error: Error) -> Failure {
+        let name = match &error {
+            Error::Statement { place, .. } => self.workload.statements().get(*place).map(|one| one.name.clone()),
+            _ => None,
         };
-        Self { sqlstate, message }
+        let failure = failure_of(error);
+        match name {
+            Some(name) => Failure { message: format!("{name}: {}", failure.message), ..failure },
+            None => failure,
+        }
     }
+}
+
+impl<W: Workload + 'static> Opener for ConversationOpener<W> {
+    fn open(&self, number: u32) -> Result<Box<dyn Session>, Failure> {
+        match Conversation::open(&self.address, Arc::clone(&self.workload), &self.statements, self.retries_max, number)
+        {
+            Ok(conversation) => Ok(Box::new(conversation)),
+            Err(error) => Err(self.refusal(error)),
+        }
+    }
+}
+
+/// A server's refusal as the engine counts it.
+pub fn failure_of(error: Error) -> Failure {
+    let message = error.to_string();
+    let code = match error {
+        Error::Connect { .. } => UNREACHABLE.to_owned(),
+        Error::Broken(_) => Failure::BROKEN.to_owned(),
+        Error::Server(error) | Error::Statement { error, .. } => error.sqlstate,
+        Error::Protocol(_) => NOT_UNDERSTOOD.to_owned(),
+    };
+    Failure { code, message }
 }

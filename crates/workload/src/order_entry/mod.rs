@@ -35,9 +35,7 @@ pub use ledger::FILE as LEDGER_FILE;
 pub use parameters::{DeliveryMode, Isolation, Parameters, Statements};
 pub use terminal::Terminal;
 
-use plimsoll_session::Pause;
 use crate::workload::{Next, Statement, Workload};
-use plimsoll_session::{Begun, Failure};
 use answers::{Values, count_of};
 use data::Data;
 use deck::Kind;
@@ -45,6 +43,8 @@ use ledger::Ledger;
 use pacing::Pacing;
 use plimsoll_keys::Words;
 use plimsoll_record::Outcome;
+use plimsoll_session::Pause;
+use plimsoll_session::{Begun, Failure};
 use plimsoll_target::postgres::{Connection, Query};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

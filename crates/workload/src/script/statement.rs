@@ -74,9 +74,9 @@ impl Command {
     }
 
     /// How many statements it holds, those that open or close a block not counted; 255 stands for as many or more.
-    pub(super) fn statements(&self) -> u8 {
+    pub(super) fn statements(&self) -> u32 {
         let count = self.effects.iter().filter(|effect| **effect == Effect::None).count();
-        u8::try_from(count).unwrap_or(u8::MAX)
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// True if it has several results, of which only the last counts.

@@ -3,8 +3,8 @@
 use super::expression::Scope;
 use super::parse::{Action, LEFT_OPEN, NOT_OPEN, NOT_WITHIN, OPEN_ALREADY, Step};
 use super::{ScriptClient, Scripts};
-use plimsoll_session::{Begun, Failure};
 use crate::workload::{Expect, Next, RoundTrip, Statement, Workload};
+use plimsoll_session::{Begun, Failure};
 use plimsoll_target::postgres::{Connection, Mode, Query};
 use std::borrow::Cow;
 

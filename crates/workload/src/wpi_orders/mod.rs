@@ -16,12 +16,12 @@ mod transactions;
 
 pub use ddl::TableId;
 
+use crate::Keys;
 use crate::data_set::{DataSet, DataSetError, Making, Stamp, stamp_of_schema};
 use crate::workload::{Next, Statement, Workload};
-use crate::Keys;
-use plimsoll_session::Begun;
 use bytes::BytesMut;
 use plimsoll_record::{Check, Outcome, Summary};
+use plimsoll_session::Begun;
 use plimsoll_target::postgres::bulk::RowSource;
 use plimsoll_target::postgres::{Client as Administrator, Connection, Form};
 use rows::Rows;

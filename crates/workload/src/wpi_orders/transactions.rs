@@ -4,9 +4,9 @@ use super::Rows;
 use super::ddl::TableId;
 use super::rows::{DeliveryTimes, PENDING_ITEMS, day_of};
 use crate::{Expect, RoundTrip, Statement};
-use plimsoll_session::Begun;
 use plimsoll_keys::{KeyChooser, Words};
 use plimsoll_record::Outcome;
+use plimsoll_session::Begun;
 use plimsoll_target::postgres::Connection;
 
 /// Kinds in the order of the record; the last one is only drawn by the study's draw and does nothing.

@@ -7,8 +7,8 @@ mod server;
 mod steps;
 
 use plimsoll_record::Outcome;
-use plimsoll_target::postgres::{Mode, Protocol};
 use plimsoll_session::Ending;
+use plimsoll_target::postgres::{Mode, Protocol};
 use server::{PREPARED, error, message, perform, read_answer, ready, row, tag};
 use steps::{Step, Steps, read_and_commit};
 
@@ -35,7 +35,7 @@ fn a_committed_transaction_is_done() {
     let (ending, _) = ending(vec![read_answer(7), [tag(b"COMMIT"), ready(b'I')].concat()]);
     assert_eq!(
         ending,
-        Ending { outcome: Outcome::Done, statements: 1, retries: 0, requests: 2, failure: None, alive: true }
+        Ending { outcome: Outcome::Done, statements: 1, retries: 0, requests: 2, bytes: 0, failure: None, alive: true }
     );
 }
 

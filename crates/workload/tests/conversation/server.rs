@@ -2,9 +2,9 @@
 
 use crate::steps::Steps;
 use bytes::BytesMut;
+use plimsoll_session::{Ending, Failure, Opener, Progress, Ready};
 use plimsoll_target::postgres::{Address, Mode, Protocol, put_row};
-use plimsoll_workload::{Conversation, ConversationOpener};
-use plimsoll_session::{Ending, Failure, Opener, Progress, Ready, Session};
+use plimsoll_workload::ConversationOpener;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -115,7 +115,7 @@ pub(crate) fn perform(workload: Steps, protocol: Protocol, retries_max: u32, mut
     let (server, heard) = server(folder.path(), answers);
     let address = address_in(folder.path());
     let opener = ConversationOpener::new(&address, Arc::new(workload), protocol, retries_max).unwrap();
-    let mut conversation: Conversation<Steps> = opener.open(0).unwrap();
+    let mut conversation = opener.open(0).unwrap();
     assert_eq!(conversation.server_process(), 42);
     conversation.begin(0);
     let (started, mut rests) = (Instant::now(), 0);

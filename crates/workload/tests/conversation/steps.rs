@@ -2,9 +2,9 @@
 
 use bytes::BytesMut;
 use plimsoll_record::Outcome;
+use plimsoll_session::{Begun, Failure};
 use plimsoll_target::postgres::{Connection, Form, Query, put_row_in};
 use plimsoll_workload::{Expect, Next, RoundTrip, Statement, Workload};
-use plimsoll_session::{Begun, Failure};
 
 /// One step of a transaction.
 #[derive(Clone, Copy)]

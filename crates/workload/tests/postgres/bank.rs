@@ -3,9 +3,9 @@
 use crate::server::Server;
 use crate::support::bank;
 use plimsoll_record::{Check, Outcome, Summary};
+use plimsoll_session::SessionReport;
 use plimsoll_target::postgres::{Client, Mode, Protocol, literal};
 use plimsoll_workload::{Bank, DataSet, drop_data, populate};
-use plimsoll_session::SessionReport;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -233,7 +233,7 @@ fn conflicts_are_tried_again_until_they_succeed() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(reports.iter().all(|(endings, _)| endings.iter().all(|ending| ending.outcome == Outcome::Done)));
-    let retries: u32 = reports.iter().flat_map(|(endings, _)| endings).map(|ending| u32::from(ending.retries)).sum();
+    let retries: u32 = reports.iter().flat_map(|(endings, _)| endings).map(|ending| ending.retries).sum();
     assert!(retries > 0, "four connections and one branch");
     let segments: Vec<Summary> = reports.iter().map(|(_, report)| segment(report)).collect();
     let checks = bank.check(&mut server.client("plimsoll"), "plimsoll", &segments).unwrap();

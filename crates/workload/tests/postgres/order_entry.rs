@@ -2,8 +2,8 @@
 
 use crate::server::Server;
 use plimsoll_record::Outcome;
-use plimsoll_target::postgres::{Client, Mode, Protocol};
 use plimsoll_session::SessionReport;
+use plimsoll_target::postgres::{Client, Mode, Protocol};
 use plimsoll_workload::order_entry::OrderEntry;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -2,9 +2,9 @@
 
 use crate::server::Server;
 use plimsoll_record::Outcome;
-use plimsoll_target::postgres::Protocol;
-use plimsoll_workload::{Bank, Conversation, ConversationOpener, DataSet, Workload, populate, };
 use plimsoll_session::{Ending, Opener, Progress, Ready, Session, SessionReport};
+use plimsoll_target::postgres::Protocol;
+use plimsoll_workload::{Bank, ConversationOpener, DataSet, Workload, populate};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,20 +19,20 @@ impl Server {
     }
 
     /// Opens `count` conversations of `workload` in `schema`.
-    pub(crate) fn open<W: Workload>(
+    pub(crate) fn open<W: Workload + 'static>(
         &self,
         workload: &Arc<W>,
         schema: &str,
         (protocol, retries_max): (Protocol, u32),
         count: u32,
-    ) -> Vec<Conversation<W>> {
+    ) -> Vec<Box<dyn Session>> {
         let address = self.address().with_settings([("search_path", schema)]);
         let opener = ConversationOpener::new(&address, Arc::clone(workload), protocol, retries_max).unwrap();
         (0..count).map(|number| opener.open(number).unwrap_or_else(|failure| panic!("{failure:?}"))).collect()
     }
 
     /// Performs transactions `indexes` of `workload` in `schema`, one after the other.
-    pub(crate) fn perform<W: Workload>(
+    pub(crate) fn perform<W: Workload + 'static>(
         &self,
         workload: &Arc<W>,
         schema: &str,
@@ -40,13 +40,13 @@ impl Server {
         indexes: std::ops::Range<u64>,
     ) -> (Vec<Ending>, SessionReport) {
         let mut session = self.open(workload, schema, how, 1).remove(0);
-        let endings = indexes.map(|index| perform(&mut session, index)).collect();
+        let endings = indexes.map(|index| perform(session.as_mut(), index)).collect();
         (endings, session.close())
     }
 }
 
 /// Performs a transaction to its end.
-pub(crate) fn perform<S: Session>(session: &mut S, index: u64) -> Ending {
+pub(crate) fn perform(session: &mut dyn Session, index: u64) -> Ending {
     assert!(!session.begin(index).skipped);
     let mut ready = Ready::Nothing;
     loop {
@@ -71,12 +71,12 @@ pub(crate) fn perform<S: Session>(session: &mut S, index: u64) -> Ending {
 }
 
 /// Performs `count` transactions on each of the conversations, at the same time, which must all be done.
-pub(crate) fn perform_all<W: Workload>(conversations: Vec<Conversation<W>>, count: u64) {
+pub(crate) fn perform_all(conversations: Vec<Box<dyn Session>>, count: u64) {
     std::thread::scope(|scope| {
         for mut conversation in conversations {
             scope.spawn(move || {
                 for index in 0..count {
-                    let ending = perform(&mut conversation, index);
+                    let ending = perform(conversation.as_mut(), index);
                     assert_eq!(ending.outcome, Outcome::Done, "{ending:?}");
                 }
                 conversation.close();

@@ -8,8 +8,8 @@ mod pipelines;
 mod records;
 
 use crate::server::Server;
+use plimsoll_session::Session;
 use plimsoll_target::postgres::{Mode, Protocol};
-use plimsoll_workload::Conversation;
 use plimsoll_workload::script::Scripts;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +28,6 @@ fn is_recording() -> bool {
 }
 
 /// Opens `count` conversations of `scripts`.
-fn open(server: &Server, scripts: Scripts, mode: Mode, retries_max: u32, count: u32) -> Vec<Conversation<Scripts>> {
+fn open(server: &Server, scripts: Scripts, mode: Mode, retries_max: u32, count: u32) -> Vec<Box<dyn Session>> {
     server.open(&Arc::new(scripts), "public", (Protocol { mode, describe: false }, retries_max), count)
 }

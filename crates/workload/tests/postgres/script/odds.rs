@@ -6,7 +6,6 @@ use crate::server::Server;
 use crate::support::perform;
 use plimsoll_record::Outcome;
 use plimsoll_target::postgres::Mode;
-use plimsoll_session::Session;
 use plimsoll_workload::script::{Definition, NAME, Parameters, Scripts, Source};
 
 const WIDE: &str =
@@ -81,7 +80,7 @@ fn parameters(text: &str, variables: &[(&str, &str)], seed: u64) -> Parameters {
 fn by_us(server: &Server, (text, mode, variables): Case) -> String {
     let Ok(scripts) = Scripts::new(&parameters(text, variables, 1), mode) else { return "failed".to_owned() };
     let mut conversation = open(server, scripts, mode, 0, 1).remove(0);
-    let outcome = perform(&mut conversation, 0).outcome;
+    let outcome = perform(conversation.as_mut(), 0).outcome;
     conversation.close();
     rows(server, outcome == Outcome::Done)
 }
@@ -129,7 +128,7 @@ fn tries_and_failures_keep_what_pgbench_keeps() {
         server.sql("TRUNCATE log; SELECT setval('tries', 1, false)");
         let scripts = Scripts::new(&parameters(TEXT, &[("n", "0")], 7), Mode::Prepared).unwrap();
         let mut conversation = open(&server, scripts, Mode::Prepared, retries_max, 1).remove(0);
-        let endings: Vec<_> = (0..5).map(|index| perform(&mut conversation, index)).collect();
+        let endings: Vec<_> = (0..5).map(|index| perform(conversation.as_mut(), index)).collect();
         conversation.close();
         (endings, server.sql("SELECT string_agg(n || ':' || r, ' ' ORDER BY n) FROM log"))
     };
@@ -148,7 +147,7 @@ fn an_expression_that_fails_fails_its_transaction_alone() {
     let text = "\\set n :n + 1\nBEGIN;\nINSERT INTO x VALUES (:n, 1);\n\\set y 6 / (:n - 2)\nCOMMIT;";
     let scripts = Scripts::new(&parameters(text, &[("n", "0")], 7), Mode::Prepared).unwrap();
     let mut conversation = open(&server, scripts, Mode::Prepared, 0, 1).remove(0);
-    let endings: Vec<_> = (0..3).map(|index| perform(&mut conversation, index)).collect();
+    let endings: Vec<_> = (0..3).map(|index| perform(conversation.as_mut(), index)).collect();
     let outcomes = [Outcome::Done, Outcome::Failed, Outcome::Done];
     assert_eq!(endings.iter().map(|ending| ending.outcome).collect::<Vec<_>>(), outcomes);
     let failure = endings[1].failure.clone().unwrap();
@@ -173,7 +172,7 @@ fn gset_without_exactly_one_row_is_an_error_of_the_script() {
         for mode in [Mode::Simple, Mode::Extended, Mode::Prepared] {
             let scripts = Scripts::new(&parameters(&text, &[], 1), mode).unwrap();
             let mut conversation = open(&server, scripts, mode, 0, 1).remove(0);
-            let ending = perform(&mut conversation, 0);
+            let ending = perform(conversation.as_mut(), 0);
             let failure = ending.failure.unwrap();
             let told = format!("script odd.sql, line 2: gset: expected one row, got {rows}");
             assert_eq!((failure.code.as_str(), failure.message), ("XXSCR", told), "{mode:?}");

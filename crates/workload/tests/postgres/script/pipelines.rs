@@ -4,9 +4,9 @@ use super::open;
 use crate::server::Server;
 use crate::support::perform;
 use plimsoll_record::Outcome;
+use plimsoll_session::Ending;
 use plimsoll_target::postgres::Mode;
 use plimsoll_workload::script::{NAME, Parameters, Scripts, Source};
-use plimsoll_session::{Ending, Session};
 use std::collections::BTreeMap;
 
 const MODES: [Mode; 2] = [Mode::Prepared, Mode::Extended];
@@ -23,7 +23,7 @@ fn endings(server: &Server, text: &str, mode: Mode, count: u64) -> Vec<Ending> {
     };
     let scripts = Scripts::new(&parameters, mode).unwrap_or_else(|problems| panic!("{problems}"));
     let mut session = open(server, scripts, mode, 0, 1).remove(0);
-    let endings = (0..count).map(|index| perform(&mut session, index)).collect();
+    let endings = (0..count).map(|index| perform(session.as_mut(), index)).collect();
     session.close();
     endings
 }
