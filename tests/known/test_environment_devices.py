@@ -56,6 +56,7 @@ def test_a_loops_own_read_ahead_counts_and_the_disks_only_through_the_page_cache
         assert ReadAhead(state.root).show() == before
 
 
+APART = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-ec")
 IN_A_CHROOT = """
 import os, sys
 from pathlib import Path
@@ -74,6 +75,6 @@ def test_a_chroot_whose_root_is_no_mount_point_has_its_device(needs, state):
         root = point / "chroot"
         for folder in ("proc", "sys"):
             (root / folder).mkdir(parents=True)
-        script = f'for each in proc sys; do mount --rbind /$each {root}/$each; done; exec "$@"'
-        said = _call("unshare", "--mount", "sh", "-ec", script, "sh", sys.executable, "-c", IN_A_CHROOT, str(root))
+        script = f'mount --make-rprivate {point}; for each in proc sys; do mount --rbind /$each {root}/$each; done; exec "$@"'
+        said = _call(*APART, script, "sh", sys.executable, "-c", IN_A_CHROOT, str(root))
     assert said.split() == ["/", f"/dev/{loop}", "ext4", "rw", loop]

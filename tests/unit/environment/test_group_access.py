@@ -120,10 +120,10 @@ def test_doctor_in_a_container_that_sees_the_trees_read_only(needs):
     root = cgroups.detect().folders("x")[0].parent.parent
     program = "from plimsoll.environment import doctor; print(doctor._cgroup(None).remedy)"
     ask = shlex.join([sys.executable, "-c", program])
-    bind = f"mount --bind {root} {root}; mount -o remount,bind,ro {root}"
+    bind = f"mount --make-rprivate /sys; mount --bind {root} {root}; mount -o remount,bind,ro {root}"
     script = f"{bind}; {ask}; mount -o remount,bind,rw {root}; {ask}"
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-ec", script],
+        ["unshare", "--mount", "--propagation", "unchanged", "sh", "-ec", script],
         capture_output=True,
         text=True,
         check=True,

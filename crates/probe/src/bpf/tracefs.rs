@@ -6,6 +6,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::path::Path;
 
+const SYSFS: &str = "/sys";
 const TRACEFS: &str = "/sys/kernel/tracing";
 
 fn mount_privately() -> Result<(), Refusal> {
@@ -14,7 +15,8 @@ fn mount_privately() -> Result<(), Refusal> {
     };
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("no mount namespace of its own", error))?;
     let none: Option<&str> = None;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|error| failed("/", error))?;
+    // Of the mount that it stands on, and not of the root, which in a chroot is none.
+    mount(none, SYSFS, none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|error| failed(SYSFS, error))?;
     mount(Some("tracefs"), TRACEFS, Some("tracefs"), MsFlags::empty(), none).map_err(|error| failed(TRACEFS, error))
 }
 
