@@ -75,6 +75,7 @@ def test_a_chroot_whose_root_is_no_mount_point_has_its_device(needs, state):
         root = point / "chroot"
         for folder in ("proc", "sys"):
             (root / folder).mkdir(parents=True)
-        script = f'mount --make-rprivate {point}; for each in proc sys; do mount --rbind /$each {root}/$each; done; exec "$@"'
+        seen = f"for each in proc sys; do mount --rbind /$each {root}/$each; done"
+        script = f'mount --make-rprivate {point}; {seen}; exec "$@"'
         said = _call(*APART, script, "sh", sys.executable, "-c", IN_A_CHROOT, str(root))
     assert said.split() == ["/", f"/dev/{loop}", "ext4", "rw", loop]

@@ -16,6 +16,7 @@ TRACEFS = "/sys/kernel/tracing"
 def of_single_system_calls() -> bool:
     """Whether each system call has tracepoints of its own (CONFIG_FTRACE_SYSCALLS). Needs root."""
     # Private from /sys on: in a chroot the root is no mount that could be made private.
-    script = f"mount --make-rprivate /sys; test -d {TRACEFS}/events || mount -t tracefs tracefs {TRACEFS} && test -d {TRACEFS}/events/syscalls"
+    mounted = f"test -d {TRACEFS}/events || mount -t tracefs tracefs {TRACEFS}"
+    script = f"mount --make-rprivate /sys; {mounted} && test -d {TRACEFS}/events/syscalls"
     apart = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", script]
     return subprocess.run(apart, check=False, capture_output=True).returncode == 0
