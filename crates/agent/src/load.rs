@@ -90,7 +90,7 @@ impl Use for Segment<'_> {
         let tables = Tables::create(&request.out)
             .map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
         let config = config(request, kinds.len());
-        let control = Arc::new(Control::new(request.threads as usize));
+        let control = Control::new(request.threads as usize);
         let before = cpu_ns();
         let running = sampler.start().map_err(|error| Failure::Record(format!("no thread for sampling: {error}")))?;
         let engine = Arc::clone(&control);

@@ -23,7 +23,7 @@ impl Ahead {
     /// Claims, if there is no claim yet or an earlier one has lost its connection, and gives the claim if it is due. To be
     /// called with a connection free.
     #[inline]
-    pub(crate) fn due(&mut self, shared: &Shared<'_>, now_ns: i64) -> Option<Claim> {
+    pub(crate) fn due(&mut self, shared: &Shared, now_ns: i64) -> Option<Claim> {
         if let Some(claim) = &mut self.claim {
             *claim = shared.returned.exchange(*claim);
         } else if self.over.is_none() || !shared.returned.is_empty() {

@@ -17,12 +17,12 @@ pub struct Control {
 
 impl Control {
     /// For a segment of `threads` threads; connections are dealt out to them in turn.
-    pub fn new(threads: usize) -> Self {
-        Self {
+    pub fn new(threads: usize) -> Arc<Self> {
+        Arc::new(Self {
             stop_ns: AtomicI64::new(i64::MAX),
             record_failed: Arc::default(),
             counts: (0..threads.max(1)).map(|_| Counts::default()).collect(),
-        }
+        })
     }
 
     /// No further transaction is to start; those under way finish. An open loop's plan ends now.

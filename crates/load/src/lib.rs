@@ -1,24 +1,30 @@
 //! The engine: a schedule and sessions in, recorded operations out. Names no database.
 //!
-//! The fact that constrains it: it shares CPUs with the server it measures. In the steady state a worker does not lock, does
-//! not allocate, and makes at most three system calls a round trip (send, wait, receive). One thread carries any number of
-//! connections; threads share only the counter of indexes and the channels to the writer.
+//! The fact that constrains it: it shares CPUs with the server it measures. Two drivers wait for sessions, over the same schedule,
+//! claims, rows, histograms and identity:
+//! - `readiness`, of sessions that tell when they are ready. In the steady state a worker does not lock, does not allocate, and makes
+//!   at most three system calls a round trip (send, wait, receive). One thread carries any number of connections; threads share
+//!   only the counter of indexes and the channels to the writer.
+//! - `blocking`, of sessions whose calls block: a thread each.
 //!
-//! - [`run`]: one segment, from its start to its identity.
+//! - [`run`], [`run_blocking`]: one segment, from its start to its identity.
 //! - [`open_all`]: the connections of a load, side by side.
 //! - [`mock`]: sessions without a server.
 
 mod ahead;
+mod blocking;
 mod clock;
 mod config;
 mod connections;
 mod control;
 mod cpus;
+mod driver;
 mod engine;
 mod keep;
 pub mod mock;
 mod opening;
 mod outcomes;
+mod readiness;
 mod recorder;
 mod seconds;
 mod settle;
@@ -29,7 +35,7 @@ mod worker;
 pub use clock::{epoch_minus_monotonic_ns, monotonic_ns, thread_cpu_ns};
 pub use config::{Config, EngineError};
 pub use control::Control;
-pub use engine::run;
+pub use engine::{run, run_blocking};
 pub use opening::{open_all, raise_descriptor_limit};
 pub use outcomes::{CpuNs, Ended, Outcomes};
 pub use recorder::Tables;

@@ -2,11 +2,13 @@
 
 use plimsoll_record::{Outcome, Verification};
 use plimsoll_session::{Begun, Ending, Failure, Opener, Pause, Progress, Ready, Session, SessionReport};
+use plimsoll_session::{BlockingOpener, BlockingSession, Interrupt};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// How a scripted transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,7 @@ pub struct MockOpener {
     opened: AtomicU32,
     accepted: u32,
     silent: bool,
+    deaf: bool,
 }
 
 impl MockOpener {
@@ -56,12 +59,17 @@ impl MockOpener {
 
     /// Refuses after the first `accepted`.
     pub fn accepting(accepted: u32, script: impl Fn(u64) -> Scripted + Send + Sync + 'static) -> Self {
-        Self { script: Arc::new(script), opened: AtomicU32::new(0), accepted, silent: false }
+        Self { script: Arc::new(script), opened: AtomicU32::new(0), accepted, silent: false, deaf: false }
     }
 
     /// Answers nothing any more after the first `accepted`: whoever asks waits for ever.
     pub fn silent_after(accepted: u32, script: impl Fn(u64) -> Scripted + Send + Sync + 'static) -> Self {
         Self { silent: true, ..Self::accepting(accepted, script) }
+    }
+
+    /// Its sessions that block cannot be interrupted.
+    pub fn deaf(script: impl Fn(u64) -> Scripted + Send + Sync + 'static) -> Self {
+        Self { deaf: true, ..Self::new(script) }
     }
 
     /// How often it was asked to open.
@@ -70,8 +78,9 @@ impl MockOpener {
     }
 }
 
-impl Opener for MockOpener {
-    fn open(&self, number: u32) -> Result<Box<dyn Session>, Failure> {
+impl MockOpener {
+    /// Counts an opening; gives what the session calls its server's process, or refuses.
+    fn admit(&self, number: u32) -> Result<u32, Failure> {
         let before = self.opened.fetch_add(1, Ordering::Relaxed);
         if self.silent && before >= self.accepted {
             loop {
@@ -81,10 +90,111 @@ impl Opener for MockOpener {
         if before >= self.accepted {
             return Err(Failure { code: "53300".to_owned(), message: "too many connections".to_owned() });
         }
+        Ok((1 + before) << NUMBER_BITS | number)
+    }
+}
+
+impl BlockingOpener for MockOpener {
+    fn open(&self, number: u32) -> Result<Box<dyn BlockingSession>, Failure> {
+        let server_process = self.admit(number)?;
+        let (script, deaf) = (Arc::clone(&self.script), self.deaf);
+        let waiting = Arc::new(Waiting::default());
+        Ok(Box::new(MockBlockingSession { script, scripted: None, waiting, deaf, server_process, begun: 0 }))
+    }
+}
+
+/// What a silent session waits for.
+#[derive(Default)]
+struct Waiting {
+    ended: Mutex<Option<Outcome>>,
+    bell: Condvar,
+}
+
+impl Waiting {
+    fn wait(&self) -> Outcome {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(outcome) = ended.take() {
+                return outcome;
+            }
+            ended = self.bell.wait(ended).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end(&self, outcome: Outcome) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.bell.notify_all();
+    }
+}
+
+impl Interrupt for Waiting {
+    fn cancel(&self) {
+        self.end(Outcome::Failed);
+    }
+
+    fn hang_up(&self) {
+        self.end(Outcome::Lost);
+    }
+}
+
+/// A session of a [`MockOpener`] whose calls block.
+struct MockBlockingSession {
+    script: Script,
+    scripted: Option<Scripted>,
+    waiting: Arc<Waiting>,
+    deaf: bool,
+    server_process: u32,
+    begun: i64,
+}
+
+impl BlockingSession for MockBlockingSession {
+    fn server_process(&self) -> u32 {
+        self.server_process
+    }
+
+    fn pause(&mut self, after: u64) -> Pause {
+        pause((self.script)(after))
+    }
+
+    fn begin(&mut self, index: u64) -> Begun {
+        self.begun += 1;
+        let scripted = (self.script)(index);
+        self.scripted = Some(scripted);
+        Begun { kind: 0, skipped: scripted == Scripted::Skipped }
+    }
+
+    fn perform(&mut self) -> Ending {
+        let scripted = self.scripted.take().unwrap_or(Scripted::Done);
+        if let Scripted::DoneAfter(ns) | Scripted::DoneAfterRest(ns) | Scripted::HandedIn(ns, _) = scripted {
+            std::thread::sleep(Duration::from_nanos(ns as u64));
+        }
+        match scripted {
+            Scripted::Silent if self.deaf => loop {
+                std::thread::park();
+            },
+            Scripted::Silent => match self.waiting.wait() {
+                Outcome::Lost => ending(Outcome::Lost, Some(Failure::BROKEN)),
+                outcome => ending(outcome, Some("57014")),
+            },
+            scripted => scripted_ending(scripted),
+        }
+    }
+
+    fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
+        (!self.deaf).then(|| Arc::clone(&self.waiting) as Arc<dyn Interrupt>)
+    }
+
+    fn close(self: Box<Self>) -> SessionReport {
+        report(self.begun)
+    }
+}
+
+impl Opener for MockOpener {
+    fn open(&self, number: u32) -> Result<Box<dyn Session>, Failure> {
+        let server_process = self.admit(number)?;
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
             .map_err(|error| Failure { code: Failure::BROKEN.to_owned(), message: error.to_string() })?;
-        let server_process = (1 + before) << NUMBER_BITS | number;
         let script = Arc::clone(&self.script);
         Ok(Box::new(MockSession { timer, script, under_way: None, step: Step::Idle, server_process, begun: 0 }))
     }
@@ -125,12 +235,7 @@ impl MockSession {
             self.step = Step::Closing;
             self.answer_after(ns);
         }
-        Progress::Ended(match scripted {
-            Scripted::Failed(sqlstate) => ending(Outcome::Failed, Some(sqlstate)),
-            Scripted::Lost => ending(Outcome::Lost, Some(Failure::BROKEN)),
-            Scripted::DoneAfterRetries(retries) => Ending { retries, ..ending(Outcome::Done, None) },
-            _ => ending(Outcome::Done, None),
-        })
+        Progress::Ended(scripted_ending(scripted))
     }
 }
 
@@ -138,6 +243,27 @@ impl AsFd for MockSession {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
+}
+
+fn scripted_ending(scripted: Scripted) -> Ending {
+    match scripted {
+        Scripted::Failed(code) => ending(Outcome::Failed, Some(code)),
+        Scripted::Lost => ending(Outcome::Lost, Some(Failure::BROKEN)),
+        Scripted::DoneAfterRetries(retries) => Ending { retries, ..ending(Outcome::Done, None) },
+        _ => ending(Outcome::Done, None),
+    }
+}
+
+fn pause(scripted: Scripted) -> Pause {
+    match scripted {
+        Scripted::DoneThenPaused(ns) => Pause { ns, since_planned: false },
+        Scripted::HandedIn(_, ns) => Pause { ns, since_planned: true },
+        _ => Pause::default(),
+    }
+}
+
+fn report(begun: i64) -> SessionReport {
+    SessionReport { requests: 0, verification: Verification::default(), totals: vec![("begun", begun)] }
 }
 
 fn ending(outcome: Outcome, failure: Option<&str>) -> Ending {
@@ -151,11 +277,7 @@ impl Session for MockSession {
     }
 
     fn pause(&mut self, after: u64) -> Pause {
-        match (self.script)(after) {
-            Scripted::DoneThenPaused(ns) => Pause { ns, since_planned: false },
-            Scripted::HandedIn(_, ns) => Pause { ns, since_planned: true },
-            _ => Pause::default(),
-        }
+        pause((self.script)(after))
     }
 
     fn begin(&mut self, index: u64) -> Begun {
@@ -194,6 +316,6 @@ impl Session for MockSession {
     }
 
     fn close(self: Box<Self>) -> SessionReport {
-        SessionReport { requests: 0, verification: Verification::default(), totals: vec![("begun", self.begun)] }
+        report(self.begun)
     }
 }

@@ -18,9 +18,9 @@ const OPENED_SIDE_BY_SIDE: u32 = 8;
 /// Descriptors beside those of the connections: files of the record, probes, the server's counters.
 const DESCRIPTORS_BESIDE: u64 = 512;
 /// A connection that cannot be opened again is tried again after this.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
+pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// An opening under way when the load is over may take this much longer; then it is left behind.
-const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(2);
+pub(crate) const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(2);
 
 /// Lets this process have `connections` descriptors and some more; raises the soft limit, and the hard one if it may.
 ///

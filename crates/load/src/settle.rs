@@ -25,14 +25,14 @@ pub(crate) struct Settled {
 
 /// Accounts for the rest of `plan`. `taken_below`: every index that a worker began or skipped is below it.
 pub(crate) fn settle(
-    shared: &Shared<'_>,
+    shared: &Shared,
     plan: &Open,
     ended: Ended,
     taken_below: u64,
     counts: &Counts,
     lane: &mut Lane,
 ) -> Settled {
-    let config = shared.config;
+    let config = &shared.config;
     // Where the segment was cut short, the plan ends there.
     let mut end_ns = shared.end_ns.min(shared.control.stop_ns());
     if ended == Ended::ConnectionsLost {

@@ -7,7 +7,7 @@ use crate::outcomes::Ended;
 use crate::tally::Errors;
 use plimsoll_schedule::Open;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An index that was taken from the plan of an open loop and not yet begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,9 +65,9 @@ impl Returned {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared<'a> {
-    pub(crate) config: &'a Config,
-    pub(crate) control: &'a Control,
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) control: Arc<Control>,
     pub(crate) next_index: NextIndex,
     pub(crate) returned: Returned,
     pub(crate) errors: Errors,
@@ -80,11 +80,11 @@ pub(crate) struct Shared<'a> {
     last_ns: AtomicI64,
 }
 
-impl<'a> Shared<'a> {
-    pub(crate) fn new(config: &'a Config, control: &'a Control, cpus: Vec<usize>, started_ns: i64) -> Self {
+impl Shared {
+    pub(crate) fn new(config: &Config, control: &Arc<Control>, cpus: Vec<usize>, started_ns: i64) -> Self {
         Self {
-            config,
-            control,
+            config: config.clone(),
+            control: Arc::clone(control),
             next_index: NextIndex(AtomicU64::new(config.first_index)),
             returned: Returned::default(),
             errors: Errors::default(),

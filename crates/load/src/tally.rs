@@ -63,8 +63,8 @@ impl Errors {
         (place + 1) as u16
     }
 
-    pub(crate) fn into_entries(self) -> Vec<ErrorEntry> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn take(&self) -> Vec<ErrorEntry> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,6 +1,11 @@
 //! What the engine drives: a conversation with a server that performs transaction after transaction.
 //!
-//! It never blocks. The engine waits until [`AsFd`] is ready, calls [`Session::advance`], and stamps the times.
+//! - [`Session`] never blocks. The engine waits until [`AsFd`] is ready, calls [`Session::advance`], and stamps the times.
+//! - [`BlockingSession`] does, and has a thread of its own.
+
+mod blocking;
+
+pub use blocking::{BlockingOpener, BlockingSession, Interrupt};
 
 use plimsoll_record::{Outcome, Verification};
 use std::os::fd::AsFd;

@@ -27,7 +27,7 @@ const TICK: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
 
 pub(crate) struct Worker<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a Shared,
     counts: &'a Counts,
     lane: Lane,
     tally: Tally,
@@ -48,7 +48,7 @@ pub(crate) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(
-        shared: &'a Shared<'a>,
+        shared: &'a Shared,
         counts: &'a Counts,
         lane: Lane,
         sessions: Vec<(u32, Box<dyn Session>)>,

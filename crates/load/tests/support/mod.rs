@@ -3,10 +3,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use plimsoll_load::mock::{MockOpener, Scripted};
-use plimsoll_load::{Config, Control, Ended, Outcomes, Tables, open_all, run};
+use plimsoll_load::{Config, Control, Ended, EngineError, Outcomes, Tables, open_all, run, run_blocking};
 use plimsoll_record::Table;
 use plimsoll_schedule::Schedule;
-use plimsoll_session::Opener;
+use plimsoll_session::{BlockingOpener, Opener};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -70,11 +70,22 @@ pub(crate) fn segment(
     controlled(&Arc::new(MockOpener::new(script)), clients, &Control::new(threads), config)
 }
 
-pub(crate) fn controlled(opener: &Arc<MockOpener>, clients: u32, control: &Control, config: &Config) -> Segment {
-    let folder = tempfile::tempdir().unwrap();
+pub(crate) fn controlled(opener: &Arc<MockOpener>, clients: u32, control: &Arc<Control>, config: &Config) -> Segment {
     let sessions = open_all(opener.as_ref(), clients).unwrap();
     let opener: Arc<dyn Opener> = Arc::clone(opener) as Arc<dyn Opener>;
-    let outcomes = run(sessions, &opener, config, control, Tables::create(folder.path()).unwrap()).unwrap();
+    recorded(config, |tables| run(sessions, &opener, config, control, tables))
+}
+
+/// The same with sessions that block.
+pub(crate) fn blocking(opener: &Arc<MockOpener>, clients: u32, control: &Arc<Control>, config: &Config) -> Segment {
+    let opener: Arc<dyn BlockingOpener> = Arc::clone(opener) as Arc<dyn BlockingOpener>;
+    let sessions = (0..clients).map(|number| opener.open(number).unwrap()).collect();
+    recorded(config, |tables| run_blocking(sessions, &opener, config, control, tables))
+}
+
+fn recorded(config: &Config, run: impl FnOnce(Tables) -> Result<Outcomes, EngineError>) -> Segment {
+    let folder = tempfile::tempdir().unwrap();
+    let outcomes = run(Tables::create(folder.path()).unwrap()).unwrap();
     let read = |name: &str| Table::read(&folder.path().join(name)).unwrap();
     let [table, latency_seconds, lag_seconds] =
         ["transactions.npy", "latency_seconds.npy", "lag_seconds.npy"].map(read);

@@ -1,0 +1,130 @@
+//! What a session's thread shares with the one that waits for it: the row under way, and all that it has counted.
+//!
+//! The fact that constrains it: a call that blocks may never come back, and its thread cannot be ended. Whoever takes the seat's
+//! contents settles what was under way; the thread, should it return one day, finds nothing and ends.
+
+use crate::connections::UnderWay;
+use crate::outcomes::Ended;
+use crate::recorder::Lane;
+use crate::shared::{Claim, Shared};
+use crate::tally::{Counts, Tally};
+use plimsoll_record::{KIND_NOT_DRAWN, Outcome, Transaction};
+use plimsoll_session::{BlockingSession, Ending, Failure, Interrupt};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a thread has counted and recorded so far.
+pub(super) struct Held {
+    number: u32,
+    pub(super) server_process: u32,
+    lane: Lane,
+    pub(super) tally: Tally,
+    under_way: Option<UnderWay>,
+    pub(super) interrupt: Option<Arc<dyn Interrupt>>,
+}
+
+impl Held {
+    /// An index was taken. From here on it is accounted for, whatever becomes of the thread.
+    pub(super) fn took(&mut self, counts: &Counts, claim: Claim, now_ns: i64) {
+        counts.took_one();
+        let Claim { index, due_ns } = claim;
+        self.under_way =
+            Some(UnderWay { index, planned_ns: due_ns, start_ns: now_ns.max(due_ns), kind: KIND_NOT_DRAWN });
+    }
+
+    /// It is about to be performed.
+    pub(super) fn began(&mut self, kind: u8, now_ns: i64) {
+        if let Some(under_way) = &mut self.under_way {
+            (under_way.kind, under_way.start_ns) = (kind, now_ns);
+        }
+    }
+
+    /// Records how it ended; gives when it was due.
+    pub(super) fn ended(&mut self, shared: &Shared, counts: &Counts, ending: &Ending, now_ns: i64) -> i64 {
+        let Some(under_way) = self.under_way.take() else { return now_ns };
+        let row = Transaction {
+            index: under_way.index,
+            planned_ns: under_way.planned_ns,
+            start_ns: under_way.start_ns,
+            end_ns: now_ns,
+            bytes: ending.bytes,
+            connection: self.number,
+            backend_pid: self.server_process,
+            statements: ending.statements,
+            requests: ending.requests,
+            retries: ending.retries,
+            error: ending.failure.as_ref().map_or(0, |failure| shared.errors.place(failure)),
+            kind: under_way.kind,
+            outcome: ending.outcome,
+        };
+        counts.ended_one(ending.outcome);
+        if row.kind == KIND_NOT_DRAWN {
+            self.tally.took(row.index)
+        } else {
+            self.tally.add(&row)
+        }
+        self.lane.push(row);
+        under_way.planned_ns
+    }
+
+    /// Records an operation that is too late to be begun.
+    pub(super) fn skip(&mut self, counts: &Counts, claim: Claim, now_ns: i64) {
+        counts.took_one();
+        counts.ended_one(Outcome::Skipped);
+        self.tally.took(claim.index);
+        self.lane.push(Transaction::unbegun(claim.index, claim.due_ns, now_ns));
+    }
+
+    pub(super) fn flush(&mut self, now_ns: i64) {
+        self.lane.flush(now_ns);
+    }
+}
+
+/// A session's seat.
+pub(super) struct Seat {
+    held: Mutex<Option<Held>>,
+}
+
+impl Seat {
+    pub(super) fn new(number: u32, session: &dyn BlockingSession, lane: Lane, kinds: usize) -> Self {
+        let (server_process, interrupt) = (session.server_process(), session.interrupt());
+        let held = Held { number, server_process, lane, tally: Tally::new(kinds), under_way: None, interrupt };
+        Self { held: Mutex::new(Some(held)) }
+    }
+
+    /// Does something with what is held; `None` once it has been taken.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> Option<T> {
+        self.lock().as_mut().map(act)
+    }
+
+    /// The way to end what the session waits for.
+    pub(super) fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
+        self.with(|held| held.interrupt.clone()).flatten()
+    }
+
+    /// Takes everything; a transaction that is still under way is lost.
+    pub(super) fn take(&self, shared: &Shared, counts: &Counts, now_ns: i64) -> Option<Tally> {
+        let mut held = self.lock().take()?;
+        if held.under_way.is_some() {
+            let message = "no reply after the segment was to end".to_owned();
+            let failure = Some(Failure { code: Failure::ABANDONED.to_owned(), message });
+            let ending = Ending { failure, ..Ending::of_nothing(Outcome::Lost, false) };
+            held.ended(shared, counts, &ending, now_ns);
+            held.tally.connections_lost += 1;
+        }
+        let Held { lane, mut tally, .. } = held;
+        tally.records_dropped = lane.finish();
+        Some(tally)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a thread left.
+pub(super) enum Left {
+    /// The segment was over, or its connection was.
+    Ended(Ended),
+    /// It panicked.
+    Panicked,
+}

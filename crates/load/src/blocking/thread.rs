@@ -1,0 +1,183 @@
+//! One session's thread: takes what is due, performs it, records it, and waits.
+
+use super::seat::Seat;
+use crate::ahead::Ahead;
+use crate::clock::{TICK_NS, monotonic_ns, thread_cpu_ns};
+use crate::opening::TRY_AGAIN_AFTER;
+use crate::outcomes::Ended;
+use crate::shared::{Claim, Shared};
+use crate::tally::Counts;
+use plimsoll_record::Outcome;
+use plimsoll_session::{BlockingOpener, BlockingSession, Ending};
+use std::time::Duration;
+
+/// Rows wait in memory no longer than this, unless a call blocks for longer.
+const FLUSH_NS: i64 = 250_000_000;
+
+/// A session's way through a segment.
+pub(super) struct Carrier<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) seat: &'a Seat,
+    pub(super) counts: &'a Counts,
+    pub(super) opener: &'a dyn BlockingOpener,
+    pub(super) number: u32,
+    /// The plan of an open loop; `None` in a closed one.
+    ahead: Option<Ahead>,
+    late_limit_ns: i64,
+    flushed_ns: i64,
+}
+
+impl<'a> Carrier<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        seat: &'a Seat,
+        counts: &'a Counts,
+        opener: &'a dyn BlockingOpener,
+        number: u32,
+    ) -> Self {
+        let schedule = &shared.config.schedule;
+        let ahead = schedule.open(shared.config.first_index).map(Ahead::new);
+        let late_limit_ns = schedule.late_limit_ns().unwrap_or(i64::MAX);
+        Self { shared, seat, counts, opener, number, ahead, late_limit_ns, flushed_ns: shared.started_ns }
+    }
+
+    /// Performs transactions until the segment ends, or the seat was taken.
+    pub(super) fn run(mut self, session: Box<dyn BlockingSession>) -> Ended {
+        let cpu_before = thread_cpu_ns();
+        let (mut session, mut ended) = (Some(session), Ended::ConnectionsLost);
+        while let Some(open) = session.take() {
+            let (left, alive, why) = self.carry(open);
+            ended = why;
+            self.seat.with(|held| held.tally.reports.push(left.close()));
+            if alive {
+                break;
+            }
+            self.seat.with(|held| (held.tally.connections_lost += 1, held.interrupt = None));
+            if let Some(claim) = self.ahead.as_mut().and_then(Ahead::give_up) {
+                self.shared.returned.give(claim);
+            }
+            session = self.reopened();
+            let is_over = (monotonic_ns() >= self.shared.end_ns).then_some(Ended::Seconds);
+            ended = self.shared.stopped().or(is_over).unwrap_or(ended);
+        }
+        if let Some(claim) = self.ahead.as_mut().and_then(Ahead::give_up) {
+            self.shared.returned.give(claim);
+        }
+        self.seat.with(|held| held.tally.load_cpu_ns += thread_cpu_ns() - cpu_before);
+        ended
+    }
+
+    /// Until the segment ends or the connection does: whether it is alive, and why it ended.
+    fn carry(&mut self, mut session: Box<dyn BlockingSession>) -> (Box<dyn BlockingSession>, bool, Ended) {
+        let mut due_ns = self.first_due_ns(session.as_mut());
+        loop {
+            let claim = match self.next(due_ns) {
+                Ok(claim) => claim,
+                Err(why) => return (session, true, why),
+            };
+            let begun = session.begin(claim.index);
+            let start_ns = monotonic_ns();
+            self.seat.with(|held| held.began(begun.kind, start_ns));
+            let ending = if begun.skipped { Ending::of_nothing(Outcome::Skipped, true) } else { session.perform() };
+            let end_ns = monotonic_ns();
+            let recorded = self.seat.with(|held| held.ended(self.shared, self.counts, &ending, end_ns));
+            let Some(planned_ns) = recorded else { return (session, true, Ended::Seconds) };
+            if !ending.alive {
+                return (session, false, Ended::ConnectionsLost);
+            }
+            self.flush(end_ns);
+            if self.ahead.is_none() {
+                let wait_ns = self.shared.config.schedule.wait_ns(claim.index);
+                let pause = if begun.skipped { Default::default() } else { session.pause(claim.index) };
+                let since_ns = if pause.since_planned { planned_ns } else { monotonic_ns() };
+                due_ns = since_ns.saturating_add(wait_ns).saturating_add(pause.ns);
+            }
+        }
+    }
+
+    /// When the first transaction of a closed loop is due.
+    fn first_due_ns(&self, session: &mut dyn BlockingSession) -> i64 {
+        if self.ahead.is_some() {
+            return 0;
+        }
+        let (number, config) = (u64::from(self.number), &self.shared.config);
+        let wait_ns = config.schedule.wait_ns(u64::MAX - number);
+        let pause = session.pause(config.first_index.wrapping_add(number));
+        self.shared.started_ns.max(monotonic_ns()).saturating_add(wait_ns).saturating_add(pause.ns)
+    }
+
+    /// Waits until something is due and takes it; or the reason why nothing more is.
+    fn next(&mut self, due_ns: i64) -> Result<Claim, Ended> {
+        loop {
+            let now_ns = monotonic_ns();
+            if let Some(why) = self.shared.stopped() {
+                return Err(why);
+            }
+            let is_given_up = now_ns >= self.patience_over_ns();
+            let wait_until_ns = match &mut self.ahead {
+                None if now_ns >= self.shared.end_ns => return Err(Ended::Seconds),
+                None if now_ns >= due_ns => {
+                    // The index and what accounts for it are taken in one stroke.
+                    let taken = self.seat.with(|held| {
+                        let index = self.shared.next_index()?;
+                        let claim = Claim { index, due_ns };
+                        held.took(self.counts, claim, now_ns);
+                        Ok(claim)
+                    });
+                    return taken.unwrap_or(Err(Ended::Seconds));
+                }
+                None => due_ns,
+                Some(_) if is_given_up => return Err(Ended::Seconds),
+                Some(ahead) => match ahead.due(self.shared, now_ns) {
+                    Some(claim) if now_ns - claim.due_ns > self.late_limit_ns => {
+                        self.seat.with(|held| held.skip(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
+                        continue;
+                    }
+                    Some(claim) => {
+                        self.seat.with(|held| held.took(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
+                        return Ok(claim);
+                    }
+                    None => match (ahead.due_ns(), ahead.over) {
+                        (Some(claim_ns), _) => claim_ns,
+                        // What another thread gives back may still come before the end.
+                        (None, Some(Ended::Seconds)) if now_ns < self.shared.end_ns => self.shared.end_ns,
+                        (None, Some(why)) => return Err(why),
+                        (None, None) => now_ns,
+                    },
+                },
+            };
+            self.flush(now_ns);
+            let ns = wait_until_ns.min(self.shared.end_ns.max(now_ns)).min(now_ns + TICK_NS) - now_ns;
+            std::thread::sleep(Duration::from_nanos(ns.max(0) as u64));
+        }
+    }
+
+    fn patience_over_ns(&self) -> i64 {
+        self.shared.ending_since_ns().saturating_add(self.shared.config.patience_ns)
+    }
+
+    fn flush(&mut self, now_ns: i64) {
+        if now_ns - self.flushed_ns >= FLUSH_NS {
+            self.seat.with(|held| held.flush(now_ns));
+            self.flushed_ns = now_ns;
+        }
+    }
+
+    /// Opens the connection again, if that is asked for and the segment goes on.
+    fn reopened(&self) -> Option<Box<dyn BlockingSession>> {
+        while self.shared.config.reconnect && self.shared.stopped().is_none() && monotonic_ns() < self.shared.end_ns {
+            match self.opener.open(self.number) {
+                Ok(session) => {
+                    self.seat.with(|held| {
+                        (held.server_process, held.interrupt) = (session.server_process(), session.interrupt());
+                        held.tally.reconnects += 1;
+                        held.tally.backend_pids.push(session.server_process());
+                    })?;
+                    return Some(session);
+                }
+                Err(_) => std::thread::sleep(TRY_AGAIN_AFTER),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,42 @@
+//! What the drivers have in common: what they leave, and that a fault in one thread ends the segment.
+
+use crate::opening::Reopener;
+use crate::outcomes::Ended;
+use crate::shared::Shared;
+use crate::tally::Tally;
+use crossbeam_channel::Receiver;
+use std::sync::Arc;
+
+/// What a driver leaves when its sessions have ended.
+pub(crate) struct Carried {
+    /// Of each thread.
+    pub(crate) threads: Vec<(Tally, Ended)>,
+    /// An opener that was told to end, and where it will be heard that it has.
+    pub(crate) opening: Option<(Arc<Reopener>, Receiver<()>)>,
+}
+
+/// A thread that ends by an error or a panic takes the segment with it: nothing that the others did from then on could be
+/// used, and without an end of its own the segment would go on for ever.
+pub(crate) struct StopsAtFault<'a> {
+    shared: &'a Shared,
+    armed: bool,
+}
+
+impl<'a> StopsAtFault<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self { shared, armed: true }
+    }
+
+    /// The thread has ended well.
+    pub(crate) fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for StopsAtFault<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.shared.control.stop();
+        }
+    }
+}
