@@ -13,6 +13,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from plimsoll.cli.codes import BAD_REQUEST, FAILED, FAULT, IMPOSSIBLE, STOPPED
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -21,7 +23,6 @@ app = typer.Typer(
     help="How much load does this system carry, and which setting carries more?",
 )
 
-FAILED, BAD_REQUEST, IMPOSSIBLE, STOPPED, FAULT = 1, 2, 3, 4, 70
 ABORTED = 130  # what the command-line library makes of Ctrl-C
 
 Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="a name that `list` shows, or a path")]
@@ -174,7 +175,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Runs an experiment and ends with its verdict and report."""
-    from plimsoll.cli import execute
+    from plimsoll.cli import execute, folders
 
     if resume:
         if quick or sets or blocks is not None or out or seed is not None:
@@ -182,7 +183,7 @@ def run(
             _refuse("--resume", "a run goes on as it was begun", allowed)
         sys.exit(execute.resume(Path(name), as_json, metrics, not no_page))
     source = _source(name, quick, sets, blocks)
-    sys.exit(execute.run(source, execute.folder_for(source, out), seed, as_json, metrics, not no_page))
+    sys.exit(execute.run(source, folders.folder_for(source.experiment.name, out), seed, as_json, metrics, not no_page))
 
 
 @app.command()
@@ -229,10 +230,10 @@ def demo(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None, as_json: Json = False
 ) -> None:
     """The buffer-cache experiment at a small size: sees a memory split go from starving to swapping."""
-    from plimsoll.cli import execute
+    from plimsoll.cli import execute, folders
 
     source = _source("buffer-cache", True, None, None)
-    sys.exit(execute.run(source, execute.folder_for(source, out), None, as_json))
+    sys.exit(execute.run(source, folders.folder_for(source.experiment.name, out), None, as_json))
 
 
 @app.command()

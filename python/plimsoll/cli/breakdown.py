@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from plimsoll.cli import folders
+from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from plimsoll.target import Connection
     from plimsoll.target.running import RunningServer
 
-FAILED, STOPPED = 1, 4
 SECONDS_MAX = 3600.0
 TOP_MAX = 1000
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

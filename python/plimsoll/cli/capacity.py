@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ from plimsoll.analysis.capacity_kind import is_capacity
 from plimsoll.analysis.capacity_words import compared_words, terminal_lines, trial_words
 from plimsoll.cli import show
 from plimsoll.cli.capacity_progress import CapacityProgress
-from plimsoll.cli.execute import FAILED, STOPPED, folder_for, shown
+from plimsoll.cli.codes import FAILED, STOPPED
+from plimsoll.cli.folders import folder_for, shown
 from plimsoll.environment import StateDir
 from plimsoll.environment.fingerprint import comparable
 from plimsoll.experiment import ExperimentError, Problem
@@ -87,7 +87,7 @@ def _runner(request: Request, out: Path | None, seed: int | None) -> CapacityRun
     if minutes is None:
         minutes = capacity_source.MINUTES_QUICK if request.quick else capacity_source.MINUTES
     name = settings.name if settings.name.startswith("capacity") else f"capacity-{settings.name}"
-    folder = folder_for(source, out) if out else Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = folder_for(name, out)
     subject = capacity_source.subject_of(request.what, settings)
     asked = Asked(subject, objective, request.arrivals, settings.workload.clients, minutes * 60)
     return CapacityRunner(source, folder.absolute(), StateDir(), Silent(), sys.argv, seed, asked=asked)

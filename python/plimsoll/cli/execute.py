@@ -11,7 +11,8 @@ from typing import Any
 
 from plimsoll.analysis.capacity_kind import is_capacity
 from plimsoll.analysis.live_kind import is_breakdown
-from plimsoll.cli import folders, show
+from plimsoll.cli import show
+from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import shown
 from plimsoll.cli.metrics import told_on
 from plimsoll.cli.progress import Progress
@@ -23,16 +24,7 @@ from plimsoll.run.observer import Observer, Several, Silent
 from plimsoll.run.runner import Runner
 from plimsoll.run.runner import resume as resumed
 
-FAILED, STOPPED = 1, 4
 OWN_SERVER = "./plimsoll run own-server --set target.dsn=postgresql://USER@HOST/DATABASE"
-
-
-def folder_for(source: Source, out: Path | None) -> Path:
-    """Where the record goes; a folder that holds something is refused."""
-    if out is None:
-        name = source.experiment.name
-        return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return folders.checked(out)
 
 
 def run(

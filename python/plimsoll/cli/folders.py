@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import NoReturn
 
 from plimsoll.environment.devices import existing
+
+
+def folder_for(name: str, out: Path | None) -> Path:
+    """Where the record goes; a folder that holds something is refused."""
+    if out is None:
+        return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    return checked(out)
 
 
 def checked(out: Path) -> Path:

@@ -6,12 +6,13 @@ default and cannot be had (the breakdown, what both caches hold) is absent, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from plimsoll.experiment.decision_support import DecisionSupport
-
-if TYPE_CHECKING:
-    from plimsoll.experiment.model import Experiment
+from plimsoll.experiment.measuring import Warmup
+from plimsoll.probes import Probes
+from plimsoll.experiment.target import Target
+from plimsoll.experiment.workload import Workload
 
 # They read PostgreSQL's processes or files.
 PROBES: Final = ("profile", "syscalls", "sync", "block")
@@ -26,9 +27,8 @@ SETTINGS: Final = (
 )
 
 
-def check(experiment: Experiment) -> None:
+def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) -> None:
     """Raises ValueError with what is allowed."""
-    workload, target = experiment.workload, experiment.target
     if not isinstance(workload, DecisionSupport):
         raise ValueError(
             f'target.server is "duckdb", which runs no {workload.name}; allowed: workload decision_support, or '
@@ -40,8 +40,8 @@ def check(experiment: Experiment) -> None:
         "target.transport": target.transport != "socket",
         "target.version": target.version != "any",
         "workload.explain": workload.explain,
-        "warmup.prewarm": experiment.warmup.prewarm,
-        **{f"probes.{name}": bool(getattr(experiment.probes, name)) for name in PROBES},
+        "warmup.prewarm": warmup.prewarm,
+        **{f"probes.{name}": bool(getattr(probes, name)) for name in PROBES},
         **{f"target.settings.{name}": name in target.settings for name in SETTINGS},
     }
     found = [name for name, is_asked in refused.items() if is_asked]

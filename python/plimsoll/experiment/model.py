@@ -13,9 +13,11 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from plimsoll.experiment import decision_support, embedded
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.factors import AnyFactor, each_once
+from plimsoll.experiment.measuring import Measure, Warmup
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
-from plimsoll.experiment.strict import Cpus, Scalar, Size, Strict, Version
+from plimsoll.experiment.strict import Cpus, Size, Strict
+from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Bank, Load, OrderEntry, Script, ScriptFile, Workload, WpiOrders, Zipf
 
 __all__ = ["Bank", "DecisionSupport", "Experiment", "Load", "OrderEntry", "Script", "ScriptFile", "WpiOrders", "Zipf"]
@@ -60,103 +62,6 @@ class Environment(Strict):
             if not re.fullmatch(r"vm\.[a-z_]+", name):
                 raise ValueError(f"{name!r} cannot be varied; allowed: settings whose name begins with vm.")
         return value
-
-
-class Files(Strict):
-    """Where a private server's files lie during a trial: folders that are there, of any file system."""
-
-    data: str | None = Field(None, description="of the cluster; by default in the state folder")
-    wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
-    temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
-
-    @field_validator("data", "wal", "temp")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        if value is not None and (not value.startswith("/") or ".." in value.split("/")):
-            raise ValueError(f"{value!r} is no absolute path; allowed: a folder such as /mnt/log")
-        return value
-
-    @property
-    def given(self) -> dict[str, str]:
-        """The folders that are named, by key."""
-        return {key: value for key, value in self if value is not None}
-
-
-class Target(Strict):
-    """The server under test."""
-
-    server: Literal["postgresql", "duckdb"] = Field(
-        "postgresql", description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only'
-    )
-    version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
-    dsn: str | None = Field(
-        None, description="connection string of an existing server: it is used as it is, never configured or restarted"
-    )
-    transport: Literal["socket", "tcp"] = Field(
-        "socket", description="how a private server is reached: its Unix socket, or TCP over loopback"
-    )
-    files: Files = Field(default_factory=Files, description="paths of their own for data, log and temporary files")
-    settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of a private server")
-
-    @field_validator("settings")
-    @classmethod
-    def _names(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
-        ours = {"port", "listen_addresses", "unix_socket_directories", "data_directory", "logging_collector"}
-        for name, setting in value.items():
-            if not re.fullmatch(r"[a-z_][a-z0-9_.]*", name):
-                raise ValueError(f"{name!r} is not the name of a setting; allowed: lower-case names such as work_mem")
-            if name in ours:
-                raise ValueError(f"{name} is chosen by Plimsoll; allowed: every other setting of the server")
-            if isinstance(setting, str) and ("\n" in setting or "\0" in setting):
-                raise ValueError(f"{name} holds a line break; allowed: one line")
-        return value
-
-
-class Warmup(Strict):
-    """How long the load runs before it is measured."""
-
-    until: Literal["stationary", "none"] = "stationary"
-    prewarm: bool = Field(False, description="first read the tables into the server's cache with pg_prewarm")
-    seconds_min: float = Field(5, ge=0, le=86_400)
-    seconds_max: float = Field(60, ge=0, le=86_400)
-
-    @model_validator(mode="after")
-    def _order(self) -> Warmup:
-        if self.seconds_min > self.seconds_max:
-            raise ValueError("seconds_min is larger than seconds_max; allowed: seconds_min <= seconds_max")
-        return self
-
-
-class Measure(Strict):
-    """What is measured (some seconds, or some transactions), and how much of it is kept row by row.
-
-    Of decision_support neither: its tests are measured whole.
-    """
-
-    seconds: float | None = Field(None, gt=0, le=86_400)
-    transactions: int | None = Field(None, ge=1, description="of all clients together")
-    transactions_per_client: int | None = Field(
-        None, ge=1, description="times the clients; whichever connection is free takes the next one"
-    )
-    rows_max: int = Field(
-        20_000_000,
-        ge=0,
-        le=2**32,
-        description="transactions recorded one by one in a segment; beyond them a sample, and histograms of all",
-    )
-    sample_one_in: int = Field(100, ge=1, le=1_000_000, description="of the transactions beyond rows_max")
-
-    @property
-    def ends_given(self) -> int:
-        """How many of the keys are given that say when it ends."""
-        given = (self.seconds, self.transactions, self.transactions_per_client)
-        return sum(one is not None for one in given)
-
-    def transactions_of(self, clients: int) -> int | None:
-        """How many transactions are asked for, all clients together; None where seconds are."""
-        if self.transactions_per_client is not None:
-            return self.transactions_per_client * clients
-        return self.transactions
 
 
 class Design(Strict):
@@ -245,7 +150,7 @@ class Experiment(Strict):
     @model_validator(mode="after")
     def _fits_the_server(self) -> Experiment:
         if self.target.server == "duckdb":
-            embedded.check(self)
+            embedded.check(self.workload, self.target, self.warmup, self.probes)
         return self
 
     @model_validator(mode="after")

@@ -38,7 +38,7 @@ from plimsoll.target.dataset import Dataset
 from plimsoll.target.embedded import DriverEnded, DuckServer, Launch
 
 if TYPE_CHECKING:
-    from plimsoll.run.runner import Runner
+    from plimsoll.run.context import RunContext
 
 Json = dict[str, Any]
 LINE_SECONDS = 1.0
@@ -59,16 +59,16 @@ class Trial:
     workload: DecisionSupport
     folder: Path
     report: Report
-    runner: Runner
+    context: RunContext
 
     @property
     def observer(self) -> Observer:
         """Who is told how it goes."""
-        return self.runner.observer
+        return self.context.observer
 
     def is_stopping(self) -> bool:
         """Whether the run is to end."""
-        return self.runner.interrupts.is_stopping()
+        return self.context.interrupts.is_stopping()
 
     def ask(self, sql: str) -> list[list[Any]]:
         """The rows of a query. Raises answers.Refused, or DriverEnded when nobody is there to be asked."""
@@ -80,24 +80,24 @@ class Trial:
             raise answers.Refused(str(error)) from None
 
 
-def run_embedded(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
+def run_embedded(context: RunContext, report: Report, built: dict[str, Dataset]) -> None:
     """One trial. Raises TrialFailed when it has no result, Stopped when the run is to end; puts everything back."""
-    with _opened(runner, report, built) as trial:
+    with _opened(context, report, built) as trial:
         if loads_itself(trial.settings):
-            with report.phase("load", runner.observer):
+            with report.phase("load", context.observer):
                 data = data_request(trial.settings) or {}
-                loading = Loading(trial.server, data, runner.observer)
+                loading = Loading(trial.server, data, context.observer)
                 report.found["load_test"] = loading.run(trial.place.load_cpus)
-            with report.phase("check", runner.observer):
+            with report.phase("check", context.observer):
                 report.found["load_checks"] = trial.sets.check()
             if (against := trial.workload.answers_against) is not None:
                 answers.check(trial, against, trial.ask, report, trial.place.folder, trial.place.owner)
         _run_tests(trial)
-        with report.phase("check", runner.observer):
+        with report.phase("check", context.observer):
             if trial.place.group is not None:
                 trial.place.group.lift()  # as everywhere: the check is not what the limit is for
             report.found["checks"] = trial.sets.check()
-        with report.phase("stop", runner.observer):
+        with report.phase("stop", context.observer):
             trial.server.abandon()
 
 
@@ -113,17 +113,17 @@ def launch_in(place: PrivatePlace) -> Launch:
 
 
 @contextmanager
-def _opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterator[Trial]:
+def _opened(context: RunContext, report: Report, built: dict[str, Dataset]) -> Iterator[Trial]:
     """DuckDB on its clone of a data set, or on an empty database; ended and put back at the end, its log kept."""
     settings = report.trial.treatment.settings
     workload = settings.workload
     assert isinstance(workload, DecisionSupport)  # the model lets no other be run on DuckDB
-    with arranged(runner, settings, runner.trial_name(report.trial), report) as place:
-        folder = writer.trial_folder(runner.out, report.trial.number)
+    with arranged(context, settings, context.trial_name(report.trial), report) as place:
+        folder = writer.trial_folder(context.out, report.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
         server = DuckServer(place.data, place.folder, launch_in(place), other_owner(place.owner))
         sets = RefreshSets(server, data_request(settings) or {}, place.owner)
-        trial = Trial(server, sets, place, settings, workload, folder, report, runner)
+        trial = Trial(server, sets, place, settings, workload, folder, report, context)
         try:
             _start(trial, None if loads_itself(settings) else built[str(key_for(settings))])
             yield trial
@@ -134,7 +134,7 @@ def _opened(runner: Runner, report: Report, built: dict[str, Dataset]) -> Iterat
 
 
 def _start(trial: Trial, dataset: Dataset | None) -> None:
-    report, observer, place, server = trial.report, trial.runner.observer, trial.place, trial.server
+    report, observer, place, server = trial.report, trial.context.observer, trial.place, trial.server
     uid, gid = place.owner
     with report.phase("clone", observer):
         if dataset is None:
@@ -165,7 +165,7 @@ def _run_tests(trial: Trial) -> None:
     report, before = trial.report, None
     for test, name in passes(trial.workload):
         if before == "throughput" and test == "throughput":
-            with report.phase("vacuum", trial.runner.observer):
+            with report.phase("vacuum", trial.context.observer):
                 trial.server.ask("vacuum", "checkpoint")
         entry: Json = {"test": test, "segment": name}
         report.found.setdefault("tests", []).append(entry)
@@ -183,7 +183,7 @@ def _counted(trial: Trial, entry: Json) -> None:
     works = _works(trial, entry["test"], _seed(trial.workload, entry))
     sets = trial.sets.prepare(embedded_record.sets_needed(works))
     _read(trial, "before", entry)
-    with trial.report.phase(entry["test"], trial.runner.observer):
+    with trial.report.phase(entry["test"], trial.context.observer):
         _test(trial, entry, works, sets)
     _read(trial, "after", entry)
 
@@ -243,7 +243,7 @@ def _conduct(trial: Trial, course: embedded_record.Course, sets: dict[str, list[
         if time.monotonic() >= due:
             due += LINE_SECONDS
             about = {"event": "progress", "t_ns": time.monotonic_ns(), **course.identity()}
-            trial.runner.observer.event("sample", line={**about, **watch.latest(), "at": course.at()})
+            trial.context.observer.event("sample", line={**about, **watch.latest(), "at": course.at()})
         if trial.is_stopping() and not is_told:
             trial.server.tell("stop")
             is_told = True

@@ -34,7 +34,7 @@ from plimsoll.target import Connection, bank
 from plimsoll.target.connection import stored_password
 
 if TYPE_CHECKING:
-    from plimsoll.run.runner import Runner
+    from plimsoll.run.context import RunContext
 
 
 _OURS = re.compile(r"plimsoll_[a-z0-9_]{1,40}_[0-9a-f]{6}")
@@ -104,23 +104,23 @@ def schema_in_use(connection: Connection, settings: Experiment) -> str | None:
 class ExistingServer:
     """The server of one run; a context that loads the data and drops them."""
 
-    def __init__(self, runner: Runner, settings: Experiment) -> None:
-        self._runner, self._settings = runner, settings
-        self._connection = Connection.from_dsn(runner.source.experiment.target.dsn or "")
+    def __init__(self, context: RunContext, settings: Experiment) -> None:
+        self._context, self._settings = context, settings
+        self._connection = Connection.from_dsn(context.source.experiment.target.dsn or "")
         self._summaries: list[Path] = []
         self._next_index = 0
         self._is_ours = True
 
     def __enter__(self) -> ExistingServer:
-        self._journal = Journal.create(self._runner.state, self._runner.out.name)
+        self._journal = Journal.create(self._context.state, self._context.out.name)
         try:
             used = schema_in_use(self._connection, self._settings)
             self._is_ours = used is None
-            self._connection = replace(self._connection, schema=used or schema_name(self._runner.out.name))
+            self._connection = replace(self._connection, schema=used or schema_name(self._context.out.name))
             if used is None:
                 stored = {key: value for key, value in vars(self._connection).items() if key != "password"}
                 self._journal.record("schema", connection=stored)
-                fill(self._connection, self._settings, self._runner.observer)
+                fill(self._connection, self._settings, self._context.observer)
         except BaseException as error:
             self._put_back()
             if isinstance(error, agent.AgentFailed | psycopg.Error | ValueError):
@@ -135,7 +135,7 @@ class ExistingServer:
         self._put_back()
 
     def _put_back(self) -> None:
-        with self._runner.interrupts.must_finish(), _password_for_put_back(self._connection.password):
+        with self._context.interrupts.must_finish(), _password_for_put_back(self._connection.password):
             self._journal.put_back_all()
 
     def run_trial(self, report: Report) -> None:
@@ -143,7 +143,7 @@ class ExistingServer:
         settings = report.trial.treatment.settings
         wanted = settings.environment.load_cpus
         cpus = None if wanted == "all" else set(cpu_lists.check(wanted))
-        folder = writer.trial_folder(self._runner.out, report.trial.number)
+        folder = writer.trial_folder(self._context.out, report.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
         load = Load(
             self._connection,
@@ -151,8 +151,8 @@ class ExistingServer:
             settings,
             Place(devices=[], group=None, load_cpus=cpus),
             folder,
-            self._runner.observer,
-            lambda: self._runner.interrupts.stopping,
+            self._context.observer,
+            lambda: self._context.interrupts.stopping,
             next_index=self._next_index,
             summaries=self._summaries,
             block=report.trial.block,
@@ -175,7 +175,7 @@ class ExistingServer:
             report.found["server"] = self._connection.describe()
             warm_up(load, report)
             measure(load, report)
-            with report.phase("check", self._runner.observer):
+            with report.phase("check", self._context.observer):
                 report.found["checks"], report.found["ledger"] = load.check_with_ledger()
         except (agent.AgentFailed, psycopg.Error) as error:
             raise TrialFailed(str(error)) from error

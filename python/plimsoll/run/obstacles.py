@@ -19,7 +19,8 @@ from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
-from plimsoll.experiment.model import AS_FOUND, DecisionSupport, Environment, Target
+from plimsoll.experiment.model import AS_FOUND, DecisionSupport, Environment
+from plimsoll.experiment.target import Target
 from plimsoll.run.existing import schema_in_use
 from plimsoll.run.placing import has_files
 from plimsoll.run.planning import (

@@ -33,7 +33,7 @@ from plimsoll.target.dataset import Dataset
 from plimsoll.target.embedded import DuckServer
 
 if TYPE_CHECKING:
-    from plimsoll.run.runner import Runner
+    from plimsoll.run.context import RunContext
 
 
 START_SECONDS_MAX = 60
@@ -52,9 +52,9 @@ class Private:
     caches: double_caching.Watch
 
 
-def run_private(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
+def run_private(context: RunContext, report: Report, built: dict[str, Dataset]) -> None:
     """One trial. Raises TrialFailed when it has no result, Stopped when the run is to end; puts everything back."""
-    with opened(runner, report, built) as private:
+    with opened(context, report, built) as private:
         load = private.load
         if isinstance(load.settings.workload, DecisionSupport):
             run_tests(private, load.settings.workload, report, Course())
@@ -90,7 +90,7 @@ def _caches_watched(private: Private, report: Report) -> Iterator[None]:
 
 
 @contextmanager
-def opened(runner: Runner, report: Report, built: dict[str, Dataset], *, goes_on: bool = False) -> Iterator[Private]:
+def opened(context: RunContext, report: Report, built: dict[str, Dataset], *, goes_on: bool = False) -> Iterator[Private]:
     """A server on its clone, started and empty of load; stopped and put back at the end, its log kept.
 
     `goes_on`: with the cluster that an earlier sitting of the same trial has left, of which the report knows.
@@ -98,10 +98,10 @@ def opened(runner: Runner, report: Report, built: dict[str, Dataset], *, goes_on
     """
     settings = report.trial.treatment.settings
     # A fault of the surroundings is not this trial's: it ends the run, since the next trial would meet it too.
-    with arranged(runner, settings, runner.trial_name(report.trial), report) as place:
+    with arranged(context, settings, context.trial_name(report.trial), report) as place:
         install = planning.choose_server(settings)
         assert install is not None  # the plan has checked it
-        folder = writer.trial_folder(runner.out, report.trial.number)
+        folder = writer.trial_folder(context.out, report.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
         user = planning.server_user()
         tcp = settings.target.transport == "tcp"
@@ -112,8 +112,8 @@ def opened(runner: Runner, report: Report, built: dict[str, Dataset], *, goes_on
             settings,
             place,
             folder,
-            runner.observer,
-            runner.interrupts.is_stopping,
+            context.observer,
+            context.interrupts.is_stopping,
             block=report.trial.block,
         )
         try:

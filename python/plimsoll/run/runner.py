@@ -7,7 +7,6 @@ point leaves the changes of at most one trial, and those are journalled.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import secrets
 import time
@@ -25,6 +24,7 @@ from plimsoll.experiment.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
 from plimsoll.run import a_a, datasets, documents, obstacles, planning
+from plimsoll.run.context import RunContext
 from plimsoll.run.embedded import run_embedded
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
@@ -32,7 +32,7 @@ from plimsoll.run.placing import is_series
 from plimsoll.run.private import run_private
 from plimsoll.run.refusals import Refused, TrialFailed, shared
 from plimsoll.run.series import has_tables, run_series
-from plimsoll.run.signals import Interrupts, Stopped
+from plimsoll.run.signals import Stopped
 from plimsoll.run.trial import Report, finish
 from plimsoll.run.versions import versions
 from plimsoll.target.dataset import Dataset
@@ -47,33 +47,20 @@ class Impossible(Exception):
 
 
 @dataclass
-class Runner:
+class Runner(RunContext):
     """One run of one experiment into the folder `out`."""
 
-    source: Source
-    out: Path
-    state: StateDir
-    observer: Observer
     command: list[str]
     seed: int | None = None
     plan: Plan = field(init=False)
-    interrupts: Interrupts = field(init=False)
     _refused: set[str] = field(init=False, default_factory=set)  # what the server has refused, by refusals.shared
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.seed is None:
             wanted = self.source.experiment.design.seed
             self.seed = wanted if wanted is not None else secrets.randbits(32)
         self.plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
-        self.interrupts = Interrupts(self.observer)
-
-    def observe(self, observer: Observer) -> None:
-        """Tells `observer` from now on."""
-        self.observer = self.interrupts.observer = observer
-
-    def trial_name(self, trial: PlannedTrial) -> str:
-        """Of a trial's journal, group and work folder: short, since a socket's path may have 107 bytes."""
-        return f"{hashlib.sha256(str(self.out).encode()).hexdigest()[:8]}-{trial.number:04d}"
 
     def needs(self) -> planning.Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""

@@ -28,7 +28,7 @@ from plimsoll.run.trial import Report
 from plimsoll.target.dataset import Dataset
 
 if TYPE_CHECKING:
-    from plimsoll.run.runner import Runner
+    from plimsoll.run.context import RunContext
 
 Json = dict[str, Any]
 FILE = "series.json"
@@ -144,18 +144,18 @@ def _copy(found: Json) -> Json:
     return copied
 
 
-def run_series(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
+def run_series(context: RunContext, report: Report, built: dict[str, Dataset]) -> None:
     """One trial of a series, from wherever it stands.
 
     Raises TrialFailed when it has no result, Stopped when the run is to end.
     """
     settings = report.trial.treatment.settings
-    series = Series(writer.trial_folder(runner.out, report.trial.number), runner.interrupts)
-    homes = homes_of(settings, runner.state, runner.trial_name(report.trial))
+    series = Series(writer.trial_folder(context.out, report.trial.number), context.interrupts)
+    homes = homes_of(settings, context.state, context.trial_name(report.trial))
     try:
         if series.state["result"] is None:
             try:
-                _carry(runner, report, built, series, homes)
+                _carry(context, report, built, series, homes)
                 series.end("finished", report)
             except TrialFailed as error:
                 series.end(str(error), report)
@@ -164,24 +164,24 @@ def run_series(runner: Runner, report: Report, built: dict[str, Dataset]) -> Non
     finally:
         series.tell(report)
     # From here on a kill finds the result in series.json, and the tables are needed no more.
-    with runner.interrupts.must_finish():
+    with context.interrupts.must_finish():
         homes.remove()
     if series.state["result"] != "finished":
         raise TrialFailed(series.state["result"])
 
 
-def _carry(runner: Runner, report: Report, built: dict[str, Dataset], series: Series, homes: Homes) -> None:
+def _carry(context: RunContext, report: Report, built: dict[str, Dataset], series: Series, homes: Homes) -> None:
     """Sitting after sitting until everything is done. A part that was killed ends its sitting and not the series."""
     while True:
         try:
-            _sit(runner, report, built, series, homes)
+            _sit(context, report, built, series, homes)
             return
         except TrialFailed as error:
             series.failures += 1
             series.cut(str(error), always=True)
             if series.failures >= FAILURES_MAX or not series.state["is_settled"]:
                 raise
-            runner.observer.event("note", text=f"{error}; the series goes on where it was")
+            context.observer.event("note", text=f"{error}; the series goes on where it was")
         except Stopped:
             series.cut(STOPPED)
             raise
@@ -190,7 +190,7 @@ def _carry(runner: Runner, report: Report, built: dict[str, Dataset], series: Se
             raise
 
 
-def _sit(runner: Runner, report: Report, built: dict[str, Dataset], series: Series, homes: Homes) -> None:
+def _sit(context: RunContext, report: Report, built: dict[str, Dataset], series: Series, homes: Homes) -> None:
     settings = report.trial.treatment.settings
     workload = settings.workload
     assert isinstance(workload, DecisionSupport)
@@ -202,7 +202,7 @@ def _sit(runner: Runner, report: Report, built: dict[str, Dataset], series: Seri
             f"{homes.data}: the tables of this series are not there",
             remedy="set PLIMSOLL_STATE as it was when the series began; if they were removed, begin a new run",
         )
-    with private.opened(runner, report, built, goes_on=goes_on) as opened:
+    with private.opened(context, report, built, goes_on=goes_on) as opened:
         if not goes_on and not datasets.loads_itself(settings):
             series.settle(report)
         private.run_tests(opened, workload, report, series)

@@ -37,7 +37,7 @@ from plimsoll.run.placing import Homes, homes_of, is_series
 from plimsoll.run.trial import Place, Report
 
 if TYPE_CHECKING:
-    from plimsoll.run.runner import Runner
+    from plimsoll.run.context import RunContext
 
 
 @dataclass
@@ -155,18 +155,18 @@ def dirty_limits_caveat(settings: Experiment, group_version: int) -> str | None:
 
 
 @contextmanager
-def arranged(runner: Runner, settings: Experiment, name: str, report: Report) -> Iterator[PrivatePlace]:
+def arranged(context: RunContext, settings: Experiment, name: str, report: Report) -> Iterator[PrivatePlace]:
     """The machine as the treatment wants it. Everything is put back at the end, signals or not."""
-    state = runner.state
+    state = context.state
     journal = Journal.create(state, name)
     try:
         yield _arrange(state, journal, settings, name, report)
     finally:
-        with runner.interrupts.must_finish(), report.phase("put back", runner.observer):
+        with context.interrupts.must_finish(), report.phase("put back", context.observer):
             for undone in journal.put_back_all():
                 if undone.is_left:
                     report.caveat(f"changed by somebody else during the trial, and left as it is: {undone.what}")
-                    runner.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
+                    context.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
 
 
 def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str, report: Report) -> PrivatePlace:

@@ -1,0 +1,60 @@
+"""The server under test, as an experiment names it."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from plimsoll.experiment.strict import Scalar, Strict, Version
+
+
+class Files(Strict):
+    """Where a private server's files lie during a trial: folders that are there, of any file system."""
+
+    data: str | None = Field(None, description="of the cluster; by default in the state folder")
+    wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
+    temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
+
+    @field_validator("data", "wal", "temp")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        if value is not None and (not value.startswith("/") or ".." in value.split("/")):
+            raise ValueError(f"{value!r} is no absolute path; allowed: a folder such as /mnt/log")
+        return value
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The folders that are named, by key."""
+        return {key: value for key, value in self if value is not None}
+
+
+class Target(Strict):
+    """The server under test."""
+
+    server: Literal["postgresql", "duckdb"] = Field(
+        "postgresql", description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only'
+    )
+    version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
+    dsn: str | None = Field(
+        None, description="connection string of an existing server: it is used as it is, never configured or restarted"
+    )
+    transport: Literal["socket", "tcp"] = Field(
+        "socket", description="how a private server is reached: its Unix socket, or TCP over loopback"
+    )
+    files: Files = Field(default_factory=Files, description="paths of their own for data, log and temporary files")
+    settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of a private server")
+
+    @field_validator("settings")
+    @classmethod
+    def _names(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
+        ours = {"port", "listen_addresses", "unix_socket_directories", "data_directory", "logging_collector"}
+        for name, setting in value.items():
+            if not re.fullmatch(r"[a-z_][a-z0-9_.]*", name):
+                raise ValueError(f"{name!r} is not the name of a setting; allowed: lower-case names such as work_mem")
+            if name in ours:
+                raise ValueError(f"{name} is chosen by Plimsoll; allowed: every other setting of the server")
+            if isinstance(setting, str) and ("\n" in setting or "\0" in setting):
+                raise ValueError(f"{name} holds a line break; allowed: one line")
+        return value
