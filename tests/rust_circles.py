@@ -42,7 +42,7 @@ def circles(source: Path) -> list[list[str]]:
         return []
     rows, columns = np.array(sorted(edges)).T
     graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), len(names)))
-    count, label = connected_components(graph, directed=True, connection="strong")
+    _, label = connected_components(graph, directed=True, connection="strong")
     found = defaultdict(list)
     for module in names:
         found[label[place[module]]].append(str(files[module].relative_to(source)))
@@ -62,6 +62,9 @@ def _modules(source: Path) -> dict[Module, Path]:
 
 def _taken(module: Module, text: str, files: dict[Module, Path]) -> Iterator[Module]:
     """Every path that a file names, from the crate's root."""
+    for name, inside in _inline(text):
+        text = text.replace(inside, "")
+        yield from _taken((*module, name), inside, files)
     for is_public, tree in USE.findall(text):
         if not is_public:
             yield from filter(None, (_absolute(module, path, files) for path in _expanded(tree)))
@@ -74,8 +77,20 @@ def _taken(module: Module, text: str, files: dict[Module, Path]) -> Iterator[Mod
             yield (*module, child, item)
 
 
+def _inline(text: str) -> Iterator[tuple[str, str]]:
+    """Name and body of the modules that stand within a file."""
+    for found in re.finditer(r"\bmod (\w+)\s*\{", text):
+        depth, end = 1, found.end()
+        while depth and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        yield found[1], text[found.end() : end]
+
+
 def _passed_on(module: Module, text: str, files: dict[Module, Path]) -> dict[str, Module]:
     """{name: its path} of what a file passes on."""
+    for _, inside in _inline(text):
+        text = text.replace(inside, "")
     trees = (tree for _, tree in USE.findall(text))  # its children have what is private, too
     paths = (_absolute(module, path, files) for tree in trees for path in _expanded(tree))
     return {path[-1]: path for path in paths if path}

@@ -1,7 +1,7 @@
 //! A worker's connections: where each stands, which are free, and when those that wait of their own will are to be woken.
 
 use crate::config::EngineError;
-use plimsoll_session::Session;
+use plimsoll_session::{Ready, Session};
 use rustix::event::epoll;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -136,4 +136,16 @@ impl Connections {
 fn interest(for_writing: bool) -> epoll::EventFlags {
     let reading = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
     if for_writing { reading | epoll::EventFlags::OUT } else { reading }
+}
+
+/// The end of a stream is told once, possibly together with its last bytes.
+pub(crate) fn readiness(flags: epoll::EventFlags) -> Ready {
+    let closing = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+    if flags.intersects(closing) {
+        Ready::Closing
+    } else if flags.contains(epoll::EventFlags::IN) {
+        Ready::Readable
+    } else {
+        Ready::Nothing
+    }
 }

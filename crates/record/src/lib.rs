@@ -6,6 +6,7 @@
 mod block;
 mod breakdown;
 mod calls;
+mod check;
 mod latency;
 mod live;
 mod npy;
@@ -21,6 +22,7 @@ mod transaction;
 pub use block::{Bucket, DiskRequests, RequestTotals};
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use calls::{CallTotals, OtherCalls};
+pub use check::Check;
 pub use latency::write_latency;
 pub use live::{LiveLine, LiveNow, LiveProcess, LiveWait};
 pub use npy::{Field, FieldType, TableWriter};
@@ -32,7 +34,7 @@ pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};
 pub use summary::{
-    ByKind, Check, ErrorEntry, FORMAT, Health, Identity, LagNs, Rows, Summary, VERIFICATION_EXAMPLES_MAX, Verification,
+    ByKind, ErrorEntry, FORMAT, Health, Identity, LagNs, Rows, Summary, VERIFICATION_EXAMPLES_MAX, Verification,
     WrongAnswer,
 };
 pub use sync::{SYNC_PARTS, SyncRow, SyncTotals, SyncWriter};

@@ -2,8 +2,8 @@
 
 use crate::block::{DiskRequests, RequestTotals};
 use crate::calls::{CallTotals, OtherCalls};
+use crate::check::Check;
 use crate::profile::Profile;
-use crate::summary::Check;
 use crate::sync::SyncTotals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ from typing import Final
 
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.measuring import Warmup
-from plimsoll.probes import Probes
+from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Workload
 

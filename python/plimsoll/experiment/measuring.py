@@ -1,4 +1,4 @@
-"""The segments of a trial, as an experiment names them: how long the load runs before it is measured, and what is measured."""
+"""The segments of a trial: how long the load runs before it is measured, and what is measured."""
 
 from __future__ import annotations
 

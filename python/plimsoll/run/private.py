@@ -90,7 +90,9 @@ def _caches_watched(private: Private, report: Report) -> Iterator[None]:
 
 
 @contextmanager
-def opened(context: RunContext, report: Report, built: dict[str, Dataset], *, goes_on: bool = False) -> Iterator[Private]:
+def opened(
+    context: RunContext, report: Report, built: dict[str, Dataset], *, goes_on: bool = False
+) -> Iterator[Private]:
     """A server on its clone, started and empty of load; stopped and put back at the end, its log kept.
 
     `goes_on`: with the cluster that an earlier sitting of the same trial has left, of which the report knows.

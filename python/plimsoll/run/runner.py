@@ -19,7 +19,7 @@ from plimsoll import record
 from plimsoll.environment import Fault, recovery
 from plimsoll.environment.fingerprint import comparable, fingerprint
 from plimsoll.environment.state import StateDir
-from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, Source, plan_trials
+from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, plan_trials
 from plimsoll.experiment.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json

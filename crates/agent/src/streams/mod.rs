@@ -23,7 +23,7 @@ use plimsoll_record::TransactionWriter;
 use plimsoll_target::postgres::{Client, Mode};
 use record::Facts;
 use request::Streams;
-use session::{Left, Performed, Session, Terms, Told};
+use session::{Heard, Left, Session, Terms, Told};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -32,14 +32,6 @@ use std::time::{Duration, Instant};
 use work::Work;
 
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
-
-/// What the waiting main thread hears.
-enum Heard {
-    Stop(Cause),
-    Began { index: usize, at_ns: i64 },
-    Ended(Box<Performed>),
-    Left,
-}
 
 /// A stream's thread, and what lets it begin.
 struct Thread {

@@ -4,8 +4,8 @@
 //! the next one. A query that fails ends alone; a connection that is lost ends the rest of its stream. What a refresh function left is
 //! asked over a connection of its own, after its time has ended and before the next work is due.
 
-use super::Heard;
 use super::work::{Task, Work};
+use crate::stop::Cause;
 use plimsoll_load::{CpuNs, monotonic_ns, thread_cpu_ns};
 use plimsoll_record::Outcome;
 use plimsoll_session::Failure;
@@ -81,6 +81,14 @@ pub(super) struct Verified {
     #[serde(flatten)]
     pub(super) left: LeftOfSet,
     pub(super) ok: bool,
+}
+
+/// What the waiting main thread hears.
+pub(super) enum Heard {
+    Stop(Cause),
+    Began { index: usize, at_ns: i64 },
+    Ended(Box<Performed>),
+    Left,
 }
 
 /// What the sessions are told from outside.

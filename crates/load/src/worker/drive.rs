@@ -6,7 +6,6 @@ use crate::config::EngineError;
 use crate::connections::{UnderWay, Wake};
 use plimsoll_record::Transaction;
 use plimsoll_session::{Ending, Progress, Ready};
-use rustix::event::epoll;
 
 impl Worker<'_> {
     /// Drives a connection for which there was an event.
@@ -116,17 +115,5 @@ impl Worker<'_> {
             self.end(place, &ending);
             self.lose(place, false);
         }
-    }
-}
-
-/// The end of a stream is told once, possibly together with its last bytes.
-pub(super) fn readiness(flags: epoll::EventFlags) -> Ready {
-    let closing = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-    if flags.intersects(closing) {
-        Ready::Closing
-    } else if flags.contains(epoll::EventFlags::IN) {
-        Ready::Readable
-    } else {
-        Ready::Nothing
     }
 }

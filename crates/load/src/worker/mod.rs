@@ -6,7 +6,7 @@ mod start;
 use crate::ahead::Ahead;
 use crate::clock::{TICK_NS, heard, monotonic_ns, thread_cpu_ns, tick, timespec};
 use crate::config::EngineError;
-use crate::connections::{Connections, Wake};
+use crate::connections::{Connections, Wake, readiness};
 use crate::opening::Reopening;
 use crate::outcomes::Ended;
 use crate::recorder::Lane;
@@ -111,7 +111,7 @@ impl<'a> Worker<'a> {
                 match event.data.u64() {
                     TICK => heard(&self.tick)?,
                     BELL => {}
-                    place => self.drive_ready(place as usize, drive::readiness(event.flags))?,
+                    place => self.drive_ready(place as usize, readiness(event.flags))?,
                 }
             }
         }

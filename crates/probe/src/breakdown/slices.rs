@@ -3,7 +3,7 @@
 //! The fact that constrains it: a transaction that is under way when a slice ends belongs to it, or the slow ones would be
 //! recorded less often than the fast ones. So a slice is closed only when those have ended.
 
-use super::target::Aim;
+use super::target::{Aim, Phase};
 use crate::Refusal;
 use crate::bpf::Switch;
 use std::sync::Arc;
@@ -12,14 +12,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const SLICE_NS: i64 = 50_000_000;
 /// A slice is closed after so long whatever is under way; that is counted.
 const PATIENCE_NS: i64 = 10_000_000_000;
-
-/// `enum phase`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Opened = 0,
-    Closing = 1,
-    Closed = 2,
-}
 
 /// Slice after slice.
 #[derive(Debug)]

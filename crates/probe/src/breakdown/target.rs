@@ -1,6 +1,5 @@
 //! The server to be watched: its first process, its version, and where its processes keep their wait event.
 
-use super::slices::Phase;
 use super::wait_place::WaitPlace;
 use crate::Refusal;
 use crate::folders::{Tree, of_postgres};
@@ -84,6 +83,14 @@ pub(crate) fn now_ns() -> i64 {
 /// By how much the clock that stamps is before one that nobody corrects, as the scheduler's is.
 fn slew_ns() -> i64 {
     now_ns() - ns(clock_gettime(ClockId::MonotonicRaw))
+}
+
+/// `enum phase`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Opened = 0,
+    Closing = 1,
+    Closed = 2,
 }
 
 /// What the programs watch: `struct target`.

@@ -6,6 +6,7 @@ mod images;
 pub(crate) mod kernel_names;
 mod locked;
 mod packages;
+mod program;
 mod records;
 mod sampling;
 mod self_test;
@@ -21,14 +22,14 @@ use crate::{Probe, Refusal};
 use clock::Clock;
 use contention::Locks;
 use kernel_names::KernelNames;
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::MapHandle;
 use plimsoll_record::{Check, ProbeReport, Profile as ProfileReport};
+use program::{PROGRAM, aim};
 use sampling::{Sampled, Sampling, drain};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.bpf.o"));
-const PROGRAM: &str = "on_clock";
 /// The table that it writes: a stack a line, and its count.
 const FILE: &str = "profile.folded";
 /// `enum counter` and `enum lost`.
@@ -77,13 +78,6 @@ struct Finished {
     profile: ProfileReport,
     lost_stacks: u64,
     unreadable: u64,
-}
-
-/// Makes the children of `parent` the ones that are watched.
-fn aim(programs: &Programs, parent: u32) -> Result<(), Refusal> {
-    let target = programs.map_of_section(".data.target")?;
-    let told = target.update(&0_u32.to_ne_bytes(), &parent.to_ne_bytes(), MapFlags::ANY);
-    told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
 }
 
 impl Profile {

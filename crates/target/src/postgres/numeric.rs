@@ -1,6 +1,5 @@
 //! Numerics on the wire: in groups of four decimal digits, or in words.
 
-use super::values::put_decimal;
 use bytes::{BufMut, BytesMut};
 
 const GROUP: u64 = 10_000;
@@ -50,6 +49,27 @@ pub(super) fn put_numeric_in_words(out: &mut BytesMut, value: i64, scale: u32) {
     put_decimal(out, (digits / 10_u64.pow(scale)) as i64);
     out.put_u8(b'.');
     (0..scale).rev().for_each(|place| out.put_u8(b'0' + (digits / 10_u64.pow(place) % 10) as u8));
+}
+
+/// Decimal digits, with a sign if negative.
+#[inline]
+pub(super) fn put_decimal(out: &mut BytesMut, value: i64) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        first -= 1;
+        digits[first] = b'-';
+    }
+    out.put_slice(&digits[first..]);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Values on their way to the server, and the rows it is expected to answer with, in each of the three forms in use.
 
 use super::calendar::{put_date, put_timestamp};
-use super::numeric::{put_numeric, put_numeric_in_words};
+use super::numeric::{put_decimal, put_numeric, put_numeric_in_words};
 use bytes::{BufMut, BytesMut};
 use std::fmt::{Display, Write};
 
@@ -208,27 +208,6 @@ pub(super) fn sized(out: &mut BytesMut, inclusive: bool, body: impl FnOnce(&mut 
     body(out);
     let length = out.len() - place - if inclusive { 0 } else { 4 };
     out[place..place + 4].copy_from_slice(&(length as u32).to_be_bytes());
-}
-
-/// Decimal digits, with a sign if negative.
-#[inline]
-pub(super) fn put_decimal(out: &mut BytesMut, value: i64) {
-    let mut digits = [0; 20];
-    let mut first = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        first -= 1;
-        digits[first] = b'-';
-    }
-    out.put_slice(&digits[first..]);
 }
 
 #[cfg(test)]

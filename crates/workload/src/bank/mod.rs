@@ -20,9 +20,10 @@ use plimsoll_record::{Check, Outcome, Summary};
 use plimsoll_session::Begun;
 use plimsoll_target::postgres::bulk::RowSource;
 use plimsoll_target::postgres::{Client as Administrator, Connection};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
+pub use tables::PartitionMethod;
 use tables::Tables;
 pub use transactions::Client;
 use transactions::{Draw, Kind};
@@ -56,17 +57,6 @@ pub struct Mix {
     pub simple_update: u32,
     /// Weight of the select.
     pub select_only: u32,
-}
-
-/// How the accounts are divided among their partitions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PartitionMethod {
-    /// By ranges of aid of equal length.
-    #[default]
-    Range,
-    /// By the hash of aid.
-    Hash,
 }
 
 /// The workload's own part of a request.
@@ -197,7 +187,7 @@ impl DataSet for Bank {
     }
 
     fn recognise(&self, client: &mut Administrator, schema: &str) -> Result<(), DataSetError> {
-        recognise::recognise(self, client, schema)
+        recognise::recognise(&self.tables, &self.stamp(), client, schema)
     }
 
     fn check(
@@ -206,7 +196,7 @@ impl DataSet for Bank {
         schema: &str,
         segments: &[Summary],
     ) -> Result<Vec<Check>, DataSetError> {
-        recognise::recognise(self, client, schema)?;
+        recognise::recognise(&self.tables, &self.stamp(), client, schema)?;
         Ok(check::check(&self.tables, client, segments)?)
     }
 }

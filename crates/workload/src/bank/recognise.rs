@@ -1,13 +1,12 @@
 //! Whether a schema holds this bank: by our stamp if there is one, and always by the columns and the counts of pgbench's tables.
 
-use super::Bank;
-use super::tables::{ACCOUNTS, ACCOUNTS_PER_BRANCH, BRANCHES, HISTORY, TELLERS};
-use crate::data_set::{DataSet, DataSetError, stamp_of_table};
+use super::tables::{ACCOUNTS, ACCOUNTS_PER_BRANCH, BRANCHES, HISTORY, TELLERS, Tables};
+use crate::data_set::{DataSetError, Stamp, stamp_of_table};
 use plimsoll_target::postgres::{Client, Error, literal, quoted};
 use std::collections::BTreeMap;
 
-/// Makes sure that `schema` holds the tables of `bank`.
-pub(super) fn recognise(bank: &Bank, client: &mut Client, schema: &str) -> Result<(), DataSetError> {
+/// Makes sure that `schema` holds `tables`; a stamp in it has to be `stamp`.
+pub(super) fn recognise(tables: &Tables, stamp: &Stamp, client: &mut Client, schema: &str) -> Result<(), DataSetError> {
     let refused = |what: String| Err(DataSetError::Schema(format!("target.schema: {schema} {what}")));
     let found = columns_in(client, schema)?;
     if let Some(missing) = [ACCOUNTS, BRANCHES, HISTORY, TELLERS].into_iter().find(|table| !found.contains_key(*table))
@@ -18,7 +17,6 @@ pub(super) fn recognise(bank: &Bank, client: &mut Client, schema: &str) -> Resul
         let sql = format!("SELECT coalesce({what}, 0)::bigint FROM {}.{table}", quoted(schema));
         Ok(client.integers(&sql)?[0])
     };
-    let tables = &bank.tables;
     let scale = number(client, "count(*)", BRANCHES)?;
     if scale != tables.scale as i64 {
         let wanted = tables.scale;
@@ -41,7 +39,7 @@ pub(super) fn recognise(bank: &Bank, client: &mut Client, schema: &str) -> Resul
         ));
     }
     match stamp_of_table(client, schema, BRANCHES)? {
-        (_, Some(stamp)) => bank.stamp().require(Some(stamp), schema).map(drop),
+        (_, Some(found)) => stamp.require(Some(found), schema).map(drop),
         (_, None) => Ok(()),
     }
 }

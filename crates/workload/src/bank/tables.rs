@@ -8,13 +8,24 @@
 //! blank filler are defaults of the columns while rows are copied, and no longer: a constant costs the server less than a
 //! value that it has to read.
 
-use super::PartitionMethod;
 use crate::data_set::{Job, Making};
 use crate::pages::{PAGE_BYTES, heap_pages, key_pages, map_pages};
 use bytes::{BufMut, BytesMut};
 use plimsoll_target::postgres::bulk::{Filling, Piece, Table};
 use plimsoll_target::postgres::put_row;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// How the accounts are divided among their partitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartitionMethod {
+    /// By ranges of aid of equal length.
+    #[default]
+    Range,
+    /// By the hash of aid.
+    Hash,
+}
 
 pub(super) const ACCOUNTS: &str = "pgbench_accounts";
 pub(super) const BRANCHES: &str = "pgbench_branches";

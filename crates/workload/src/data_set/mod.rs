@@ -1,10 +1,12 @@
 //! A workload's tables: made, stamped, recognised, checked and removed.
 
+mod events;
 mod populate;
 mod stamp;
 mod work;
 
-pub use populate::{Event, Listener, Loaded, drop_data, populate};
+pub use events::{Event, Listener};
+pub use populate::{Loaded, drop_data, populate};
 pub use stamp::Stamp;
 pub(crate) use stamp::{stamp_of_schema, stamp_of_table};
 

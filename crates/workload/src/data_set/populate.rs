@@ -1,9 +1,10 @@
 //! Makes a workload's tables, and removes them.
 
+use super::events::{Event, Listener};
 use super::stamp::{Stamp, comment_on, stamp_of_schema, stamp_of_table};
 use super::work::{heard_around, perform};
 use super::{DataSet, DataSetError, Job, Making};
-use plimsoll_target::postgres::bulk::{self, Progress};
+use plimsoll_target::postgres::bulk;
 use plimsoll_target::postgres::{Address, Client, Error, literal, quoted};
 use std::collections::BTreeMap;
 
@@ -14,26 +15,6 @@ const MEMORY_KIB: &str = "SELECT setting FROM pg_settings WHERE name = 'maintena
 
 /// How many workers help to build an index.
 const WORKERS: &str = "max_parallel_maintenance_workers";
-
-/// What loading says while it is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
-    /// A phase begins: tables, rows, vacuum, indexes, foreign_keys, in this order; the last one ends with the loading. The
-    /// indexes of a table may begin while another table is vacuumed.
-    Phase(&'static str),
-    /// Work on a table goes on; several connections may be at the same table, and one at it several times.
-    Table {
-        /// The phase, which has begun.
-        phase: &'static str,
-        /// Its name.
-        table: &'a str,
-        /// How it goes on.
-        progress: Progress,
-    },
-}
-
-/// Hears of events, from any of the connections.
-pub type Listener<'a> = dyn Fn(Event<'_>) + Sync + 'a;
 
 /// What loading amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,9 @@
 //! - `customer`, `customer_account` have millions of rows that nothing ever writes: the highest key and the bytes of the
 //!   table are those when loading had ended. `item`, `stock`, `orders` are small and counted whole.
 
-use super::{TableId, WpiOrders};
+use super::rows::Rows;
+use super::tables::TableId;
+use super::transactions::Draw;
 use crate::checks::{between, exact, total};
 use crate::data_set::Stamp;
 use plimsoll_record::{Check, Summary};
@@ -21,8 +23,15 @@ const REPLAYED_MAX: u64 = 1_000_000;
 const PAGES_A_KEY: i64 = 8;
 const PAGE_BYTES: i64 = 8192;
 
+/// What the tables were loaded with, and what is done to them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loaded<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) draw: &'a Draw,
+}
+
 pub(super) fn check(
-    data: &WpiOrders,
+    data: &Loaded<'_>,
     client: &mut Client,
     stamp: &Stamp,
     segments: &[Summary],
@@ -60,14 +69,14 @@ fn count(client: &mut Client, table: TableId) -> Result<i64, Error> {
     Ok(client.integers(&format!("SELECT count(*) FROM {}", table.name()))?[0])
 }
 
-fn spent_by_new_orders(data: &WpiOrders, client: &mut Client) -> Result<i64, Error> {
+fn spent_by_new_orders(data: &Loaded<'_>, client: &mut Client) -> Result<i64, Error> {
     let loaded = data.rows.count(TableId::PendingOrder);
     let sql = format!("SELECT coalesce(sum(total_spent), 0)::bigint FROM pending_order WHERE order_number > {loaded}");
     Ok(client.integers(&sql)?[0])
 }
 
 fn history(
-    data: &WpiOrders,
+    data: &Loaded<'_>,
     client: &mut Client,
     stamp: &Stamp,
     segments: &[Summary],
@@ -95,7 +104,7 @@ fn history(
 }
 
 /// Accounts that new orders of `segments` named, done or not; `None` if there are too many transactions to replay.
-fn touched_accounts(data: &WpiOrders, segments: &[Summary]) -> Option<BTreeSet<i64>> {
+fn touched_accounts(data: &Loaded<'_>, segments: &[Summary]) -> Option<BTreeSet<i64>> {
     let transactions: u64 = segments.iter().map(|s| s.next_index.saturating_sub(s.first_index)).sum();
     if transactions > REPLAYED_MAX {
         return None;

@@ -12,14 +12,14 @@ mod check;
 mod ddl;
 mod rows;
 mod size;
+mod tables;
 mod transactions;
-
-pub use ddl::TableId;
 
 use crate::Keys;
 use crate::data_set::{DataSet, DataSetError, Making, Stamp, stamp_of_schema};
 use crate::workload::{Next, Statement, Workload};
 use bytes::BytesMut;
+use check::Loaded;
 use plimsoll_record::{Check, Outcome, Summary};
 use plimsoll_session::Begun;
 use plimsoll_target::postgres::bulk::RowSource;
@@ -28,6 +28,7 @@ use rows::Rows;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
+pub use tables::TableId;
 pub use transactions::Client;
 use transactions::{Draw, KINDS};
 
@@ -195,7 +196,7 @@ impl DataSet for WpiOrders {
         segments: &[Summary],
     ) -> Result<Vec<Check>, DataSetError> {
         let stamp = self.stamp_found(client, schema)?;
-        Ok(check::check(self, client, &stamp, segments)?)
+        Ok(check::check(&Loaded { rows: &self.rows, draw: &self.draw }, client, &stamp, segments)?)
     }
 }
 

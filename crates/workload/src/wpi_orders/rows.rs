@@ -1,7 +1,6 @@
 //! The rows: a pure function of (seed, table, key), of constant width.
 
-use super::ddl::TableId;
-use super::size;
+use super::tables::TableId;
 use bytes::BytesMut;
 use plimsoll_keys::{Words, word_text};
 use plimsoll_target::postgres::{Form, Parameters, put_row_in};
@@ -114,7 +113,7 @@ impl Rows {
 
     /// Loaded rows of `table`.
     pub(super) fn count(&self, table: TableId) -> u64 {
-        size::rows(table, self.units)
+        table.rows(self.units)
     }
 
     fn words(&self, table: TableId, key: i64) -> Words {

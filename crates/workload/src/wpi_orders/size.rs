@@ -4,8 +4,8 @@
 //! order, payment and delivery (2,500,000 : 50,000 : 25,000). Rows have constant width, so pages per table follow from the
 //! layout of heap and B-tree pages; a unit takes about 31.7 KB at any size. Tests compare with servers.
 
-use super::ddl::{HISTORY_FILLFACTOR, TableId};
 use super::rows::widths;
+use super::tables::{HISTORY_FILLFACTOR, TableId};
 use crate::pages::{PAGE_BYTES, heap_pages, key_pages, map_pages};
 
 /// The smallest size that is accepted; below it, fixed pages decide and not rows.
@@ -13,18 +13,9 @@ pub(super) const SIZE_BYTES_MIN: u64 = 8 << 20;
 /// The largest size that is accepted.
 pub(super) const SIZE_BYTES_MAX: u64 = 16 << 40;
 
-/// Rows of `table` in `units`.
-pub(super) fn rows(table: TableId, units: u64) -> u64 {
-    match table {
-        TableId::Customer | TableId::CustomerAccount | TableId::History => 100 * units,
-        TableId::Item | TableId::Stock => 2 * units,
-        TableId::Orders | TableId::PendingOrder | TableId::Payment | TableId::Delivery => units,
-    }
-}
-
 /// Bytes of `table` with its maps, its primary key and the empty index of its TOAST table.
 pub(super) fn table_bytes(table: TableId, units: u64) -> u64 {
-    let rows = rows(table, units);
+    let rows = table.rows(units);
     let fillfactor = if table == TableId::History { HISTORY_FILLFACTOR } else { 100 };
     let heap = heap_pages(rows, widths(table), fillfactor);
     let toast = u64::from(table.columns().iter().any(|(_, kind)| *kind == "text" || kind.ends_with("[]")));
@@ -67,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_ratios_are_the_studys() {
-        let counts = TableId::ALL.map(|table| rows(table, 25_000));
+        let counts = TableId::ALL.map(|table| table.rows(25_000));
         assert_eq!(counts[..3], [2_500_000; 3]);
         assert_eq!(counts[3..5], [50_000; 2]);
         assert_eq!(counts[5..], [25_000; 4]);

@@ -1,8 +1,8 @@
 //! The five transactions: what transaction i does, its round trips, and what it adds to the totals.
 
 use super::Rows;
-use super::ddl::TableId;
 use super::rows::{DeliveryTimes, PENDING_ITEMS, day_of};
+use super::tables::TableId;
 use crate::{Expect, RoundTrip, Statement};
 use plimsoll_keys::{KeyChooser, Words};
 use plimsoll_record::Outcome;

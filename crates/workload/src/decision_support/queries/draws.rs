@@ -6,9 +6,10 @@
 //! Ranges are those of TPC-H 2.17.1, clause 2.4.
 
 use super::domains::{self, WORDS};
-use super::{QUERIES, Values};
+use super::orders::QUERIES;
 use plimsoll_keys::Words;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Tells these words from those of other workloads under the same seed.
 const PARAMETERS: u64 = 0x6473;
@@ -17,6 +18,9 @@ const MONTHS_OF_A_YEAR: i64 = 12;
 const FIRST_YEAR: i64 = 1993;
 /// Country codes are the nations' keys and this.
 const CODE_OF_FIRST_NATION: i64 = 10;
+
+/// What is put in the place of each name in braces.
+pub(super) type Values = BTreeMap<&'static str, String>;
 
 /// From where parameters are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,15 +13,11 @@ mod orders;
 
 pub use answers::{Answer, AnswerError, answer};
 pub use draws::Ranges;
+use draws::Values;
+pub use orders::QUERIES;
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// How many queries there are; they are numbered from 1.
-pub const QUERIES: u32 = 22;
-
-/// What is put in the place of each name in braces.
-pub(super) type Values = BTreeMap<&'static str, String>;
 
 const TEXTS: [&str; QUERIES as usize] = [
     include_str!("q01.sql"),

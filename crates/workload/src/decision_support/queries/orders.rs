@@ -2,7 +2,8 @@
 //!
 //! The fact that constrains it: it is given, not drawn: results of two runs are of the same streams.
 
-use super::QUERIES;
+/// How many queries there are; they are numbered from 1.
+pub const QUERIES: u32 = 22;
 
 type Order = [u8; QUERIES as usize];
 
