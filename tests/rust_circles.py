@@ -21,14 +21,14 @@ from scipy.sparse.csgraph import connected_components
 Module = tuple[str, ...]  # ("breakdown", "slices"); () is the crate's root
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod \w+(?:;|\s*\{.*\Z)", re.DOTALL)
-USE = re.compile(r"(pub(?:\([^)]*\))?\s+)?\buse\s+([^;]+);")
+USE = re.compile(r"(pub\s+)?\buse\s+([^;]+);")
 PATH = re.compile(r"\b(?:crate|super|self)(?:::\w+)+")
 
 
 def circles(source: Path) -> list[list[str]]:
     """The files of each circle among those below a crate's `src`, by their names below it."""
     files = _modules(source)
-    texts = {module: TESTS.sub("", COMMENT.sub("", path.read_text())) for module, path in files.items()}
+    texts = {module: _plain(path.read_text()) for module, path in files.items()}
     passed_on = {module: _passed_on(module, text, files) for module, text in texts.items()}
     names = sorted(files)
     place = {module: number for number, module in enumerate(names)}
@@ -47,6 +47,11 @@ def circles(source: Path) -> list[list[str]]:
     for module in names:
         found[label[place[module]]].append(str(files[module].relative_to(source)))
     return [sorted(circle) for circle in found.values() if len(circle) > 1]
+
+
+def _plain(text: str) -> str:
+    """Without comments, tests, and how far a name is seen."""
+    return re.sub(r"\bpub\s*\([^)]*\)", "pub", TESTS.sub("", COMMENT.sub("", text)))
 
 
 def _modules(source: Path) -> dict[Module, Path]:

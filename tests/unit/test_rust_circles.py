@@ -1,4 +1,4 @@
-"""No new circle between files of a crate; and that the tool sees one."""
+"""No circle between files of a crate; and that the tool sees one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from pathlib import Path
 import rust_circles
 
 CRATES = Path(__file__).parents[2] / "crates"
-# By crate, how many files stand in circles that are still to be cut. It may only fall.
-TO_BE_CUT = {"probe": 8, "workload": 35}
 
 
 def _crate(folder: Path, **files: str) -> Path:
@@ -45,6 +43,7 @@ def test_a_parent_that_uses_what_uses_it_is_a_circle(tmp_path: Path) -> None:
     assert rust_circles.circles(crate) == []
 
 
-def test_no_file_stands_in_a_new_circle() -> None:
-    found = {crate.name: sum(map(len, rust_circles.circles(crate / "src"))) for crate in sorted(CRATES.iterdir())}
-    assert {crate: count for crate, count in found.items() if count} == TO_BE_CUT
+def test_no_file_of_a_crate_stands_in_a_circle() -> None:
+    found = {crate.name: rust_circles.circles(crate / "src") for crate in sorted(CRATES.iterdir())}
+    assert len(found) > 5
+    assert {crate: circles for crate, circles in found.items() if circles} == {}

@@ -3,6 +3,7 @@
 //! The fact that constrains it: the load shares the CPUs. So the kernel wakes nobody for a record; a few times in a second
 //! what has gathered is taken at once.
 
+use super::counters::BUSY;
 use super::live::Lives;
 use super::presence::{self, Found};
 use super::processes::{self, Processes};
@@ -235,7 +236,7 @@ fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -
     let into = Rc::clone(&taking);
     let ring = ring(&ended, move |bytes| into.borrow_mut().take(bytes))?;
     let consume = || ring.consume().map_err(|error| io::Error::other(error.to_string()));
-    let busy = || summed(&counters, 0, super::BUSY + 1).map_or(0, |counts| counts[super::BUSY]);
+    let busy = || summed(&counters, 0, BUSY + 1).map_or(0, |counts| counts[BUSY]);
     let mut consumed = Instant::now();
     loop {
         let pause = if watching.slices.is_closing() { SHORT_PAUSE } else { PAUSE };

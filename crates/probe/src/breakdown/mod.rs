@@ -2,6 +2,7 @@
 
 mod buckets;
 mod budget;
+mod counters;
 mod follower;
 mod live;
 mod presence;
@@ -25,9 +26,10 @@ use crate::postgres_waits::WaitNames;
 use crate::{Probe, Refusal};
 use buckets::{BUCKETS, Buckets};
 use budget::Budget;
+use counters::{COUNTERS, LOST, SYNCS};
 use follower::{Followed, Follower, Taken};
 use libbpf_rs::MapHandle;
-use plimsoll_record::{Check, LiveLine, ProbeReport, ProcessTime};
+use plimsoll_record::{Check, ProbeReport, ProcessTime};
 use processes::Processes;
 use programs::{Attached, How, OF_SYSTEM_CALLS, OFTEN, settings};
 use slices::{Slices, Watching};
@@ -35,24 +37,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 use target::{Aim, Server, now_ns};
-use teller::Teller;
+pub use teller::Live;
+use teller::{Teller, name_of};
 use wait_place::WaitPlace;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/breakdown.bpf.o"));
 
-/// `enum counter`.
-const COUNTERS: [&str; 4] = ["unknown_waits", "arrivals_unseen", "wrong_guesses", "unread_answers"];
-/// Those after them: calls by what was synced.
-const SYNCS: [&str; 3] = ["wal", "data", "other"];
 /// The program without which nothing is lost but who ended a wait.
 const WAKERS: &str = "on_waking";
-/// The place of the count of busy backends, which is the last.
-const BUSY: usize = COUNTERS.len() + SYNCS.len();
-/// `enum lost`.
-const LOST: [&str; 3] = ["no_room", "no_storage", "files"];
-
 /// What to watch.
 #[derive(Clone, Debug, Default)]
 pub struct BreakdownOptions {
@@ -71,15 +64,6 @@ pub struct BreakdownOptions {
     pub stimulus: PathBuf,
     /// What goes on is told while it does, and what is under way at the end has a row.
     pub live: Option<Live>,
-}
-
-/// Where lines about what goes on are handed.
-#[derive(Clone, Copy, Debug)]
-pub struct Live {
-    /// From one line to the next.
-    pub interval: Duration,
-    /// Called from a thread of the probe's.
-    pub tell: fn(&LiveLine),
 }
 
 /// The probe.
@@ -246,15 +230,6 @@ impl Breakdown {
         [("begin", "sched_switch".to_owned()), ("end", by("sock_send_length")), ("waits", waits.to_owned())]
             .map(|(what, how)| (what.to_owned(), how))
             .into()
-    }
-}
-
-/// "IO:WALSync"; the system call where there was no wait event; the number where the name is not known.
-fn name_of(names: &WaitNames, event: u32) -> String {
-    match (names.name(event), event) {
-        (Some((class, event)), _) => format!("{class}:{event}"),
-        (None, 0) => "several".to_owned(),
-        (None, event) => system_calls::name_of(event).unwrap_or_else(|| format!("{event:#010x}")),
     }
 }
 

@@ -8,8 +8,8 @@ use super::live::{Lives, Moment};
 use super::presence::{self, Found};
 use super::processes;
 use super::slices::Watching;
+use super::system_calls;
 use super::target::{Server, now_ns};
-use super::{Live, name_of};
 use crate::postgres_waits::WaitNames;
 use libbpf_rs::MapHandle;
 use plimsoll_record::LiveLine;
@@ -19,6 +19,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Where lines about what goes on are handed.
+#[derive(Clone, Copy, Debug)]
+pub struct Live {
+    /// From one line to the next.
+    pub interval: Duration,
+    /// Called from a thread of the probe's.
+    pub tell: fn(&LiveLine),
+}
 
 /// Whoever starts a watch is shown something soon.
 const FIRST: Duration = Duration::from_millis(500);
@@ -118,4 +127,13 @@ pub(crate) fn read(backends: &MapHandle, watching: &Watching, pids: Vec<u32>) ->
         process.present = process.present.take().filter(|present| watching.follows(present.slice));
     }
     found
+}
+
+/// "IO:WALSync"; the system call where there was no wait event; the number where the name is not known.
+pub(super) fn name_of(names: &WaitNames, event: u32) -> String {
+    match (names.name(event), event) {
+        (Some((class, event)), _) => format!("{class}:{event}"),
+        (None, 0) => "several".to_owned(),
+        (None, event) => system_calls::name_of(event).unwrap_or_else(|| format!("{event:#010x}")),
+    }
 }

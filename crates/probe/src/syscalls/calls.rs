@@ -1,10 +1,21 @@
 //! Which calls are counted how: the tables of `struct settings`, and the names of the rest.
 
-use super::Counted;
 use crate::Refusal;
 use crate::bpf::file_system_of;
 use crate::folders::{self, Known, real};
 use std::path::Path;
+
+/// Which calls are counted one by one. What is not is counted in slices of time, which stand for all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Counted {
+    /// None: what costs the server least.
+    Slices,
+    /// Those of a kind, by tracepoints of their own; every one where the kernel has no such tracepoints.
+    Files,
+    /// Every one, which costs the server most.
+    All,
+}
 
 /// Classes in the record, in the program's order: those of the server's files, other files and folders, and no file.
 pub(super) const CLASSES: [&str; 7] = ["data", "wal", "global", "temp", "other", "elsewhere", "none"];

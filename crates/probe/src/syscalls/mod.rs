@@ -1,35 +1,28 @@
 //! The system calls of a server's processes, by kind and by what the file is to the database; definitions in README.md.
 
 mod calls;
+mod maps;
 mod self_test;
 mod slices;
 mod spread;
 
-use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, summed, with_tracefs};
+use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, with_tracefs};
 use crate::breakdown::target::{Server, now_ns};
 use crate::folders::{Known, of_postgres};
 use crate::{Probe, Refusal};
-use calls::{CLASSES, KINDS, SYSCALLS};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+pub use calls::Counted;
+use calls::{CLASSES, KINDS};
+use maps::{COLUMNS, Counts, LOST, Maps, NS_BUCKETS, Target};
 use plimsoll_record::{CallTotals, Check, OtherCalls, ProbeReport};
 use slices::{Ends, Slices, Watched};
-use spread::{Place, Spread};
+use spread::Spread;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/syscalls.bpf.o"));
 
-/// `enum number`: the columns, then both histograms.
-const COLUMNS: [&str; 6] = ["count", "errors", "asked_bytes", "returned_bytes", "ns", "sequential"];
-const NS_BUCKETS: usize = 40;
-const BYTES_BUCKETS: usize = 33;
-const NUMBERS: usize = COLUMNS.len() + NS_BUCKETS + BYTES_BUCKETS;
-/// Of calls counted by number alone: count, errors, at the place of `ns` the time of some, and behind it for how many that stands.
-const OTHER_NUMBERS: usize = 6;
 const NS: usize = 4;
 const TIMED: usize = 5;
-/// `enum lost`, and what the kernel left out.
-const LOST: [&str; 4] = ["files", "tasks", "paths", "vectors"];
 const LOST_EVENTS: &str = "events";
 /// Behind those: calls of a kind that had not ended long after their slice, in the slices alone; slices that could not be opened.
 const LOST_OF_SLICES: [&str; 2] = ["cut", "slices"];
@@ -37,29 +30,6 @@ const LOST_OF_SLICES: [&str; 2] = ["cut", "slices"];
 const WATCHED_NS: &str = "watched_ns";
 
 type TotalsByClass = BTreeMap<String, BTreeMap<String, CallTotals>>;
-
-/// Counts of every class and kind, then of every other number.
-#[derive(Clone, Debug, Default)]
-struct Counts {
-    by_class: BTreeMap<Place, Vec<i64>>,
-    others: BTreeMap<usize, Vec<i64>>,
-    lost: Vec<i64>,
-    at_ns: i64,
-    /// For how long the tracepoints of all calls were counted at until then.
-    watched_ns: i64,
-}
-
-/// Which calls are counted one by one. What is not is counted in slices of time, which stand for all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Counted {
-    /// None: what costs the server least.
-    Slices,
-    /// Those of a kind, by tracepoints of their own; every one where the kernel has no such tracepoints.
-    Files,
-    /// Every one, which costs the server most.
-    All,
-}
 
 /// Of all calls; of calls of a kind.
 const ENTRIES: &str = "on_sys_enter";
@@ -77,84 +47,6 @@ pub struct SystemCalls {
     file_systems: Vec<WatchedFileSystem>,
     counted: Counted,
     first: Option<Counts>,
-}
-
-/// Who is watched, in which slice of time, and what of it has not ended.
-struct Target {
-    map: MapHandle,
-    under_way: MapHandle,
-    parent: u32,
-}
-
-impl Target {
-    fn of(programs: &Programs) -> Result<Self, Refusal> {
-        let map = programs.map_of_section(".data.target")?;
-        Ok(Self { map, under_way: programs.map_of_section(".data.under_way")?, parent: std::process::id() })
-    }
-
-    /// `struct target`: calls are counted that began in between; 0: none are, or the slice has no end yet.
-    fn tell(&self, slice_since_ns: i64, slice_until_ns: i64) -> Result<(), Refusal> {
-        let mut target = [self.parent.to_ne_bytes(), [0; 4]].concat();
-        target.extend([slice_since_ns, slice_until_ns].iter().flat_map(|ns| ns.to_ne_bytes()));
-        let told = self.map.update(&0_u32.to_ne_bytes(), &target, MapFlags::ANY);
-        told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
-    }
-
-    fn nothing_is_under_way(&self) -> Result<(), Refusal> {
-        let told = self.under_way.update(&0_u32.to_ne_bytes(), &0_i64.to_ne_bytes(), MapFlags::ANY);
-        told.map_err(|error| Refusal::from(format!("calls under way cannot be set: {error}")))
-    }
-
-    /// Calls of a kind that began in the slice.
-    fn under_way(&self) -> i64 {
-        let found = self.under_way.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-        found.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_ne_bytes).max(0)
-    }
-}
-
-/// What the programs count into.
-struct Maps {
-    counters: MapHandle,
-    others: MapHandle,
-    losses: MapHandle,
-}
-
-impl Maps {
-    fn of(programs: &Programs) -> Result<Self, Refusal> {
-        Ok(Self {
-            counters: programs.map("counters")?,
-            others: programs.map("others")?,
-            losses: programs.map("losses")?,
-        })
-    }
-
-    /// What was counted of a class and kind; nothing where nothing was.
-    fn of_class(&self, class: usize, kind: usize) -> Option<Vec<i64>> {
-        let row = class * (KINDS.len() + 1) + kind + 1;
-        summed(&self.counters, row as u32, NUMBERS).filter(|counts| counts[0] > 0)
-    }
-
-    fn by_class(&self) -> BTreeMap<Place, Vec<i64>> {
-        let places = (0..CLASSES.len()).flat_map(|class| (0..KINDS.len()).map(move |kind| (class, kind)));
-        places.filter_map(|(class, kind)| Some(((class, kind), self.of_class(class, kind)?))).collect()
-    }
-
-    /// Calls of each class and kind.
-    fn calls(&self) -> BTreeMap<Place, i64> {
-        self.by_class().into_iter().map(|(place, found)| (place, found[0])).collect()
-    }
-
-    fn counts(&self, with_others: bool) -> Counts {
-        let mut counts = Counts { lost: self.lost(), by_class: self.by_class(), ..Counts::default() };
-        let numbers = if with_others { 0..SYSCALLS } else { 0..0 };
-        let other = |number: usize| Some((number, summed(&self.others, number as u32, OTHER_NUMBERS)?));
-        counts.others = numbers.filter_map(other).filter(|(_, found)| found[0] > 0).collect();
-        counts
-    }
-
-    fn lost(&self) -> Vec<i64> {
-        summed(&self.losses, 0, LOST.len()).unwrap_or_else(|| vec![0; LOST.len()])
-    }
 }
 
 fn grown(now: &[i64], before: Option<&Vec<i64>>) -> Vec<u64> {
@@ -362,6 +254,7 @@ impl Probe for SystemCalls {
 
 #[cfg(test)]
 mod tests {
+    use super::maps::NUMBERS;
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
 //! The known stimulus before each segment: calls of known number on the server's own files, which are only read, and writes
 //! to memory. What is not counted exactly is not believed.
 
-use super::Counts;
 use super::calls::{CLASSES, KINDS};
+use super::maps::Counts;
 use crate::Refusal;
 use plimsoll_record::Check;
 use rustix::fs::{

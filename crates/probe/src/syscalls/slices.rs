@@ -3,8 +3,8 @@
 //! The fact that constrains it: attaching a program takes the kernel milliseconds, in which it cannot be said whether it is.
 //! So a slice begins when the programs are told of it after they were attached, and ends before they are detached.
 
+use super::maps::{Maps, Target};
 use super::spread::Spread;
-use super::{Maps, Target};
 use crate::Refusal;
 use crate::bpf::Switch;
 use crate::breakdown::target::now_ns;

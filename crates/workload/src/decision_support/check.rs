@@ -4,9 +4,9 @@
 //! The fact that constrains it: prices are cut off, not rounded, after the discount and again after the tax, line by line. Orders
 //! and lines are compared by ranges of their keys, side by side, each range in one statement that reads it once.
 
-use super::DecisionSupport;
 use super::refresh::{Function, deleted_lines, inserted_lines, sparse_key, taken};
-use super::tables::TableId;
+use super::scale::ScaleFactor;
+use super::table_id::TableId;
 use crate::checks::{connections, exact, ranges};
 use plimsoll_record::Check;
 use plimsoll_target::postgres::{Client, Error, bulk};
@@ -54,9 +54,9 @@ pub(super) fn orders_beside_lines(within: impl Fn(&str) -> String) -> String {
     )
 }
 
-/// Checks the tables in the search path of `client`.
-pub(super) fn check(data: &DecisionSupport, client: &mut Client) -> Result<Vec<Check>, Error> {
-    let (scale, orders) = (data.scale, data.scale.orders());
+/// Checks the tables in the search path of `client`, which were loaded at `scale` with so many lines.
+pub(super) fn check(scale: ScaleFactor, loaded_lines: u64, client: &mut Client) -> Result<Vec<Check>, Error> {
+    let orders = scale.orders();
     let [inserting, deleting] = [taken(client, Function::Rf1)?, taken(client, Function::Rf2)?];
     let sets = Taken { inserting, deleting, orders_a_set: scale.orders_a_set() };
     let needed = (orders as i64 + ORDERS_A_RANGE - 1) / ORDERS_A_RANGE;
@@ -70,7 +70,7 @@ pub(super) fn check(data: &DecisionSupport, client: &mut Client) -> Result<Vec<C
     let counted = found.split_off(statements.len() - others.len());
     let sum = |column: usize| found.iter().map(|row| row[column]).sum::<i64>();
     let (left, inserted) = (orders.saturating_sub(deleting * sets.orders_a_set), inserting * sets.orders_a_set);
-    let lines = (data.lines() + inserted_lines(scale, inserting)).saturating_sub(deleted_lines(scale, deleting));
+    let lines = (loaded_lines + inserted_lines(scale, inserting)).saturating_sub(deleted_lines(scale, deleting));
     let equal = |name: &str, expected: u64, column| exact(name.to_owned(), expected as i64, sum(column));
     let mut checks = vec![
         equal("orders whose o_totalprice is not that of their lines", 0, 2),

@@ -10,10 +10,12 @@
 
 mod check;
 mod cpus;
+mod function;
 pub mod queries;
 pub mod refresh;
 mod rows;
 mod scale;
+mod table_id;
 mod tables;
 
 pub use scale::ScaleFactor;
@@ -29,7 +31,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use tables::TableId;
+use table_id::TableId;
 
 /// The workload's name.
 pub const NAME: &str = "decision_support";
@@ -165,6 +167,6 @@ impl DataSet for DecisionSupport {
 
     fn check(&self, client: &mut Client, schema: &str, _segments: &[Summary]) -> Result<Vec<Check>, DataSetError> {
         self.recognise(client, schema)?;
-        Ok(check::check(self, client)?)
+        Ok(check::check(self.scale, self.lines(), client)?)
     }
 }

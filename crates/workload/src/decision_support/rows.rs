@@ -9,9 +9,9 @@ mod known;
 
 pub(super) use encode::{line, order};
 
-use super::refresh::Function;
+use super::function::Function;
 use super::scale::{SUPPLIERS_A_PART, ScaleFactor};
-use super::tables::TableId;
+use super::table_id::TableId;
 use bytes::{BufMut, BytesMut};
 use encode::{Row, Untaken};
 use plimsoll_target::postgres::bulk::PLACES_A_STEP;

@@ -3,8 +3,8 @@
 //! The fact that constrains it: the generator multiplies in floating point and cuts off, so a product such as 1,500,000 x 0.29
 //! comes out one short. It is therefore handed the next larger number, with which every count is exact.
 
-use super::refresh::Function;
-use super::tables::TableId;
+use super::function::Function;
+use super::table_id::TableId;
 use tpchgen::generators::OrderGenerator;
 
 /// The smallest and largest scale factors, in hundredths. Above, keys of parts need 64 bits, which was not tried.

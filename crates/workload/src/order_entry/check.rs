@@ -10,9 +10,9 @@
 mod conditions;
 
 use super::data::Data;
-use super::ddl::TableId;
 use super::encode::{NEXT_ORDER, PAID};
 use super::scale::{self, DISTRICTS};
+use super::tables::TableId;
 use crate::checks::{between, connections, exact, ranges, total};
 use plimsoll_record::{Check, Summary};
 use plimsoll_target::postgres::{Client, Error, bulk};

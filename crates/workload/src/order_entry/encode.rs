@@ -1,10 +1,10 @@
 //! The rows in the form of COPY BINARY, a range of a table at a time.
 
 use super::data::Data;
-use super::ddl::TableId;
 use super::numbers::last_name;
 use super::rows::{LOADED_AT, Place, Rows, Site};
 use super::scale::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, ITEMS, ORDERS, UNDELIVERED};
+use super::tables::TableId;
 use bytes::BytesMut;
 use plimsoll_target::postgres::{Parameters, put_row};
 

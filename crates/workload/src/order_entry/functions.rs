@@ -11,17 +11,8 @@ use super::statements::{BEGIN, CALLS as FIRST_CALL, COMMIT, ROLLBACK};
 use super::transactions::new_order::{Line, NewOrder};
 use super::transactions::stock_level::judge_count;
 use super::transactions::{Plan, Site, Wanted};
-use crate::workload::{Expect, Next, RoundTrip, Statement};
+use crate::workload::{Expect, Next, RoundTrip};
 use plimsoll_target::postgres::{Connection, Parameters};
-
-/// The calls, in the order of the kinds.
-pub(super) const CALLS: [Statement; 5] = [
-    Statement::fixed("call_new_order", "SELECT * FROM order_entry_new_order($1, $2, $3, $4, $5, $6)"),
-    Statement::fixed("call_payment", "SELECT * FROM order_entry_payment($1, $2, $3, $4, $5, $6, $7)"),
-    Statement::fixed("call_order_status", "SELECT * FROM order_entry_order_status($1, $2, $3, $4)"),
-    Statement::fixed("call_delivery", "SELECT * FROM order_entry_delivery($1, $2)"),
-    Statement::fixed("call_stock_level", "SELECT * FROM order_entry_stock_level($1, $2, $3)"),
-];
 
 /// The definitions, one statement each.
 pub(super) fn statements() -> Vec<String> {

@@ -7,9 +7,9 @@ mod facts;
 
 pub(super) use facts::{Customer, Item, Line, Order, Place, Site, Stock};
 
-use super::ddl::TableId;
 use super::numbers::{Constants, Text, fill, text};
 use super::scale::{CUSTOMERS, DISTRICTS, ITEMS, LINES_MAX, LINES_MIN, ORDERS};
+use super::tables::TableId;
 use plimsoll_keys::{Permutation, Words};
 use std::sync::OnceLock;
 

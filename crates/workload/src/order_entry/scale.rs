@@ -1,6 +1,6 @@
 //! How many rows there are, and what holds of the numbers in them (clauses 1.2 and 4.3.3 of TPC-C 5.11).
 
-use super::ddl::TableId;
+use super::tables::TableId;
 use crate::pages::{PAGE_BYTES, heap_pages, index_pages, map_pages};
 
 /// Districts of a warehouse.

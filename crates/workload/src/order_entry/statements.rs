@@ -3,7 +3,6 @@
 //! Hot rows are locked late and in one order by every transaction (customer, district, warehouse; stocks by item), so that
 //! transactions do not deadlock and hold them for as few round trips as the data dependencies allow.
 
-use super::functions;
 use crate::workload::Statement;
 
 pub(super) const BEGIN: usize = 0;
@@ -132,9 +131,18 @@ static OF_CLIENT: [Statement; CALLS] = [
     ),
 ];
 
+/// The calls of functions, in the order of the kinds.
+const OF_FUNCTIONS: [Statement; 5] = [
+    Statement::fixed("call_new_order", "SELECT * FROM order_entry_new_order($1, $2, $3, $4, $5, $6)"),
+    Statement::fixed("call_payment", "SELECT * FROM order_entry_payment($1, $2, $3, $4, $5, $6, $7)"),
+    Statement::fixed("call_order_status", "SELECT * FROM order_entry_order_status($1, $2, $3, $4)"),
+    Statement::fixed("call_delivery", "SELECT * FROM order_entry_delivery($1, $2)"),
+    Statement::fixed("call_stock_level", "SELECT * FROM order_entry_stock_level($1, $2, $3)"),
+];
+
 /// All statements: a connection prepares those of one side only, and their places stay the same.
 pub(super) fn all() -> Vec<Statement> {
-    OF_CLIENT.iter().cloned().chain(functions::CALLS).collect()
+    OF_CLIENT.iter().cloned().chain(OF_FUNCTIONS).collect()
 }
 
 /// Whether a connection of server-side functions, or of client-side statements, runs statement `place`.

@@ -1,16 +1,11 @@
 //! What one client keeps: its variables, its streams of draws, and how far its script has come.
 
+use super::Scripts;
 use super::columns::Columns;
-use super::names::{DEFAULT_SEED, Names};
-use super::random::{Generator, Seeds};
+use super::random::Generator;
 use super::value::Value;
 use super::variables::Variables;
-use super::{Definition, Parameters, Scripts};
 use crate::workload::RoundTrip;
-
-const SCALE: &str = "scale";
-const CLIENT_ID: &str = "client_id";
-const RANDOM_SEED: &str = "random_seed";
 
 /// A client of [`Scripts`], which lives as long as its connection.
 #[derive(Debug)]
@@ -91,32 +86,4 @@ impl ScriptClient {
         self.awaited = None;
         self.pipeline = None;
     }
-}
-
-/// The variables that every client begins with, and the place of its number unless that is defined from outside.
-pub(super) fn first_variables(parameters: &Parameters, seeds: &Seeds, names: &mut Names) -> (Variables, Option<usize>) {
-    let given: Vec<(usize, String)> = parameters
-        .variables
-        .iter()
-        .map(|(name, definition)| {
-            let text = match definition {
-                Definition::Text(text) => text.clone(),
-                Definition::Boolean(value) => value.to_string(),
-                Definition::Number(value) => value.to_string(),
-            };
-            (names.place(name), text)
-        })
-        .collect();
-    let automatic =
-        [(SCALE, Some(1)), (RANDOM_SEED, Some(parameters.seed as i64)), (DEFAULT_SEED, seeds.default_seed())];
-    let automatic = automatic.map(|(name, value)| (names.place(name), value));
-    let client_id = names.place(CLIENT_ID);
-    let mut variables = Variables::new(names.count());
-    for (place, value) in automatic {
-        if let Some(value) = value {
-            variables.set(place, Value::Integer(value));
-        }
-    }
-    given.iter().for_each(|(place, text)| variables.set_text(*place, text.as_bytes()));
-    (variables, (!parameters.variables.contains_key(CLIENT_ID)).then_some(client_id))
 }

@@ -26,6 +26,7 @@
 
 mod client;
 mod columns;
+mod definitions;
 mod expression;
 mod hash;
 mod names;
@@ -42,6 +43,7 @@ mod variables;
 mod workload;
 
 pub use client::ScriptClient;
+pub use definitions::Definition;
 
 use names::{DEFAULT_SEED, Names, is_valid};
 use parse::{Reading, Step};
@@ -70,18 +72,6 @@ pub struct Source {
     /// How often it is chosen, relative to the others; 1 if it is given nowhere.
     #[serde(default)]
     pub weight: Option<u32>,
-}
-
-/// A variable that is defined from outside.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum Definition {
-    /// Its text, as behind pgbench's `-D`.
-    Text(String),
-    /// A truth value.
-    Boolean(bool),
-    /// A number.
-    Number(serde_json::Number),
 }
 
 /// The workload's own part of a request.
@@ -152,7 +142,8 @@ impl Scripts {
         let Reading { mut names, commands, .. } = reading;
         let draws_default = !parameters.variables.contains_key(DEFAULT_SEED);
         let seeds = Seeds::new(parameters.seed, parameters.client_count, draws_default);
-        let (variables, client_id) = client::first_variables(parameters, &seeds, &mut names);
+        let (variables, client_id) =
+            definitions::first_variables(&parameters.variables, parameters.seed, &seeds, &mut names);
         Ok(Self { mode, scripts, commands, names, variables, client_id, seeds })
     }
 }

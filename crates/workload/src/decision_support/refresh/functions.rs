@@ -3,9 +3,10 @@
 //! - A set is generated before its function begins, as the files of DBT-3 are, so that the generator is in no time that counts.
 //! - Each function counts what it did, and rolls back where that is not what its set says.
 
-use super::sets::{Function, RefreshSet, SETS_MAX};
+use super::sets::{RefreshSet, SETS_MAX};
 use crate::data_set::DataSetError;
 use crate::decision_support::ScaleFactor;
+use crate::decision_support::function::Function;
 use bytes::BytesMut;
 use plimsoll_target::postgres::{Client, Error, put_row};
 use serde::Serialize;

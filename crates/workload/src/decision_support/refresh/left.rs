@@ -4,8 +4,8 @@
 //! the check at the end of a trial reads it all.
 
 use super::functions::Prepared;
-use super::sets::Function;
 use crate::decision_support::check::{SETTINGS, orders_beside_lines};
+use crate::decision_support::function::Function;
 use plimsoll_target::postgres::{Client, Error};
 use serde::Serialize;
 

@@ -8,8 +8,9 @@ mod functions;
 mod left;
 mod sets;
 
+pub use super::function::Function;
 pub(super) use functions::taken;
 pub use functions::{Prepared, Refreshed, prepare};
 pub use left::{Left, asks_beside};
-pub use sets::{Function, RefreshSet, SETS_MAX, SetPart};
+pub use sets::{RefreshSet, SETS_MAX, SetPart};
 pub(super) use sets::{deleted_lines, inserted_lines, sparse_key};

@@ -4,40 +4,16 @@
 //!   keys lie in the gaps that loading leaves: loaded keys have 0 in their fourth and fifth bit, inserted ones 1.
 //! - Set n deletes the loaded orders at the places that its number gives it, from the first one on.
 
+use crate::decision_support::function::Function;
 use crate::decision_support::rows::{self, RowForm};
 use crate::decision_support::scale::{self, ScaleFactor};
 use bytes::BytesMut;
-use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::ops::{Range, RangeInclusive};
 use tpchgen::generators::{LineItem, Order};
 
 /// The last set: the thousandth would delete the last of the loaded orders, and its keys would have 2 in those bits.
 pub const SETS_MAX: u64 = 999;
-
-/// A refresh function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Function {
-    /// Inserts new orders with their lines.
-    #[serde(rename = "RF1")]
-    Rf1,
-    /// Deletes old orders with their lines.
-    #[serde(rename = "RF2")]
-    Rf2,
-}
-
-impl Function {
-    /// Both, in the order of a pair.
-    pub const ALL: [Self; 2] = [Self::Rf1, Self::Rf2];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rf1 => "RF1",
-            Self::Rf2 => "RF2",
-        }
-    }
-}
 
 /// What of a set can be had as text, for servers that are loaded by their own client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

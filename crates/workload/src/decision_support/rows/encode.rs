@@ -1,7 +1,7 @@
 //! Each table's row in the form of COPY BINARY.
 
-use crate::decision_support::refresh::Function;
-use crate::decision_support::tables::TableId;
+use crate::decision_support::function::Function;
+use crate::decision_support::table_id::TableId;
 use bytes::BytesMut;
 use plimsoll_target::postgres::{Parameters, put_row};
 use std::fmt::Display;

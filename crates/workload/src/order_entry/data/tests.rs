@@ -5,6 +5,7 @@ use crate::order_entry::encode::NEXT_ORDER;
 use crate::order_entry::numbers::last_name;
 use crate::order_entry::rows::district_place;
 use crate::order_entry::scale::ORDERS;
+use bytes::BytesMut;
 use plimsoll_target::postgres::wire::row_values;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

@@ -3,7 +3,8 @@
 //!
 //! One transaction for all districts, in three round trips.
 
-use super::{Site, begin, commit, one, trip};
+use super::customer::Site;
+use super::trips::{begin, commit, one, trip};
 use crate::order_entry::answers::{Delivered, Heard, Values};
 use crate::order_entry::scale::{CUSTOMERS, DISTRICTS};
 use crate::order_entry::statements::{CREDIT_CUSTOMER, SET_CARRIER, STAMP_LINES, TAKE_OLDEST};

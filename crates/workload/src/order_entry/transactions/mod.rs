@@ -3,125 +3,28 @@
 //! Each goes in a BEGIN ... COMMIT block. Round trips are as few as the data allow: all that does not hang on an answer goes
 //! together, and COMMIT with the last statements. What a plan draws is a pure function of (seed, index, terminal).
 
+mod customer;
 pub(super) mod delivery;
+mod draw;
 pub(super) mod new_order;
 pub(super) mod order_status;
 pub(super) mod payment;
 pub(super) mod stock_level;
+mod trips;
 
-use super::answers::{Heard, Values, timestamp_us};
+use super::answers::{Heard, Values};
 use super::deck::Kind;
-use super::numbers::{Constants, NonUniform, last_name};
 use super::rows::Rows;
-use super::scale::DISTRICTS;
-use super::statements::{BEGIN, COMMIT, CUSTOMERS_OF_NAME};
-use crate::workload::{Expect, Next, RoundTrip};
+use crate::workload::Next;
+pub(super) use customer::{Site, Wanted};
 use delivery::Delivery;
+pub(super) use draw::Draw;
 use new_order::NewOrder;
 use order_status::OrderStatus;
 use payment::Payment;
 use plimsoll_keys::Words;
 use plimsoll_target::postgres::Connection;
 use stock_level::StockLevel;
-
-/// A district of a warehouse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Site {
-    pub(super) warehouse: i32,
-    pub(super) district: i32,
-}
-
-/// What transactions draw from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Draw {
-    warehouses: i64,
-    customers: NonUniform,
-    items: NonUniform,
-    names: NonUniform,
-}
-
-impl Draw {
-    pub(super) fn new(warehouses: i64, constants: &Constants) -> Self {
-        let (customers, items) = (constants.customer(), constants.item());
-        Self { warehouses, customers, items, names: constants.last_name_of_run() }
-    }
-
-    fn district(words: &Words, field: u64) -> i32 {
-        words.between(field, 1, DISTRICTS) as i32
-    }
-
-    /// Any warehouse but `home`, all alike; `home` if there is no other.
-    fn other_than(&self, home: i32, words: &Words, field: u64) -> i32 {
-        if self.warehouses == 1 {
-            return home;
-        }
-        let other = words.between(field, 1, self.warehouses - 1) as i32;
-        other + i32::from(other >= home)
-    }
-
-    /// 60 % by last name, 40 % by number; takes `field` and the two after it.
-    fn customer(&self, words: &Words, field: u64) -> Wanted {
-        if words.below(field, 100) < 60 {
-            Wanted::Name(self.names.draw(words, field + 1) as i32)
-        } else {
-            Wanted::Number(self.customers.draw(words, field + 1) as i32)
-        }
-    }
-}
-
-/// How a customer is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// By number.
-    Number(i32),
-    /// By the number of the last name.
-    Name(i32),
-}
-
-impl Wanted {
-    pub(super) fn is_name(self) -> bool {
-        matches!(self, Self::Name(_))
-    }
-
-    /// Which round trip comes of a transaction of one customer: looking for the name is left out if there is none to look for.
-    fn stage(self, step: u8) -> u8 {
-        step + u8::from(!self.is_name())
-    }
-
-    /// The round trip that looks for the customers of the name at `site`.
-    fn search(name: i32, site: Site, to: &mut Connection) -> RoundTrip {
-        begin(to);
-        to.queue_statement(CUSTOMERS_OF_NAME, |values| {
-            [site.warehouse, site.district].iter().for_each(|&n| values.integer(n));
-            values.text(last_name(name.into()).as_bytes());
-        });
-        trip(1)
-    }
-
-    /// From now on the customer's number is known.
-    fn settle(self, heard: &mut Heard, to: &mut Connection) {
-        match self {
-            Self::Number(number) => {
-                begin(to);
-                heard.customer = number;
-            }
-            Self::Name(_) => heard.choose_middle(),
-        }
-    }
-
-    /// The last name of the customer who was found at `site` is the one that the seed says, and the one that was wanted.
-    pub(super) fn judge(self, rows: &Rows, site: Site, last: Option<&[u8]>, heard: &mut Heard) {
-        let number = heard.customer;
-        let loaded = rows.customer(site.warehouse.into(), site.district.into(), number.into()).last;
-        let wanted = match self {
-            Self::Number(_) => loaded,
-            Self::Name(name) => name.into(),
-        };
-        heard.must(loaded == wanted && last == Some(last_name(loaded).as_bytes()), || {
-            format!("customer {number} of {site:?} has another last name than loaded")
-        });
-    }
-}
 
 /// All of what one transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,29 +95,9 @@ impl Plan {
     }
 }
 
-/// Queues BEGIN.
-fn begin(to: &mut Connection) {
-    to.queue_statement(BEGIN, |_| {});
-}
-
-/// Queues COMMIT, and gives the round trip that it ends; `statements` are those before it.
-fn commit(to: &mut Connection, statements: usize) -> RoundTrip {
-    to.queue_statement(COMMIT, |_| {});
-    RoundTrip { statements: statements as u32, expect: Expect::Judged, commits: true }
-}
-
-/// A round trip that changes nothing for good.
-fn trip(statements: usize) -> RoundTrip {
-    RoundTrip { statements: statements as u32, expect: Expect::Judged, commits: false }
-}
-
-/// A statement concerned exactly one row.
-fn one(heard: &mut Heard, count: Option<i64>, what: &str) {
-    heard.must(count == Some(1), || format!("{what}: {count:?} rows instead of one"));
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::numbers::Constants;
     use super::*;
 
     const HOME: Site = Site { warehouse: 2, district: 7 };

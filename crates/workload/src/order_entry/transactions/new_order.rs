@@ -5,8 +5,10 @@
 //! are in the order of their items, so stocks are locked in one order by all. One in a hundred orders asks for an item that does
 //! not exist in its last line: everything else is done, and then rolled back. That is done work, and no failure.
 
-use super::{Draw, Site, begin, commit, one, trip};
-use crate::order_entry::answers::{Heard, Values};
+use super::customer::Site;
+use super::draw::Draw;
+use super::trips::{begin, commit, one, trip};
+use crate::order_entry::answers::{Heard, Values, timestamp_us};
 use crate::order_entry::numbers::last_name;
 use crate::order_entry::rows::Rows;
 use crate::order_entry::scale::{ITEMS, LINES_MAX, LINES_MIN, ORDERS};
@@ -154,7 +156,7 @@ impl NewOrder {
                     _ => self.hear_stock(rows, heard, place, values),
                 }
             }
-            (_, 0) => heard.made_us = heard.needs(values.text().and_then(super::timestamp_us), "the order's time"),
+            (_, 0) => heard.made_us = heard.needs(values.text().and_then(timestamp_us), "the order's time"),
             _ => {}
         }
     }

@@ -3,7 +3,9 @@
 //! Two round trips, or three if the customer is to be found by name first. Under read committed a Delivery may come between
 //! the order and its lines; a stricter level is a parameter.
 
-use super::{Draw, Site, Wanted, commit, one, trip};
+use super::customer::{Site, Wanted};
+use super::draw::Draw;
+use super::trips::{commit, one, trip};
 use crate::order_entry::answers::{Heard, Values};
 use crate::order_entry::rows::Rows;
 use crate::order_entry::scale::{ITEMS, LINES_MAX, LINES_MIN};

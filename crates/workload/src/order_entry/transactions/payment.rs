@@ -3,8 +3,10 @@
 //! Two round trips, or three if the customer is to be found by name first. The warehouse's row is the hottest, so it is locked
 //! last before the round trip that commits.
 
-use super::{Draw, Site, Wanted, commit, one, trip};
-use crate::order_entry::answers::{Heard, Values};
+use super::customer::{Site, Wanted};
+use super::draw::Draw;
+use super::trips::{commit, one, trip};
+use crate::order_entry::answers::{Heard, Values, timestamp_us};
 use crate::order_entry::numbers::last_name;
 use crate::order_entry::rows::Rows;
 use crate::order_entry::statements::{INSERT_HISTORY, PAY_CUSTOMER, PAY_DISTRICT, PAY_WAREHOUSE};
@@ -127,7 +129,7 @@ impl Payment {
                     heard.words.splice(0..0, name.iter().chain(b"    ").copied());
                 }
             },
-            _ => heard.made_us = heard.needs(values.text().and_then(super::timestamp_us), "the payment's time"),
+            _ => heard.made_us = heard.needs(values.text().and_then(timestamp_us), "the payment's time"),
         }
     }
 

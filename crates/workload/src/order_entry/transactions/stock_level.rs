@@ -2,7 +2,8 @@
 //!
 //! Two round trips: the last orders are counted from the district's next one.
 
-use super::{Site, begin, commit, one, trip};
+use super::customer::Site;
+use super::trips::{begin, commit, one, trip};
 use crate::order_entry::answers::{Heard, Values};
 use crate::order_entry::scale::LINES_MAX;
 use crate::order_entry::statements::{DISTRICT, LOW_STOCKS};

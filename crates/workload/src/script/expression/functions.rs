@@ -1,7 +1,5 @@
 //! The functions of expressions by name, those of pgbench 15.
 
-use super::Expression;
-
 /// What a call does with its arguments, all of which are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::script) enum Function {
@@ -74,11 +72,11 @@ const FUNCTIONS: [(&str, Function, usize, usize, bool); 21] = [
 ///
 /// # Errors
 /// What is wrong with the name or the number of arguments.
-pub(super) fn call(
+pub(super) fn call<E>(
     name: &str,
-    mut arguments: Vec<Expression>,
-    default_seed: impl FnOnce() -> Expression,
-) -> Result<Expression, String> {
+    mut arguments: Vec<E>,
+    default_seed: impl FnOnce() -> E,
+) -> Result<(Function, Vec<E>), String> {
     let Some((_, function, least, most, is_seeded)) = FUNCTIONS.into_iter().find(|(known, ..)| *known == name) else {
         let known: Vec<&str> = FUNCTIONS.iter().map(|(known, ..)| *known).collect();
         return Err(format!("unknown function {name}; allowed: {}", known.join(", ")));
@@ -91,5 +89,5 @@ pub(super) fn call(
     if is_seeded && count < most {
         arguments.push(default_seed());
     }
-    Ok(Expression::Call(function, arguments))
+    Ok((function, arguments))
 }

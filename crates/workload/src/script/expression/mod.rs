@@ -205,7 +205,8 @@ impl Parser<'_> {
                 let arguments = self.arguments()?;
                 let default_seed = || Expression::Variable(self.names.place(super::names::DEFAULT_SEED));
                 let refused = |message| Problem { at: unexpected.at, message };
-                functions::call(name, arguments, default_seed).map_err(refused)
+                let (function, arguments) = functions::call(name, arguments, default_seed).map_err(refused)?;
+                Ok(Expression::Call(function, arguments))
             }
         }
     }
