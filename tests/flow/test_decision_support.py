@@ -11,9 +11,9 @@ import pytest
 from laboratory import Laboratory
 
 from plimsoll.analysis import analyse, vmstat
+from plimsoll.experiment.workload import DecisionSupport
 from plimsoll.record import open_run
 from plimsoll.run import agent
-from plimsoll.target import decision_support
 
 TEXT = """
 format = 1
@@ -76,7 +76,7 @@ def test_a_plan_knows_the_size_of_the_data() -> None:
     for scale_factor, share in ((0.01, 0.05), (1.0, 0.001), (100.0, 0.001)):
         workload = {"name": "decision_support", "scale_factor": scale_factor}
         described = agent.call("describe", {"workload": workload})
-        estimate = decision_support.estimated_bytes(scale_factor)
+        estimate = DecisionSupport(name="decision_support", scale_factor=scale_factor).estimated_bytes()
         assert estimate == pytest.approx(described["estimated_bytes"], rel=share)
 
 

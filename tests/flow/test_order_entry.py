@@ -9,9 +9,9 @@ import pytest
 from laboratory import Laboratory
 
 from plimsoll.analysis import analyse
+from plimsoll.experiment.workload import OrderEntry
 from plimsoll.record import open_run
 from plimsoll.run import agent
-from plimsoll.target import order_entry
 
 TEXT = """
 format = 1
@@ -52,7 +52,9 @@ def test_a_plan_knows_the_size_of_the_data() -> None:
     for warehouses in (1, 7, 400):
         workload = {"name": "order_entry", "warehouses": warehouses, "seed": 1}
         described = agent.call("describe", {"workload": workload, "mode": "prepared"})
-        assert order_entry.estimated_bytes(warehouses) == pytest.approx(described["estimated_bytes"], rel=0.001)
+        assert OrderEntry(name="order_entry", warehouses=warehouses).estimated_bytes(0) == pytest.approx(
+            described["estimated_bytes"], rel=0.001
+        )
 
 
 def test_a_pair_of_treatments(laboratory: Laboratory) -> None:

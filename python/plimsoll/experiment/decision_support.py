@@ -7,11 +7,12 @@ published ones.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.experiment.strict import Seed, Strict
+from plimsoll.experiment.strict import Seed
+from plimsoll.experiment.workloads.base import AnyWorkload, Json, NotAsked
 
 Test = Literal["load", "power", "throughput"]
 Against = Literal["known", "duckdb"]
@@ -30,6 +31,8 @@ STREAMS_MIN: Final = {
     30_000: 10,
     100_000: 11,
 }
+BYTES = 2_234_420_000  # at scale factor 1
+EMBEDDED_BYTES = 400 * 2**20  # a guess: compressed columns, no keys and no indexes
 REFRESH_SETS = 999  # that can be told apart by their keys
 # What levels may be compared by, and the tests that it takes.
 JUDGED: Final[dict[str, tuple[Test, ...]]] = {
@@ -45,8 +48,11 @@ def streams_min(scale_factor: float) -> int:
     return max(count for least, count in STREAMS_MIN.items() if least <= max(1, scale_factor))
 
 
-class DecisionSupport(Strict):
+class DecisionSupport(AnyWorkload):
     """A decision-support load as DBT-3 has it: eight tables, 22 queries, two refresh functions."""
+
+    is_checked_as_loaded: ClassVar[bool] = True  # of prices, before any refresh function
+    private_only: ClassVar[str] = "its refresh functions change tables that others may need"
 
     name: Literal["decision_support"]
     scale_factor: float = Field(ge=0.01, le=10_000, description="a multiple of 0.01; 1 is about a GB of rows as text")
@@ -124,10 +130,12 @@ class DecisionSupport(Strict):
             return None
         return "known" if self.scale_factor == 1 else "duckdb"
 
-    @property
-    def is_series(self) -> bool:
-        """Whether the trial goes on after a kill: what its tests do one after the other is the question."""
+    def goes_on_after_kills(self) -> bool:
+        """What its tests do one after the other is the question."""
         return self.repeats > 1
+
+    def loads_itself(self) -> bool:
+        return "load" in self.tests
 
     def seed_of(self, number: int) -> int:
         """Of the throughput test `number`, from 1. Stream s of a seed draws what stream 0 of the seed plus s draws, so
@@ -148,6 +156,41 @@ class DecisionSupport(Strict):
     def clients(self) -> int:
         """Connections at once, at most."""
         return self.streams_run + self.refresh if "throughput" in self.tests else 1
+
+    def request(self, memory_bytes: int) -> Json:
+        del memory_bytes
+        return {key: getattr(self, key) for key in ("name", "scale_factor", "seed", "ranges")}
+
+    def data_request(self, memory_bytes: int) -> Json:
+        del memory_bytes
+        return {"name": self.name, "scale_factor": self.scale_factor}
+
+    def estimated_bytes(self, memory_bytes: int = 0, *, embedded: bool = False) -> int:
+        """All tables with their keys and indexes; `embedded`: as DuckDB keeps them.
+
+        The agent's own arithmetic over pages (`estimated_bytes` of its `describe`) as a line, so that a plan can be
+        made without asking it: from a scale factor of 1 on it differs by less than a thousandth, at the smallest by a
+        twentieth.
+        """
+        del memory_bytes
+        return round((EMBEDDED_BYTES if embedded else BYTES) * self.scale_factor)
+
+    def caveats(self) -> list[str]:
+        found = []
+        least = streams_min(self.scale_factor)
+        if "throughput" in self.tests and self.streams_run < least:
+            found.append(f"{self.streams_run} streams, fewer than the {least} that belong to the scale factor")
+        if not self.refresh:
+            found.append("decision support without refresh functions")
+        if self.answers and self.answers_against is None:
+            found.append("answers are not compared: that follows a load test, and these trials have none")
+        if self.scale_factor < 1:
+            found.append("a scale factor below 1, for which the specification has no parameters: for trying out")
+        return found
+
+    def no_load_line(self) -> NotAsked | None:
+        what = "decision_support has streams of queries, and a load line is of transactions that arrive at a rate"
+        return NotAsked("workload.name", what, "another workload")
 
     def judged(self) -> str:
         """What levels are compared by unless an experiment says otherwise."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from plimsoll.experiment.errors import Problem
 from plimsoll.experiment.lines import Lines
-from plimsoll.experiment.workload import TEXT_MAX
+from plimsoll.experiment.workloads.script import TEXT_MAX
 
 
 def read_files(raw: dict[str, Any], lines: Lines) -> list[Problem]:

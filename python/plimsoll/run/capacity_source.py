@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.analysis import capacity_objective
 from plimsoll.analysis.capacity_objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
-from plimsoll.experiment.model import Bank, DecisionSupport, OrderEntry, Script
+from plimsoll.experiment.model import DecisionSupport
 from plimsoll.experiment.source import find
 
 WORKLOADS = {
@@ -18,7 +18,6 @@ WORKLOADS = {
     "order_entry": "capacity_order_entry.toml",
     "wpi_orders": "capacity_wpi_orders.toml",
 }
-ORDER_ENTRY = "TPC-C-like, not comparable to published results; without keying and think time: a different benchmark"
 MINUTES, MINUTES_QUICK = 10.0, 3.0
 MINUTES_MIN, MINUTES_MAX = 0.5, 24 * 60.0
 ARRIVALS = ("poisson", "constant")
@@ -111,14 +110,8 @@ def _one_treatment(source: Source) -> None:
 
 
 def _no_users(source: Source, settings: Experiment) -> None:
-    workload = settings.workload
-    if isinstance(workload, DecisionSupport):
-        what = "decision_support has streams of queries, and a load line is of transactions that arrive at a rate"
-        raise ExperimentError([Problem(str(source.path), "workload.name", what, "another workload")])
-    if isinstance(workload, OrderEntry) and workload.keying_and_think:
-        what = "has users who wait for each answer, and a load line is of arrivals that wait for nobody"
-        allowed = "workload.keying_and_think = false"
-        raise ExperimentError([Problem(str(source.path), "workload.keying_and_think", what, allowed)])
+    if (why := settings.workload.no_load_line()) is not None:
+        raise ExperimentError([Problem(str(source.path), *why)])
 
 
 def _document(settings: Experiment) -> dict[str, Any]:
@@ -145,16 +138,7 @@ def subject_of(what: str, settings: Experiment) -> str:
     """What the line is of, in a few words."""
     workload = settings.workload
     assert not isinstance(workload, DecisionSupport)  # refused when it was read
-    if isinstance(workload, Bank):
-        done = workload.transaction or " + ".join(f"{name} {weight}" for name, weight in (workload.mix or {}).items())
-        text = f"{workload.name} {done}, scale {workload.scale}"
-    elif isinstance(workload, Script):
-        text = "script " + " + ".join(Path(file.path).name for file in workload.files)
-    elif isinstance(workload, OrderEntry):
-        houses = "1 warehouse" if workload.warehouses == 1 else f"{workload.warehouses} warehouses"
-        text = f"{workload.name} ({ORDER_ENTRY}), {houses}"
-    else:
-        text = f"{workload.name}, {workload.size}"
+    text = workload.subject()
     name = "" if what in WORKLOADS else f"{settings.name}: "
     mode = "" if workload.mode == "prepared" else f", {workload.mode} statements"
     return f"{name}{text}, {workload.clients} connections{mode}"

@@ -15,11 +15,11 @@ import psycopg
 
 from plimsoll.environment import Fault, Group, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.experiment import Experiment, Plan
-from plimsoll.experiment.model import DecisionSupport, OrderEntry, Script
+from plimsoll.experiment.model import Script
 from plimsoll.run import agent, planning
 from plimsoll.run.embedded_load import alone, build_database
 from plimsoll.run.observer import Observer
-from plimsoll.run.requests import data_request, setup_text, workload_request
+from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.signals import Interrupts
 from plimsoll.run.surroundings import launch_outside, make_cage, own
 from plimsoll.target import Connection, PostgresServer, ServerFailed, bank
@@ -43,7 +43,7 @@ def key_for(settings: Experiment) -> str | None:
     if isinstance(description, str):
         return None
     server = "duckdb" if planning.is_embedded(settings) else "pg"
-    return key_of(data, description, setup_text(settings), version, server)
+    return key_of(data, description, settings.workload.setup_sql(), version, server)
 
 
 def missing_bytes(plan: Plan, state: StateDir) -> list[int]:
@@ -60,9 +60,7 @@ def refusals(plan: Plan) -> list[str]:
 
 def refusal(settings: Experiment) -> str | None:
     """Why the agent refuses a workload (a size it cannot make, a script's command); None when it takes it."""
-    workload = settings.workload
-    mode = {} if isinstance(workload, DecisionSupport) else {"mode": workload.mode}
-    done = {"workload": workload_request(settings), **mode}
+    done = {"workload": workload_request(settings), **settings.workload.how_sent()}
     data = data_request(settings)
     for request in (done, {"workload": data} if data else None):
         description = _described(json.dumps(request)) if request else None
@@ -94,13 +92,8 @@ def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Inter
 
 def _needed(plan: Plan) -> dict[str, Experiment]:
     """One treatment's settings for each data set the plan needs, by key: target/dataset.py says what decides it."""
-    kept = [one.settings for one in plan.treatments if not loads_itself(one.settings)]
+    kept = [one.settings for one in plan.treatments if not one.settings.workload.loads_itself()]
     return {key: settings for settings in kept if (key := key_for(settings))}
-
-
-def loads_itself(settings: Experiment) -> bool:
-    """Whether a trial begins with an empty cluster, because loading it is one of its tests."""
-    return isinstance(settings.workload, DecisionSupport) and "load" in settings.workload.tests
 
 
 def fill(connection: Connection, settings: Experiment, observer: Observer) -> dict[str, Any]:
@@ -115,7 +108,7 @@ def fill(connection: Connection, settings: Experiment, observer: Observer) -> di
         result = agent.call("populate", request, on_line=lambda _agent, line: observer.event("dataset", line=line))
     if isinstance(settings.workload, Script):
         _set_up(connection, settings.workload)
-    if isinstance(settings.workload, OrderEntry | DecisionSupport):
+    if settings.workload.is_checked_as_loaded:
         request = {"target": connection.as_request(), "workload": data_request(settings), "segments": []}
         _refuse_broken(agent.call("check", request).get("checks", []))
     return result

@@ -24,7 +24,7 @@ from plimsoll.experiment import Experiment
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import writer
 from plimsoll.run import agent, answers, double_caching, embedded_record, planning
-from plimsoll.run.datasets import key_for, loads_itself
+from plimsoll.run.datasets import key_for
 from plimsoll.run.decision_support import passes
 from plimsoll.run.embedded_load import Loading, RefreshSets, make_folder, other_owner
 from plimsoll.run.observer import Observer
@@ -32,7 +32,7 @@ from plimsoll.run.private import explained, keep_last, residency_watched
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.signals import Stopped
 from plimsoll.run.surroundings import PrivatePlace, arranged
-from plimsoll.run.trial import Report, device_counters, workload_caveats
+from plimsoll.run.trial import Report, device_counters
 from plimsoll.target import ServerFailed
 from plimsoll.target.dataset import Dataset
 from plimsoll.target.embedded import DriverEnded, DuckServer, Launch
@@ -83,7 +83,7 @@ class Trial:
 def run_embedded(context: RunContext, report: Report, built: dict[str, Dataset]) -> None:
     """One trial. Raises TrialFailed when it has no result, Stopped when the run is to end; puts everything back."""
     with _opened(context, report, built) as trial:
-        if loads_itself(trial.settings):
+        if trial.settings.workload.loads_itself():
             with report.phase("load", context.observer):
                 data = data_request(trial.settings) or {}
                 loading = Loading(trial.server, data, context.observer)
@@ -125,7 +125,7 @@ def _opened(context: RunContext, report: Report, built: dict[str, Dataset]) -> I
         sets = RefreshSets(server, data_request(settings) or {}, place.owner)
         trial = Trial(server, sets, place, settings, workload, folder, report, context)
         try:
-            _start(trial, None if loads_itself(settings) else built[str(key_for(settings))])
+            _start(trial, None if settings.workload.loads_itself() else built[str(key_for(settings))])
             yield trial
         except (ServerFailed, agent.AgentFailed) as error:
             raise explained(error, place, server.log_tail(2000)) from error
@@ -145,7 +145,7 @@ def _start(trial: Trial, dataset: Dataset | None) -> None:
         before = page_cache.residency(server.data)
     report.found["residency"] = {"before_trial": _bytes(before)}
     report.found["double_caching"] = double_caching.none("DuckDB does not tell what its cache holds")
-    for text in (*workload_caveats(trial.settings), *CAVEATS):
+    for text in (*trial.settings.workload.caveats(), *CAVEATS):
         report.caveat(text)
     if trial.settings.environment.page_cache == "warm":
         with report.phase("warm", observer):

@@ -28,8 +28,8 @@ from plimsoll.record import writer
 from plimsoll.run import agent, double_caching
 from plimsoll.run.datasets import fill
 from plimsoll.run.refusals import TrialFailed
-from plimsoll.run.requests import bank_scale, data_request, setup_text, workload_request
-from plimsoll.run.trial import Load, Place, Report, measure, warm_up, workload_caveats
+from plimsoll.run.requests import data_request, workload_request
+from plimsoll.run.trial import Load, Place, Report, measure, warm_up
 from plimsoll.target import Connection, bank
 from plimsoll.target.connection import stored_password
 
@@ -86,17 +86,17 @@ def _password_for_put_back(password: str | None) -> Iterator[None]:
 
 def schema_in_use(connection: Connection, settings: Experiment) -> str | None:
     """The schema that is used as it is; None where the run makes its own. Raises ValueError when it cannot be used."""
-    scale = bank_scale(settings)
+    scale = settings.workload.pgbench_scale()
     if scale is not None and (found := bank.find(connection)) is not None:
         if (reason := bank.unfit(found, scale)) is not None:
             raise ValueError(reason)
-        if setup_text(settings) is not None:
+        if settings.workload.setup_sql() is not None:
             raise ValueError(
                 f"schema {found.schema} has the tables of pgbench already, and workload.setup is run only on data "
                 "that the run makes; leave workload.setup out, or name a database without them"
             )
         return found.schema
-    if data_request(settings) is None and setup_text(settings) is None:
+    if data_request(settings) is None and settings.workload.setup_sql() is None:
         return bank.current_schema(connection)
     return None
 
@@ -169,7 +169,7 @@ class ExistingServer:
             report.caveat(
                 f"the tables in schema {self._connection.schema} were there before: not checked after the load"
             )
-        for text in workload_caveats(settings):
+        for text in settings.workload.caveats():
             report.caveat(text)
         try:
             report.found["server"] = self._connection.describe()

@@ -19,7 +19,7 @@ from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
-from plimsoll.experiment.model import AS_FOUND, DecisionSupport, Environment
+from plimsoll.experiment.model import AS_FOUND, Environment
 from plimsoll.experiment.target import Target
 from plimsoll.run.existing import schema_in_use
 from plimsoll.run.placing import has_files
@@ -33,7 +33,6 @@ from plimsoll.run.planning import (
     server_version,
     swap_bytes,
 )
-from plimsoll.run.trial import workload_caveats
 from plimsoll.target import Connection
 
 SOCKET_PATH_MAX = 107
@@ -64,7 +63,7 @@ def remarks(plan: Plan) -> list[str]:
     """What the reader of the plan should know, though it stops nothing."""
     found = []
     for treatment in plan.treatments:
-        found += [f"{treatment.label}: {text}" for text in workload_caveats(treatment.settings)]
+        found += [f"{treatment.label}: {text}" for text in treatment.settings.workload.caveats()]
     if len(found) > REMARKS_MAX:
         found = [*found[:REMARKS_MAX], f"and {len(found) - REMARKS_MAX} more treatments likewise"]
     if plan.experiment.target.dsn:
@@ -98,11 +97,8 @@ def _dsn_remark(dsn: str, settings: Experiment) -> str:
 
 def _existing_server(plan: Plan) -> Iterator[str]:
     experiment = plan.experiment
-    if isinstance(experiment.workload, DecisionSupport):
-        yield (
-            "target.dsn: decision_support runs on private servers only, whose tables nobody else needs; leave "
-            "target.dsn out"
-        )
+    if why := experiment.workload.private_only:
+        yield f"target.dsn: {experiment.workload.name} runs on private servers only: {why}; leave target.dsn out"
         return
     try:
         connection = Connection.from_dsn(experiment.target.dsn or "")

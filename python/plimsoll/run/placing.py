@@ -16,7 +16,6 @@ from psycopg import sql
 from plimsoll.environment import Journal, StateDir, placed
 from plimsoll.environment.clone import clone_tree
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.model import DecisionSupport
 from plimsoll.target import PostgresServer
 
 TEMP_SPACE = "plimsoll_temp"  # the tablespace of temporary files
@@ -62,7 +61,7 @@ class Homes:
 
 def is_series(settings: Experiment) -> bool:
     """Whether the trial's cluster outlives a kill: PostgreSQL's recovers by its own log when it is started again."""
-    return has_files(settings) and isinstance(settings.workload, DecisionSupport) and settings.workload.is_series
+    return has_files(settings) and settings.workload.goes_on_after_kills()
 
 
 def has_files(settings: Experiment) -> bool:

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from plimsoll.environment.discover import PostgresInstall, servers
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
-from plimsoll.experiment.model import AS_FOUND, Bank, DecisionSupport, OrderEntry, WpiOrders
+from plimsoll.experiment.model import AS_FOUND, DecisionSupport
 from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.experiment.source import memory_of
-from plimsoll.target import bank, decision_support, order_entry
 
 # Rates seen on a two-core machine with a fast virtual disk; used for estimates only.
 BUILD_BYTES_PER_S = 100 * 2**20
@@ -68,16 +67,7 @@ def memory_bytes(experiment: Experiment) -> int:
 
 def data_bytes(experiment: Experiment) -> int:
     """The size of the data set, relative sizes resolved; what a setup file adds is not known."""
-    workload = experiment.workload
-    if isinstance(workload, WpiOrders):
-        return size.parse(workload.size, memory_bytes(experiment))
-    if isinstance(workload, Bank):
-        return bank.estimated_bytes(workload.scale, workload.fillfactor)
-    if isinstance(workload, OrderEntry):
-        return order_entry.estimated_bytes(workload.warehouses)
-    if isinstance(workload, DecisionSupport):
-        return decision_support.estimated_bytes(workload.scale_factor, embedded=is_embedded(experiment))
-    return bank.estimated_bytes(workload.scale) if workload.scale else 0
+    return experiment.workload.estimated_bytes(memory_bytes(experiment), embedded=is_embedded(experiment))
 
 
 def measured_seconds(experiment: Experiment) -> float:
@@ -98,10 +88,10 @@ def tests_seconds(workload: DecisionSupport) -> float:
     passes: float = ("power" in workload.tests) + workload.explain + (workload.answers_against is not None)
     if "throughput" in workload.tests:
         passes += workload.repeats * max(1.0, workload.streams_run / 2)
-    load = decision_support.estimated_bytes(workload.scale_factor) / BUILD_BYTES_PER_S
+    load = workload.estimated_bytes() / BUILD_BYTES_PER_S
     if workload.answers_against == "duckdb":
         passes += 1
-        load += decision_support.estimated_bytes(workload.scale_factor, embedded=True) / BUILD_BYTES_PER_S
+        load += workload.estimated_bytes(embedded=True) / BUILD_BYTES_PER_S
     return stream_s * passes + (load if "load" in workload.tests else 0)
 
 
@@ -149,7 +139,7 @@ def _beside_bytes(experiment: Experiment) -> int:
     workload = experiment.workload
     if not isinstance(workload, DecisionSupport) or workload.answers_against != "duckdb":
         return 0
-    return decision_support.estimated_bytes(workload.scale_factor, embedded=True)
+    return workload.estimated_bytes(embedded=True)
 
 
 def needs_of(

@@ -22,12 +22,12 @@ from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import writer
 from plimsoll.run import agent, answers, decision_support, double_caching, planning
 from plimsoll.run.course import Course
-from plimsoll.run.datasets import key_for, loads_itself
+from plimsoll.run.datasets import key_for
 from plimsoll.run.placing import make_temp_space, move_wal, temp_settings
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.requests import workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
-from plimsoll.run.trial import Load, Report, measure, warm_up, workload_caveats
+from plimsoll.run.trial import Load, Report, measure, warm_up
 from plimsoll.target import PostgresServer, ServerFailed
 from plimsoll.target.dataset import Dataset
 from plimsoll.target.embedded import DuckServer
@@ -71,7 +71,7 @@ def run_private(context: RunContext, report: Report, built: dict[str, Dataset]) 
 def run_tests(private: Private, workload: DecisionSupport, report: Report, course: Course) -> None:
     """The tests of a decision-support trial that are yet to be done, and their check."""
     load = private.load
-    if loads_itself(load.settings) and not course.is_done("load"):
+    if load.settings.workload.loads_itself() and not course.is_done("load"):
         with course.step("load", "load", report):
             decision_support.load_test(load, report)
             if (against := workload.answers_against) is not None:
@@ -119,7 +119,7 @@ def opened(
             block=report.trial.block,
         )
         try:
-            dataset = None if loads_itself(settings) else built[str(key_for(settings))]
+            dataset = None if settings.workload.loads_itself() else built[str(key_for(settings))]
             if goes_on:
                 page_cache.evict(*place.homes.placed)  # what a sitting has read was charged to a group that is gone
             else:
@@ -180,7 +180,7 @@ def _start(
     settings, observer = load.settings, load.observer
     before = page_cache.residency(server.data)
     report.found["residency"] = {"before_trial": _bytes(before)}
-    for text in workload_caveats(settings):
+    for text in settings.workload.caveats():
         report.caveat(text)
     if settings.environment.page_cache == "warm":
         with report.phase("warm", observer):
@@ -189,7 +189,7 @@ def _start(
     group = place.group if place.limits is not None and place.limits.memory_bytes else None
     if group is not None and (caveat := dirty_limits_caveat(settings, group.version)):
         report.caveat(caveat)
-    if before.resident_bytes and not loads_itself(settings):  # an empty cluster was made inside the group
+    if before.resident_bytes and not settings.workload.loads_itself():  # an empty cluster was made inside the group
         report.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
     with report.phase("start", observer):
         enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}  # obstacles.py knows
@@ -197,7 +197,7 @@ def _start(
         server.configure(wanted, planning.memory_bytes(settings))
         server.start(START_SECONDS_MAX if is_new else RECOVERY_SECONDS_MAX)
         make_temp_space(place.homes, server)
-        if is_new and loads_itself(settings):
+        if is_new and settings.workload.loads_itself():
             server.create_database()
         report.found["server"] = load.connection.describe()
         caches = double_caching.Watch(server.connection, server.data)

@@ -10,15 +10,11 @@ import json
 from typing import Any
 
 from plimsoll.experiment import Experiment, size
-from plimsoll.experiment.model import Script
 from plimsoll.run.agent import AgentFailed
 
 # The classes of SQLSTATEs, and single ones, that say so of a statement: syntax error or access rule violation;
 # invalid schema name; feature not supported.
 _OF_STATEMENTS = ("42", "3F", "0A000")
-# What a server says of a parameter whose type it cannot find: ambiguous function or operator, indeterminate type,
-# ambiguous parameter, undefined function, mismatch, no such cast.
-_OF_TYPES = ("42725", "42P18", "42P08", "42883", "42804", "42846")
 # What of a workload changes no statement.
 _BESIDE = {"clients", "threads", "describe", "retries_max", "reconnect", "seed"}
 
@@ -39,7 +35,7 @@ def by_agent(error: AgentFailed, settings: Experiment) -> Refused | None:
     """A call of the agent that the server refused; None where the next trial may do better."""
     if error.sqlstate is None or not error.sqlstate.startswith(_OF_STATEMENTS):
         return None
-    return Refused(error.message, remedy=_remedy({error.sqlstate}, settings))
+    return Refused(error.message, remedy=settings.workload.remedy({error.sqlstate}))
 
 
 def of_segment(summary: dict[str, Any], settings: Experiment) -> Refused | None:
@@ -50,20 +46,9 @@ def of_segment(summary: dict[str, Any], settings: Experiment) -> Refused | None:
     if not all(str(error["sqlstate"]).startswith(_OF_STATEMENTS) for error in errors):
         return None
     said = "; ".join(f"{error['message']} (SQLSTATE {error['sqlstate']})" for error in errors)
-    return Refused(f"every transaction failed: {said}", remedy=_remedy({e["sqlstate"] for e in errors}, settings))
-
-
-def _remedy(sqlstates: set[str], settings: Experiment) -> str:
-    workload = settings.workload
-    if not isinstance(workload, Script):
-        return "see the server's log; is the schema as it was made, and may this user use it?"
-    if workload.mode != "simple" and sqlstates & set(_OF_TYPES):
-        return (
-            f"in mode {workload.mode} a value is a parameter whose type the server has to find: set "
-            'workload.mode = "simple", in which it stands in the text as with pgbench by default, '
-            "or cast it in the script (:x::int)"
-        )
-    return "mend the script, or give it the tables that it needs (workload.data, workload.setup)"
+    return Refused(
+        f"every transaction failed: {said}", remedy=settings.workload.remedy({e["sqlstate"] for e in errors})
+    )
 
 
 def shared(settings: Experiment) -> str:

@@ -19,7 +19,7 @@ from plimsoll.environment import Fault
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
-from plimsoll.run import datasets, private
+from plimsoll.run import private
 from plimsoll.run.course import Course
 from plimsoll.run.placing import Homes, homes_of
 from plimsoll.run.refusals import TrialFailed
@@ -203,7 +203,7 @@ def _sit(context: RunContext, report: Report, built: dict[str, Dataset], series:
             remedy="set PLIMSOLL_STATE as it was when the series began; if they were removed, begin a new run",
         )
     with private.opened(context, report, built, goes_on=goes_on) as opened:
-        if not goes_on and not datasets.loads_itself(settings):
+        if not goes_on and not settings.workload.loads_itself():
             series.settle(report)
         private.run_tests(opened, workload, report, series)
         with report.phase("stop", opened.load.observer):

@@ -16,8 +16,6 @@ from plimsoll.analysis import stationary
 from plimsoll.environment import Group
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment, PlannedTrial
-from plimsoll.experiment.decision_support import DecisionSupport, streams_min
-from plimsoll.experiment.model import Bank, OrderEntry, Script
 from plimsoll.record import writer
 from plimsoll.run import agent, refusals
 from plimsoll.run.observer import Observer
@@ -140,8 +138,8 @@ class Load:
 
     def check_with_ledger(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """The checks, and what became of the transactions in the durability ledger where one was kept."""
-        if not self.is_checked or isinstance(self.settings.workload, Script):
-            return [], None  # nobody but the user knows what a script leaves behind
+        if not (self.is_checked and self.settings.workload.is_checked):
+            return [], None
         if self.place.group is not None:
             # They were the load's. A check sorts and hashes whole tables, and is not what was to be measured.
             self.place.group.lift()
@@ -167,7 +165,7 @@ def warm_up(load: Load, report: Report) -> None:
     verdicts: list[stationary.Stationarity] = []
     started = time.monotonic()
     # A script whose transactions all fail is asked why at once; one that fails for a while goes on after that.
-    asks_why = isinstance(load.settings.workload, Script)
+    asks_why = load.settings.workload.is_users_own
 
     def all_fail() -> bool:
         return asks_why and len(samples) >= FAILING_SAMPLES and not samples[-1]["done"] and samples[-1]["failed"] > 0
@@ -215,46 +213,6 @@ def read_counters(load: Load, report: Report, name: str, found: dict[str, Any]) 
     found.setdefault("device_counters", {})[name] = device_counters(load.place.devices)
     if load.place.group is not None:
         found.setdefault("group_counters", {})[name] = load.place.group.stats()
-
-
-def workload_caveats(settings: Experiment) -> list[str]:
-    """What the reader of the plan and of the result has to know about a workload."""
-    workload = settings.workload
-    if isinstance(workload, OrderEntry):
-        return _order_entry_caveats(workload)
-    if isinstance(workload, DecisionSupport):
-        return _decision_support_caveats(workload)
-    if not isinstance(workload, Bank) or workload.scale >= workload.clients:
-        return []
-    weight = (workload.mix or {}).get("tpcb_like") if workload.mix else workload.transaction == "tpcb_like"
-    if not weight:
-        return []
-    return ["fewer branches (scale) than clients: transactions wait for each other's branch rows"]
-
-
-def _order_entry_caveats(workload: OrderEntry) -> list[str]:
-    found = []
-    if not workload.keying_and_think:
-        found.append("order entry without keying and think time: a different benchmark")
-        if workload.warehouses < workload.clients:
-            found.append("fewer warehouses than clients: Payments wait for each other's warehouse rows")
-    if workload.isolation != "read committed" and not workload.retries_max:
-        found.append(f"{workload.isolation} without retries_max: transactions that conflict fail")
-    return found
-
-
-def _decision_support_caveats(workload: DecisionSupport) -> list[str]:
-    found = []
-    least = streams_min(workload.scale_factor)
-    if "throughput" in workload.tests and workload.streams_run < least:
-        found.append(f"{workload.streams_run} streams, fewer than the {least} that belong to the scale factor")
-    if not workload.refresh:
-        found.append("decision support without refresh functions")
-    if workload.answers and workload.answers_against is None:
-        found.append("answers are not compared: that follows a load test, and these trials have none")
-    if workload.scale_factor < 1:
-        found.append("a scale factor below 1, for which the specification has no parameters: for trying out")
-    return found
 
 
 def device_counters(names: list[str]) -> dict[str, list[int]]:

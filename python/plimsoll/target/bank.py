@@ -1,7 +1,4 @@
-"""pgbench's tables: how large they get, and whether a database that somebody else made has them.
-
-The sizes are arithmetic over PostgreSQL's pages, so that a plan can state them before anything is built.
-"""
+"""pgbench's tables: whether a database that somebody else made has them."""
 
 from __future__ import annotations
 
@@ -9,17 +6,10 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from plimsoll.experiment.workloads.bank import ACCOUNTS_PER_BRANCH
 from plimsoll.target.connection import Connection
 
-ACCOUNTS_PER_BRANCH = 100_000
 TELLERS_PER_BRANCH = 10
-_PAGE_BYTES = 8192
-_HEAP_ROOM = _PAGE_BYTES - 24  # less the page's header
-# A header of 24, three columns of 4, 84 characters with one byte of length: aligned to 128, and a line pointer.
-_ACCOUNT_BYTES = 128 + 4
-_INDEX_ROOM = int((_PAGE_BYTES - 24 - 16) * 0.9)  # a leaf is filled to nine tenths
-_INDEX_ENTRY_BYTES = 16 + 4
-_INDEX_FANOUT = 300  # entries of an inner page, about
 
 
 @dataclass(frozen=True)
@@ -29,15 +19,6 @@ class Found:
     schema: str
     scale: int
     accounts: int
-
-
-def estimated_bytes(scale: int, fillfactor: int = 100) -> int:
-    """Accounts with their primary key, which all but nothing else adds to: some 15 MiB for each unit of the scale."""
-    rows = scale * ACCOUNTS_PER_BRANCH
-    kept_free = _PAGE_BYTES * (100 - fillfactor) // 100
-    heap = -(-rows // max(1, (_HEAP_ROOM - kept_free) // _ACCOUNT_BYTES))
-    leaves = -(-rows // (_INDEX_ROOM // _INDEX_ENTRY_BYTES))
-    return (heap + leaves + -(-leaves // _INDEX_FANOUT) + 1 + scale) * _PAGE_BYTES
 
 
 def find(connection: Connection) -> Found | None:

@@ -151,7 +151,7 @@ def test_the_experiment_that_ships(tmp_path: Path) -> None:
         assert len(source.treatments) == (4 if quick else 7)
         series = load("dss-repeat", quick=quick).experiment
         assert series.judged == "throughput_queries_per_hour"
-        assert series.workload.is_series and not source.experiment.workload.is_series
+        assert series.workload.goes_on_after_kills() and not source.experiment.workload.goes_on_after_kills()
 
 
 DUCK = """[target]

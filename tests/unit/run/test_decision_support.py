@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from plimsoll.experiment import Experiment
-from plimsoll.run import datasets, decision_support
+from plimsoll.run import decision_support
 from plimsoll.run.capacity_source import source_of
 from plimsoll.run.observer import Silent
 from plimsoll.run.requests import data_request, streams_request, workload_request
 from plimsoll.run.signals import Stopped
-from plimsoll.run.trial import Load, Place, Report, workload_caveats
+from plimsoll.run.trial import Load, Place, Report
 from plimsoll.target import Connection
 from plimsoll.target.dataset import key_of
 
@@ -74,7 +74,7 @@ def run(played: Played, folder: Path, stopping: bool = False, **about: Any) -> R
         yield
         played.happened.append("caches again")
 
-    if datasets.loads_itself(settings):
+    if settings.workload.loads_itself():
         decision_support.load_test(load, report)
     decision_support.run_tests(load, settings.workload, report, watched)
     return report
@@ -150,13 +150,13 @@ def test_one_data_set_serves_every_seed() -> None:
 
 
 def test_a_load_test_needs_no_data_set() -> None:
-    assert datasets.loads_itself(made(tests=["load"]))
-    assert not datasets.loads_itself(made())
+    assert made(tests=["load"]).workload.loads_itself()
+    assert not made().workload.loads_itself()
 
 
 def test_what_the_reader_has_to_know() -> None:
-    assert workload_caveats(made()) == []
-    said = " ".join(workload_caveats(made(scale_factor=0.1, streams=1, refresh=False)))
+    assert made().workload.caveats() == []
+    said = " ".join(made(scale_factor=0.1, streams=1, refresh=False).workload.caveats())
     for words in ("fewer than the 2", "without refresh functions", "below 1"):
         assert words in said
 

@@ -10,9 +10,8 @@ from plimsoll.experiment.source import load
 from plimsoll.run.documents import plan_document, resolved
 from plimsoll.run.placing import Homes
 from plimsoll.run.planning import data_bytes, measured_seconds
-from plimsoll.run.requests import data_request, load_request, schedule_request, setup_text, workload_request
+from plimsoll.run.requests import data_request, load_request, schedule_request, workload_request
 from plimsoll.run.surroundings import PrivatePlace
-from plimsoll.run.trial import workload_caveats
 from plimsoll.target.dataset import key_of
 
 BANK = {"name": "bank", "scale": 3}
@@ -54,14 +53,14 @@ def test_scripts_with_their_data() -> None:
         "variables": {"scale": 5, "k": 2}, "seed": 2001, "client_count": 7,
     }  # fmt: skip
     assert data_request(settings) == data_request(made({**BANK, "scale": 5}))
-    assert setup_text(settings) == "create table t ();"
+    assert settings.workload.setup_sql() == "create table t ();"
     assert "text" not in str(resolved(settings)["workload"])
 
 
 def test_scripts_without_data() -> None:
     settings = made({"name": "script", "files": [{"path": "a.sql", "text": "select 1;"}]})
     assert data_request(settings) is None
-    assert setup_text(settings) is None
+    assert settings.workload.setup_sql() is None
     assert workload_request(settings)["variables"] == {}
     assert data_bytes(settings) == 0
 
@@ -132,7 +131,7 @@ def test_a_bank_is_some_fifteen_mib_a_unit() -> None:
     ],
 )
 def test_fewer_branches_than_clients_is_said(more: dict[str, Any], said: bool) -> None:
-    assert bool(workload_caveats(made({**BANK, **more}))) is said
+    assert bool(made({**BANK, **more}).workload.caveats()) is said
 
 
 def test_the_plan_names_what_is_judged(tmp_path: Path) -> None:
@@ -179,13 +178,13 @@ def test_the_key_of_order_entry_tells_its_data_apart() -> None:
 
 
 def test_what_is_said_beside_order_entry() -> None:
-    alone = workload_caveats(made({**ORDERS, "clients": 4}))
+    alone = made({**ORDERS, "clients": 4}).workload.caveats()
     assert any("a different benchmark" in text for text in alone)
     assert any("warehouse rows" in text for text in alone)
     users = {**ORDERS, "keying_and_think": True, "clients": 30}
-    assert workload_caveats(made(users)) == []
-    assert "without retries_max" in workload_caveats(made({**users, "isolation": "serializable"}))[0]
-    assert workload_caveats(made({**users, "isolation": "serializable", "retries_max": 5})) == []
+    assert made(users).workload.caveats() == []
+    assert "without retries_max" in made({**users, "isolation": "serializable"}).workload.caveats()[0]
+    assert made({**users, "isolation": "serializable", "retries_max": 5}).workload.caveats() == []
 
 
 def test_order_entry_takes_some_100_mib_a_warehouse() -> None:

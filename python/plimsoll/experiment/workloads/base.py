@@ -1,0 +1,110 @@
+"""What the shared flow asks of any workload; nothing there tests a workload's name or class for these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from plimsoll.experiment.strict import Strict
+
+Json = dict[str, Any]
+Weight = Annotated[int, Field(ge=0, le=1000)]
+Mode = Literal["prepared", "extended", "simple"]
+SCALE_MAX = 100_000
+
+
+class NotAsked(NamedTuple):
+    """Why a verb refuses a workload: the key it is about, what is wrong, what is allowed."""
+
+    key: str
+    what: str
+    allowed: str
+
+
+class AnyWorkload(Strict):
+    """A workload as the flow sees it. `memory_bytes`: what sizes relative to memory refer to."""
+
+    # Whether the agent knows what must hold of the tables after a trial, and whether it is asked when they are loaded,
+    # because some of it holds only then.
+    is_checked: ClassVar[bool] = True
+    is_checked_as_loaded: ClassVar[bool] = False
+    # Whether its statements are the user's, so that the server may refuse every one of them.
+    is_users_own: ClassVar[bool] = False
+    # Why it wants a server of its own; empty where it does not.
+    private_only: ClassVar[str] = ""
+
+    def request(self, memory_bytes: int) -> Json:
+        """What is done: the agent's `workload` object (schema/agent.md)."""
+        raise NotImplementedError
+
+    def data_request(self, memory_bytes: int) -> Json | None:
+        """What fills the tables: a `workload` object for `populate`; None where the agent fills none."""
+        return self.request(memory_bytes)
+
+    def setup_sql(self) -> str | None:
+        """SQL that is run once when the data are made; None where there is none."""
+        return None
+
+    def pgbench_scale(self) -> int | None:
+        """The scale of the tables of pgbench that it needs; None where it needs none of them."""
+        return None
+
+    def estimated_bytes(self, memory_bytes: int, *, embedded: bool = False) -> int:
+        """The size of its data, as loaded; `embedded`: as DuckDB keeps them."""
+        raise NotImplementedError
+
+    def how_sent(self) -> Json:
+        """What of the way to the server decides whether it takes the statements: keys of the agent's requests."""
+        return {}
+
+    def loads_itself(self) -> bool:
+        """Whether a trial begins with an empty cluster, because loading it is one of its tests."""
+        return False
+
+    def goes_on_after_kills(self) -> bool:
+        """Whether a trial is a series that outlives kills."""
+        return False
+
+    def remedy(self, sqlstates: set[str]) -> str:
+        """What to do where the server refused every transaction with these SQLSTATEs."""
+        del sqlstates
+        return "see the server's log; is the schema as it was made, and may this user use it?"
+
+    def caveats(self) -> list[str]:
+        """What the reader of a plan and of a result has to know."""
+        return []
+
+    def subject(self) -> str:
+        """What a load line is of, in a few words."""
+        raise NotImplementedError
+
+    def no_load_line(self) -> NotAsked | None:
+        """Why no load line can be asked of it; None where one can."""
+        return None
+
+
+class Load(AnyWorkload):
+    """What every workload has: how many connections, and how they speak with the server."""
+
+    clients: int = Field(1, ge=1, le=10_000, description="connections")
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="threads of the load; by default one a load CPU, at most one a client"
+    )
+    mode: Mode = Field("prepared", description="how statements are sent, as pgbench --protocol names it")
+    describe: bool = Field(
+        False, description="send Describe with each execution, as pgbench does: for comparisons with equal messages"
+    )
+    retries_max: int = Field(
+        0, ge=0, le=255, description="tries again after a serialization failure (40001) or a deadlock (40P01)"
+    )
+    reconnect: bool = Field(False, description="open a connection anew when it broke")
+
+    def how_sent(self) -> Json:
+        return {"mode": self.mode}
+
+
+def some_weight(mix: dict[Any, int] | None) -> None:
+    """Raises ValueError where every weight is 0."""
+    if mix is not None and not any(mix.values()):
+        raise ValueError("every weight of mix is 0; allowed: at least one weight above 0")
