@@ -63,7 +63,8 @@ def test_a_lock_that_was_held_for_a_known_time(server: LiveServer) -> None:
     mine = rows[(rows["backend_pid"] == waited.pid) & (rows["arrived_ns"] >= waited.sent_ns)]
     (request,) = mine["request"][mine["ended_ns"] <= waited.got_ns].tolist()
     (wait,) = waits[(waits["request"] == request) & (waits["wait"] == watched.named("Lock:transactionid"))]
-    assert HELD_S * 1e9 <= wait["ns"] <= released.got_ns - waited.sent_ns
+    # Who is woken may still wait for a CPU when the holder hears that it committed, and no longer once it has answered.
+    assert HELD_S * 1e9 <= wait["ns"] <= waited.got_ns - waited.sent_ns
     assert wait["waker_pid"] == released.pid
     shown = {row["bucket"]: row["ns"] for row in watched.found["buckets"]}
     assert shown["lock"] == pytest.approx(int(wait["ns"]), rel=0.02), "no other lock was waited for"
