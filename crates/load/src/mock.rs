@@ -35,6 +35,8 @@ pub enum Scripted {
     Lost,
     /// No reply ever comes.
     Silent,
+    /// The connection breaks, and closing it never comes back (sessions that block).
+    LostAndStuck,
 }
 
 /// Of what a session calls its server's process, the number under which it was opened; above it how many were before.
@@ -99,7 +101,15 @@ impl BlockingOpener for MockOpener {
         let server_process = self.admit(number)?;
         let (script, deaf) = (Arc::clone(&self.script), self.deaf);
         let waiting = Arc::new(Waiting::default());
-        Ok(Box::new(MockBlockingSession { script, scripted: None, waiting, deaf, server_process, begun: 0 }))
+        Ok(Box::new(MockBlockingSession {
+            script,
+            scripted: None,
+            is_stuck: false,
+            waiting,
+            deaf,
+            server_process,
+            begun: 0,
+        }))
     }
 }
 
@@ -141,6 +151,7 @@ impl Interrupt for Waiting {
 struct MockBlockingSession {
     script: Script,
     scripted: Option<Scripted>,
+    is_stuck: bool,
     waiting: Arc<Waiting>,
     deaf: bool,
     server_process: u32,
@@ -168,6 +179,7 @@ impl BlockingSession for MockBlockingSession {
         if let Scripted::DoneAfter(ns) | Scripted::DoneAfterRest(ns) | Scripted::HandedIn(ns, _) = scripted {
             std::thread::sleep(Duration::from_nanos(ns as u64));
         }
+        self.is_stuck = scripted == Scripted::LostAndStuck;
         match scripted {
             Scripted::Silent if self.deaf => loop {
                 std::thread::park();
@@ -185,6 +197,11 @@ impl BlockingSession for MockBlockingSession {
     }
 
     fn close(self: Box<Self>) -> SessionReport {
+        if self.is_stuck {
+            loop {
+                std::thread::park();
+            }
+        }
         report(self.begun)
     }
 }
@@ -248,7 +265,7 @@ impl AsFd for MockSession {
 fn scripted_ending(scripted: Scripted) -> Ending {
     match scripted {
         Scripted::Failed(code) => ending(Outcome::Failed, Some(code)),
-        Scripted::Lost => ending(Outcome::Lost, Some(Failure::BROKEN)),
+        Scripted::Lost | Scripted::LostAndStuck => ending(Outcome::Lost, Some(Failure::BROKEN)),
         Scripted::DoneAfterRetries(retries) => Ending { retries, ..ending(Outcome::Done, None) },
         _ => ending(Outcome::Done, None),
     }

@@ -98,6 +98,16 @@ fn a_session_that_never_answers_is_lost_and_left_behind() {
 }
 
 #[test]
+fn a_close_that_never_comes_back_holds_nobody_up() {
+    let config = Config { transactions: None, duration_ns: Some(200 * MS), patience_ns: 200 * MS, ..config() };
+    let script = |index| if index == 107 { Scripted::LostAndStuck } else { Scripted::DoneAfter(MS) };
+    let began = Instant::now();
+    let segment = blocking(&Arc::new(MockOpener::new(script)), 2, &Control::new(2), &config);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!((segment.outcomes.identity.lost, segment.outcomes.ended), (1, Ended::Seconds));
+}
+
+#[test]
 fn a_connection_that_breaks_is_opened_again() {
     let config = Config { transactions: Some(100), duration_ns: None, reconnect: true, ..config() };
     let script = |index| if index % 20 == 10 { Scripted::Lost } else { Scripted::Done };

@@ -188,6 +188,9 @@ class DecisionSupport(AnyWorkload):
             found.append("a scale factor below 1, for which the specification has no parameters: for trying out")
         return found
 
+    def subject(self) -> str:
+        return f"{self.name}, scale factor {self.scale_factor:g}"
+
     def no_load_line(self) -> NotAsked | None:
         what = "decision_support has streams of queries, and a load line is of transactions that arrive at a rate"
         return NotAsked("workload.name", what, "another workload")

@@ -141,7 +141,9 @@ impl Interrupts<'_> {
         self.asked = Some(Instant::now());
     }
 
+    /// Ends all conversations. Nobody waits for that, either.
     fn hang_up(&self) {
-        self.all().iter().for_each(|one| one.hang_up());
+        let all = self.all();
+        std::thread::spawn(move || all.iter().for_each(|one| one.hang_up()));
     }
 }

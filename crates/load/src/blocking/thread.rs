@@ -16,11 +16,11 @@ const FLUSH_NS: i64 = 250_000_000;
 
 /// A session's way through a segment.
 pub(super) struct Carrier<'a> {
-    pub(super) shared: &'a Shared,
-    pub(super) seat: &'a Seat,
-    pub(super) counts: &'a Counts,
-    pub(super) opener: &'a dyn BlockingOpener,
-    pub(super) number: u32,
+    shared: &'a Shared,
+    seat: &'a Seat,
+    counts: &'a Counts,
+    opener: &'a dyn BlockingOpener,
+    number: u32,
     /// The plan of an open loop; `None` in a closed one.
     ahead: Option<Ahead>,
     late_limit_ns: i64,
@@ -48,7 +48,9 @@ impl<'a> Carrier<'a> {
         while let Some(open) = session.take() {
             let (left, alive, why) = self.carry(open);
             ended = why;
-            self.seat.with(|held| held.tally.reports.push(left.close()));
+            // Closing may block, too: not with the seat held.
+            let report = left.close();
+            self.seat.with(|held| held.tally.reports.push(report));
             if alive {
                 break;
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -22,7 +23,7 @@ class NotAsked(NamedTuple):
     allowed: str
 
 
-class AnyWorkload(Strict):
+class AnyWorkload(Strict, ABC):
     """A workload as the flow sees it. `memory_bytes`: what sizes relative to memory refer to."""
 
     # Whether the agent knows what must hold of the tables after a trial, and whether it is asked when they are loaded,
@@ -34,9 +35,9 @@ class AnyWorkload(Strict):
     # Why it wants a server of its own; empty where it does not.
     private_only: ClassVar[str] = ""
 
+    @abstractmethod
     def request(self, memory_bytes: int) -> Json:
         """What is done: the agent's `workload` object (schema/agent.md)."""
-        raise NotImplementedError
 
     def data_request(self, memory_bytes: int) -> Json | None:
         """What fills the tables: a `workload` object for `populate`; None where the agent fills none."""
@@ -50,9 +51,9 @@ class AnyWorkload(Strict):
         """The scale of the tables of pgbench that it needs; None where it needs none of them."""
         return None
 
+    @abstractmethod
     def estimated_bytes(self, memory_bytes: int, *, embedded: bool = False) -> int:
         """The size of its data, as loaded; `embedded`: as DuckDB keeps them."""
-        raise NotImplementedError
 
     def how_sent(self) -> Json:
         """What of the way to the server decides whether it takes the statements: keys of the agent's requests."""
@@ -75,9 +76,9 @@ class AnyWorkload(Strict):
         """What the reader of a plan and of a result has to know."""
         return []
 
+    @abstractmethod
     def subject(self) -> str:
-        """What a load line is of, in a few words."""
-        raise NotImplementedError
+        """What it is at which size, in a few words: what a load line is of."""
 
     def no_load_line(self) -> NotAsked | None:
         """Why no load line can be asked of it; None where one can."""
@@ -85,7 +86,7 @@ class AnyWorkload(Strict):
 
 
 class Load(AnyWorkload):
-    """What every workload has: how many connections, and how they speak with the server."""
+    """What every workload of transactions has: how many connections, and how they speak with the server."""
 
     clients: int = Field(1, ge=1, le=10_000, description="connections")
     threads: int | None = Field(
