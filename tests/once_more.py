@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-AT_MOST = 5
+AT_MOST = 2
 WATCHING = ("tests/known/", "tests/flow/", "tests/guest/")
 CARGO = ("cargo", "test", "--release", "--locked", "--target-dir", "target")
 

@@ -94,7 +94,8 @@ static __always_inline void follow(struct backend *backend, struct task_struct *
 /* With the last byte of an answer a request ends, and outside of blocks the next transaction, if its message is there, begins. */
 static __always_inline void sent(struct task_struct *task, s64 bytes)
 {
-	struct backend *backend = known(task);
+	/* One whose first arrival on a CPU was not told of is not known yet. */
+	struct backend *backend = known_from_now(task);
 	struct pt_regs *regs;
 	u8 state;
 	u64 now;
@@ -111,7 +112,9 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 	if (settings.by_system_call)
 		backend->client_socket = first_argument(regs) + 1;
 	/* Before the request is counted, for if the backend came unseen what was counted so far was before. */
-	if (is_followed(backend, task, false) && backend->state != RUNNING)
+	if (is_followed(backend, task, false) && backend->state == UNSEEN)
+		appears(backend, task, bpf_ktime_get_ns());
+	else if (backend->state != RUNNING && backend->state != PASSED_OVER)
 		catch_up(backend, task, bpf_ktime_get_ns());
 	if (backend->state == PASSED_OVER) {
 		if (state == NO_BLOCK)

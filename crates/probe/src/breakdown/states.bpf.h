@@ -75,21 +75,38 @@ static __always_inline bool starts(struct backend *backend, struct task_struct *
 	return true;
 }
 
+/* By how much the scheduler's clock is behind, as some process found; 0 if none has yet. */
+u64 clock_behind;
+
+/* When a task that runs got its CPU, as the kernel keeps it by the scheduler's clock; no earlier than `least`. */
+static __always_inline u64 arrival_of(struct task_struct *task, u64 behind, u64 least, u64 now)
+{
+	u64 arrival = task->sched_info.last_arrival + behind + target.slew;
+
+	if (!behind || arrival < least)
+		arrival = least;
+	return arrival < now ? arrival : now;
+}
+
 /*
  * The process runs, so if it is not known to, it was switched to unseen: some kernels do not tell of a switch away from
- * certain tasks. When that was the kernel keeps by the scheduler's clock.
+ * certain tasks.
  */
 static __always_inline void catch_up(struct backend *backend, struct task_struct *task, u64 now)
 {
-	u64 arrival;
-
 	if (backend->state == RUNNING || starts(backend, task, now))
 		return;
 	count(ARRIVALS_UNSEEN);
-	arrival = task->sched_info.last_arrival + backend->clock_behind + target.slew;
-	if (!backend->clock_behind || arrival < backend->since)
-		arrival = backend->since;
-	arrives(backend, task, arrival < now ? arrival : now);
+	arrives(backend, task, arrival_of(task, backend->clock_behind, backend->since, now));
+}
+
+/* The same of one that answers and was never seen: what it answers counts from when it got its CPU. */
+static __always_inline void appears(struct backend *backend, struct task_struct *task, u64 now)
+{
+	u64 behind = clock_behind;
+
+	count(ARRIVALS_UNSEEN);
+	begin_anew(backend, task, behind ? arrival_of(task, behind, 0, now) : now, 0);
 }
 
 /* Up to now it was on a CPU; false if it is not followed any more. */
@@ -146,8 +163,11 @@ static __always_inline void leaves(struct backend *backend, struct task_struct *
 	}
 	backend->state = BLOCKED;
 	backend->run_delay = task->sched_info.run_delay;
-	if (backend->came)
+	if (backend->came) {
 		backend->clock_behind = backend->came - task->sched_info.last_arrival - target.slew;
+		if (!clock_behind)
+			clock_behind = backend->clock_behind;
+	}
 	tell(backend, task, state);
 	if (backend->bucket == CLIENT && !backend->in_block)
 		waits_again(backend, task, now);
