@@ -125,6 +125,7 @@ fn config(request: &Load, kinds: usize) -> Config {
         rows_max: request.rows_max,
         sample_one_in: request.sample_one_in,
         pin_threads: request.pin_threads,
+        dealt: Vec::new(),
     }
 }
 

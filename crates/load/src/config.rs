@@ -28,12 +28,27 @@ pub struct Config {
     pub sample_one_in: u64,
     /// Whether each thread stays on one CPU, where the CPUs can be dealt out evenly.
     pub pin_threads: bool,
+    /// What each connection performs, where that is settled beforehand: the kinds of its transactions, in their order. Indexes
+    /// follow one another, connection after connection. Only in a closed loop of sessions that block. Empty: who is free takes
+    /// the next index.
+    pub dealt: Vec<Vec<u8>>,
 }
 
 impl Config {
     /// The first index that is not to be taken.
     pub(crate) fn limit(&self) -> u64 {
         self.transactions.map_or(u64::MAX, |count| self.first_index.saturating_add(count))
+    }
+
+    /// The first index of what each connection performs, and the first one after all of them.
+    pub(crate) fn dealt_from(&self) -> Vec<u64> {
+        let mut next = self.first_index;
+        let mut from = vec![next];
+        for kinds in &self.dealt {
+            next += kinds.len() as u64;
+            from.push(next);
+        }
+        from
     }
 
     /// A closed loop without any bound.
@@ -50,6 +65,7 @@ impl Config {
             rows_max: u64::MAX,
             sample_one_in: 1,
             pin_threads: false,
+            dealt: Vec::new(),
         }
     }
 }

@@ -33,6 +33,9 @@ pub fn run(
     control: &Arc<Control>,
     tables: Tables,
 ) -> Result<Outcomes, EngineError> {
+    if !config.dealt.is_empty() {
+        return Err(refused("work is dealt out to sessions that block, and to no others".to_owned()));
+    }
     let processes = sessions.iter().map(|session| session.server_process()).collect();
     segment(config, control, tables, processes, |shared, recorder| readiness::carry(sessions, opener, shared, recorder))
 }
@@ -51,12 +54,21 @@ pub fn run_blocking(
 ) -> Result<Outcomes, EngineError> {
     let processes = sessions.iter().map(|session| session.server_process()).collect();
     let (threads, wanted) = (control.counts.len(), sessions.len());
+    let is_dealt = config.dealt.is_empty() || config.dealt.len() == wanted && config.schedule.open(0).is_none();
+    if !is_dealt {
+        let message = format!("what is dealt out to {} sessions is for {wanted} of a closed loop", config.dealt.len());
+        return Err(refused(message));
+    }
     if threads != wanted {
         let message = format!("{wanted} sessions that block want a thread each, and there are {threads}");
-        return Err(EngineError::System(std::io::Error::other(message)));
+        return Err(refused(message));
     }
     let config = Config { pin_threads: false, ..config.clone() };
     segment(&config, control, tables, processes, |shared, recorder| blocking::carry(sessions, opener, shared, recorder))
+}
+
+fn refused(message: String) -> EngineError {
+    EngineError::System(std::io::Error::other(message))
 }
 
 /// What every segment is, whatever drives its sessions.

@@ -38,5 +38,5 @@ pub use control::Control;
 pub use engine::{run, run_blocking};
 pub use opening::{open_all, raise_descriptor_limit};
 pub use outcomes::{CpuNs, Ended, Outcomes};
-pub use recorder::Tables;
+pub use recorder::{Seconds, Tables};
 pub use tally::Counts;

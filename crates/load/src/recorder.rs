@@ -24,10 +24,17 @@ const BATCHES: usize = 256;
 pub struct Tables {
     /// One row a transaction.
     pub transactions: TransactionWriter,
-    /// Latency by second and kind.
-    pub latency_seconds: SecondsWriter,
-    /// Lag by second.
-    pub lag_seconds: SecondsWriter,
+    /// Histograms by second; `None` where the rows say it all.
+    pub seconds: Option<Seconds>,
+}
+
+/// The histograms of each second.
+#[derive(Debug)]
+pub struct Seconds {
+    /// Latency by kind.
+    pub latency: SecondsWriter,
+    /// Lag.
+    pub lag: SecondsWriter,
 }
 
 impl Tables {
@@ -36,15 +43,27 @@ impl Tables {
     /// # Errors
     /// When one cannot be created; the text names it.
     pub fn create(folder: &Path) -> io::Result<Self> {
-        let named = |name: &'static str| move |error| io::Error::other(format!("{name}: {error}"));
         let (latency, lag) = ("latency_seconds.npy", "lag_seconds.npy");
-        Ok(Self {
-            transactions: TransactionWriter::create(&folder.join("transactions.npy"))
-                .map_err(named("transactions.npy"))?,
-            latency_seconds: SecondsWriter::latency(&folder.join(latency)).map_err(named(latency))?,
-            lag_seconds: SecondsWriter::lag(&folder.join(lag)).map_err(named(lag))?,
-        })
+        let seconds = Seconds {
+            latency: SecondsWriter::latency(&folder.join(latency)).map_err(named(latency))?,
+            lag: SecondsWriter::lag(&folder.join(lag)).map_err(named(lag))?,
+        };
+        Ok(Self { seconds: Some(seconds), ..Self::of_rows(folder)? })
     }
+
+    /// Creates the table of rows alone.
+    ///
+    /// # Errors
+    /// When it cannot be created; the text names it.
+    pub fn of_rows(folder: &Path) -> io::Result<Self> {
+        let name = "transactions.npy";
+        let transactions = TransactionWriter::create(&folder.join(name)).map_err(named(name))?;
+        Ok(Self { transactions, seconds: None })
+    }
+}
+
+fn named(name: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::other(format!("{name}: {error}"))
 }
 
 /// What the writer gets.
@@ -197,8 +216,8 @@ impl Writer {
     }
 
     fn write(&self, tables: Tables) -> io::Result<u64> {
-        let Tables { mut transactions, latency_seconds, lag_seconds } = tables;
-        let mut seconds = Merger::new(latency_seconds, lag_seconds);
+        let Tables { mut transactions, seconds } = tables;
+        let mut seconds = seconds.map(|Seconds { latency, lag }| Merger::new(latency, lag));
         for full in &self.to_write {
             match full {
                 Full::Rows(mut batch) => {
@@ -206,10 +225,16 @@ impl Writer {
                     batch.clear();
                     let _ = self.written.try_send(batch);
                 }
-                Full::Second(set) => seconds.take(set, |empty| drop(self.emptied.try_send(empty)))?,
+                Full::Second(set) => {
+                    let emptied = |empty| drop(self.emptied.try_send(empty));
+                    match &mut seconds {
+                        Some(merger) => merger.take(set, emptied)?,
+                        None => emptied(set.empty()),
+                    }
+                }
             }
         }
-        seconds.close()?;
+        seconds.map_or(Ok(()), Merger::close)?;
         transactions.close()
     }
 }

@@ -61,7 +61,7 @@ impl SecondSet {
         self.lag.add(&other.lag).expect("all histograms have the same bounds");
     }
 
-    fn empty(mut self: Box<Self>) -> Box<Self> {
+    pub(crate) fn empty(mut self: Box<Self>) -> Box<Self> {
         self.latency.iter_mut().filter(|histogram| !histogram.is_empty()).for_each(Histogram::reset);
         self.lag.reset();
         self

@@ -85,7 +85,7 @@ impl Shared {
         Self {
             config: config.clone(),
             control: Arc::clone(control),
-            next_index: NextIndex(AtomicU64::new(config.first_index)),
+            next_index: NextIndex(AtomicU64::new(config.dealt_from().last().copied().unwrap_or(config.first_index))),
             returned: Returned::default(),
             errors: Errors::default(),
             cpus,

@@ -34,7 +34,11 @@ impl Counts {
 
     // Only one thread writes, so a load and a store do, without a locked instruction.
     pub(crate) fn took_one(&self) {
-        self.planned.store(self.planned.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.took(1);
+    }
+
+    pub(crate) fn took(&self, number: u64) {
+        self.planned.store(self.planned.load(Ordering::Relaxed) + number, Ordering::Relaxed);
     }
 
     pub(crate) fn ended_one(&self, outcome: Outcome) {
@@ -105,6 +109,12 @@ impl Tally {
     #[inline]
     pub(crate) fn took(&mut self, index: u64) {
         self.taken_below = self.taken_below.max(index + 1);
+    }
+
+    /// Counts a transaction that was never begun, and whose kind is known all the same.
+    pub(crate) fn skip(&mut self, row: &Transaction) {
+        self.took(row.index);
+        self.by_kind[usize::from(row.kind)].skipped += 1;
     }
 
     /// Counts a transaction that was begun.

@@ -5,8 +5,8 @@
 mod support;
 
 use plimsoll_load::mock::{MockOpener, Scripted};
-use plimsoll_load::{Config, Control, Ended, EngineError, Tables, run_blocking};
-use plimsoll_session::BlockingOpener;
+use plimsoll_load::{Config, Control, Ended, EngineError, Tables, open_all, run, run_blocking};
+use plimsoll_session::{BlockingOpener, Opener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{MS, blocking, config, constant};
@@ -124,6 +124,69 @@ fn without_any_connection_the_segment_ends() {
     let config = Config { transactions: Some(100), duration_ns: None, ..config() };
     let segment = blocking(&Arc::new(MockOpener::new(|_| Scripted::Lost)), 2, &Control::new(2), &config);
     assert_eq!((segment.outcomes.identity.lost, segment.outcomes.ended), (2, Ended::ConnectionsLost));
+}
+
+/// A closed loop in which each session has its own work.
+fn dealt(work: &[&[u8]]) -> Config {
+    let dealt = work.iter().map(|kinds| kinds.to_vec()).collect();
+    Config { transactions: None, duration_ns: None, kinds: 2, patience_ns: 60_000 * MS, dealt, ..config() }
+}
+
+#[test]
+fn what_is_dealt_out_is_performed_in_its_order() {
+    let config = dealt(&[&[0; 5], &[0; 3], &[]]);
+    let opener = Arc::new(MockOpener::new(|index| Scripted::DoneAfter((index as i64 % 3) * MS)));
+    let segment = blocking(&opener, 3, &Control::new(3), &config);
+    let outcomes = &segment.outcomes;
+    assert_eq!((outcomes.identity.planned, outcomes.identity.done, outcomes.ended), (8, 8, Ended::Transactions));
+    assert_eq!((outcomes.next_index, outcomes.reports.len()), (108, 3));
+    for (connection, indexes) in [(0, 100..105), (1, 105..108)] {
+        let rows = segment.column("index").into_iter().zip(segment.column("connection"));
+        let own: Vec<i64> = rows.filter(|(_, other)| *other == connection).map(|(index, _)| index).collect();
+        assert_eq!(own, indexes.collect::<Vec<i64>>(), "of connection {connection}");
+    }
+}
+
+#[test]
+fn what_was_dealt_out_and_is_not_begun_is_skipped_by_its_kind() {
+    let config = dealt(&[&[0, 0, 1, 1], &[0, 0, 1, 1, 1]]);
+    let control = Control::new(2);
+    let stopper = Arc::clone(&control);
+    let stopped = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(stopper.identity().planned, 9, "all of it is planned from the start");
+        stopper.stop();
+    });
+    let script = |index| match index {
+        101 => Scripted::Lost,
+        105 => Scripted::Silent,
+        _ => Scripted::Done,
+    };
+    let segment = blocking(&Arc::new(MockOpener::new(script)), 2, &control, &config);
+    stopped.join().unwrap();
+    let (identity, by_kind) = (segment.outcomes.identity, &segment.outcomes.by_kind);
+    assert_eq!((identity.done, identity.failed, identity.skipped, identity.lost), (2, 1, 5, 1));
+    assert_eq!((by_kind[0].skipped, by_kind[1].skipped, segment.outcomes.ended), (0, 5, Ended::Told));
+    let rows = segment.column("kind").into_iter().zip(segment.column("outcome")).zip(segment.column("backend_pid"));
+    assert_eq!(rows.filter(|((kind, outcome), pid)| (*kind, *outcome) == (1, 2) && *pid > 0).count(), 5);
+}
+
+#[test]
+fn work_that_is_dealt_out_wants_a_session_each_that_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let opener = Arc::new(MockOpener::new(|_| Scripted::Done));
+    let tables = || Tables::of_rows(folder.path()).unwrap();
+    let config = dealt(&[&[0]]);
+    let sessions = open_all(opener.as_ref(), 1).unwrap();
+    let ready: Arc<dyn Opener> = Arc::clone(&opener) as Arc<dyn Opener>;
+    let error = run(sessions, &ready, &config, &Control::new(1), tables()).unwrap_err();
+    assert!(error.to_string().contains("sessions that block"), "{error}");
+    let blocking: Arc<dyn BlockingOpener> = opener;
+    let sessions = || (0..2).map(|number| blocking.open(number).unwrap()).collect();
+    for config in [config, Config { schedule: constant(1.0, 1).schedule, ..dealt(&[&[0], &[0]]) }] {
+        let error = run_blocking(sessions(), &blocking, &config, &Control::new(2), tables()).unwrap_err();
+        assert!(error.to_string().contains("of a closed loop"), "{error}");
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(crate) fn carry(
     let mut refused = None;
     for (number, session) in sessions.into_iter().enumerate() {
         let lane = recorder.lane(shared.started_ns);
-        let seat = Arc::new(Seat::new(number as u32, session.as_ref(), lane, shared.config.kinds));
+        let seat = Arc::new(Seat::new(number as u32, session.as_ref(), lane, shared));
         seats.push(Arc::clone(&seat));
         let (of_thread, opener, tell) = (Arc::clone(shared), Arc::clone(opener), tell.clone());
         let leaving = Leaving { number, ended: None, tell };

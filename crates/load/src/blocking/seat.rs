@@ -10,11 +10,18 @@ use crate::shared::{Claim, Shared};
 use crate::tally::{Counts, Tally};
 use plimsoll_record::{KIND_NOT_DRAWN, Outcome, Transaction};
 use plimsoll_session::{BlockingSession, Ending, Failure, Interrupt};
+use std::iter::Zip;
+use std::ops::RangeFrom;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Indexes with the kinds of what is to be performed.
+type Dealt = Zip<RangeFrom<u64>, std::vec::IntoIter<u8>>;
 
 /// What a thread has counted and recorded so far.
 pub(super) struct Held {
     number: u32,
+    /// What is left of what was settled beforehand; `None` where nothing was.
+    dealt: Option<Dealt>,
     pub(super) server_process: u32,
     lane: Lane,
     pub(super) tally: Tally,
@@ -23,9 +30,19 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// The next index of a closed loop, or the reason why there is none.
+    pub(super) fn next_index(&mut self, shared: &Shared) -> Result<u64, Ended> {
+        match &mut self.dealt {
+            Some(dealt) => dealt.next().map(|(index, _)| index).ok_or(Ended::Transactions),
+            None => shared.next_index(),
+        }
+    }
+
     /// An index was taken. From here on it is accounted for, whatever becomes of the thread.
     pub(super) fn took(&mut self, counts: &Counts, claim: Claim, now_ns: i64) {
-        counts.took_one();
+        if self.dealt.is_none() {
+            counts.took_one();
+        }
         let Claim { index, due_ns } = claim;
         self.under_way =
             Some(UnderWay { index, planned_ns: due_ns, start_ns: now_ns.max(due_ns), kind: KIND_NOT_DRAWN });
@@ -74,6 +91,17 @@ impl Held {
         self.lane.push(Transaction::unbegun(claim.index, claim.due_ns, now_ns));
     }
 
+    /// Records what was settled beforehand and will not be begun any more.
+    pub(super) fn skip_rest(&mut self, counts: &Counts, now_ns: i64) {
+        let (connection, backend_pid) = (self.number, self.server_process);
+        for (index, kind) in self.dealt.iter_mut().flatten() {
+            let row = Transaction { kind, connection, backend_pid, ..Transaction::unbegun(index, now_ns, now_ns) };
+            counts.ended_one(Outcome::Skipped);
+            self.tally.skip(&row);
+            self.lane.push_waiting(row);
+        }
+    }
+
     pub(super) fn flush(&mut self, now_ns: i64) {
         self.lane.flush(now_ns);
     }
@@ -85,9 +113,15 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    pub(super) fn new(number: u32, session: &dyn BlockingSession, lane: Lane, kinds: usize) -> Self {
+    pub(super) fn new(number: u32, session: &dyn BlockingSession, lane: Lane, shared: &Shared) -> Self {
         let (server_process, interrupt) = (session.server_process(), session.interrupt());
-        let held = Held { number, server_process, lane, tally: Tally::new(kinds), under_way: None, interrupt };
+        let (config, place) = (&shared.config, number as usize);
+        let dealt = config.dealt.get(place).map(|kinds| (config.dealt_from()[place]..).zip(kinds.clone()));
+        if let Some(dealt) = &dealt {
+            shared.control.counts[place].took(dealt.size_hint().0 as u64);
+        }
+        let tally = Tally::new(config.kinds);
+        let held = Held { number, dealt, server_process, lane, tally, under_way: None, interrupt };
         Self { held: Mutex::new(Some(held)) }
     }
 
@@ -111,6 +145,7 @@ impl Seat {
             held.ended(shared, counts, &ending, now_ns);
             held.tally.connections_lost += 1;
         }
+        held.skip_rest(counts, now_ns);
         let Held { lane, mut tally, .. } = held;
         tally.records_dropped = lane.finish();
         Some(tally)

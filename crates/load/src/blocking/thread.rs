@@ -65,7 +65,10 @@ impl<'a> Carrier<'a> {
         if let Some(claim) = self.ahead.as_mut().and_then(Ahead::give_up) {
             self.shared.returned.give(claim);
         }
-        self.seat.with(|held| held.tally.load_cpu_ns += thread_cpu_ns() - cpu_before);
+        self.seat.with(|held| {
+            held.skip_rest(self.counts, monotonic_ns());
+            held.tally.load_cpu_ns += thread_cpu_ns() - cpu_before;
+        });
         ended
     }
 
@@ -88,7 +91,7 @@ impl<'a> Carrier<'a> {
                 return (session, false, Ended::ConnectionsLost);
             }
             self.flush(end_ns);
-            if self.ahead.is_none() {
+            if self.ahead.is_none() && self.shared.stopped().is_none() {
                 let wait_ns = self.shared.config.schedule.wait_ns(claim.index);
                 let pause = if begun.skipped { Default::default() } else { session.pause(claim.index) };
                 let since_ns = if pause.since_planned { planned_ns } else { monotonic_ns() };
@@ -121,7 +124,7 @@ impl<'a> Carrier<'a> {
                 None if now_ns >= due_ns => {
                     // The index and what accounts for it are taken in one stroke.
                     let taken = self.seat.with(|held| {
-                        let index = self.shared.next_index()?;
+                        let index = held.next_index(self.shared)?;
                         let claim = Claim { index, due_ns };
                         held.took(self.counts, claim, now_ns);
                         Ok(claim)

@@ -24,6 +24,7 @@ pub(crate) fn config() -> Config {
         rows_max: u64::MAX,
         sample_one_in: 100,
         pin_threads: false,
+        dealt: Vec::new(),
     }
 }
 
