@@ -3,13 +3,11 @@
 use crate::failure::Failure;
 use crate::output::{self, Event};
 use crate::request::{self, Load};
-use crate::sampler::{Latest, Running, Sampled, Sampler};
-use crate::stop::{self, Cause};
-use crate::summary::{Facts, cpu_ns, summary, verdict, write_json};
+use crate::sampler::{Latest, Sampler};
+use crate::segment::{Carried, Conductor, PATIENCE_NS};
+use crate::summary::{Asked, commits_beside, summary, verdict, write_json};
 use crate::workload::Use;
-use plimsoll_load::{
-    Config, Control, EngineError, Outcomes, Tables, monotonic_ns, open_all, raise_descriptor_limit, run,
-};
+use plimsoll_load::{Config, Control, Outcomes, Tables, open_all, raise_descriptor_limit, run};
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
 use plimsoll_session::Opener;
@@ -18,15 +16,8 @@ use plimsoll_workload::{ConversationOpener, Workload};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
 
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
-/// Transactions under way when a segment ends may take this long; with scans over swapped memory they are slow. An open
-/// loop's backlog is worked off for as long.
-const PATIENCE_NS: i64 = 120_000_000_000;
 const NS_PER_SECOND: f64 = 1e9;
 
 #[derive(Serialize)]
@@ -38,12 +29,6 @@ struct ProgressLine {
     latest: Latest,
 }
 
-/// What the waiting main thread hears.
-enum Heard {
-    Stop(Cause),
-    Ended(Box<Result<Outcomes, EngineError>>),
-}
-
 pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     request.validate()?;
     let chosen = request::workload(&request.workload, request.mode)?;
@@ -52,14 +37,13 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
         let message = "schedule.kind: keying and think times of the workload need the closed one";
         return Err(Failure::Request(message.to_owned()));
     }
-    let (tell, heard) = channel();
-    stop::watch(&tell, Heard::Stop)?;
+    let conductor = Conductor::new()?;
     raise_descriptor_limit(request.clients).map_err(|error| Failure::Record(error.to_string()))?;
     let mut client = Client::open(&request.target.address_in_schema()?)?;
     chosen.recognise(&mut client, &request.target.schema)?;
     drop(client);
     let (name, counts_commits, facts) = (chosen.name(), chosen.data().is_some(), chosen.facts());
-    chosen.into_use(Segment { request, name, counts_commits, facts, tell, heard })?
+    chosen.into_use(Segment { request, name, counts_commits, facts, conductor })?
 }
 
 /// A segment whose workload is known.
@@ -68,15 +52,14 @@ struct Segment<'a> {
     name: &'static str,
     counts_commits: bool,
     facts: BTreeMap<String, Value>,
-    tell: Sender<Heard>,
-    heard: Receiver<Heard>,
+    conductor: Conductor,
 }
 
 impl Use for Segment<'_> {
     type Outcome = Result<(), Failure>;
 
     fn of<W: Workload + 'static>(self, mut workload: W) -> Self::Outcome {
-        let Self { request, name, counts_commits, facts, tell, heard } = self;
+        let Self { request, name, counts_commits, facts, conductor } = self;
         let kinds = workload.kinds();
         workload
             .record_in(&request.out)
@@ -91,22 +74,25 @@ impl Use for Segment<'_> {
             .map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
         let config = config(request, kinds.len());
         let control = Control::new(request.threads as usize);
-        let before = cpu_ns();
-        let running = sampler.start().map_err(|error| Failure::Record(format!("no thread for sampling: {error}")))?;
-        let engine = Arc::clone(&control);
-        std::thread::spawn(move || {
-            let carry = AssertUnwindSafe(|| run(sessions, &opener, &config, &engine, tables));
-            // Others hold the channel, too: without a word from here `wait` would wait for ever.
-            let outcomes = catch_unwind(carry).unwrap_or(Err(EngineError::Panicked));
-            tell.send(Heard::Ended(Box::new(outcomes)))
-        });
-        let (outcomes, cause) = wait(&heard, &control, &running);
-        let cpu = cpu_ns() - before;
-        let sampled: Sampled =
-            running.finish().map_err(|error| Failure::Record(format!("a series cannot be written: {error}")))?;
-        let outcomes = outcomes?;
-        let summary =
-            summary(request, &outcomes, Facts { name, kinds, counts_commits, workload: facts, cpu, sampled, cause });
+        let (engine, watched) = (Arc::clone(&control), Arc::clone(&control));
+        let progress = |t_ns, latest| ProgressLine { t_ns, identity: watched.identity(), latest };
+        let carried =
+            conductor.carry(sampler, &control, progress, move || run(sessions, &opener, &config, &engine, tables))?;
+        let backends = carried.outcomes.backend_pids.len() as u64;
+        let asked = Asked {
+            name,
+            kinds,
+            first_index: request.first_index,
+            schedule: Some(&request.schedule),
+            mode: request.mode,
+            describe: request.describe,
+            threads: request.threads,
+            devices: &request.sample.devices,
+            commits_beside: counts_commits.then(|| commits_beside(request.mode, backends)),
+            facts,
+        };
+        let summary = summary(asked, &carried);
+        let Carried { outcomes, cause, .. } = carried;
         write(request, &outcomes, &summary)?;
         output::line(&Event { event: "summary", value: &summary });
         verdict(&summary, outcomes.ended, cause)
@@ -126,31 +112,6 @@ fn config(request: &Load, kinds: usize) -> Config {
         sample_one_in: request.sample_one_in,
         pin_threads: request.pin_threads,
         dealt: Vec::new(),
-    }
-}
-
-/// Writes a progress line a second until the engine has ended; passes on what is to stop it.
-fn wait(
-    heard: &Receiver<Heard>,
-    control: &Control,
-    running: &Running,
-) -> (Result<Outcomes, EngineError>, Option<Cause>) {
-    let mut cause = None;
-    let mut next_line = Instant::now() + PROGRESS_EVERY;
-    loop {
-        match heard.recv_timeout(next_line.saturating_duration_since(Instant::now())) {
-            Ok(Heard::Ended(outcomes)) => return (*outcomes, cause),
-            Ok(Heard::Stop(why)) => {
-                cause.get_or_insert(why);
-                control.stop();
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                next_line += PROGRESS_EVERY;
-                let (t_ns, identity, latest) = (monotonic_ns(), control.identity(), running.latest());
-                output::event("progress", ProgressLine { t_ns, identity, latest });
-            }
-            Err(RecvTimeoutError::Disconnected) => return (Err(EngineError::Panicked), cause),
-        }
     }
 }
 

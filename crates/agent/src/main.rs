@@ -13,6 +13,7 @@ mod probes;
 mod refresh;
 mod request;
 mod sampler;
+mod segment;
 mod stop;
 mod streams;
 mod summary;

@@ -1,13 +1,14 @@
 //! `summary.json` from what the engine, the sampler and the request say.
 
 use crate::failure::Failure;
-use crate::request::Load;
 use crate::sampler::Sampled;
+use crate::segment::Carried;
 use crate::stop::Cause;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use plimsoll_load::{CpuNs, Ended, Outcomes, epoch_minus_monotonic_ns};
 use plimsoll_record::{FORMAT, Health, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification};
+use plimsoll_schedule::Schedule;
 use plimsoll_session::SessionReport;
 use plimsoll_target::postgres::Mode;
 use serde::Serialize;
@@ -15,62 +16,65 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What the outcomes do not say.
-pub(crate) struct Facts {
+/// What a segment was asked to be, as far as its record says so.
+pub(crate) struct Asked<'a> {
     /// The workload's.
     pub(crate) name: &'static str,
     /// Names of the workload's kinds.
     pub(crate) kinds: Vec<String>,
-    /// Whether a done transaction is one commit.
-    pub(crate) counts_commits: bool,
+    pub(crate) first_index: u64,
+    /// `None` where each session has its own work, one piece after the other.
+    pub(crate) schedule: Option<&'a Schedule>,
+    pub(crate) mode: Mode,
+    pub(crate) describe: bool,
+    /// Threads that carry the load.
+    pub(crate) threads: u32,
+    pub(crate) devices: &'a [String],
+    /// Commits of the server that are no transactions of the load; `None` where they cannot be known.
+    pub(crate) commits_beside: Option<u64>,
     /// What of the workload belongs to the record.
-    pub(crate) workload: BTreeMap<String, Value>,
-    /// Of the process.
-    pub(crate) cpu: CpuNs,
-    /// The series.
-    pub(crate) sampled: Sampled,
-    /// Who told it to stop.
-    pub(crate) cause: Option<Cause>,
+    pub(crate) facts: BTreeMap<String, Value>,
 }
 
-pub(crate) fn summary(request: &Load, outcomes: &Outcomes, facts: Facts) -> Summary {
-    let Facts { name, kinds, counts_commits, workload, cpu, sampled, cause } = facts;
+pub(crate) fn summary(asked: Asked<'_>, carried: &Carried) -> Summary {
+    let Asked { name, kinds, first_index, schedule, mode, describe, threads, devices, commits_beside, facts } = asked;
+    let Carried { outcomes, cpu, sampled, cause } = carried;
     let (verification, totals) = merged(&outcomes.reports);
     Summary {
         format: FORMAT,
         workload: name.to_owned(),
         by_kind: kinds.iter().cloned().zip(outcomes.by_kind.iter().copied()).collect(),
         kinds,
-        first_index: request.first_index,
+        first_index,
         next_index: outcomes.next_index,
         started_ns: outcomes.started_ns,
         ended_ns: outcomes.ended_ns,
         epoch_minus_monotonic_ns: epoch_minus_monotonic_ns(),
-        ended_by: ended_by(outcomes.ended, cause).to_owned(),
+        ended_by: ended_by(outcomes.ended, *cause).to_owned(),
         identity: outcomes.identity,
         errors: outcomes.errors.clone(),
-        health: health(request, outcomes, &sampled, cpu),
+        health: health(threads, outcomes, sampled, *cpu),
         verification,
         totals,
-        server_commits_beside: counts_commits.then(|| commits_beside(request.mode, outcomes.backend_pids.len() as u64)),
+        server_commits_beside: commits_beside,
         backend_pids: outcomes.backend_pids.clone(),
-        devices: request.sample.devices.clone(),
+        devices: devices.to_vec(),
         rows: Some(outcomes.rows),
-        schedule: serde_json::to_value(&request.schedule).ok(),
+        schedule: schedule.and_then(|schedule| serde_json::to_value(schedule).ok()),
         planned_rate: outcomes.planned_rate,
-        mode: Some(mode_name(request.mode).to_owned()),
-        describe: Some(request.describe),
+        mode: Some(mode_name(mode).to_owned()),
+        describe: Some(describe),
         retries: Some(outcomes.by_kind.iter().map(|kind| kind.retries).sum()),
         reconnects: Some(outcomes.reconnects),
         requests_sent: Some(outcomes.reports.iter().map(|report| report.requests).sum()),
-        facts: workload,
-        probes: sampled.probes,
+        facts,
+        probes: sampled.probes.clone(),
     }
 }
 
 /// What sessions commit beside the load: PostgreSQL opens a transaction of its own as a backend starts; preparing the
 /// statements is one more, since it is one request; and the session that looks at the data before the load asks in one.
-fn commits_beside(mode: Mode, sessions: u64) -> u64 {
+pub(crate) fn commits_beside(mode: Mode, sessions: u64) -> u64 {
     let each = if mode == Mode::Prepared { 2 } else { 1 };
     each * sessions + 2
 }
@@ -108,14 +112,14 @@ pub(crate) fn memory_bytes_max() -> Option<u64> {
     u64::try_from(usage.max_rss()).ok().map(|kib| kib * 1024)
 }
 
-fn health(request: &Load, outcomes: &Outcomes, sampled: &Sampled, cpu: CpuNs) -> Health {
+fn health(threads: u32, outcomes: &Outcomes, sampled: &Sampled, cpu: CpuNs) -> Health {
     let lag = |quantile: f64| outcomes.lag_ns.value_at_quantile(quantile);
     Health {
         cpu_user_ns: cpu.user,
         cpu_system_ns: cpu.system,
         load_cpu_user_ns: Some(outcomes.load_cpu_ns.user),
         load_cpu_system_ns: Some(outcomes.load_cpu_ns.system),
-        threads: request.threads,
+        threads,
         thread_cpus: Some(outcomes.cpus.iter().map(|&cpu| cpu as u32).collect()),
         lag_ns: LagNs { p50: lag(0.5), p99: lag(0.99), max: outcomes.lag_ns.max() },
         records_dropped: outcomes.records_dropped,

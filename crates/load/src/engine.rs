@@ -41,13 +41,14 @@ pub fn run(
 }
 
 /// The same with sessions that block, each on a thread of its own: as many as `control` is for. One that has not come back when
-/// patience is over is asked to hang up, if it knows how, and then left behind with its thread; its transaction is lost.
+/// patience is over is asked to hang up, if it knows how, and then left behind with its thread; its transaction is lost. Without an
+/// `opener` a connection that broke is not opened again, whatever is asked for.
 ///
 /// # Errors
 /// When the system refuses threads, or a table cannot be written.
 pub fn run_blocking(
     sessions: Vec<Box<dyn BlockingSession>>,
-    opener: &Arc<dyn BlockingOpener>,
+    opener: Option<&Arc<dyn BlockingOpener>>,
     config: &Config,
     control: &Arc<Control>,
     tables: Tables,

@@ -184,7 +184,7 @@ fn work_that_is_dealt_out_wants_a_session_each_that_blocks() {
     let blocking: Arc<dyn BlockingOpener> = opener;
     let sessions = || (0..2).map(|number| blocking.open(number).unwrap()).collect();
     for config in [config, Config { schedule: constant(1.0, 1).schedule, ..dealt(&[&[0], &[0]]) }] {
-        let error = run_blocking(sessions(), &blocking, &config, &Control::new(2), tables()).unwrap_err();
+        let error = run_blocking(sessions(), Some(&blocking), &config, &Control::new(2), tables()).unwrap_err();
         assert!(error.to_string().contains("of a closed loop"), "{error}");
     }
 }
@@ -197,6 +197,6 @@ fn a_thread_that_panics_ends_the_segment() {
     let config = Config { transactions: None, duration_ns: None, ..config() };
     let sessions = (0..2).map(|number| opener.open(number).unwrap()).collect();
     let tables = Tables::create(folder.path()).unwrap();
-    let error = run_blocking(sessions, &opener, &config, &Control::new(2), tables).unwrap_err();
+    let error = run_blocking(sessions, Some(&opener), &config, &Control::new(2), tables).unwrap_err();
     assert!(matches!(error, EngineError::Panicked), "{error}");
 }

@@ -20,6 +20,11 @@ pub enum Outcome {
     Lost = 3,
 }
 
+impl Outcome {
+    /// In the order of their numbers in a row.
+    pub const ALL: [Self; 4] = [Self::Done, Self::Failed, Self::Skipped, Self::Lost];
+}
+
 /// The kind of a transaction that was skipped before its kind was drawn.
 pub const KIND_NOT_DRAWN: u8 = u8::MAX;
 

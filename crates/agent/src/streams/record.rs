@@ -1,40 +1,17 @@
-//! `queries.json` and `summary.json`, from the course of a test.
+//! `queries.json` and the plans, from the rows of a test and what its sessions said beside them.
 
-use super::course::Course;
 use super::request::{Streams, Test};
-use super::session::{Found, Left, Performed, Status, Verified};
-use super::work::{Task, Work, kinds};
+use super::results::{Performed, Product, Status, Verified};
+use super::work::{Task, Work};
 use crate::failure::Failure;
-use crate::sampler::Sampled;
-use crate::stop::Cause;
-use crate::summary::{cpus_allowed, ended_by, memory_bytes_max};
-use plimsoll_load::{CpuNs, Ended, epoch_minus_monotonic_ns};
-use plimsoll_record::{FORMAT, Health, Rows, Summary};
-use plimsoll_workload::decision_support;
+use plimsoll_load::Outcomes;
+use plimsoll_record::{FORMAT, Outcome, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Where plans go, below the folder of the record.
 pub(super) const PLANS: &str = "plans";
-
-/// What the course of a test does not say.
-pub(super) struct Facts {
-    /// What decides the rows and the queries' texts.
-    pub(super) of_workload: BTreeMap<String, Value>,
-    /// When the first work was due.
-    pub(super) released_ns: i64,
-    pub(super) ended_ns: i64,
-    /// Rows of transactions.npy.
-    pub(super) recorded: u64,
-    pub(super) left: Vec<Left>,
-    /// CPU time of the process.
-    pub(super) cpu: CpuNs,
-    pub(super) sampled: Sampled,
-    pub(super) ended: Ended,
-    /// Who told it to stop.
-    pub(super) cause: Option<Cause>,
-}
 
 /// `queries.json`.
 #[derive(Serialize)]
@@ -82,20 +59,60 @@ pub(super) fn plan_file(work: &Work) -> String {
     format!("{PLANS}/{}-{}.json", work.stream.unwrap_or_default(), work.task.name())
 }
 
-fn entry<'a>(work: &'a Work, performed: &'a Performed) -> Entry<'a> {
-    let begun = performed.status != Status::Skipped;
+/// A piece of work that has ended: what its row says, and what its session did.
+pub(super) struct Ended<'a> {
+    work: &'a Work,
+    start_ns: i64,
+    end_ns: i64,
+    status: Status,
+    error: Option<&'a str>,
+    /// `None` where the session never came back with it.
+    performed: Option<&'a Performed>,
+}
+
+/// All that have ended, by index. The rows decide how: a session may have come back after it was given up.
+pub(super) fn ended<'a>(
+    request: &Streams,
+    works: &'a [Work],
+    performed: &'a [Option<Performed>],
+    outcomes: &'a Outcomes,
+) -> Result<Vec<Ended<'a>>, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Record(format!("transactions.npy cannot be read: {error}"));
+    let table = Table::read(&request.out.join("transactions.npy")).map_err(|error| failed(&error))?;
+    let column = |name| table.column(name).ok_or_else(|| failed(&format!("it has no column {name}")));
+    let (indexes, ends, errors) = (column("index")?, column("end_ns")?, column("error")?);
+    let (starts, outcomes_of_rows) = (column("start_ns")?, column("outcome")?);
+    let rows = (0..table.len()).filter_map(|row| {
+        let index = usize::try_from(indexes[row]).ok()?;
+        let outcome = Outcome::ALL.into_iter().find(|outcome| *outcome as i128 == outcomes_of_rows[row])?;
+        let performed = performed.get(index)?.as_ref().filter(|performed| performed.status.outcome() == outcome);
+        let reason = usize::try_from(errors[row] - 1).ok().and_then(|place| outcomes.errors.get(place));
+        let error =
+            performed.map_or(reason.map(|entry| entry.message.as_str()), |performed| performed.error.as_deref());
+        let status = performed.map_or_else(|| Status::of(outcome), |performed| performed.status);
+        let (start_ns, end_ns) = (i64::try_from(starts[row]).ok()?, i64::try_from(ends[row]).ok()?);
+        Some(Ended { work: works.get(index)?, start_ns, end_ns, status, error, performed })
+    });
+    let mut ended: Vec<Ended<'a>> = rows.collect();
+    ended.sort_by_key(|ended| ended.work.index);
+    Ok(ended)
+}
+
+fn entry<'a>(ended: &Ended<'a>) -> Entry<'a> {
+    let Ended { work, start_ns, end_ns, status, error, performed } = *ended;
+    let begun = status != Status::Skipped;
     let parameters = match &work.task {
         Task::Query(query) => query.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect(),
         Task::Refresh(_) => BTreeMap::new(),
     };
     let (mut rows, mut bytes, mut orders, mut lines, mut plan) = (None, None, None, None, None);
-    match &performed.found {
-        Some(Found::Answered(answer)) => (rows, bytes) = (Some(answer.rows), Some(answer.bytes)),
-        Some(Found::Refreshed(refreshed)) => {
+    match performed.and_then(|performed| performed.product.as_ref()) {
+        Some(Product::Answered(answer)) => (rows, bytes) = (Some(answer.rows), Some(answer.bytes)),
+        Some(Product::Refreshed(refreshed)) => {
             rows = Some(refreshed.orders + refreshed.lines);
             (orders, lines) = (Some(refreshed.orders), Some(refreshed.lines));
         }
-        Some(Found::Explained(_)) => plan = Some(plan_file(work)),
+        Some(Product::Explained(_)) => plan = Some(plan_file(work)),
         None => {}
     }
     Entry {
@@ -106,23 +123,23 @@ fn entry<'a>(work: &'a Work, performed: &'a Performed) -> Entry<'a> {
         name: work.task.name(),
         title: work.task.title(),
         parameters,
-        began_ns: begun.then_some(performed.start_ns),
-        ended_ns: begun.then_some(performed.end_ns),
+        began_ns: begun.then_some(start_ns),
+        ended_ns: begun.then_some(end_ns),
         rows,
         bytes,
-        status: performed.status,
-        error: performed.failure.as_ref().map(|failure| failure.message.as_str()),
-        set: performed.set,
+        status,
+        error,
+        set: performed.and_then(|performed| performed.set),
         orders,
         lines,
-        verified: performed.verified,
+        verified: performed.and_then(|performed| performed.verified),
         plan,
     }
 }
 
 /// What became of each piece of work.
-pub(super) fn queries<'a>(request: &Streams, course: &'a Course) -> Queries<'a> {
-    let entries = course.works.iter().zip(&course.ended);
+pub(super) fn queries<'a>(request: &Streams, ended: &[Ended<'a>]) -> Queries<'a> {
+    let begun = || ended.iter().filter(|ended| ended.status != Status::Skipped);
     Queries {
         format: FORMAT,
         test: request.test,
@@ -130,16 +147,16 @@ pub(super) fn queries<'a>(request: &Streams, course: &'a Course) -> Queries<'a> 
         refresh: request.refresh,
         explained: request.explain,
         timeout_seconds: request.timeout_seconds,
-        began_ns: course.begun().map(|performed| performed.start_ns).min(),
-        ended_ns: course.begun().map(|performed| performed.end_ns).max(),
-        queries: entries.filter_map(|(work, ended)| Some(entry(work, ended.as_ref()?))).collect(),
+        began_ns: begun().map(|ended| ended.start_ns).min(),
+        ended_ns: begun().map(|ended| ended.end_ns).max(),
+        queries: ended.iter().map(entry).collect(),
     }
 }
 
 /// Writes the plans that were asked for.
-pub(super) fn write_plans(request: &Streams, course: &Course) -> Result<(), Failure> {
-    for (work, performed) in course.works.iter().zip(&course.ended) {
-        if let Some(Performed { found: Some(Found::Explained(plan)), .. }) = performed {
+pub(super) fn write_plans(request: &Streams, ended: &[Ended<'_>]) -> Result<(), Failure> {
+    for Ended { work, performed, .. } in ended {
+        if let Some(Product::Explained(plan)) = performed.and_then(|performed| performed.product.as_ref()) {
             let name = plan_file(work);
             std::fs::write(request.out.join(&name), plan)
                 .map_err(|error| Failure::Record(format!("{name} cannot be written: {error}")))?;
@@ -149,7 +166,7 @@ pub(super) fn write_plans(request: &Streams, course: &Course) -> Result<(), Fail
 }
 
 /// What belongs to the results: of the workload, and of the test.
-fn facts_of(request: &Streams, of_workload: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+pub(super) fn facts_of(request: &Streams, of_workload: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let of_test = [
         ("test", json!(request.test)),
         ("streams", json!(request.streams())),
@@ -158,60 +175,4 @@ fn facts_of(request: &Streams, of_workload: BTreeMap<String, Value>) -> BTreeMap
         ("timeout_seconds", json!(request.timeout_seconds)),
     ];
     of_workload.into_iter().chain(of_test.map(|(name, value)| (name.to_owned(), value))).collect()
-}
-
-/// What the test amounts to.
-pub(super) fn summary(request: &Streams, course: &Course, facts: Facts) -> Summary {
-    let Facts { of_workload, released_ns, ended_ns, recorded, left, cpu, sampled, ended, cause } = facts;
-    let planned = course.identity.planned;
-    let by_kind = kinds().into_iter().zip(course.by_kind()).collect();
-    Summary {
-        format: FORMAT,
-        workload: decision_support::NAME.to_owned(),
-        kinds: kinds(),
-        first_index: 0,
-        next_index: planned,
-        started_ns: released_ns,
-        ended_ns,
-        epoch_minus_monotonic_ns: epoch_minus_monotonic_ns(),
-        ended_by: ended_by(ended, cause).to_owned(),
-        identity: course.identity,
-        by_kind,
-        errors: course.errors.clone(),
-        health: health(course, &left, &sampled, cpu),
-        verification: course.verification(),
-        totals: BTreeMap::new(),
-        backend_pids: course.backend_pids.clone(),
-        // Workers of parallel queries commit, too, as many as the server starts.
-        server_commits_beside: None,
-        devices: request.sample.devices.clone(),
-        rows: Some(Rows { recorded, all_below_index: planned, sample_one_in: 1 }),
-        schedule: None,
-        planned_rate: None,
-        mode: Some("simple".to_owned()),
-        describe: Some(false),
-        retries: Some(0),
-        reconnects: Some(0),
-        requests_sent: Some(left.iter().map(|session| session.requests).sum()),
-        facts: facts_of(request, of_workload),
-        probes: sampled.probes,
-    }
-}
-
-fn health(course: &Course, left: &[Left], sampled: &Sampled, cpu: CpuNs) -> Health {
-    Health {
-        cpu_user_ns: cpu.user,
-        cpu_system_ns: cpu.system,
-        load_cpu_user_ns: Some(left.iter().map(|session| session.cpu.user).sum()),
-        load_cpu_system_ns: Some(left.iter().map(|session| session.cpu.system).sum()),
-        threads: left.len() as u32,
-        lag_ns: course.lag_ns(),
-        records_dropped: 0,
-        samples: sampled.samples,
-        sample_late_ns_max: sampled.late_ns_max,
-        thread_cpus: Some(Vec::new()),
-        memory_bytes_max: memory_bytes_max(),
-        cpus_allowed: cpus_allowed(),
-        connections_lost: left.iter().filter(|session| session.broken).count() as u32,
-    }
 }

@@ -1,115 +1,25 @@
-//! One stream: a session that does its work, piece after piece, and tells how each ended.
+//! One stream: a session that does its work, piece after piece.
 //!
 //! The fact that constrains it: what a query takes counts from when its text is handed to the kernel until the server is ready for
 //! the next one. A query that fails ends alone; a connection that is lost ends the rest of its stream. What a refresh function left is
 //! asked over a connection of its own, after its time has ended and before the next work is due.
 
+use super::results::{Performed, Product, Results, Status, Verified, statements};
 use super::work::{Task, Work};
-use crate::stop::Cause;
-use plimsoll_load::{CpuNs, monotonic_ns, thread_cpu_ns};
-use plimsoll_record::Outcome;
-use plimsoll_session::Failure;
-use plimsoll_target::postgres::{Address, Answer, Canceller, Client, Error};
+use plimsoll_load::monotonic_ns;
+use plimsoll_record::Verification;
+use plimsoll_session::{Begun, BlockingSession, Ending, Failure, Interrupt, Pause, SessionReport};
+use plimsoll_target::postgres::{Address, Canceller, Client, Error};
 use plimsoll_workload::decision_support::ScaleFactor;
-use plimsoll_workload::decision_support::refresh::{Left as LeftOfSet, Prepared, Refreshed, asks_beside, prepare};
+use plimsoll_workload::decision_support::refresh::{Prepared, asks_beside, prepare};
 use plimsoll_workload::{DataSetError, failure_of};
-use serde::Serialize;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The server's code for what was cancelled, by its own clock too.
 const CANCELLED: &str = "57014";
-
-/// How a piece of work ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Status {
-    Done,
-    Failed,
-    /// A query that took all of its time.
-    #[serde(rename = "timed out")]
-    TimedOut,
-    /// Never begun.
-    Skipped,
-    /// A refresh function that may or may not have been committed.
-    Lost,
-}
-
-impl Status {
-    pub(super) fn outcome(self) -> Outcome {
-        match self {
-            Self::Done => Outcome::Done,
-            Self::Failed | Self::TimedOut => Outcome::Failed,
-            Self::Skipped => Outcome::Skipped,
-            Self::Lost => Outcome::Lost,
-        }
-    }
-}
-
-/// What came of a piece of work that was done.
-#[derive(Debug)]
-pub(super) enum Found {
-    Answered(Answer),
-    /// The query's plan with what it took, as the server tells it.
-    Explained(String),
-    Refreshed(Refreshed),
-}
-
-/// A piece of work that has ended.
-#[derive(Debug)]
-pub(super) struct Performed {
-    pub(super) index: usize,
-    /// When it was due: when its predecessor had ended.
-    pub(super) planned_ns: i64,
-    pub(super) start_ns: i64,
-    pub(super) end_ns: i64,
-    pub(super) requests: u64,
-    pub(super) status: Status,
-    pub(super) found: Option<Found>,
-    pub(super) failure: Option<Failure>,
-    /// The number of a refresh function's set.
-    pub(super) set: Option<u64>,
-    /// Of a refresh function that was done: what it left of its set. `None` where the server could not be asked.
-    pub(super) verified: Option<Verified>,
-}
-
-/// What a refresh function left, beside what it should have.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Verified {
-    #[serde(flatten)]
-    pub(super) left: LeftOfSet,
-    pub(super) ok: bool,
-}
-
-/// What the waiting main thread hears.
-pub(super) enum Heard {
-    Stop(Cause),
-    Began { index: usize, at_ns: i64 },
-    Ended(Box<Performed>),
-    Left,
-}
-
-/// What the sessions are told from outside.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    /// Nothing more is to be begun.
-    pub(super) stop: AtomicBool,
-    /// What had not ended long after that was given up.
-    pub(super) given_up: AtomicBool,
-}
-
-/// What a session leaves.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Left {
-    /// Requests sent in the test.
-    pub(super) requests: u64,
-    /// Its connection was lost.
-    pub(super) broken: bool,
-    /// Of its thread.
-    pub(super) cpu: CpuNs,
-}
 
 /// What all sessions of a test have in common.
 #[derive(Debug)]
@@ -120,11 +30,29 @@ pub(super) struct Terms<'a> {
     pub(super) explain: bool,
 }
 
-/// A stream's session, open, before its work begins.
+/// Ends what a stream waits for, over each of its connections.
 #[derive(Debug)]
-pub(super) struct Session {
+struct Cancellers {
+    all: Vec<Canceller>,
+    hung_up: AtomicBool,
+}
+
+impl Interrupt for Cancellers {
+    fn cancel(&self) {
+        self.all.iter().for_each(|one| drop(one.cancel()));
+    }
+
+    fn hang_up(&self) {
+        self.hung_up.store(true, Ordering::SeqCst);
+        self.all.iter().for_each(Canceller::hang_up);
+    }
+}
+
+/// A stream's session.
+#[derive(Debug)]
+pub(super) struct Stream {
     client: Client,
-    works: Vec<Work>,
+    results: Arc<Results>,
     /// By function, those that are yet to be taken.
     sets: [VecDeque<Prepared>; 2],
     /// Asks what refresh functions left; only where there are any.
@@ -134,11 +62,21 @@ pub(super) struct Session {
     /// What the server allows a statement at present; 0: no limit.
     limit_ms: u128,
     broken: bool,
+    cancellers: Arc<Cancellers>,
+    /// Requests of its opening.
+    requests_before: u64,
+    /// What was begun last.
+    index: usize,
+    /// Whether the server allows that its time.
+    limited: Result<(), Error>,
+    /// A refresh function that was done and not looked at yet.
+    unverified: Option<(usize, Prepared)>,
+    verification: Verification,
 }
 
-impl Session {
-    /// Opens it and generates its refresh sets.
-    pub(super) fn open(terms: &Terms<'_>, works: &[Work]) -> Result<Self, DataSetError> {
+impl Stream {
+    /// Opens it for its part of the works, and generates its refresh sets.
+    pub(super) fn open(terms: &Terms<'_>, results: &Arc<Results>, works: &[Work]) -> Result<Self, DataSetError> {
         let mut client = Client::open(&terms.address.with_settings([("statement_timeout", "0")]))?;
         let mut sets: [VecDeque<Prepared>; 2] = Default::default();
         for work in works {
@@ -156,85 +94,30 @@ impl Session {
                 Some(beside)
             }
         };
-        let (timeout, explain, works) = (terms.timeout, terms.explain, works.to_vec());
-        let mut session = Self { client, works, sets, beside, timeout, explain, limit_ms: 0, broken: false };
-        if let Some(first) = session.works.first().map(|work| work.task.clone()) {
-            session.limit(&first)?;
-        }
-        Ok(session)
-    }
-
-    /// Ways to end whatever it waits for.
-    pub(super) fn cancellers(&self) -> Result<Vec<Canceller>, Error> {
-        std::iter::once(&self.client).chain(&self.beside).map(Client::canceller).collect()
-    }
-
-    pub(super) fn backend_pid(&self) -> u32 {
-        self.client.backend_pid()
-    }
-
-    /// Does all of its work, the first piece of which is due at `due_ns`.
-    pub(super) fn run(mut self, mut due_ns: i64, told: &Told, tell: &Sender<Heard>) -> Left {
-        let requests_before = self.client.requests();
-        // Who listens is gone only when the process ends.
-        let hear = |heard| drop(tell.send(heard));
-        for work in std::mem::take(&mut self.works) {
-            if self.broken || told.stop.load(Ordering::SeqCst) {
-                hear(Heard::Ended(Box::new(skipped(&work))));
-                continue;
-            }
-            hear(Heard::Began { index: work.index, at_ns: monotonic_ns() });
-            let performed = self.perform(&work, due_ns, told);
-            due_ns = if performed.verified.is_some() { monotonic_ns() } else { performed.end_ns };
-            hear(Heard::Ended(Box::new(performed)));
-        }
-        let requests = self.client.requests() - requests_before;
-        Left { requests, broken: self.broken, cpu: thread_cpu_ns() }
-    }
-
-    fn perform(&mut self, work: &Work, planned_ns: i64, told: &Told) -> Performed {
-        let limited = self.limit(&work.task);
-        let requests_before = self.client.requests();
-        let start_ns = monotonic_ns();
-        let result = limited.map_err(DataSetError::from).and_then(|()| self.attempt(&work.task));
-        let end_ns = monotonic_ns();
-        let requests = self.client.requests() - requests_before;
-        let set = match work.task {
-            Task::Refresh(function) => self.sets[function as usize].front().map(Prepared::set),
-            Task::Query(_) => None,
+        let all = std::iter::once(&client).chain(&beside).map(Client::canceller).collect::<Result<_, _>>()?;
+        let cancellers = Arc::new(Cancellers { all, hung_up: AtomicBool::new(false) });
+        let (timeout, explain, results) = (terms.timeout, terms.explain, Arc::clone(results));
+        let mut stream = Self {
+            client,
+            results,
+            sets,
+            beside,
+            timeout,
+            explain,
+            limit_ms: 0,
+            broken: false,
+            cancellers,
+            requests_before: 0,
+            index: 0,
+            limited: Ok(()),
+            unverified: None,
+            verification: Verification::default(),
         };
-        let mut verified = None;
-        let (status, found, failure) = match result {
-            Ok(found) => {
-                if let Task::Refresh(function) = work.task {
-                    let done = self.sets[function as usize].pop_front();
-                    verified = done.and_then(|done| self.verify(&done, told));
-                }
-                (Status::Done, Some(found), None)
-            }
-            Err(error) => {
-                let taken = Duration::from_nanos((end_ns - start_ns).max(0) as u64);
-                let (status, failure) = self.failed(&work.task, error, taken, told);
-                (status, None, Some(failure))
-            }
-        };
-        let index = work.index;
-        Performed { index, planned_ns, start_ns, end_ns, requests, status, found, failure, set, verified }
-    }
-
-    /// Asks what a refresh function left, unless the test is to end. A connection that breaks is not asked again: the server is
-    /// gone, or was told to end this one, and the check at the end of the trial tells what is there.
-    fn verify(&mut self, done: &Prepared, told: &Told) -> Option<Verified> {
-        let beside = self.beside.as_mut().filter(|_| !told.stop.load(Ordering::SeqCst))?;
-        match done.left(beside) {
-            Ok(left) => Some(Verified { left, ok: left == done.expected() }),
-            Err(error) => {
-                if !error.leaves_session() {
-                    self.beside = None;
-                }
-                None
-            }
+        if let Some(first) = works.first() {
+            stream.limit(&first.task)?;
         }
+        stream.requests_before = stream.client.requests();
+        Ok(stream)
     }
 
     /// Sees to what the server allows the next statement: a query its time, a refresh function all that it needs. By the server's
@@ -251,24 +134,24 @@ impl Session {
         Ok(())
     }
 
-    fn attempt(&mut self, task: &Task) -> Result<Found, DataSetError> {
+    fn attempt(&mut self, task: &Task) -> Result<Product, DataSetError> {
         match task {
             Task::Query(query) if self.explain => {
                 let sql = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", query.sql);
                 let lines = self.client.rows(&sql)?.into_iter().flatten().flatten();
-                Ok(Found::Explained(lines.collect::<Vec<_>>().join("\n")))
+                Ok(Product::Explained(lines.collect::<Vec<_>>().join("\n")))
             }
-            Task::Query(query) => Ok(Found::Answered(self.client.answer(&query.sql)?)),
+            Task::Query(query) => Ok(Product::Answered(self.client.answer(&query.sql)?)),
             Task::Refresh(function) => {
                 let none = || DataSetError::Schema(format!("no refresh set is left for {}", function.name()));
                 // One that fails is the next one's: sets are taken in the order of their numbers.
                 let prepared = self.sets[*function as usize].front().ok_or_else(none)?;
-                prepared.perform(&mut self.client).map(Found::Refreshed)
+                prepared.perform(&mut self.client).map(Product::Refreshed)
             }
         }
     }
 
-    fn failed(&mut self, task: &Task, error: DataSetError, taken: Duration, told: &Told) -> (Status, Failure) {
+    fn failed(&mut self, task: &Task, error: DataSetError, taken: Duration) -> (Status, Failure) {
         let failure = match error {
             DataSetError::Server(error) => {
                 self.broken = !error.leaves_session();
@@ -282,26 +165,90 @@ impl Session {
             Task::Refresh(_) if self.broken => Status::Lost,
             _ => Status::Failed,
         };
-        if self.broken && told.given_up.load(Ordering::SeqCst) {
+        if self.broken && self.cancellers.hung_up.load(Ordering::SeqCst) {
             let message = "no reply after the test was to end".to_owned();
             return (status, Failure { code: Failure::ABANDONED.to_owned(), message });
         }
         (status, failure)
     }
+
+    /// Asks what a refresh function left. A connection that breaks is not asked again: the server is gone, or was told to end this
+    /// one, and the check at the end of the trial tells what is there.
+    fn verify(&mut self, index: usize, done: &Prepared) {
+        let Some(beside) = self.beside.as_mut() else { return };
+        match done.left(beside) {
+            Ok(left) => {
+                let ok = left == done.expected();
+                self.verification.checked += 1;
+                self.verification.wrong += u64::from(!ok);
+                self.verification.examples.extend(self.results.verified(index, Verified { left, ok }));
+            }
+            Err(error) if error.leaves_session() => {}
+            Err(_) => self.beside = None,
+        }
+    }
 }
 
-fn skipped(work: &Work) -> Performed {
-    let now_ns = monotonic_ns();
-    Performed {
-        index: work.index,
-        planned_ns: now_ns,
-        start_ns: now_ns,
-        end_ns: now_ns,
-        requests: 0,
-        status: Status::Skipped,
-        found: None,
-        failure: None,
-        set: None,
-        verified: None,
+impl BlockingSession for Stream {
+    fn server_process(&self) -> u32 {
+        self.client.backend_pid()
+    }
+
+    fn pause(&mut self, _: u64) -> Pause {
+        if let Some((index, done)) = self.unverified.take() {
+            self.verify(index, &done);
+        }
+        Pause::default()
+    }
+
+    fn begin(&mut self, index: u64) -> Begun {
+        self.index = index as usize;
+        let results = Arc::clone(&self.results);
+        let task = &results.works[self.index].task;
+        self.limited = self.limit(task);
+        Begun { kind: task.kind(), skipped: false }
+    }
+
+    fn perform(&mut self) -> Ending {
+        let (index, results) = (self.index, Arc::clone(&self.results));
+        let limited = std::mem::replace(&mut self.limited, Ok(()));
+        let task = &results.works[index].task;
+        results.began(index, monotonic_ns());
+        let (requests_before, start) = (self.client.requests(), Instant::now());
+        let result = limited.map_err(DataSetError::from).and_then(|()| self.attempt(task));
+        let requests = self.client.requests() - requests_before;
+        let mut set = None;
+        if let Task::Refresh(function) = task {
+            let sets = &mut self.sets[*function as usize];
+            set = sets.front().map(Prepared::set);
+            if result.is_ok() {
+                self.unverified = sets.pop_front().map(|done| (index, done));
+            }
+        }
+        let (status, product, failure) = match result {
+            Ok(product) => (Status::Done, Some(product), None),
+            Err(error) => {
+                let (status, failure) = self.failed(task, error, start.elapsed());
+                (status, None, Some(failure))
+            }
+        };
+        let error = failure.as_ref().map(|failure| failure.message.clone());
+        results.ended(index, Performed { status, product, error, set, verified: None });
+        let counted = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        Ending {
+            statements: counted(statements(task, requests)),
+            requests: counted(requests),
+            failure,
+            ..Ending::of_nothing(status.outcome(), !self.broken)
+        }
+    }
+
+    fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
+        Some(Arc::clone(&self.cancellers) as Arc<dyn Interrupt>)
+    }
+
+    fn close(self: Box<Self>) -> SessionReport {
+        let requests = self.client.requests() - self.requests_before;
+        SessionReport { requests, verification: self.verification, totals: Vec::new() }
     }
 }

@@ -41,7 +41,7 @@ impl Drop for Leaving {
 /// The threads, from their making to their end or to that of patience.
 pub(crate) fn carry(
     sessions: Vec<Box<dyn BlockingSession>>,
-    opener: &Arc<dyn BlockingOpener>,
+    opener: Option<&Arc<dyn BlockingOpener>>,
     shared: &Arc<Shared>,
     recorder: &Recorder,
 ) -> Result<Carried, EngineError> {
@@ -52,13 +52,13 @@ pub(crate) fn carry(
         let lane = recorder.lane(shared.started_ns);
         let seat = Arc::new(Seat::new(number as u32, session.as_ref(), lane, shared));
         seats.push(Arc::clone(&seat));
-        let (of_thread, opener, tell) = (Arc::clone(shared), Arc::clone(opener), tell.clone());
+        let (of_thread, opener, tell) = (Arc::clone(shared), opener.cloned(), tell.clone());
         let leaving = Leaving { number, ended: None, tell };
         let carry = move || {
             let mut leaving = leaving;
             let fault = StopsAtFault::new(&of_thread);
             let counts = &of_thread.control.counts[number];
-            let carrier = Carrier::new(&of_thread, &seat, counts, opener.as_ref(), number as u32);
+            let carrier = Carrier::new(&of_thread, &seat, counts, opener.as_deref(), number as u32);
             leaving.ended = Some(carrier.run(session));
             fault.disarm();
         };

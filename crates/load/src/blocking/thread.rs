@@ -19,7 +19,7 @@ pub(super) struct Carrier<'a> {
     shared: &'a Shared,
     seat: &'a Seat,
     counts: &'a Counts,
-    opener: &'a dyn BlockingOpener,
+    opener: Option<&'a dyn BlockingOpener>,
     number: u32,
     /// The plan of an open loop; `None` in a closed one.
     ahead: Option<Ahead>,
@@ -32,7 +32,7 @@ impl<'a> Carrier<'a> {
         shared: &'a Shared,
         seat: &'a Seat,
         counts: &'a Counts,
-        opener: &'a dyn BlockingOpener,
+        opener: Option<&'a dyn BlockingOpener>,
         number: u32,
     ) -> Self {
         let schedule = &shared.config.schedule;
@@ -170,8 +170,9 @@ impl<'a> Carrier<'a> {
 
     /// Opens the connection again, if that is asked for and the segment goes on.
     fn reopened(&self) -> Option<Box<dyn BlockingSession>> {
-        while self.shared.config.reconnect && self.shared.stopped().is_none() && monotonic_ns() < self.shared.end_ns {
-            match self.opener.open(self.number) {
+        let opener = self.opener.filter(|_| self.shared.config.reconnect)?;
+        while self.shared.stopped().is_none() && monotonic_ns() < self.shared.end_ns {
+            match opener.open(self.number) {
                 Ok(session) => {
                     self.seat.with(|held| {
                         (held.server_process, held.interrupt) = (session.server_process(), session.interrupt());

@@ -81,7 +81,7 @@ pub(crate) fn controlled(opener: &Arc<MockOpener>, clients: u32, control: &Arc<C
 pub(crate) fn blocking(opener: &Arc<MockOpener>, clients: u32, control: &Arc<Control>, config: &Config) -> Segment {
     let opener: Arc<dyn BlockingOpener> = Arc::clone(opener) as Arc<dyn BlockingOpener>;
     let sessions = (0..clients).map(|number| opener.open(number).unwrap()).collect();
-    recorded(config, |tables| run_blocking(sessions, &opener, config, control, tables))
+    recorded(config, |tables| run_blocking(sessions, Some(&opener), config, control, tables))
 }
 
 fn recorded(config: &Config, run: impl FnOnce(Tables) -> Result<Outcomes, EngineError>) -> Segment {
