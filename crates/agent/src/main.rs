@@ -10,6 +10,7 @@ mod loading;
 mod output;
 mod plan;
 mod probes;
+mod process;
 mod refresh;
 mod request;
 mod sampler;

@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::process::cpu_ns;
 use crate::sampler::{Latest, Running, Sampled, Sampler};
 use crate::stop::{self, Cause};
-use crate::summary::cpu_ns;
 use plimsoll_load::{Control, CpuNs, EngineError, Outcomes, monotonic_ns};
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,11 +1,10 @@
 //! `summary.json` from what the engine, the sampler and the request say.
 
 use crate::failure::Failure;
+use crate::process::{cpus_allowed, memory_bytes_max};
 use crate::sampler::Sampled;
 use crate::segment::Carried;
 use crate::stop::Cause;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use plimsoll_load::{CpuNs, Ended, Outcomes, epoch_minus_monotonic_ns};
 use plimsoll_record::{FORMAT, Health, LagNs, Summary, VERIFICATION_EXAMPLES_MAX, Verification};
 use plimsoll_schedule::Schedule;
@@ -88,7 +87,7 @@ fn mode_name(mode: Mode) -> &'static str {
 }
 
 /// Why a segment ended, in the record's words.
-pub(crate) fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
+fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
     match (ended, cause) {
         (Ended::Seconds, _) => "seconds",
         (Ended::Transactions, _) => "transactions",
@@ -98,18 +97,6 @@ pub(crate) fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
         (Ended::Told, Some(Cause::InputClosed)) => "input_closed",
         (Ended::Told, Some(Cause::Told) | None) => "told",
     }
-}
-
-/// CPUs that the agent may run on.
-pub(crate) fn cpus_allowed() -> Vec<u32> {
-    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
-    (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
-}
-
-/// The most memory that the agent had resident; the kernel counts it in KiB.
-pub(crate) fn memory_bytes_max() -> Option<u64> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
-    u64::try_from(usage.max_rss()).ok().map(|kib| kib * 1024)
 }
 
 fn health(threads: u32, outcomes: &Outcomes, sampled: &Sampled, cpu: CpuNs) -> Health {
@@ -143,14 +130,6 @@ fn merged(reports: &[SessionReport]) -> (Verification, BTreeMap<String, i64>) {
     }
     verification.examples.truncate(VERIFICATION_EXAMPLES_MAX);
     (verification, totals)
-}
-
-/// CPU time of this process so far.
-pub(crate) fn cpu_ns() -> CpuNs {
-    getrusage(UsageWho::RUSAGE_SELF).map_or(CpuNs::default(), |usage| CpuNs {
-        user: usage.user_time().num_nanoseconds(),
-        system: usage.system_time().num_nanoseconds(),
-    })
 }
 
 /// Writes the file `name` of the folder `out`.
