@@ -5,9 +5,10 @@ use crate::loading::Loading;
 use crate::output;
 use crate::request::{self, Check, Describe, Drop, Populate};
 use crate::stop;
+use crate::workload;
 use plimsoll_record::Summary;
 use plimsoll_target::postgres::{Client, Mode};
-use plimsoll_workload::{Event, order_entry};
+use plimsoll_workload::{Event, LedgerComparison};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,18 +16,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 pub(crate) fn describe(request: &Describe) -> Result<(), Failure> {
-    let chosen = request::workload(&request.workload, request.mode)?;
-    let (tables, bytes, ddl) = chosen.data().map_or_else(
+    let workload = request::workload(&request.workload, request.mode)?;
+    let (tables, bytes, ddl) = workload.data().map_or_else(
         || (BTreeMap::new(), 0, Vec::new()),
         |data| (data.rows(), data.estimated_bytes(), data.making(1, false).ddl()),
     );
     output::line(&json!({
-        "kinds": chosen.kinds(),
+        "kinds": workload.kinds(),
         "tables": tables,
         "estimated_bytes": bytes,
         "ddl": ddl,
-        "statements": chosen.statements(),
-        "facts": chosen.facts(),
+        "statements": workload.statements(),
+        "facts": workload.facts(),
     }));
     Ok(())
 }
@@ -35,8 +36,8 @@ pub(crate) fn populate(request: &Populate) -> Result<(), Failure> {
     if !(1..=64).contains(&request.parallel) {
         return Err(Failure::Request(format!("parallel: {} is not between 1 and 64", request.parallel)));
     }
-    let chosen = request::workload(&request.workload, Mode::default())?;
-    let data = chosen.own_data()?;
+    let workload = request::workload(&request.workload, Mode::default())?;
+    let data = workload::own_data(workload.as_ref())?;
     let address = request.target.address()?;
     stop::exit_on_signal("the data is incomplete, drop it")?;
     let total: u64 = data.rows().values().sum();
@@ -70,16 +71,18 @@ fn read_summary(path: &PathBuf) -> Result<Summary, Failure> {
 }
 
 pub(crate) fn check(request: &Check) -> Result<(), Failure> {
-    let chosen = request::workload(&request.workload, Mode::default())?;
-    let data = chosen.own_data()?;
+    let workload = request::workload(&request.workload, Mode::default())?;
+    let data = workload::own_data(workload.as_ref())?;
     let segments = request.segments.iter().map(read_summary).collect::<Result<Vec<_>, _>>()?;
     stop::exit_on_signal("nothing was changed")?;
     let mut client = Client::open(&request.target.address_in_schema()?)?;
     let mut checks = data.check(&mut client, &request.target.schema, &segments)?;
-    let ledger = chosen.compare_ledgers(&mut client, &request.segments)?;
-    checks.extend(ledger.iter().flat_map(order_entry::Compared::checks));
+    let ledger = workload.compare_ledgers(&mut client, &request.segments).map_err(Failure::Target)?;
     match ledger {
-        Some(ledger) => output::event("checked", json!({"checks": checks, "ledger": ledger})),
+        Some(LedgerComparison { checks: of_ledger, document }) => {
+            checks.extend(of_ledger);
+            output::event("checked", json!({"checks": checks, "ledger": document}));
+        }
         None => output::event("checked", json!({"checks": checks})),
     }
     Ok(())
@@ -87,10 +90,11 @@ pub(crate) fn check(request: &Check) -> Result<(), Failure> {
 
 /// Removes the data if it is ours.
 pub(crate) fn drop_data(request: &Drop) -> Result<(), Failure> {
-    let chosen = request::workload(&request.workload, Mode::default())?;
+    let workload = request::workload(&request.workload, Mode::default())?;
     stop::exit_on_signal("the data may still be there")?;
     let mut client = Client::open(&request.target.address()?)?;
-    let existed = plimsoll_workload::drop_data(chosen.own_data()?, &mut client, &request.target.schema)?;
+    let existed =
+        plimsoll_workload::drop_data(workload::own_data(workload.as_ref())?, &mut client, &request.target.schema)?;
     output::event("dropped", json!({"existed": existed}));
     Ok(())
 }

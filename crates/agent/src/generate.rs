@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::request::{self, Generate, Part};
 use crate::stop;
+use crate::workload;
 use plimsoll_target::postgres::Mode;
 use plimsoll_workload::decision_support::DecisionSupport;
 use plimsoll_workload::decision_support::refresh::{RefreshSet, SETS_MAX, SetPart};
@@ -49,8 +50,8 @@ impl Content {
 }
 
 pub(crate) fn generate(request: &Generate) -> Result<(), Failure> {
-    let chosen = request::workload(&request.workload, Mode::default())?;
-    let tables = chosen.decision_support()?;
+    let workload = request::workload(&request.workload, Mode::default())?;
+    let tables = workload::decision_support(workload.as_ref())?;
     let parts = request.parts()?;
     let contents = parts.iter().map(|part| Content::of(part, tables)).collect::<Result<Vec<_>, _>>()?;
     stop::exit_on_signal("the file is incomplete")?;

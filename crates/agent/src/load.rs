@@ -4,18 +4,14 @@ use crate::failure::Failure;
 use crate::output::{self, Event};
 use crate::request::{self, Load};
 use crate::sampler::{Latest, Sampler};
-use crate::segment::{Carried, Conductor, PATIENCE_NS};
+use crate::segment::{Conductor, PATIENCE_NS};
 use crate::summary::{Asked, commits_beside, summary, verdict, write_json};
-use crate::workload::Use;
+use crate::workload::{recognise, without_transactions};
 use plimsoll_load::{Config, Control, Outcomes, Tables, open_all, raise_descriptor_limit, run};
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
-use plimsoll_session::Opener;
 use plimsoll_target::postgres::Client;
-use plimsoll_workload::{ConversationOpener, Workload};
 use serde::Serialize;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const NS_PER_SECOND: f64 = 1e9;
@@ -31,72 +27,54 @@ struct ProgressLine {
 
 pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     request.validate()?;
-    let chosen = request::workload(&request.workload, request.mode)?;
-    chosen.must_have_transactions()?;
-    if chosen.is_paced() && !matches!(request.schedule, Schedule::Closed { .. }) {
+    let mut workload = request::workload(&request.workload, request.mode)?;
+    if !workload.has_transactions() {
+        return Err(without_transactions(workload.name()));
+    }
+    if workload.is_paced() && !matches!(request.schedule, Schedule::Closed { .. }) {
         let message = "schedule.kind: keying and think times of the workload need the closed one";
         return Err(Failure::Request(message.to_owned()));
     }
     let conductor = Conductor::new()?;
     raise_descriptor_limit(request.clients).map_err(|error| Failure::Record(error.to_string()))?;
-    let mut client = Client::open(&request.target.address_in_schema()?)?;
-    chosen.recognise(&mut client, &request.target.schema)?;
+    let address = request.target.address_in_schema()?;
+    let mut client = Client::open(&address)?;
+    recognise(workload.as_ref(), &mut client, &request.target.schema)?;
     drop(client);
-    let (name, counts_commits, facts) = (chosen.name(), chosen.data().is_some(), chosen.facts());
-    chosen.into_use(Segment { request, name, counts_commits, facts, conductor })?
-}
-
-/// A segment whose workload is known.
-struct Segment<'a> {
-    request: &'a Load,
-    name: &'static str,
-    counts_commits: bool,
-    facts: BTreeMap<String, Value>,
-    conductor: Conductor,
-}
-
-impl Use for Segment<'_> {
-    type Outcome = Result<(), Failure>;
-
-    fn of<W: Workload + 'static>(self, mut workload: W) -> Self::Outcome {
-        let Self { request, name, counts_commits, facts, conductor } = self;
-        let kinds = workload.kinds();
-        workload
-            .record_in(&request.out)
-            .map_err(|error| Failure::Record(format!("a file of the workload cannot be written: {error}")))?;
-        let address = request.target.address_in_schema()?;
-        let protocol = request.protocol();
-        let opener = ConversationOpener::new(&address, Arc::new(workload), protocol, request.retries_max)?;
-        let opener: Arc<dyn Opener> = Arc::new(opener);
-        let sessions = open_all(opener.as_ref(), request.clients)?;
-        let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
-        let tables = Tables::create(&request.out)
-            .map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
-        let config = config(request, kinds.len());
-        let control = Control::new(request.threads as usize);
-        let (engine, watched) = (Arc::clone(&control), Arc::clone(&control));
-        let progress = |t_ns, latest| ProgressLine { t_ns, identity: watched.identity(), latest };
-        let carried =
-            conductor.carry(sampler, &control, progress, move || run(sessions, &opener, &config, &engine, tables))?;
-        let backends = carried.outcomes.backend_pids.len() as u64;
-        let asked = Asked {
-            name,
-            kinds,
-            first_index: request.first_index,
-            schedule: Some(&request.schedule),
-            mode: request.mode,
-            describe: request.describe,
-            threads: request.threads,
-            devices: &request.sample.devices,
-            commits_beside: counts_commits.then(|| commits_beside(request.mode, backends)),
-            facts,
-        };
-        let summary = summary(asked, &carried);
-        let Carried { outcomes, cause, .. } = carried;
-        write(request, &outcomes, &summary)?;
-        output::line(&Event { event: "summary", value: &summary });
-        verdict(&summary, outcomes.ended, cause)
-    }
+    workload
+        .record_in(&request.out)
+        .map_err(|error| Failure::Record(format!("a file of the workload cannot be written: {error}")))?;
+    let (name, kinds, facts) = (workload.name(), workload.kinds(), workload.facts());
+    let counts_commits = workload.data().is_some();
+    let opener = workload.into_opener(&address, request.protocol(), request.retries_max)?;
+    let opener = opener.ok_or_else(|| without_transactions(name))?;
+    let sessions = open_all(opener.as_ref(), request.clients)?;
+    let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
+    let tables =
+        Tables::create(&request.out).map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
+    let config = config(request, kinds.len());
+    let control = Control::new(request.threads as usize);
+    let (engine, watched) = (Arc::clone(&control), Arc::clone(&control));
+    let progress = |t_ns, latest| ProgressLine { t_ns, identity: watched.identity(), latest };
+    let carried =
+        conductor.carry(sampler, &control, progress, move || run(sessions, &opener, &config, &engine, tables))?;
+    let backends = carried.outcomes.backend_pids.len() as u64;
+    let asked = Asked {
+        name,
+        kinds,
+        first_index: request.first_index,
+        schedule: Some(&request.schedule),
+        mode: request.mode,
+        describe: request.describe,
+        threads: request.threads,
+        devices: &request.sample.devices,
+        commits_beside: counts_commits.then(|| commits_beside(request.mode, backends)),
+        facts,
+    };
+    let summary = summary(asked, &carried);
+    write(request, &carried.outcomes, &summary)?;
+    output::line(&Event { event: "summary", value: &summary });
+    verdict(&summary, carried.outcomes.ended, carried.cause)
 }
 
 fn config(request: &Load, kinds: usize) -> Config {

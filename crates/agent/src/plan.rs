@@ -5,6 +5,7 @@
 use crate::failure::Failure;
 use crate::output;
 use crate::request;
+use crate::workload;
 use plimsoll_target::postgres::Mode;
 use plimsoll_workload::decision_support::queries;
 use serde::Deserialize;
@@ -28,8 +29,8 @@ pub(crate) struct Plan {
 
 /// Prints the queries of streams in their order, or those of the validation with their answers.
 pub(crate) fn plan(request: &Plan) -> Result<(), Failure> {
-    let chosen = request::workload(&request.workload, Mode::default())?;
-    let tables = chosen.decision_support()?;
+    let workload = request::workload(&request.workload, Mode::default())?;
+    let tables = workload::decision_support(workload.as_ref())?;
     if request.validation == request.streams.is_some() {
         return Err(Failure::Request("streams: give them, or validation: true, and not both".to_owned()));
     }

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::request::{self, Refresh};
 use crate::stop;
+use crate::workload;
 use plimsoll_load::monotonic_ns;
 use plimsoll_target::postgres::{Client, Mode};
 use plimsoll_workload::DataSet;
@@ -24,8 +25,8 @@ struct Performed {
 }
 
 pub(crate) fn refresh(request: &Refresh) -> Result<(), Failure> {
-    let chosen = request::workload(&request.workload, Mode::default())?;
-    let tables = chosen.decision_support()?;
+    let workload = request::workload(&request.workload, Mode::default())?;
+    let tables = workload::decision_support(workload.as_ref())?;
     if request.functions.is_empty() || request.times == 0 {
         return Err(Failure::Request("functions and times: nothing is to be done".to_owned()));
     }

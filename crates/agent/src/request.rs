@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use crate::probes::ProbesRequest;
-use crate::workload::Chosen;
 use plimsoll_schedule::Schedule;
 use plimsoll_target::postgres::{Address, Mode, Protocol, quoted};
 use plimsoll_workload::decision_support::refresh::Function;
+use plimsoll_workload::{AnyWorkload, workload_of};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -362,8 +362,8 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &str) -> Result<T, Failure> {
 }
 
 /// The workload of a request; `mode` is how its statements will be sent.
-pub(crate) fn workload(value: &Value, mode: Mode) -> Result<Chosen, Failure> {
-    Chosen::from_request(value, mode)
+pub(crate) fn workload(value: &Value, mode: Mode) -> Result<Box<dyn AnyWorkload>, Failure> {
+    workload_of(value, mode).map_err(Failure::Request)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! checked without having been stored.
 //!
 //! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a session of the engine's.
+//! - [`AnyWorkload`]: one of them as an object, as [`workload_of`] makes it of a request.
 //! - [`DataSet`]: the tables, their rows, and the consistency check after a trial.
 //! - [`bank`]: pgbench's tables and transactions.
 //! - [`decision_support`]: the tables, queries and refresh functions of DBT-3, derived from TPC-H.
@@ -12,6 +13,7 @@
 //! - [`script`]: users' pgbench script files, run unchanged.
 //! - [`wpi_orders`]: the order-entry workload of the WPI and EMC study of 2002.
 
+mod any;
 pub mod bank;
 mod checks;
 mod conversation;
@@ -24,8 +26,9 @@ pub mod script;
 mod workload;
 pub mod wpi_orders;
 
+pub use any::{AnyWorkload, workload_of};
 pub use bank::Bank;
 pub use conversation::{Conversation, ConversationOpener, failure_of};
 pub use data_set::{DataSet, DataSetError, Event, Job, Listener, Loaded, Making, Stamp, drop_data, populate};
 pub use keys::Keys;
-pub use workload::{Expect, Next, RoundTrip, Statement, Workload};
+pub use workload::{Expect, LedgerComparison, Next, RoundTrip, Statement, Workload};

@@ -3,14 +3,17 @@
 //! The fact that constrains it: what transaction i does is a pure function of (seed, i). What one connection keeps, its
 //! [`Workload::Client`], is only a place to hold the transaction under way (and, for scripts, their variables).
 
+use crate::data_set::DataSet;
 use bytes::BytesMut;
-use plimsoll_record::Outcome;
+use plimsoll_record::{Check, Outcome};
 use plimsoll_session::{Begun, Failure, Pause};
-use plimsoll_target::postgres::{Connection, Form, Query};
+use plimsoll_target::postgres::{Client as Administrator, Connection, Form, Query};
 use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A statement of a workload, for people and for `describe`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -79,10 +82,50 @@ pub enum Next {
     Failed(Failure),
 }
 
+/// What was acknowledged, compared with what the tables hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LedgerComparison {
+    /// Whether it is all there, and once.
+    pub checks: Vec<Check>,
+    /// The whole of it.
+    pub document: Value,
+}
+
 /// Transactions on PostgreSQL; shared by all connections.
 pub trait Workload: Send + Sync {
     /// What one connection keeps, also between transactions.
     type Client: Send;
+
+    /// What requests and records call it.
+    const NAME: &'static str;
+
+    /// The tables that are its own; `None` if it works on whatever is there.
+    fn data(&self) -> Option<&dyn DataSet> {
+        None
+    }
+
+    /// What belongs to the results beside the request.
+    fn facts(&self) -> BTreeMap<String, Value> {
+        BTreeMap::new()
+    }
+
+    /// Whether its users pause, which only a closed loop lets them.
+    fn is_paced(&self) -> bool {
+        false
+    }
+
+    /// Compares what was acknowledged in the segments of `summaries` with the tables in the search path; `None` if nothing was
+    /// written down.
+    ///
+    /// # Errors
+    /// When a file of the segments or the server cannot be read.
+    fn compare_ledgers(
+        &self,
+        _client: &mut Administrator,
+        _summaries: &[PathBuf],
+    ) -> Result<Option<LedgerComparison>, String> {
+        Ok(None)
+    }
 
     /// Names of the kinds of transaction; [`Begun::kind`] is the place here.
     fn kinds(&self) -> Vec<String>;

@@ -16,6 +16,7 @@ use crate::request as requests;
 use crate::sampler::Sampler;
 use crate::segment::{Conductor, PATIENCE_NS};
 use crate::summary::{Asked, summary, verdict, write_json};
+use crate::workload;
 use plimsoll_load::{Config, Control, Tables, run_blocking};
 use plimsoll_schedule::Schedule;
 use plimsoll_session::BlockingSession;
@@ -30,12 +31,12 @@ use work::{Work, kinds};
 
 pub(crate) fn streams(request: &Streams) -> Result<(), Failure> {
     request.validate()?;
-    let chosen = requests::workload(&request.workload, Mode::default())?;
-    let tables = chosen.decision_support()?;
+    let workload = requests::workload(&request.workload, Mode::default())?;
+    let tables = workload::decision_support(workload.as_ref())?;
     let conductor = Conductor::new()?;
     let address = request.target.address_in_schema()?;
     let mut client = Client::open(&address)?;
-    chosen.recognise(&mut client, &request.target.schema)?;
+    workload::recognise(workload.as_ref(), &mut client, &request.target.schema)?;
     drop(client);
 
     let works = work::planned(request.test, request.streams(), request.refresh, &tables.queries());

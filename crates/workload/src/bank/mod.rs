@@ -204,6 +204,12 @@ impl DataSet for Bank {
 impl Workload for Bank {
     type Client = Client;
 
+    const NAME: &'static str = NAME;
+
+    fn data(&self) -> Option<&dyn DataSet> {
+        Some(self)
+    }
+
     fn kinds(&self) -> Vec<String> {
         self.draw.kinds().map(|kind| kind.name().to_owned()).collect()
     }

@@ -37,7 +37,8 @@ pub use ledger::FILE as LEDGER_FILE;
 pub use parameters::{DeliveryMode, Isolation, Parameters, Statements};
 pub use terminal::Terminal;
 
-use crate::workload::{Next, Statement, Workload};
+use crate::data_set::DataSet;
+use crate::workload::{LedgerComparison, Next, Statement, Workload};
 use answers::{Values, count_of};
 use data::Data;
 use deck::Kind;
@@ -47,11 +48,11 @@ use plimsoll_keys::Words;
 use plimsoll_record::Outcome;
 use plimsoll_session::Pause;
 use plimsoll_session::{Begun, Failure};
-use plimsoll_target::postgres::{Connection, Query};
+use plimsoll_target::postgres::{Client as Administrator, Connection, Query};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use transactions::{Draw, Plan};
 
 /// The workload's name.
@@ -97,13 +98,28 @@ impl OrderEntry {
         })
     }
 
-    /// Whether users key and think.
-    pub fn is_paced(&self) -> bool {
-        self.pacing.is_some()
+    /// The words by which `terminal` chooses what comes after transaction `after`, or its kind.
+    fn choosing(&self, terminal: &Terminal, after: u64) -> Words {
+        /// Transactions and choices have words of their own, apart from those of every table.
+        const CHOICES: u64 = 1 << 33;
+        Words::new(self.seed, CHOICES + terminal.number, after)
+    }
+}
+
+/// Transactions have words of their own, apart from those of every table.
+const TRANSACTIONS: u64 = 1 << 32;
+
+impl Workload for OrderEntry {
+    type Client = Terminal;
+
+    const NAME: &'static str = NAME;
+
+    fn data(&self) -> Option<&dyn DataSet> {
+        Some(self)
     }
 
-    /// What belongs to the results beside the request: the constants of NURand, and which benchmark this is.
-    pub fn facts(&self) -> BTreeMap<String, Value> {
+    /// The constants of NURand, and which benchmark this is.
+    fn facts(&self) -> BTreeMap<String, Value> {
         let pacing = match &self.pacing {
             Some(pacing) => json!({"keying_and_think": true, "time_scale": pacing.scale()}),
             None => json!({"keying_and_think": false}),
@@ -118,19 +134,23 @@ impl OrderEntry {
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The words by which `terminal` chooses what comes after transaction `after`, or its kind.
-    fn choosing(&self, terminal: &Terminal, after: u64) -> Words {
-        /// Transactions and choices have words of their own, apart from those of every table.
-        const CHOICES: u64 = 1 << 33;
-        Words::new(self.seed, CHOICES + terminal.number, after)
+    fn is_paced(&self) -> bool {
+        self.pacing.is_some()
     }
-}
 
-/// Transactions have words of their own, apart from those of every table.
-const TRANSACTIONS: u64 = 1 << 32;
-
-impl Workload for OrderEntry {
-    type Client = Terminal;
+    fn compare_ledgers(
+        &self,
+        client: &mut Administrator,
+        summaries: &[PathBuf],
+    ) -> Result<Option<LedgerComparison>, String> {
+        let beside = |summary: &PathBuf| summary.with_file_name(LEDGER_FILE);
+        let ledgers: Vec<PathBuf> = summaries.iter().map(beside).filter(|ledger| ledger.exists()).collect();
+        if ledgers.is_empty() {
+            return Ok(None);
+        }
+        let compared = compare(client, &ledgers).map_err(|error| error.to_string())?;
+        Ok(Some(LedgerComparison { checks: compared.checks(), document: json!(compared) }))
+    }
 
     fn kinds(&self) -> Vec<String> {
         Kind::ALL.map(|kind| kind.name().to_owned()).to_vec()

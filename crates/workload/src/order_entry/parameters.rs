@@ -121,6 +121,7 @@ impl Parameters {
 
 #[cfg(test)]
 mod tests {
+    use crate::Workload;
     use crate::order_entry::OrderEntry;
 
     fn orders(more: &str) -> Result<OrderEntry, String> {

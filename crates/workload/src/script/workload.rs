@@ -108,6 +108,8 @@ impl Scripts {
 impl Workload for Scripts {
     type Client = ScriptClient;
 
+    const NAME: &'static str = super::NAME;
+
     fn kinds(&self) -> Vec<String> {
         self.scripts.iter().map(|script| script.name.clone()).collect()
     }

@@ -209,6 +209,12 @@ impl WpiOrders {
 impl Workload for WpiOrders {
     type Client = Client;
 
+    const NAME: &'static str = NAME;
+
+    fn data(&self) -> Option<&dyn DataSet> {
+        Some(self)
+    }
+
     fn kinds(&self) -> Vec<String> {
         let kinds = if self.draw_kind == DrawKind::Study { &KINDS[..] } else { &KINDS[..KINDS.len() - 1] };
         kinds.iter().map(|kind| (*kind).to_owned()).collect()

@@ -29,6 +29,7 @@ pub(crate) fn read_and_commit() -> Steps {
 }
 
 impl Workload for Steps {
+    const NAME: &'static str = "steps";
     type Client = usize;
 
     fn kinds(&self) -> Vec<String> {
