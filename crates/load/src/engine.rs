@@ -87,7 +87,7 @@ fn segment(
     let ended_ns = monotonic_ns();
     let recorded = recorder.close();
     let (mut total, ended, settled, opening) = outcome?;
-    let late_pids = opening.map_or_else(Vec::new, |(reopener, ended)| reopener.close_late(&ended));
+    let late_pids = opening.map_or_else(Vec::new, |close_late| close_late());
     total.reconnects += late_pids.len() as u64;
     total.backend_pids.extend(late_pids);
     total.records_dropped += dropped;
