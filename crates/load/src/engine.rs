@@ -11,9 +11,9 @@ use crate::recorder::{Recorder, Tables};
 use crate::settle::{Settled, settle};
 use crate::shared::Shared;
 use crate::tally::Tally;
-use crate::{blocking, readiness};
+use crate::{blocking, completion, readiness};
 use plimsoll_record::Rows;
-use plimsoll_session::{BlockingOpener, BlockingSession, Opener, Session};
+use plimsoll_session::{BlockingOpener, BlockingSession, CompletionOpener, CompletionSession, Opener, Session};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -57,6 +57,25 @@ pub fn run_blocking(
     }
     let config = Config { pin_threads: false, ..config.clone() };
     segment(&config, control, tables, processes, |shared, recorder| blocking::carry(sessions, opener, shared, recorder))
+}
+
+/// The same with sessions whose operations the kernel performs and then tells of: many on a thread, which has an io_uring. Operations that
+/// have not completed when patience is over are cancelled, and their transactions are lost. The CPU time of threads that the kernel makes
+/// for operations which block in it is not in that of the load.
+///
+/// # Errors
+/// When this machine has no io_uring or forbids it, the system refuses threads, or a table cannot be written.
+pub fn run_completion(
+    sessions: Vec<Box<dyn CompletionSession>>,
+    opener: &Arc<dyn CompletionOpener>,
+    config: &Config,
+    control: &Arc<Control>,
+    tables: Tables,
+) -> Result<Outcomes, EngineError> {
+    let processes = sessions.iter().map(|session| session.server_process()).collect();
+    segment(config, control, tables, processes, |shared, recorder| {
+        completion::carry(sessions, opener, shared, recorder)
+    })
 }
 
 /// What every segment is, whatever drives its sessions.
