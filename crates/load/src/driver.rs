@@ -1,19 +1,19 @@
 //! What the drivers have in common: what they leave, and that a fault in one thread ends the segment.
 
-use crate::opening::Reopener;
 use crate::outcomes::Ended;
 use crate::shared::Shared;
 use crate::tally::Tally;
-use crossbeam_channel::Receiver;
-use std::sync::Arc;
 
 /// What a driver leaves when its sessions have ended.
 pub(crate) struct Carried {
     /// Of each thread.
     pub(crate) threads: Vec<(Tally, Ended)>,
-    /// An opener that was told to end, and where it will be heard that it has.
-    pub(crate) opening: Option<(Arc<Reopener>, Receiver<()>)>,
+    /// Closes, after the segment, what an opener that was told to end has opened too late.
+    pub(crate) opening: Option<CloseLate>,
 }
+
+/// Gives the server's processes of what it closes.
+pub(crate) type CloseLate = Box<dyn FnOnce() -> Vec<u32>>;
 
 /// A thread that ends by an error or a panic takes the segment with it: nothing that the others did from then on could be
 /// used, and without an end of its own the segment would go on for ever.

@@ -11,9 +11,9 @@ use crate::recorder::{Recorder, Tables};
 use crate::settle::{Settled, settle};
 use crate::shared::Shared;
 use crate::tally::Tally;
-use crate::{blocking, readiness};
+use crate::{blocking, completion, readiness};
 use plimsoll_record::Rows;
-use plimsoll_session::{BlockingOpener, BlockingSession, Opener, Session};
+use plimsoll_session::{BlockingOpener, BlockingSession, CompletionOpener, CompletionSession, Opener, Session};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,9 +33,7 @@ pub fn run(
     control: &Arc<Control>,
     tables: Tables,
 ) -> Result<Outcomes, EngineError> {
-    if !config.dealt.is_empty() {
-        return Err(refused("work is dealt out to sessions that block, and to no others".to_owned()));
-    }
+    must_not_deal(config)?;
     let processes = sessions.iter().map(|session| session.server_process()).collect();
     segment(config, control, tables, processes, |shared, recorder| readiness::carry(sessions, opener, shared, recorder))
 }
@@ -66,6 +64,32 @@ pub fn run_blocking(
     }
     let config = Config { pin_threads: false, ..config.clone() };
     segment(&config, control, tables, processes, |shared, recorder| blocking::carry(sessions, opener, shared, recorder))
+}
+
+/// The same with sessions whose operations the kernel performs and then tells of: many on a thread, which has an io_uring. Operations that
+/// have not completed when patience is over are cancelled, and their transactions are lost. The CPU time of threads that the kernel makes
+/// for operations which block in it is not in that of the load.
+///
+/// # Errors
+/// When this machine has no io_uring or forbids it, the system refuses threads, or a table cannot be written.
+pub fn run_completion(
+    sessions: Vec<Box<dyn CompletionSession>>,
+    opener: &Arc<dyn CompletionOpener>,
+    config: &Config,
+    control: &Arc<Control>,
+    tables: Tables,
+) -> Result<Outcomes, EngineError> {
+    must_not_deal(config)?;
+    let processes = sessions.iter().map(|session| session.server_process()).collect();
+    segment(config, control, tables, processes, |shared, recorder| {
+        completion::carry(sessions, opener, shared, recorder)
+    })
+}
+
+/// Work is dealt out to sessions that block, and to no others.
+fn must_not_deal(config: &Config) -> Result<(), EngineError> {
+    let refused = || refused("work is dealt out to sessions that block, and to no others".to_owned());
+    config.dealt.is_empty().then_some(()).ok_or_else(refused)
 }
 
 fn refused(message: String) -> EngineError {
@@ -100,7 +124,7 @@ fn segment(
     let ended_ns = monotonic_ns();
     let recorded = recorder.close();
     let (mut total, ended, settled, opening) = outcome?;
-    let late_pids = opening.map_or_else(Vec::new, |(reopener, ended)| reopener.close_late(&ended));
+    let late_pids = opening.map_or_else(Vec::new, |close_late| close_late());
     total.reconnects += late_pids.len() as u64;
     total.backend_pids.extend(late_pids);
     total.records_dropped += dropped;

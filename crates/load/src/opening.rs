@@ -2,6 +2,8 @@
 //!
 //! The fact that constrains it: opening blocks, and no thread that carries load may.
 
+use crate::conversation::Conversation;
+use crate::driver::CloseLate;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use plimsoll_session::{Failure, Opener, Session};
 use rustix::event::{EventfdFlags, eventfd};
@@ -81,27 +83,32 @@ pub(crate) struct Ask {
     number: u32,
 }
 
+/// How a connection is opened, by its number.
+pub(crate) trait Open<S: ?Sized>: Fn(u32) -> Result<Box<S>, Failure> + Send + 'static {}
+
+impl<S: ?Sized, F: Fn(u32) -> Result<Box<S>, Failure> + Send + 'static> Open<S> for F {}
+
 /// Where a worker finds its connections that were opened again; a bell wakes it.
-pub(crate) struct Mailbox {
+struct Mailbox<S: ?Sized> {
     arrived: AtomicBool,
-    sessions: Mutex<VecDeque<(usize, Box<dyn Session>)>>,
+    sessions: Mutex<VecDeque<(usize, Box<S>)>>,
     bell: OwnedFd,
 }
 
-impl Mailbox {
+impl<S: ?Sized> Mailbox<S> {
     fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { arrived: AtomicBool::new(false), sessions: Mutex::default(), bell })
+        Ok(Self { arrived: AtomicBool::new(false), sessions: Mutex::new(VecDeque::new()), bell })
     }
 
-    fn put(&self, place: usize, session: Box<dyn Session>) {
+    fn put(&self, place: usize, session: Box<S>) {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push_back((place, session));
         self.arrived.store(true, Ordering::Release);
         // It cannot fail but by an overflow of 64 bits; and the worker looks up now and then anyway.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    fn take(&self) -> Option<(usize, Box<dyn Session>)> {
+    fn take(&self) -> Option<(usize, Box<S>)> {
         if !self.arrived.load(Ordering::Acquire) {
             return None;
         }
@@ -113,15 +120,19 @@ impl Mailbox {
 }
 
 /// A worker's end of the opener.
-pub(crate) struct Reopening<'a> {
+pub(crate) struct Reopening<S: ?Sized> {
     worker: usize,
     asks: Sender<Ask>,
-    mailbox: &'a Mailbox,
+    reopener: Arc<Reopener<S>>,
 }
 
-impl Reopening<'_> {
+impl<S: ?Sized> Reopening<S> {
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.mailbox.bell.as_fd()
+        self.mailbox().bell.as_fd()
+    }
+
+    fn mailbox(&self) -> &Mailbox<S> {
+        &self.reopener.mailboxes[self.worker]
     }
 
     pub(crate) fn ask(&self, place: usize, number: u32) {
@@ -129,46 +140,46 @@ impl Reopening<'_> {
         let _ = self.asks.try_send(Ask { worker: self.worker, place, number });
     }
 
-    pub(crate) fn take(&self) -> Option<(usize, Box<dyn Session>)> {
-        self.mailbox.take()
+    pub(crate) fn take(&self) -> Option<(usize, Box<S>)> {
+        self.mailbox().take()
     }
 }
 
 /// Opens again what the workers ask for, on a thread of its own that a server which answers nothing can keep for ever: so it
 /// borrows nothing, and the load does not wait for it without limit.
-pub(crate) struct Reopener {
-    mailboxes: Vec<Mailbox>,
+pub(crate) struct Reopener<S: ?Sized> {
+    mailboxes: Vec<Mailbox<S>>,
     asks: Receiver<Ask>,
     over: AtomicBool,
 }
 
-impl Reopener {
+impl<S: Conversation + ?Sized + 'static> Reopener<S> {
     pub(crate) fn new(workers: usize, connections: usize) -> io::Result<(Arc<Self>, Sender<Ask>)> {
         let mailboxes = (0..workers).map(|_| Mailbox::new()).collect::<io::Result<Vec<_>>>()?;
         let (sender, asks) = bounded(connections);
         Ok((Arc::new(Self { mailboxes, asks, over: AtomicBool::new(false) }), sender))
     }
 
-    pub(crate) fn end_of(&self, worker: usize, asks: Sender<Ask>) -> Reopening<'_> {
-        Reopening { worker, asks, mailbox: &self.mailboxes[worker] }
+    pub(crate) fn end_of(self: &Arc<Self>, worker: usize, asks: Sender<Ask>) -> Reopening<S> {
+        Reopening { worker, asks, reopener: Arc::clone(self) }
     }
 
     /// Starts the thread. It ends when every worker's end is gone, or with the opening that is under way at
     /// [`Reopener::end`]; then the receiver hears that nobody is left to send.
-    pub(crate) fn start(self: &Arc<Self>, opener: &Arc<dyn Opener>) -> io::Result<Receiver<()>> {
+    pub(crate) fn start(self: &Arc<Self>, open: impl Open<S>) -> io::Result<Receiver<()>> {
         let (under_way, ended) = bounded(0);
-        let (this, opener) = (Arc::clone(self), Arc::clone(opener));
+        let this = Arc::clone(self);
         std::thread::Builder::new().name("open".to_owned()).spawn(move || {
-            this.run(opener.as_ref());
+            this.run(open);
             drop(under_way);
         })?;
         Ok(ended)
     }
 
-    fn run(&self, opener: &dyn Opener) {
+    fn run(&self, open: impl Open<S>) {
         for ask in &self.asks {
             while !self.over.load(Ordering::Relaxed) {
-                match opener.open(ask.number) {
+                match open(ask.number) {
                     Ok(session) => {
                         self.mailboxes[ask.worker].put(ask.place, session);
                         break;
@@ -184,15 +195,17 @@ impl Reopener {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// After [`Reopener::end`]: closes what came too late, and gives the server's processes of those.
-    pub(crate) fn close_late(&self, ended: &Receiver<()>) -> Vec<u32> {
-        let _ = ended.recv_timeout(LEFT_BEHIND_AFTER);
-        let late = self.mailboxes.iter().flat_map(|mailbox| std::iter::from_fn(|| mailbox.take()));
-        late.map(|(_, session)| {
-            let pid = session.server_process();
-            session.close();
-            pid
+    /// After [`Reopener::end`]: what closes the connections that come too late. `ended` is what [`Reopener::start`] gave.
+    pub(crate) fn late(self: Arc<Self>, ended: Receiver<()>) -> CloseLate {
+        Box::new(move || {
+            let _ = ended.recv_timeout(LEFT_BEHIND_AFTER);
+            let late = self.mailboxes.iter().flat_map(|mailbox| std::iter::from_fn(|| mailbox.take()));
+            late.map(|(_, session)| {
+                let pid = session.server_process();
+                session.close();
+                pid
+            })
+            .collect()
         })
-        .collect()
     }
 }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+/// Rows wait in memory no longer than this, unless a call blocks for longer.
+pub(crate) const FLUSH_NS: i64 = 250_000_000;
 const ROWS_A_BATCH: usize = 2048;
 // Half a million rows, 32 MiB: a journal that commits on a busy disk holds a writer up for seconds.
 const BATCHES: usize = 256;

@@ -9,61 +9,36 @@ use plimsoll_load::{Config, Control, Ended, EngineError, Tables, open_all, run, 
 use plimsoll_session::{BlockingOpener, Opener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{MS, blocking, config, constant};
+use support::{MS, Segment, blocking, config, driver};
+
+/// A thread for each session.
+fn drive(opener: &Arc<MockOpener>, clients: u32, config: &Config) -> Segment {
+    blocking(opener, clients, &Control::new(clients as usize), config)
+}
 
 #[test]
 fn a_closed_loop_performs_all_that_is_planned() {
-    let script = |index: u64| match index % 5 {
-        0 => Scripted::Failed("40001"),
-        1 => Scripted::Skipped,
-        2 => Scripted::DoneAfterRetries(300),
-        3 => Scripted::DoneAfter(MS / 10),
-        _ => Scripted::Done,
-    };
-    let config = Config { transactions: Some(2_000), duration_ns: None, ..config() };
-    let segment = blocking(&Arc::new(MockOpener::new(script)), 4, &Control::new(4), &config);
-    let identity = segment.outcomes.identity;
-    assert_eq!((identity.planned, identity.done, identity.failed, identity.skipped), (2_000, 1_200, 400, 400));
-    assert_eq!(segment.outcomes.ended, Ended::Transactions);
-    assert_eq!(segment.column("retries").into_iter().max(), Some(300), "counts do not saturate");
-    assert_eq!(segment.outcomes.reports.len(), 4);
-    assert_eq!(segment.outcomes.backend_pids.len(), 4);
+    driver::performs_all_that_is_planned(drive);
 }
 
 #[test]
 fn an_open_loop_keeps_its_plan_and_counts_from_it() {
-    // Two sessions perform 200 a second, and 400 are asked for: what is due waits, and its wait counts.
-    let config = Config { patience_ns: 5_000 * MS, ..constant(400.0, 500) };
-    let script = |_| Scripted::DoneAfter(10 * MS);
-    let segment = blocking(&Arc::new(MockOpener::new(script)), 2, &Control::new(2), &config);
-    assert_eq!((segment.outcomes.identity.planned, segment.outcomes.ended), (200, Ended::Seconds));
-    assert!(segment.latency_ns(0.99) > 300 * MS as u64, "{}", segment.latency_ns(0.99));
-    let lag = segment.outcomes.lag_ns.value_at_quantile(0.99);
-    assert!(lag > 300 * MS as u64, "{lag}");
+    driver::counts_from_the_plan(drive);
 }
 
 #[test]
 fn a_rate_that_is_carried_starts_on_time() {
-    let opener = Arc::new(MockOpener::new(|_| Scripted::DoneAfter(MS)));
-    let segment = blocking(&opener, 4, &Control::new(4), &constant(200.0, 500));
-    assert_eq!(segment.outcomes.identity.done, 100);
-    let lag = segment.outcomes.lag_ns.value_at_quantile(0.5);
-    assert!(lag < MS as u64, "{lag}");
+    driver::starts_on_time(drive);
+}
+
+#[test]
+fn operations_that_would_start_too_late_are_skipped_and_counted() {
+    driver::skips_what_is_too_late(drive);
 }
 
 #[test]
 fn users_pause_from_the_end_or_from_when_it_was_due() {
-    let config = Config { transactions: Some(10), duration_ns: None, ..config() };
-    let of = |script: fn(u64) -> Scripted| {
-        let segment = blocking(&Arc::new(MockOpener::new(script)), 1, &Control::new(1), &config);
-        let planned = segment.planned_by_index();
-        (planned[9].1 - planned[1].1) / 8
-    };
-    // (Before the first transaction there is a pause, too.)
-    let after_the_end = of(|_| Scripted::DoneThenPaused(20 * MS));
-    assert!((20 * MS..26 * MS).contains(&after_the_end), "{after_the_end}");
-    let handed_in = of(|_| Scripted::HandedIn(15 * MS, 20 * MS));
-    assert!((20 * MS..21 * MS).contains(&handed_in), "{handed_in}");
+    driver::pauses_from_the_end_or_from_when_it_was_due(drive);
 }
 
 #[test]
@@ -109,21 +84,12 @@ fn a_close_that_never_comes_back_holds_nobody_up() {
 
 #[test]
 fn a_connection_that_breaks_is_opened_again() {
-    let config = Config { transactions: Some(100), duration_ns: None, reconnect: true, ..config() };
-    let script = |index| if index % 20 == 10 { Scripted::Lost } else { Scripted::Done };
-    let opener = Arc::new(MockOpener::new(script));
-    let segment = blocking(&opener, 2, &Control::new(2), &config);
-    let outcomes = &segment.outcomes;
-    assert_eq!((outcomes.identity.done, outcomes.identity.lost, outcomes.connections_lost), (95, 5, 5));
-    assert_eq!(u64::from(opener.opened()), 2 + outcomes.reconnects);
-    assert_eq!(outcomes.backend_pids.len() as u64, 2 + outcomes.reconnects);
+    driver::opens_again_what_breaks(drive);
 }
 
 #[test]
 fn without_any_connection_the_segment_ends() {
-    let config = Config { transactions: Some(100), duration_ns: None, ..config() };
-    let segment = blocking(&Arc::new(MockOpener::new(|_| Scripted::Lost)), 2, &Control::new(2), &config);
-    assert_eq!((segment.outcomes.identity.lost, segment.outcomes.ended), (2, Ended::ConnectionsLost));
+    driver::ends_without_any_connection(drive);
 }
 
 /// A closed loop in which each session has its own work.

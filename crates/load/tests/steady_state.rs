@@ -12,7 +12,7 @@ use plimsoll_schedule::Schedule;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use std::sync::Arc;
-use support::{config, controlled};
+use support::{completion, config, controlled};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -20,8 +20,9 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 #[test]
 fn transactions_cost_no_allocation() {
     let open = Schedule::Poisson { rate: 50_000.0, seed: 1, late_limit_ms: None };
-    for schedule in [Schedule::default(), open] {
-        let config = Config { transactions: None, schedule, rows_max: 10_000, ..config() };
+    let drivers = [controlled, completion];
+    for (schedule, drive) in [Schedule::default(), open].iter().flat_map(|one| drivers.map(|drive| (one, drive))) {
+        let config = Config { transactions: None, schedule: schedule.clone(), rows_max: 10_000, ..config() };
         let control = Control::new(2);
         let opener = Arc::new(MockOpener::new(|_| Scripted::Done));
         let (transactions, allocations) = std::thread::scope(|scope| {
@@ -39,7 +40,7 @@ fn transactions_cost_no_allocation() {
                 control.stop();
                 (after - before, change.allocations + change.reallocations)
             });
-            controlled(&opener, 8, &control, &config);
+            drive(&opener, 8, &control, &config);
             watch.join().unwrap()
         });
         // The writer makes room for a second's rows once; the workers nothing.

@@ -2,10 +2,15 @@
 //!
 //! - [`Session`] never blocks. The engine waits until [`AsFd`] is ready, calls [`Session::advance`], and stamps the times.
 //! - [`BlockingSession`] does, and has a thread of its own.
+//! - [`CompletionSession`] hands out [`Operation`]s, and goes on when the kernel has performed them.
 
 mod blocking;
+mod buffer;
+mod completion;
 
 pub use blocking::{BlockingOpener, BlockingSession, Interrupt};
+pub use buffer::Buffer;
+pub use completion::{Completed, CompletionOpener, CompletionSession, Operation};
 
 use plimsoll_record::{Outcome, Verification};
 use std::os::fd::AsFd;

@@ -3,11 +3,11 @@
 //! The fact that constrains it: a call that blocks may never come back, and its thread cannot be ended. Whoever takes the seat's
 //! contents settles what was under way; the thread, should it return one day, finds nothing and ends.
 
-use crate::connections::UnderWay;
 use crate::outcomes::Ended;
 use crate::recorder::Lane;
 use crate::shared::{Claim, Shared};
 use crate::tally::{Counts, Tally};
+use crate::under_way::UnderWay;
 use plimsoll_record::{KIND_NOT_DRAWN, Outcome, Transaction};
 use plimsoll_session::{BlockingSession, Ending, Failure, Interrupt};
 use std::iter::Zip;
@@ -58,21 +58,7 @@ impl Held {
     /// Records how it ended; gives when it was due.
     pub(super) fn ended(&mut self, shared: &Shared, counts: &Counts, ending: &Ending, now_ns: i64) -> i64 {
         let Some(under_way) = self.under_way.take() else { return now_ns };
-        let row = Transaction {
-            index: under_way.index,
-            planned_ns: under_way.planned_ns,
-            start_ns: under_way.start_ns,
-            end_ns: now_ns,
-            bytes: ending.bytes,
-            connection: self.number,
-            backend_pid: self.server_process,
-            statements: ending.statements,
-            requests: ending.requests,
-            retries: ending.retries,
-            error: ending.failure.as_ref().map_or(0, |failure| shared.errors.place(failure)),
-            kind: under_way.kind,
-            outcome: ending.outcome,
-        };
+        let row = under_way.row(shared, (self.number, self.server_process), ending, now_ns);
         counts.ended_one(ending.outcome);
         if row.kind == KIND_NOT_DRAWN {
             self.tally.took(row.index)

@@ -5,14 +5,12 @@ use crate::ahead::Ahead;
 use crate::clock::{TICK_NS, monotonic_ns, thread_cpu_ns};
 use crate::opening::TRY_AGAIN_AFTER;
 use crate::outcomes::Ended;
+use crate::recorder::FLUSH_NS;
 use crate::shared::{Claim, Shared};
 use crate::tally::Counts;
 use plimsoll_record::Outcome;
 use plimsoll_session::{BlockingOpener, BlockingSession, Ending};
 use std::time::Duration;
-
-/// Rows wait in memory no longer than this, unless a call blocks for longer.
-const FLUSH_NS: i64 = 250_000_000;
 
 /// A session's way through a segment.
 pub(super) struct Carrier<'a> {

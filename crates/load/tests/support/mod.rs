@@ -2,11 +2,16 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod driver;
+pub(crate) mod files;
+
 use plimsoll_load::mock::{MockOpener, Scripted};
-use plimsoll_load::{Config, Control, Ended, EngineError, Outcomes, Tables, open_all, run, run_blocking};
+use plimsoll_load::{
+    Config, Control, Ended, EngineError, Outcomes, Tables, open_all, run, run_blocking, run_completion,
+};
 use plimsoll_record::Table;
 use plimsoll_schedule::Schedule;
-use plimsoll_session::{BlockingOpener, Opener};
+use plimsoll_session::{BlockingOpener, CompletionOpener, Opener};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -82,6 +87,18 @@ pub(crate) fn blocking(opener: &Arc<MockOpener>, clients: u32, control: &Arc<Con
     let opener: Arc<dyn BlockingOpener> = Arc::clone(opener) as Arc<dyn BlockingOpener>;
     let sessions = (0..clients).map(|number| opener.open(number).unwrap()).collect();
     recorded(config, |tables| run_blocking(sessions, Some(&opener), config, control, tables))
+}
+
+/// The same with sessions that complete.
+pub(crate) fn completion<O: CompletionOpener + 'static>(
+    opener: &Arc<O>,
+    clients: u32,
+    control: &Arc<Control>,
+    config: &Config,
+) -> Segment {
+    let opener: Arc<dyn CompletionOpener> = Arc::clone(opener) as Arc<dyn CompletionOpener>;
+    let sessions = (0..clients).map(|number| opener.open(number).unwrap()).collect();
+    recorded(config, |tables| run_completion(sessions, &opener, config, control, tables))
 }
 
 fn recorded(config: &Config, run: impl FnOnce(Tables) -> Result<Outcomes, EngineError>) -> Segment {

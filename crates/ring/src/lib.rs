@@ -1,0 +1,154 @@
+//! Operations of sessions on an io_uring.
+//!
+//! The fact that constrains it: the kernel reads and writes memory after the call that asked it to has returned. So an operation, its
+//! buffer and its file belong to the ring until the kernel has told of its end. A ring that is dropped cancels what is under way and
+//! waits; what the kernel has not let go of by then (a device or a file server that does not answer) is never freed.
+
+mod entry;
+mod held;
+
+use entry::completed;
+use held::Held;
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+use plimsoll_session::{Completed, Operation};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The largest submission queue that the kernel makes.
+const ENTRIES_MAX: u32 = 32_768;
+/// What is cancelled when a ring is dropped is let go of within this, or leaked.
+const LET_GO_WITHIN: Duration = Duration::from_secs(1);
+/// The number of requests to cancel; no operation has it.
+const CANCEL: u64 = u64::MAX;
+
+/// An io_uring with operations under way. Each has a token, by which whoever submitted it knows it again.
+pub struct Ring<T> {
+    ring: IoUring,
+    held: Held<T>,
+    /// Not yet in the submission queue, which has a bound.
+    queued: VecDeque<squeue::Entry>,
+}
+
+impl<T> Ring<T> {
+    /// A ring that is handed about `depth` operations at a time; there may be more.
+    ///
+    /// # Errors
+    /// When the kernel has no io_uring, an old one, or does not give one to this process; the text says what to do.
+    pub fn new(depth: u32) -> io::Result<Self> {
+        let entries = depth.clamp(1, ENTRIES_MAX).next_power_of_two();
+        let ring = IoUring::builder().dontfork().build(entries).map_err(explained)?;
+        if !(ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop()) {
+            return Err(io::Error::other("this kernel's io_uring cannot wait with a timeout: Linux 5.11 or later can"));
+        }
+        Ok(Self { ring, held: Held::new(), queued: VecDeque::new() })
+    }
+
+    /// Takes an operation; it is handed to the kernel by the next [`Ring::submit_and_wait`].
+    pub fn push(&mut self, token: T, operation: Operation) {
+        let entry = self.held.keep(token, operation);
+        self.queued.push_back(entry);
+    }
+
+    /// Asks the kernel to give up those operations whose token is meant, with the next [`Ring::submit_and_wait`]. Each completes as any
+    /// other: cancelled, or as it went if it could not be.
+    pub fn cancel(&mut self, is_meant: impl Fn(&T) -> bool) {
+        let cancels =
+            self.held.numbers(is_meant).map(|number| opcode::AsyncCancel::new(number).build().user_data(CANCEL));
+        self.queued.extend(cancels);
+    }
+
+    /// How many operations are under way: taken, and not yet given back.
+    pub fn under_way(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Hands over what was pushed, and waits until something has completed, for `timeout` at most. It may come back earlier, with nothing.
+    ///
+    /// # Errors
+    /// When the kernel refuses the call itself; an operation that it refuses completes with its error.
+    #[allow(unsafe_code)]
+    pub fn submit_and_wait(&mut self, timeout: Duration) -> io::Result<()> {
+        let (submitter, mut submissions, completions) = self.ring.split();
+        while let Some(entry) = self.queued.front() {
+            // SAFETY: what the entry names by address or number is in `held` until the kernel has told of its end, and never freed if
+            // it does not; a request to cancel names none.
+            if unsafe { submissions.push(entry) }.is_err() {
+                break;
+            }
+            self.queued.pop_front();
+        }
+        drop(submissions);
+        let is_to_wait = self.queued.is_empty() && completions.is_empty() && !timeout.is_zero();
+        drop(completions);
+        let timeout = Timespec::from(timeout);
+        match submitter.submit_with_args(usize::from(is_to_wait), &SubmitArgs::new().timespec(&timeout)) {
+            Ok(_) => Ok(()),
+            Err(error) => match Errno::from_io_error(&error) {
+                // BUSY: completions are to be taken first. AGAIN: for want of memory it takes no more just now.
+                Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// An operation that has completed, and its token; `None` if there is none yet.
+    pub fn completed(&mut self) -> Option<(T, Completed)> {
+        loop {
+            let told = self.ring.completion().next()?;
+            if let Some((token, operation)) = self.held.release(told.user_data()) {
+                return Some((token, completed(operation, told.result())));
+            }
+        }
+    }
+
+    /// Cancels everything, and waits until the kernel has let go of it. False if it has not in time.
+    fn let_go(&mut self) -> bool {
+        self.cancel(|_| true);
+        let until = Instant::now() + LET_GO_WITHIN;
+        while self.under_way() > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.submit_and_wait(left).is_err() {
+                return false;
+            }
+            while self.completed().is_some() {}
+        }
+        true
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        if !self.let_go() {
+            self.held.leak();
+        }
+    }
+}
+
+/// Why there is no io_uring, and what to do.
+fn explained(error: io::Error) -> io::Error {
+    let (why, remedy) = match Errno::from_io_error(&error) {
+        Some(Errno::NOSYS) => ("this kernel has no io_uring", "one with CONFIG_IO_URING is needed"),
+        Some(Errno::PERM | Errno::ACCESS) => (
+            "io_uring is forbidden here",
+            "set the sysctl kernel.io_uring_disabled to 0, and allow its calls where a container filters them (seccomp)",
+        ),
+        _ => return io::Error::new(error.kind(), format!("no io_uring can be made: {error}")),
+    };
+    io::Error::new(error.kind(), format!("{why} ({error}): {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_io_uring_is_told_what_to_do() {
+        let told = |errno: Errno| explained(errno.into()).to_string();
+        assert!(told(Errno::PERM).contains("kernel.io_uring_disabled"), "{}", told(Errno::PERM));
+        assert!(told(Errno::NOSYS).starts_with("this kernel has no io_uring"));
+        assert!(told(Errno::MFILE).contains("no io_uring can be made"));
+    }
+}
