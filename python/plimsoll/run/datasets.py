@@ -15,7 +15,7 @@ import psycopg
 
 from plimsoll.environment import Fault, Group, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.experiment import Experiment, Plan
-from plimsoll.experiment.model import Script
+from plimsoll.experiment.workload import Script
 from plimsoll.run import agent, planning
 from plimsoll.run.embedded_load import alone, build_database
 from plimsoll.run.observer import Observer

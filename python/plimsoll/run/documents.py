@@ -6,8 +6,8 @@ from typing import Any
 
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import level_unit, level_value, show_level
+from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.experiment.factors import AnyFactor
-from plimsoll.experiment.model import AS_FOUND
 from plimsoll.experiment.source import memory_of
 from plimsoll.run.planning import data_bytes, host_memory_bytes
 

@@ -19,7 +19,7 @@ from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
-from plimsoll.experiment.model import AS_FOUND, Environment
+from plimsoll.experiment.environment import AS_FOUND, Environment
 from plimsoll.experiment.target import Target
 from plimsoll.run.existing import schema_in_use
 from plimsoll.run.placing import has_files

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from plimsoll.environment.discover import PostgresInstall, servers
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
-from plimsoll.experiment.model import AS_FOUND, DecisionSupport
+from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.experiment.source import memory_of
 

@@ -31,7 +31,7 @@ from plimsoll.environment import (
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import devices_of
 from plimsoll.experiment import Experiment, size
-from plimsoll.experiment.model import AS_FOUND
+from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.run import planning
 from plimsoll.run.placing import Homes, homes_of, is_series
 from plimsoll.run.trial import Place, Report

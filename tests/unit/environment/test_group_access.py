@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.environment import GroupKnob, Limits, cgroups, doctor, group_access
-from plimsoll.experiment.model import Environment
+from plimsoll.experiment.environment import Environment
 from plimsoll.run import obstacles
 
 
