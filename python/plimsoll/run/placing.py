@@ -69,6 +69,11 @@ def has_files(settings: Experiment) -> bool:
     return str(settings.target.server) == "postgresql"
 
 
+def are_varied(settings: Experiment) -> bool:
+    """Whether trials of the run have their files at different places."""
+    return any(path.startswith("target.files.") for factor in settings.factors for path in factor.paths)
+
+
 def homes_of(settings: Experiment, state: StateDir, name: str) -> Homes:
     """Where the files of the trial `name` lie; nothing is made."""
     files = settings.target.files
