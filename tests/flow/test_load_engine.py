@@ -15,7 +15,8 @@ from plimsoll.analysis import analyse
 from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
 from plimsoll.record import Run, open_run
-from plimsoll.run.surroundings import launch_outside, own
+from plimsoll.run.planning import own
+from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 HEAD = """

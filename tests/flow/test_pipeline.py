@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laboratory import Laboratory
+from laboratory import Laboratory, make_reachable
 
 from plimsoll.analysis import analyse
 from plimsoll.environment import Journal, StateDir, discover, work_dir
@@ -91,6 +91,32 @@ def test_the_studys_mode(laboratory: Laboratory) -> None:
         assert len(table) == 100
         # One client in series: each begins when the one before has ended.
         assert (table["planned_ns"][1:] >= table["end_ns"][:-1]).all()
+
+
+def test_places_of_the_log_are_levels(laboratory: Laboratory) -> None:
+    places = [laboratory.state / f"log-{number}" for number in (1, 2)]
+    for place in places:
+        make_reachable(place)
+    given, _, _ = laboratory.experiment.read_text().partition("[[factors]]")
+    path = laboratory.state / "places.toml"
+    levels = json.dumps([str(place) for place in places])
+    path.write_text(f'{given}[[factors]]\npath = "target.files.wal"\nlevels = {levels}\n')
+    state, seen = StateDir(laboratory.state), []
+
+    class Watch:
+        def event(self, name: str, **info: Any) -> None:
+            if name == "phase" and info["phase"] == "check":
+                (link,) = state.work.glob("*/data/pg_wal")
+                seen.append(str(link.readlink().parents[1]))
+
+    runner = Runner(load(str(path), blocks=1), laboratory.state / "places", state, Watch(), ["test"], seed=1)
+    assert runner.run() == "finished"
+    trials = open_run(runner.out).trials
+    assert [trial.status for trial in trials] == ["finished", "finished"]
+    assert seen == [trial.planned["resolved"]["target"]["files"]["wal"] for trial in trials]
+    assert sorted(seen) == [str(place) for place in places]
+    assert [list(place.iterdir()) for place in places] == [[], []]
+    assert laboratory.left_behind() == []
 
 
 def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -> None:

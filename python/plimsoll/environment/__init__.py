@@ -10,7 +10,7 @@ from .fault import Fault
 from .group import Group, GroupKnob
 from .huge_pages import TransparentHugePages
 from .journal import Entry, Journal, PutBackFailed, Undone
-from .knob import Availability, Knob
+from .knob import Availability, Knob, Part, Site
 from .readahead import ReadAhead
 from .recovery import live_runs, undo
 from .state import StateDir
@@ -26,8 +26,10 @@ __all__ = [
     "Journal",
     "Knob",
     "Limits",
+    "Part",
     "PutBackFailed",
     "ReadAhead",
+    "Site",
     "StateDir",
     "SwapFile",
     "Sysctl",

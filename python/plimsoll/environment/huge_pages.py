@@ -6,12 +6,13 @@ the whole folder.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import kernel_files
 from .fault import Fault
 from .journal import Entry, Journal
-from .knob import AVAILABLE, Availability
+from .knob import AVAILABLE, Availability, KnobOfParts, Site
 from .registry import Args, ChangedSince, changed_since, puts_back
 
 _ROOT = Path("/sys/kernel/mm/transparent_hugepage")
@@ -52,6 +53,19 @@ class TransparentHugePages:
             return None
         act = lambda: kernel_files.write(self._path, value)  # noqa: E731
         return journal.change("huge_pages", act, path=str(self._path), found=found, set=value)
+
+
+class HugePages(KnobOfParts[str]):
+    name = "transparent_huge_pages"
+    keys = ("environment.transparent_huge_pages",)
+
+    def wanted(self, site: Site) -> Iterator[tuple[str, TransparentHugePages, str]]:
+        wanted = site.settings.environment.transparent_huge_pages
+        if wanted != "as found":
+            yield self.keys[0], TransparentHugePages(), wanted
+
+
+KNOB = HugePages()
 
 
 @puts_back("huge_pages", survives_reboot=False)

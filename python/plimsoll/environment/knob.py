@@ -1,17 +1,28 @@
-"""A knob: one part of the environment that can be shown, set and put back by the same object.
+"""A knob: one part of the environment as an experiment asks for it, with what stands in its way and how it is set.
 
-The constraint: `set` changes the machine, so it takes the journal and records what it found before it acts. How a kind
-is put back stands beside the knob, declared with `registry.puts_back`.
+The constraint: arranging changes the machine, so it takes the journal, and what was found is recorded there before
+anything is changed. How a kind of change is put back stands beside the part, declared with `registry.puts_back`; the
+journal is put back newest first, and so in the reverse order of arranging. The knobs there are: run/knobs.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, cast
 
 from .journal import Entry, Journal
+from .state import StateDir
 
-Value = TypeVar("Value", contravariant=True)
+if TYPE_CHECKING:
+    from plimsoll.experiment import Experiment
+
+Value = TypeVar("Value")
+Taken = TypeVar("Taken", contravariant=True)
+Made = TypeVar("Made")
+Given = TypeVar("Given", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,9 @@ class Availability:
 AVAILABLE = Availability(True)
 
 
-class Knob(Protocol[Value]):
+class Part(Protocol[Taken]):
+    """What a knob sets: one thing on the machine that can be shown, set and put back by the same object."""
+
     @property
     def name(self) -> str: ...
 
@@ -34,6 +47,87 @@ class Knob(Protocol[Value]):
         """The present state, as JSON can hold it."""
         ...
 
-    def set(self, value: Value, journal: Journal) -> Entry | None:
+    def set(self, value: Taken, journal: Journal) -> Entry | None:
         """Make it so; the entry puts it back. None if there was nothing to change."""
         ...
+
+
+@dataclass
+class Site:
+    """The trial that knobs are arranged for."""
+
+    settings: Experiment  # with the sizes of its environment in bytes
+    state: StateDir
+    name: str  # of the trial: unique on the machine
+    data: Path  # where the server's data are to lie
+    _made: dict[str, object] = field(default_factory=dict)
+
+    def arrange(self, knob: Knob[object], journal: Journal) -> None:
+        self._made[knob.name] = knob.arrange(self, journal)
+
+    def made_by(self, knob: Knob[Made]) -> Made:
+        """What a knob that was arranged before has made, for those that come after it."""
+        return cast("Made", self._made[knob.name])
+
+
+class Knob(ABC, Generic[Given]):
+    """What an experiment's settings ask of one part of the environment, and how it is had."""
+
+    name: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]  # the settings, or tables of them, that turn it
+    after: ClassVar[tuple[str, ...]] = ()  # names of the knobs that have to be arranged before it
+
+    @abstractmethod
+    def obstacles(self, site: Site) -> Iterator[str]:
+        """Why it cannot be had here, each with its remedy; asked before anything is started. Changes nothing."""
+
+    @abstractmethod
+    def arrange(self, site: Site, journal: Journal) -> Given:
+        """Makes it so, every change by the journal; what it gives is for the knobs after it (`Site.made_by`)."""
+
+
+class KnobOfParts(Knob[None], Generic[Value]):
+    """A knob that sets parts one by one, and is in nobody's way where nothing is asked for."""
+
+    @abstractmethod
+    def wanted(self, site: Site) -> Iterator[tuple[str, Part[Value], Value]]:
+        """The key that asks, the part, and what it is to be."""
+
+    def obstacles(self, site: Site) -> Iterator[str]:
+        for key, part, _ in self.wanted(site):
+            yield from refusal(key, part.available())
+
+    def arrange(self, site: Site, journal: Journal) -> None:
+        for _, part, value in self.wanted(site):
+            part.set(value, journal)
+
+
+def refusal(key: str, answer: Availability) -> Iterator[str]:
+    """The obstacle that the answer is, if it is one."""
+    if not answer.ok:
+        yield f"{key}: {answer.reason}; {answer.remedy}"
+
+
+def in_order(knobs: Sequence[Knob[object]]) -> tuple[Knob[object], ...]:
+    """As declared, but each after those that it depends on.
+
+    Raises ValueError where a name is declared twice, or one that is depended on not at all or in a circle.
+    """
+    named = {knob.name: knob for knob in knobs}
+    if len(named) < len(knobs):
+        raise ValueError(f"two knobs of one name: {', '.join(sorted(knob.name for knob in knobs))}")
+    ordered: dict[str, Knob[object]] = {}
+
+    def put(name: str, way: tuple[str, ...]) -> None:
+        if name in way:
+            raise ValueError(f"a circle of knobs, each to come after the next: {' > '.join((*way, name))}")
+        if name not in named:
+            raise ValueError(f"the knob {way[-1]} comes after {name!r}, which is none of {', '.join(named)}")
+        if name not in ordered:
+            for other in named[name].after:
+                put(other, (*way, name))
+            ordered[name] = named[name]
+
+    for name in named:
+        put(name, ())
+    return tuple(ordered.values())

@@ -7,13 +7,14 @@ and it rounds to pages, so the value is read back.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import kernel_files
-from .devices import Device, devices_of
+from .devices import Device, devices_of, existing
 from .fault import Fault
 from .journal import Entry, Journal
-from .knob import AVAILABLE, Availability
+from .knob import AVAILABLE, Availability, KnobOfParts, Site
 from .registry import Args, ChangedSince, changed_since, puts_back
 
 
@@ -68,6 +69,20 @@ class ReadAhead:
                     )
 
         return journal.change("read_ahead", act, found=found, set=str(value))
+
+
+class ReadAheadOfData(KnobOfParts[int]):
+    name = "read_ahead"
+    keys = ("environment.read_ahead",)
+    after = ("files",)  # of the device under the folder that they lie in
+
+    def wanted(self, site: Site) -> Iterator[tuple[str, ReadAhead, int]]:
+        wanted = site.settings.environment.read_ahead
+        if isinstance(wanted, int):
+            yield self.keys[0], ReadAhead(existing(site.data)), wanted // 4096 * 4
+
+
+KNOB = ReadAheadOfData()
 
 
 @puts_back("read_ahead", survives_reboot=False)

@@ -14,13 +14,14 @@ import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .devices import mount_of, unescape
 from .fault import Fault
 from .journal import Entry, Journal, step
-from .knob import AVAILABLE, Availability
+from .knob import AVAILABLE, Availability, KnobOfParts, Site
 from .registry import Args, puts_back
 from .state import StateDir
 
@@ -120,6 +121,25 @@ class SwapFile:
                 fs = mount_of(self.path).fs
                 remedy = "set PLIMSOLL_STATE to a folder on ext4 or xfs without compression or snapshots"
                 raise Fault(f"{self.path}: the kernel refuses it as swap on {fs}", remedy=remedy)
+
+
+class Swap(KnobOfParts[int]):
+    name = "swap"
+    keys = ("environment.swap",)
+
+    def wanted(self, site: Site) -> Iterator[tuple[str, SwapFile, int]]:
+        wanted = site.settings.environment.swap
+        if isinstance(wanted, int) and wanted:
+            yield self.keys[0], SwapFile(site.state, site.name), wanted
+
+    def obstacles(self, site: Site) -> Iterator[str]:
+        yield from super().obstacles(site)
+        for key, _, wanted in self.wanted(site):
+            if wanted < _SMALLEST:
+                yield f"{key} = {wanted} bytes is too small; use 0 or at least {_SMALLEST}"
+
+
+KNOB = Swap()
 
 
 def _allocate(path: Path, size: int, *, zeros: bool) -> None:

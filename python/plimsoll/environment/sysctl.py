@@ -6,12 +6,13 @@ writing the one that was in force; writing a 0 into the other would set it to no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import kernel_files
 from .fault import Fault
 from .journal import Entry, Journal
-from .knob import AVAILABLE, Availability
+from .knob import AVAILABLE, Availability, KnobOfParts, Site
 from .registry import Args, ChangedSince, changed_since, puts_back
 
 _ROOT = Path("/proc/sys")
@@ -100,6 +101,18 @@ class Sysctl:
         now = self.value()
         if now != wanted:
             raise Fault(f"{path}: {wanted} was written and {now} is in force", remedy=f"use {now}")
+
+
+class Sysctls(KnobOfParts[int | str]):
+    name = "sysctl"
+    keys = ("environment.sysctl",)
+
+    def wanted(self, site: Site) -> Iterator[tuple[str, Sysctl, int | str]]:
+        for name, value in site.settings.environment.sysctl.items():
+            yield f"{self.keys[0]}.{name}", Sysctl(name), value
+
+
+KNOB = Sysctls()
 
 
 def _writable(path: Path) -> bool:

@@ -7,12 +7,12 @@ published ones.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.experiment.strict import Seed
-from plimsoll.experiment.workloads.base import AnyWorkload, Json, NotAsked
+from plimsoll.experiment.workloads.base import ONE_A_RUN, AnyWorkload, Json, NotAsked
 
 Test = Literal["load", "power", "throughput"]
 Against = Literal["known", "duckdb"]
@@ -54,7 +54,7 @@ class DecisionSupport(AnyWorkload):
     is_checked_as_loaded: ClassVar[bool] = True  # of prices, before any refresh function
     private_only: ClassVar[str] = "its refresh functions change tables that others may need"
 
-    name: Literal["decision_support"]
+    name: Annotated[Literal["decision_support"], ONE_A_RUN]
     scale_factor: float = Field(ge=0.01, le=10_000, description="a multiple of 0.01; 1 is about a GB of rows as text")
     seed: Seed = Field(1, description="decides the queries' parameters; the rows are the same for every seed")
     ranges: Literal["specified", "qgen 2.14"] = Field(

@@ -1,33 +1,24 @@
 """Factors of the experiment file: what is varied, by its path or as a named group of settings.
 
-The fact that constrains it: a factor sets what a trial has of its own. A run has one server, one design and one set of
-files, so these cannot be varied.
+The fact that constrains it: a factor sets what a trial has of its own. Which paths these are is read off the tables
+(paths.py), and what the trials of a run share says so at its field.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator
 
+from plimsoll.experiment.paths import paths_of
+from plimsoll.experiment.settings import Settings
 from plimsoll.experiment.strict import Strict
 
-# What a trial can be given of its own. Not target.dsn (a run has one server) and nothing of the design.
-FACTOR_PATH = re.compile(
-    r"environment\.[a-z_]+|environment\.sysctl\.vm\.[a-z_]+|target\.server|target\.version|target\.transport"
-    r"|target\.settings\.[a-z_][a-z0-9_.]*|workload\.(?!(?:name|setup|setup_text)$)[a-z_]+|workload\.variables\.[A-Za-z_][A-Za-z0-9_]*"
-    r"|schedule\.[a-z_]+|probes\.[a-z_]+|warmup\.[a-z_]+|measure\.[a-z_]+"
-)
+PATHS = paths_of(Settings)
 
 
 def _check_path(value: str) -> str:
-    if not FACTOR_PATH.fullmatch(value):
-        raise ValueError(
-            f"{value!r} cannot be varied; allowed: environment.*, environment.sysctl.vm.*, target.server, "
-            "target.version, target.transport, target.settings.*, workload.* but its name, schedule.*, probes.*, "
-            "warmup.*, measure.*"
-        )
+    PATHS.check(value)
     return value
 
 

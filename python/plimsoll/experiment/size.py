@@ -7,6 +7,7 @@ that meant two things in one file would be a trap.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 ALLOWED = 'a number of bytes, a size such as "768 MiB" or "1.5 GiB", or a multiple such as "2 x memory"'
@@ -36,6 +37,13 @@ def parse(value: int | float | str, memory: int | None = None) -> int:
 def is_size(value: object) -> bool:
     """Whether a value is a size with a unit or a multiple of memory (bare numbers are not)."""
     return isinstance(value, str) and bool(_SIZE.match(value) or _RELATIVE.match(value))
+
+
+def in_bytes(value: Any, memory: int) -> Any:
+    """A value of a document with every size in it as bytes; bare numbers are bytes already."""
+    if isinstance(value, dict):
+        return {key: in_bytes(one, memory) for key, one in value.items()}
+    return parse(value, memory) if is_size(value) else value
 
 
 def show(size: int) -> str:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from plimsoll.experiment import size
 from plimsoll.experiment.design import Treatment, combinations, show_level
 from plimsoll.experiment.errors import ExperimentError, Problem
-from plimsoll.experiment.factors import NamedLevel
+from plimsoll.experiment.factors import PATHS, NamedLevel
 from plimsoll.experiment.faults import problems
 from plimsoll.experiment.files import read_files
 from plimsoll.experiment.lines import Lines, line_of
@@ -150,10 +150,7 @@ def _choose(levels: list[dict[str, Any]], wanted: list[Any], key: str, where: st
 
 
 def _set_path(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
-    parts = key.split(".")
-    # vm.* names hold dots of their own: environment.sysctl.vm.swappiness is one key inside sysctl.
-    if parts[:2] == ["environment", "sysctl"] and len(parts) > 3:
-        parts = [*parts[:2], ".".join(parts[2:])]
+    parts = PATHS.parts(key)
     table = raw
     for part in parts[:-1]:
         table = table.setdefault(part, {})

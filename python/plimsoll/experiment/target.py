@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from plimsoll.experiment.strict import Scalar, Strict, Version
+from plimsoll.experiment.strict import Fixed, FreeKeys, Scalar, Strict, Version
+
+SETTINGS = FreeKeys(
+    r"[a-z_][a-z0-9_.]*", "the name of a setting", "lower-case names such as work_mem", is_varied_whole=False
+)
 
 
 class Files(Strict):
@@ -37,22 +40,22 @@ class Target(Strict):
         "postgresql", description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only'
     )
     version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
-    dsn: str | None = Field(
+    dsn: Annotated[str | None, Fixed("a run on an existing server has that one server")] = Field(
         None, description="connection string of an existing server: it is used as it is, never configured or restarted"
     )
     transport: Literal["socket", "tcp"] = Field(
         "socket", description="how a private server is reached: its Unix socket, or TCP over loopback"
     )
     files: Files = Field(default_factory=Files, description="paths of their own for data, log and temporary files")
-    settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of a private server")
+    settings: Annotated[dict[str, Scalar], SETTINGS] = Field(
+        default_factory=dict, description="settings of a private server"
+    )
 
     @field_validator("settings")
     @classmethod
-    def _names(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
+    def _ours_or_broken(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
         ours = {"port", "listen_addresses", "unix_socket_directories", "data_directory", "logging_collector"}
         for name, setting in value.items():
-            if not re.fullmatch(r"[a-z_][a-z0-9_.]*", name):
-                raise ValueError(f"{name!r} is not the name of a setting; allowed: lower-case names such as work_mem")
             if name in ours:
                 raise ValueError(f"{name} is chosen by Plimsoll; allowed: every other setting of the server")
             if isinstance(setting, str) and ("\n" in setting or "\0" in setting):

@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.analysis import capacity_objective
 from plimsoll.analysis.capacity_objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
-from plimsoll.experiment.model import DecisionSupport
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.source import find
 
 WORKLOADS = {

@@ -14,14 +14,15 @@ from typing import Any
 import psycopg
 
 from plimsoll.environment import Fault, Group, Journal, StateDir, page_cache, server, work_dir
+from plimsoll.environment.group_limits import make_cage
 from plimsoll.experiment import Experiment, Plan
-from plimsoll.experiment.model import Script
+from plimsoll.experiment.workload import Script
 from plimsoll.run import agent, planning
 from plimsoll.run.embedded_load import alone, build_database
 from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.signals import Interrupts
-from plimsoll.run.surroundings import launch_outside, make_cage, own
+from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import Connection, PostgresServer, ServerFailed, bank
 from plimsoll.target.dataset import BUILD_SETTINGS, Dataset, describe_new, find, keep, key_of
 from plimsoll.target.embedded import DuckServer
@@ -153,7 +154,7 @@ def build(settings: Experiment, key: str, state: StateDir, observer: Observer, i
     """Builds one data set and moves it into the cache when it is whole."""
     started = time.monotonic()
     user = planning.server_user()
-    uid, gid = own(user)
+    uid, gid = planning.own(user)
     name = f"build-{key.rsplit('-', 1)[1]}"  # short: the socket's path may have 107 bytes
     folder = state.work / name
     state.check_traversable(user)

@@ -7,9 +7,8 @@ from typing import Any
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import level_unit, level_value, show_level
 from plimsoll.experiment.factors import AnyFactor
-from plimsoll.experiment.model import AS_FOUND
 from plimsoll.experiment.source import memory_of
-from plimsoll.run.planning import data_bytes, host_memory_bytes
+from plimsoll.run.planning import data_bytes, environment_in_bytes, host_memory_bytes, memory_bytes
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -55,17 +54,14 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def resolved(experiment: Experiment) -> dict[str, Any]:
     """The settings of one treatment, every size in bytes."""
-    host = host_memory_bytes()
-    memory = memory_of(experiment, host)
     document = experiment.model_dump(
         mode="json",
         include={"environment", "target", "workload", "schedule", "probes", "warmup", "measure"},
         exclude={"target": {"dsn"}},
     )
-    environment = document["environment"]
-    for key in ("memory", "swap", "read_ahead"):
-        if environment[key] not in (AS_FOUND, "unlimited"):
-            environment[key] = size.parse(environment[key], memory)
+    document["environment"] = environment_in_bytes(experiment).model_dump(mode="json")
+    target = document["target"]
+    target["settings"] = size.in_bytes(target["settings"], memory_bytes(experiment))
     workload = document["workload"]
     if "size" in workload:
         workload["size"] = data_bytes(experiment)
@@ -73,10 +69,6 @@ def resolved(experiment: Experiment) -> dict[str, Any]:
     workload.pop("setup_text", None)
     for file in workload.get("files", []):
         file.pop("text", None)
-    for table, key in ((environment, "sysctl"), (document["target"], "settings")):
-        table[key] = {
-            name: size.parse(value, memory) if size.is_size(value) else value for name, value in table[key].items()
-        }
     return document
 
 

@@ -1,6 +1,6 @@
 """Every reason that makes a plan impossible here, all at once, before anything is started; each with its remedy.
 
-The knobs themselves are asked: what they would refuse in the first trial is said now.
+The knobs themselves are asked, in their order: what they would refuse in the first trial is said now.
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ from pathlib import Path
 
 import psycopg
 
-from plimsoll.environment import Fault, GroupKnob, Limits, ReadAhead, StateDir, SwapFile, Sysctl, TransparentHugePages
+from plimsoll.environment import StateDir
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
-from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
-from plimsoll.experiment.model import AS_FOUND, Environment
+from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.target import Target
+from plimsoll.run import knobs
 from plimsoll.run.existing import schema_in_use
-from plimsoll.run.placing import has_files
 from plimsoll.run.planning import (
     SERVER_USER,
     Needs,
     host_available_bytes,
     installed,
     memory_bytes,
-    server_user,
     server_version,
     swap_bytes,
 )
@@ -44,7 +42,6 @@ DATA_KEYS = (
 CONNECTIONS_BESIDE = 6  # three that only superusers get, and the observer's
 DESCRIPTORS_BESIDE = 200
 REMARKS_MAX = 3
-SWAP_MIN_BYTES = 10 * os.sysconf("SC_PAGE_SIZE")
 
 
 def obstacles(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
@@ -150,7 +147,6 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
             f"target.version = {one.target.version}: no such PostgreSQL is installed (found: {versions}); "
             "install its server package, or choose another version"
         )
-    wanted = one.environment
     allowed = one.target.settings.get("max_connections")
     needed = one.workload.clients + CONNECTIONS_BESIDE
     if isinstance(allowed, int | str) and str(allowed).isdigit() and int(allowed) < needed:
@@ -158,57 +154,9 @@ def _private(one: Experiment, state: StateDir) -> Iterator[str]:
             f"target.settings.max_connections = {allowed} is too few for {one.workload.clients} clients; leave it out, "
             f"or set at least {needed}"
         )
-    yield from _files(one)
-    swap = swap_bytes(one)
-    yield from _group(wanted, swap)
-    if swap:
-        yield from _refusal("environment.swap", SwapFile(state, "plan").available())
-        if swap < SWAP_MIN_BYTES:
-            yield f"environment.swap = {swap} bytes is too small; use 0 or at least {SWAP_MIN_BYTES}"
-    for name in wanted.sysctl:
-        yield from _refusal(f"environment.sysctl.{name}", Sysctl(name).available())
-    if wanted.read_ahead != AS_FOUND:
-        yield from _refusal(
-            "environment.read_ahead", ReadAhead(existing(Path(one.target.files.data or state.root))).available()
-        )
-    if wanted.transparent_huge_pages != AS_FOUND:
-        yield from _refusal("environment.transparent_huge_pages", TransparentHugePages().available())
-
-
-def _group(wanted: Environment, swap: int | None) -> Iterator[str]:
-    """What the group that these settings ask for cannot have here, by the setting that asks."""
-    asked = {}
-    if wanted.memory != "unlimited":
-        asked["memory"] = Limits(swap_bytes=swap)
-    elif swap == 0:
-        yield "environment.swap = 0 keeps a group from swapping, and there is none; set environment.memory too"
-    if wanted.target_cpus != "all":
-        asked["target_cpus"] = Limits(cpus=wanted.target_cpus)
-    if wanted.swappiness != AS_FOUND:
-        asked["swappiness"] = Limits(swappiness=int(wanted.swappiness))
-    for key, limits in asked.items():
-        yield from _refusal(f"environment.{key}", GroupKnob("plan").available(limits))
-
-
-def _files(one: Experiment) -> Iterator[str]:
-    """The places of the server's files: folders that its user can reach."""
-    if one.target.files.given and not has_files(one):
-        yield f"target.files: {one.target.server} has its files in one place; leave target.files out"
-        return
-    for key, value in one.target.files.given.items():
-        place = Path(value)
-        if not place.is_dir():
-            yield f"target.files.{key} = {value}: no such folder; make it, or mount its file system there"
-            continue
-        try:
-            StateDir(place).check_traversable(server_user(), f"target.files.{key} =")
-        except Fault as fault:
-            yield f"{fault.what}; `chmod o+x` lets it pass"
-
-
-def _refusal(key: str, answer: Availability) -> Iterator[str]:
-    if not answer.ok:
-        yield f"{key}: {answer.reason}; {answer.remedy}"
+    site = knobs.site_of(one, state, "plan")
+    for knob in knobs.KNOBS:
+        yield from knob.obstacles(site)
 
 
 def _room(needs: Needs, state: StateDir) -> Iterator[str]:

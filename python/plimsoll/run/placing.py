@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from psycopg import sql
 
-from plimsoll.environment import Journal, StateDir, placed
+from plimsoll.environment import Fault, Journal, StateDir, placed
 from plimsoll.environment.clone import clone_tree
+from plimsoll.environment.knob import Knob, Site
 from plimsoll.experiment import Experiment
+from plimsoll.run.planning import own, server_user
 from plimsoll.target import PostgresServer
 
 TEMP_SPACE = "plimsoll_temp"  # the tablespace of temporary files
@@ -69,6 +72,11 @@ def has_files(settings: Experiment) -> bool:
     return str(settings.target.server) == "postgresql"
 
 
+def are_varied(settings: Experiment) -> bool:
+    """Whether trials of the run have their files at different places."""
+    return any(path.startswith("target.files.") for factor in settings.factors for path in factor.paths)
+
+
 def homes_of(settings: Experiment, state: StateDir, name: str) -> Homes:
     """Where the files of the trial `name` lie; nothing is made."""
     files = settings.target.files
@@ -79,6 +87,37 @@ def homes_of(settings: Experiment, state: StateDir, name: str) -> Homes:
     wal = None if files.wal is None else placed.folder_of(Path(files.wal), f"{name}-wal")
     temp = None if files.temp is None else placed.folder_of(Path(files.temp), f"{name}-temp")
     return Homes(data, wal, temp, work)
+
+
+class Files(Knob[Homes]):
+    """The folders of a trial's files, at places that the user names."""
+
+    name = "files"
+    keys = ("target.files",)
+
+    def obstacles(self, site: Site) -> Iterator[str]:
+        """Places have to be folders that the server's user can reach."""
+        target = site.settings.target
+        if target.files.given and not has_files(site.settings):
+            yield f"target.files: {target.server} has its files in one place; leave target.files out"
+            return
+        for key, value in target.files.given.items():
+            place = Path(value)
+            if not place.is_dir():
+                yield f"target.files.{key} = {value}: no such folder; make it, or mount its file system there"
+                continue
+            try:
+                StateDir(place).check_traversable(server_user(), f"target.files.{key} =")
+            except Fault as fault:
+                yield f"{fault.what}; `chmod o+x` lets it pass"
+
+    def arrange(self, site: Site, journal: Journal) -> Homes:
+        homes = homes_of(site.settings, site.state, site.name)
+        homes.make(own(server_user()), None if is_series(site.settings) else journal)
+        return homes
+
+
+KNOB = Files()
 
 
 def move_wal(homes: Homes, owner: tuple[int, int]) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from plimsoll.environment.discover import PostgresInstall, servers
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
-from plimsoll.experiment.model import AS_FOUND, DecisionSupport
+from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.environment import AS_FOUND, Environment
 from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.experiment.source import memory_of
 
@@ -65,6 +66,15 @@ def memory_bytes(experiment: Experiment) -> int:
     return memory_of(experiment, host_memory_bytes())
 
 
+def environment_in_bytes(experiment: Experiment) -> Environment:
+    """The environment of this treatment, relative sizes resolved."""
+    memory = memory_bytes(experiment)
+    table = size.in_bytes(experiment.environment.model_dump(mode="json"), memory)
+    if experiment.environment.memory != "unlimited":
+        table["memory"] = memory  # which was relative to the host's
+    return Environment.model_validate(table)
+
+
 def data_bytes(experiment: Experiment) -> int:
     """The size of the data set, relative sizes resolved; what a setup file adds is not known."""
     return experiment.workload.estimated_bytes(memory_bytes(experiment), embedded=is_embedded(experiment))
@@ -100,6 +110,12 @@ def server_user() -> str:
     if os.geteuid() == 0:
         return SERVER_USER
     return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def own(user: str) -> tuple[int, int]:
+    """User and group number of the server's user."""
+    account = pwd.getpwnam(user)
+    return account.pw_uid, account.pw_gid
 
 
 @functools.cache

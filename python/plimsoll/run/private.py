@@ -23,7 +23,7 @@ from plimsoll.record import writer
 from plimsoll.run import agent, answers, decision_support, double_caching, planning
 from plimsoll.run.course import Course
 from plimsoll.run.datasets import key_for
-from plimsoll.run.placing import make_temp_space, move_wal, temp_settings
+from plimsoll.run.placing import are_varied, make_temp_space, move_wal, temp_settings
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.requests import workload_request
 from plimsoll.run.surroundings import PrivatePlace, arranged, dirty_limits_caveat
@@ -169,7 +169,10 @@ def _make_cluster(
             server.initdb()
         else:
             uid, gid = place.owner
-            clone_tree(dataset.data, server.data, uid=uid, gid=gid)
+            # Blocks can be shared with the data set on its own file system alone, and are copied at the first write:
+            # a difference of the clones, not of the places.
+            is_shared = not are_varied(load.settings)
+            clone_tree(dataset.data, server.data, uid=uid, gid=gid, reflink=is_shared)
         move_wal(place.homes, place.owner)
 
 

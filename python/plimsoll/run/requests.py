@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.model import DecisionSupport
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.schedule import Closed, Open, Ramp, Steps
 from plimsoll.run import planning
 

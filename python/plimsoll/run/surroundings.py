@@ -1,7 +1,7 @@
 """What a treatment asks of the machine, arranged for one trial and put back after it, whatever happened.
 
-The order matters: what has to outlive the server (its folder, the swap it may have pages in) is arranged before it and
-therefore put back after it.
+The order matters: what has to outlive the server is arranged before it and therefore put back after it. Of the knobs
+it is that of run/knobs.py.
 """
 
 from __future__ import annotations
@@ -15,25 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.environment import (
-    Group,
-    GroupKnob,
-    Journal,
-    Limits,
-    ReadAhead,
-    StateDir,
-    SwapFile,
-    Sysctl,
-    TransparentHugePages,
-    server,
-    work_dir,
-)
+from plimsoll.environment import Group, Journal, Limits, StateDir, group_limits, server, work_dir
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import devices_of
-from plimsoll.experiment import Experiment, size
-from plimsoll.experiment.model import AS_FOUND
-from plimsoll.run import planning
-from plimsoll.run.placing import Homes, homes_of, is_series
+from plimsoll.experiment import Experiment
+from plimsoll.run import knobs, placing, planning
+from plimsoll.run.placing import Homes
 from plimsoll.run.trial import Place, Report
 
 if TYPE_CHECKING:
@@ -124,12 +111,6 @@ def launch_outside(argv: list[str], *, user: str, **options: Any) -> subprocess.
     )
 
 
-def own(user: str) -> tuple[int, int]:
-    """User and group number of the server's user."""
-    account = pwd.getpwnam(user)
-    return account.pw_uid, account.pw_gid
-
-
 def watched_devices(*paths: Path) -> list[str]:
     """The devices that serve any of `paths`, by their names in /proc/diskstats."""
     listed = {line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()}
@@ -172,25 +153,12 @@ def arranged(context: RunContext, settings: Experiment, name: str, report: Repor
 def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str, report: Report) -> PrivatePlace:
     wanted = settings.environment
     user = planning.server_user()
-    uid, gid = own(user)
-    folder = state.work / name
     state.check_traversable(user)
-    work_dir.make(state, journal, folder, mode=0o755)
-    homes = homes_of(settings, state, name)
-    homes.make((uid, gid), None if is_series(settings) else journal)
-    memory = planning.memory_bytes(settings)
-    swap_bytes = None if wanted.swap == AS_FOUND else size.parse(wanted.swap, memory)
-    if swap_bytes:
-        SwapFile(state, name).set(swap_bytes, journal)
-    for key, value in wanted.sysctl.items():
-        Sysctl(key).set(size.parse(value, memory) if size.is_size(value) else value, journal)
-    if wanted.read_ahead != AS_FOUND:
-        ReadAhead(homes.data).set(size.parse(wanted.read_ahead, memory) // 4096 * 4, journal)
-    if wanted.transparent_huge_pages != AS_FOUND:
-        TransparentHugePages().set(wanted.transparent_huge_pages, journal)
-    limits = _limits(settings, swap_bytes)
-    group = GroupKnob(name).make(limits, journal) if limits is not None else None
-    cage = make_cage(name, journal) if group is None else None
+    work_dir.make(state, journal, state.work / name, mode=0o755)
+    site = knobs.site_of(settings, state, name)
+    for knob in knobs.KNOBS:
+        site.arrange(knob, journal)
+    homes, enclosure = site.made_by(placing.KNOB), site.made_by(group_limits.KNOB)
     server.record(journal, homes.data / "data")
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     report.found["cpus"] = {
@@ -199,27 +167,10 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
     }
     return PrivatePlace(
         devices=watched_devices(state.root, *homes.placed),
-        group=group,
+        group=enclosure.group if enclosure.limits is not None else None,
         load_cpus=load_cpus,
         homes=homes,
-        owner=(uid, gid),
-        limits=limits,
-        cage=cage,
+        owner=planning.own(user),
+        limits=enclosure.limits,
+        cage=enclosure.group if enclosure.limits is None else None,
     )
-
-
-def make_cage(name: str, journal: Journal) -> Group | None:
-    """A group without limits, where the machine has groups: a program that a user's script has had the server start
-    (`COPY ... TO PROGRAM`, `archive_command`) ends with it, whatever it did to detach itself."""
-    knob = GroupKnob(name)
-    return knob.make(Limits(), journal) if knob.available().ok else None
-
-
-def _limits(settings: Experiment, swap_bytes: int | None) -> Limits | None:
-    wanted = settings.environment
-    memory = None if wanted.memory == "unlimited" else planning.memory_bytes(settings)
-    cpus = None if wanted.target_cpus == "all" else wanted.target_cpus
-    swappiness = None if wanted.swappiness == AS_FOUND else int(wanted.swappiness)
-    if memory is None and cpus is None and swappiness is None:
-        return None
-    return Limits(memory_bytes=memory, swap_bytes=swap_bytes, swappiness=swappiness, cpus=cpus)

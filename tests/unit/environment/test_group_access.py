@@ -5,12 +5,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from plimsoll.environment import GroupKnob, Limits, cgroups, doctor, group_access
-from plimsoll.experiment.model import Environment
-from plimsoll.run import obstacles
+from plimsoll.environment import GroupKnob, Limits, Site, cgroups, doctor, group_access, group_limits
+from plimsoll.experiment.environment import Environment
 
 
 @pytest.fixture(autouse=True)
@@ -84,20 +84,22 @@ def test_a_service_that_is_not_given_the_controller(tree, tmp_path):
     assert not able.ok and "not given the memory controller" in able.reason and "Delegate=yes" in able.remedy
 
 
+def _keys_in_the_way(**wanted):
+    settings = SimpleNamespace(environment=Environment.model_validate(wanted))
+    site = Site(settings, None, "plan", Path("/nowhere"))
+    return [text.split(":")[0] for text in group_limits.KNOB.obstacles(site)]
+
+
 def test_what_a_version_lacks_is_an_obstacle_before_anything_starts(tree, monkeypatch):
     """It was found in the first trial, after the data set had been built."""
     monkeypatch.setattr(cgroups, "detect", lambda: cgroups.Version2(tree))
     monkeypatch.setattr(group_access, "available", lambda _: group_access.AVAILABLE)
-    wanted = Environment.model_validate({"memory": "64 MiB", "target_cpus": "0", "swappiness": 10})
-    assert [text.split(":")[0] for text in obstacles._group(wanted, None)] == [
-        "environment.target_cpus",
-        "environment.swappiness",
-    ]
+    wanted = {"memory": 64 << 20, "target_cpus": "0", "swappiness": 10}
+    assert _keys_in_the_way(**wanted) == ["environment.target_cpus", "environment.swappiness"]
     monkeypatch.setattr(cgroups, "detect", lambda: cgroups.Version1(tree, None))
-    assert [text.split(":")[0] for text in obstacles._group(wanted, 0)] == [
-        "environment.memory",  # swap is not accounted
-        "environment.target_cpus",
-    ]
+    # Swap is not accounted.
+    assert _keys_in_the_way(**wanted, swap=0) == ["environment.memory", "environment.target_cpus"]
+    assert "and there is none; set environment.memory too" in _keys_in_the_way(swap=0)[0]
     assert GroupKnob("x").available(Limits(swappiness=101)).reason == "memory.swappiness: cgroup v1 has 0 to 100"
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from plimsoll.environment import Fault, Journal, StateDir, placed
 from plimsoll.environment.recovery import undo
-from plimsoll.experiment import Experiment
-from plimsoll.run.placing import Homes, homes_of, is_series, move_wal, temp_settings
+from plimsoll.experiment import Experiment, load, plan_trials
+from plimsoll.run.placing import Homes, are_varied, homes_of, is_series, move_wal, temp_settings
+from plimsoll.run.planning import needs_of
 
 
 def made(repeats: int = 1, **files: str) -> Experiment:
@@ -40,6 +41,27 @@ def test_a_series_lies_where_no_undo_removes_it(tmp_path: Path) -> None:
     assert is_series(made(repeats=5)) and not is_series(made())
     assert homes_of(made(repeats=5), state, "abc-0001").data == tmp_path / "datasets" / "plimsoll-abc-0001"
     assert str(homes_of(made(repeats=5, data="/a"), state, "abc-0001").data) == "/a/plimsoll-abc-0001"
+
+
+def test_places_are_varied_as_anything_else_is(tmp_path: Path) -> None:
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        'name = "x"\ntitle = "x"\nworkload = {name = "bank", scale = 1}\nmeasure = {seconds = 1}\n'
+        '[[factors]]\npath = "target.files.data"\nlevels = ["/a", "/b"]\n'
+        '[[factors]]\nname = "log"\n[[factors.levels]]\nlabel = "beside"\nset = {"workload.clients" = 1}\n'
+        '[[factors.levels]]\nlabel = "apart"\nset = {"workload.clients" = 1, "target.files.wal" = "/log"}\n'
+    )
+    plan = plan_trials((source := load(str(file))).experiment, source.treatments, 1)
+    found = [homes_of(one.settings, StateDir(tmp_path), "abc-0001") for one in plan.treatments]
+    assert [[str(folder) for folder in homes.placed] for homes in found] == [
+        ["/a/plimsoll-abc-0001"],
+        ["/a/plimsoll-abc-0001", "/log/plimsoll-abc-0001-wal"],
+        ["/b/plimsoll-abc-0001"],
+        ["/b/plimsoll-abc-0001", "/log/plimsoll-abc-0001-wal"],
+    ]
+    needs = needs_of(plan, plan.trials, [], has_tables=lambda _: False)
+    assert set(needs.placed_bytes) == {"/a", "/b"}
+    assert all(are_varied(one.settings) for one in plan.treatments) and not are_varied(made(data="/a"))
 
 
 @pytest.mark.parametrize("path", ["log", "./log", "/mnt/../etc", ""])

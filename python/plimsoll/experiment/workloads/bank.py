@@ -5,12 +5,12 @@ Sizes are arithmetic over PostgreSQL's pages, so that a plan can state them befo
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from plimsoll.experiment.strict import Seed
-from plimsoll.experiment.workloads.base import SCALE_MAX, Json, Load, Weight, some_weight
+from plimsoll.experiment.workloads.base import ONE_A_RUN, SCALE_MAX, Json, Load, Weight, some_weight
 from plimsoll.experiment.workloads.keys import Keys, keys_request
 
 BankTransaction = Literal["tpcb_like", "simple_update", "select_only"]
@@ -27,7 +27,7 @@ _INDEX_FANOUT = 300  # entries of an inner page, about
 class Bank(Load):
     """pgbench's own tables and transactions: accounts, tellers, branches and a history."""
 
-    name: Literal["bank"]
+    name: Annotated[Literal["bank"], ONE_A_RUN]
     scale: int = Field(ge=1, le=SCALE_MAX, description="branches, each with 10 tellers and 100,000 accounts: 15 MiB")
     seed: Seed = 2001
     transaction: BankTransaction | None = Field(

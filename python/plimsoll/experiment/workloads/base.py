@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from plimsoll.experiment.strict import Strict
+from plimsoll.experiment.strict import Fixed, Strict
 
 Json = dict[str, Any]
 Weight = Annotated[int, Field(ge=0, le=1000)]
 Mode = Literal["prepared", "extended", "simple"]
 SCALE_MAX = 100_000
+ONE_A_RUN = Fixed("each workload has keys of its own, so it has an experiment of its own")
 
 
 class NotAsked(NamedTuple):

@@ -6,12 +6,12 @@ made without asking it: it differs by less than a thousandth, which tests/flow/t
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from plimsoll.experiment.strict import Seed
-from plimsoll.experiment.workloads.base import SCALE_MAX, Json, Load, NotAsked, Weight, some_weight
+from plimsoll.experiment.workloads.base import ONE_A_RUN, SCALE_MAX, Json, Load, NotAsked, Weight, some_weight
 
 OrderEntryTransaction = Literal["new_order", "payment", "order_status", "delivery", "stock_level"]
 TIME_SCALE_MAX = 40.0
@@ -28,7 +28,7 @@ class OrderEntry(Load):
 
     is_checked_as_loaded: ClassVar[bool] = True  # there are conditions that hold only until the first Delivery
 
-    name: Literal["order_entry"]
+    name: Annotated[Literal["order_entry"], ONE_A_RUN]
     warehouses: int = Field(ge=1, le=SCALE_MAX, description="the scale; each some 100 MiB with its indexes")
     seed: Seed = 1992
     statements: Literal["client", "functions"] = Field(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from plimsoll.experiment.strict import Seed, Strict
+from plimsoll.experiment.strict import Fixed, FreeKeys, Seed, Strict
 from plimsoll.experiment.workloads.bank import Bank, estimated_bytes
-from plimsoll.experiment.workloads.base import SCALE_MAX, Json, Load, Mode, Weight
+from plimsoll.experiment.workloads.base import ONE_A_RUN, SCALE_MAX, Json, Load, Mode, Weight
 
 TEXT_MAX = 1_000_000
 # What a server says of a parameter whose type it cannot find: ambiguous function or operator, indeterminate type,
 # ambiguous parameter, undefined function, mismatch, no such cast.
 OF_TYPES = {"42725", "42P18", "42P08", "42883", "42804", "42846"}
+VARIABLES = FreeKeys(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable", "letters, digits and _")
+MADE_ONCE = Fixed("its text is read with the experiment and makes the tables that every trial finds")
 
 
 class ScriptFile(Strict):
@@ -34,34 +35,26 @@ class Script(Load):
     is_checked: ClassVar[bool] = False  # nobody but the user knows what a script leaves behind
     is_users_own: ClassVar[bool] = True
 
-    name: Literal["script"]
+    name: Annotated[Literal["script"], ONE_A_RUN]
     mode: Mode = Field(
         "simple", description="how statements are sent, as pgbench --protocol names it; simple is pgbench's own default"
     )
     files: list[ScriptFile] = Field(min_length=1, max_length=128)
-    variables: dict[str, int | float | str] = Field(
+    variables: Annotated[dict[str, int | float | str], VARIABLES] = Field(
         default_factory=dict, description="as pgbench -D gives them; scale is that of the data"
     )
     seed: Seed = 2001
     data: Literal["bank"] | None = Field(None, description='the tables the scripts find: "bank" makes pgbench\'s')
     scale: int | None = Field(None, ge=1, le=SCALE_MAX, description='of data = "bank"')
-    setup: str | None = Field(
+    setup: Annotated[str | None, MADE_ONCE] = Field(
         None,
         min_length=1,
         max_length=1000,
         description="a file of SQL run once when the data are made (after data), relative to the experiment's folder",
     )
-    setup_text: str | None = Field(
+    setup_text: Annotated[str | None, MADE_ONCE] = Field(
         None, max_length=TEXT_MAX, description="what stands in setup: read from it unless given here"
     )
-
-    @field_validator("variables")
-    @classmethod
-    def _names(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for name in value:
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-                raise ValueError(f"{name!r} is not the name of a variable; allowed: letters, digits and _")
-        return value
 
     @model_validator(mode="after")
     def _whole(self) -> Script:

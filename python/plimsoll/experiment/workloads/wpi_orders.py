@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from plimsoll.experiment import size
 from plimsoll.experiment.strict import Seed, Size
-from plimsoll.experiment.workloads.base import Json, Load, Weight, some_weight
+from plimsoll.experiment.workloads.base import ONE_A_RUN, Json, Load, Weight, some_weight
 from plimsoll.experiment.workloads.keys import Keys, keys_request
 
 WpiTransaction = Literal["new_order", "payment", "check_order", "delivery", "stock"]
@@ -17,7 +17,7 @@ WpiTransaction = Literal["new_order", "payment", "check_order", "delivery", "sto
 class WpiOrders(Load):
     """Study S1's order-entry load: nine tables, five transactions."""
 
-    name: Literal["wpi_orders"]
+    name: Annotated[Literal["wpi_orders"], ONE_A_RUN]
     size: Size = Field(description="the nine tables with their indexes")
     seed: Seed = 2002
     keys: Keys = "uniform"

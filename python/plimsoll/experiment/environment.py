@@ -1,0 +1,34 @@
+"""Table [environment] of the experiment file: what surrounds the server.
+
+The fact that constrains it: this is what a user asks for, read without a machine. What a key does to one, and whether
+it can be had here, is said by the knob that names the key (run/knobs.py).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from plimsoll.experiment.strict import Cpus, FreeKeys, Size, Strict
+
+AS_FOUND: Final = "as found"
+VM = FreeKeys(r"vm\.[a-z_]+", "a vm.* setting", "settings whose name begins with vm.")
+
+
+class Environment(Strict):
+    """What surrounds the server. Everything here is put back after the run."""
+
+    memory: Size | Literal["unlimited"] = Field("unlimited", description="memory limit of the target's group")
+    swap: Size | Literal["as found"] = Field(
+        AS_FOUND, description="swap file made for the run, and how much of it the group may use; 0: none"
+    )
+    swappiness: Annotated[int, Field(ge=0, le=200)] | Literal["as found"] = Field(
+        AS_FOUND, description="the group's swappiness (cgroup v1: memory.swappiness)"
+    )
+    target_cpus: Cpus = Field("all", description="CPUs of the server under test")
+    load_cpus: Cpus = Field("all", description="CPUs of the load generator")
+    page_cache: Literal["cold", "warm"] = Field("cold", description="state of the data files before the server starts")
+    read_ahead: Size | Literal["as found"] = Field(AS_FOUND, description="read-ahead of the data's block device")
+    transparent_huge_pages: Literal["always", "madvise", "never", "as found"] = AS_FOUND
+    sysctl: Annotated[dict[str, int | str], VM] = Field(default_factory=dict, description="vm.* settings of the kernel")
