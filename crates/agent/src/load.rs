@@ -49,7 +49,7 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     let chosen = request::workload(&request.workload, request.mode)?;
     chosen.must_have_transactions()?;
     if chosen.is_paced() && !matches!(request.schedule, Schedule::Closed { .. }) {
-        let message = "schedule.kind: keying and think times of the workload need the closed one";
+        let message = "schedule.kind: the workload's keying and think times need \"closed\"";
         return Err(Failure::Request(message.to_owned()));
     }
     let (tell, heard) = channel();
