@@ -138,12 +138,12 @@ def _existing_server(plan: Plan) -> Iterator[str]:
     except ValueError as error:
         yield f"target.dsn: {error}"
     except psycopg.Error as error:
-        yield f"target.dsn: its tables cannot be looked at: {str(error).strip().splitlines()[0]}"
+        yield f"target.dsn: its tables cannot be read: {str(error).strip().splitlines()[0]}"
 
 
 def _private(one: Experiment, state: StateDir) -> Iterator[str]:
     if os.geteuid() == 0 and SERVER_USER not in {account.pw_name for account in pwd.getpwall()}:
-        yield f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup makes it"
+        yield f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup creates it"
     if server_version(one) is None:
         versions = ", ".join(server.version for server in installed()) or "none"
         yield (
@@ -181,7 +181,7 @@ def _group(wanted: Environment, swap: int | None) -> Iterator[str]:
     if wanted.memory != "unlimited":
         asked["memory"] = Limits(swap_bytes=swap)
     elif swap == 0:
-        yield "environment.swap = 0 keeps a group from swapping, and there is none; set environment.memory too"
+        yield "environment.swap = 0 needs the control group of a memory limit; set environment.memory too"
     if wanted.target_cpus != "all":
         asked["target_cpus"] = Limits(cpus=wanted.target_cpus)
     if wanted.swappiness != AS_FOUND:
@@ -193,7 +193,7 @@ def _group(wanted: Environment, swap: int | None) -> Iterator[str]:
 def _files(one: Experiment) -> Iterator[str]:
     """The places of the server's files: folders that its user can reach."""
     if one.target.files.given and not has_files(one):
-        yield f"target.files: {one.target.server} has its files in one place; leave target.files out"
+        yield f"target.files: {one.target.server} keeps all its files in one folder; leave target.files out"
         return
     for key, value in one.target.files.given.items():
         place = Path(value)
@@ -247,4 +247,4 @@ def _cpus(plan: Plan) -> Iterator[str]:
     for key in ("target_cpus", "load_cpus"):
         for wanted in {getattr(treatment.settings.environment, key) for treatment in plan.treatments}:
             if wanted != "all" and not set(cpu_lists.parse(wanted)) <= set(usable):
-                yield f"environment.{key} = {wanted}: this machine lets us use CPUs {cpu_lists.show(usable)}"
+                yield f"environment.{key} = {wanted}: the CPUs that may be used here are {cpu_lists.show(usable)}"

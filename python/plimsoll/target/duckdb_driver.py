@@ -69,7 +69,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, function: str, one: Json) -> 
             connection.execute("drop table refresh_key")
         if (orders, lines) != (one["order_count"], one["line_count"]):
             raise Refused(
-                f"{function} of set {one['set']} met {orders} orders and {lines} lines instead of "
+                f"{function} of set {one['set']} found {orders} orders and {lines} lines instead of "
                 f"{one['order_count']} and {one['line_count']}: the tables are not as the refresh functions left them"
             )
         connection.execute("commit")

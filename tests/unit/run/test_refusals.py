@@ -49,7 +49,7 @@ def load(folder: Path, one: Experiment) -> Load:
     [
         ("prepared", AMBIGUOUS, 'workload.mode = "simple"'),
         ("extended", AMBIGUOUS, 'workload.mode = "simple"'),
-        ("simple", AMBIGUOUS, "mend the script"),
+        ("simple", AMBIGUOUS, "fix the script"),
         ("prepared", NO_TABLE, "workload.setup"),
     ],
 )
