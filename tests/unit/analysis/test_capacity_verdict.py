@@ -92,7 +92,7 @@ def test_the_page(folder: Path) -> None:
     for name in ("latency-against-rate", "search"):
         assert f'data-figure="{name}"' in page
         assert (folder / "report" / "figures" / f"{name}.svg").read_text().startswith("<svg")
-    assert "The same question before" in page
+    assert "Earlier searches for the same objective" in page
 
 
 def test_a_record_cut_short_reads(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_failed_check_names_others_as_a_cause_where_there_may_be_others(folder
         (other / "experiment.json").write_text(json.dumps({"name": "x", "target": {"dsn": dsn}}))
         said = next(text for text in analyse_capacity(open_run(other))["caveats"] if "FAILED" in text)
         assert "pgbench_history: rows" in said
-        assert ("somebody else who wrote to them" in said) == (dsn is not None)
+        assert ("another client that wrote to them" in said) == (dsn is not None)
 
 
 def test_wrong_answers_are_no_result(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_late_generator_is_not_the_servers_queue(tmp_path: Path) -> None:
     verdict = analyse_capacity(open_run(late))
     assert verdict["trials"][2]["verdict"] == "generator"
     assert verdict["line"]["status"] == "at least"
-    assert "the generator was the limit" in headline(verdict)
+    assert "the load generator was saturated" in headline(verdict)
     busy = {"health": {"load_cpu_user_ns": 19 * 10**9}}
     verdict = analyse_capacity(open_run(make(tmp_path / "busy", [500, 990], **busy)))
     assert verdict["trials"][2]["verdict"] == "generator"
