@@ -237,7 +237,7 @@ def breakdown(
 def demo(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None, as_json: Json = False
 ) -> None:
-    """The buffer-cache experiment at a small size: sees a memory split go from starving to swapping."""
+    """The buffer-cache experiment at a small size: shared_buffers from too small to so large that it swaps."""
     from plimsoll.cli import execute, folders
 
     source = _source("buffer-cache", True, None, None)

@@ -251,7 +251,7 @@ class Streams:
     @staticmethod
     def _failure(one: UnderWay, error: Exception) -> Json:
         if isinstance(error, IndexError):
-            error = Refused("no refresh set is left")
+            error = Refused("no refresh set is left: load the tables again")
         # Who interrupts a query while Python turns its rows is told otherwise than who interrupts it before.
         status = (
             "timed out" if one.is_late and isinstance(error, duckdb.InterruptException | RuntimeError) else "failed"
