@@ -65,7 +65,7 @@ def test_drift_without_a_recorded_cause_says_so() -> None:
     found = drift(trials, DESCRIBED, None)
     assert found is not None
     assert found["drifted"]
-    assert drift_words(found).endswith("what moved with it: nothing that is recorded")
+    assert drift_words(found).endswith("what changed with it: nothing that is recorded")
     assert "such as p99 10 ms at 700/s (trial 2) and 20 ms at 700/s (trial 1);" in drift_words(found)
 
 

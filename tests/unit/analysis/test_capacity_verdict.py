@@ -104,7 +104,7 @@ def test_a_record_cut_short_reads(tmp_path: Path) -> None:
     verdict = analyse_capacity(open_run(folder))
     assert verdict["line"]["status"] == "at least"
     assert [one["verdict"] for one in verdict["trials"]] == [None, "holds", None, None]
-    assert any("did not come to its end" in caveat for caveat in verdict["caveats"])
+    assert any("the search did not finish" in caveat for caveat in verdict["caveats"])
     assert "carries at least 500/s" in headline(verdict)
 
 
@@ -131,7 +131,7 @@ def test_a_tight_objective_ends_below_the_knee_and_says_so(tmp_path: Path) -> No
     verdict = analyse_capacity(open_run(make(tmp_path / "tight", rates, "p99 <= 6.4ms")))
     assert verdict["line"]["rate"] == pytest.approx(_WORLD["true_line"](0.99, 6.4e-3, 1e-3, 1), rel=0.15)
     assert verdict["knee"]["place"] == "above"
-    assert headline(verdict).endswith("above the line")
+    assert headline(verdict).endswith("above the load line")
     assert any("only above the load line" in caveat for caveat in verdict["caveats"])
 
 

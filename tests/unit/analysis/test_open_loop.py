@@ -133,7 +133,7 @@ def test_more_than_the_server_carries_is_said_and_not_blamed_on_the_generator(tm
 def test_failures_are_named_by_sqlstate_and_retries_counted(tmp_path: Path) -> None:
     found = judged(tmp_path, "failing")
     assert any("failed (SQLSTATE 40001: " in caveat for caveat in found["caveats"])
-    assert any("tried again" in caveat for caveat in found["caveats"])
+    assert any("transactions were retried" in caveat for caveat in found["caveats"])
     assert found["trials"][0]["metrics"]["failed_share"] == pytest.approx(0.05, abs=0.01)
     assert found["trials"][0]["metrics"]["retries_per_transaction"] == pytest.approx(0.21, abs=0.02)
 
