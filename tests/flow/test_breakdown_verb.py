@@ -139,7 +139,7 @@ def test_without_a_session_it_says_why_and_goes_on(server: LiveServer) -> None:
         text = call(server, "--pid", str(server.pid), "--for", "1s", "--out", str(folder(server, "no-session")))
     finally:
         data.write_text(whole)
-    assert "queries and users are not shown: no session on the server (the server names no socket)" in text
+    assert "queries and users are not shown: no session on the server (the server has no Unix socket)" in text
     assert "name one with --dsn" in text
     assert re.search(r"^wal_sync .* 75\.0 %", text, re.M)
 
@@ -240,7 +240,7 @@ def test_a_port_in_use_starts_no_watch(server: LiveServer) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "told"),
     [
-        (("--for", "soon"), 2, ["--for: soon is no time", "30s"]),
+        (("--for", "soon"), 2, ["--for: soon is not a duration", "30s"]),
         (("--for", "0.5"), 2, ["too short"]),
         (("--for", "2h"), 2, ["too long", "1h"]),
         (("--top", "0"), 2, ["--top", "1 to 1000"]),
@@ -260,7 +260,7 @@ def test_what_cannot_be_is_told(server: LiveServer, argv: tuple[str, ...], code:
 
 def test_a_process_of_somebody_else(server: LiveServer) -> None:
     text = call(server, "--pid", str(os.getpid()), code=2)
-    assert f"--pid {os.getpid()}: is no process of PostgreSQL but python" in text
+    assert f"--pid {os.getpid()}: is not a PostgreSQL process but python" in text
 
 
 @pytest.mark.parametrize(

@@ -208,11 +208,11 @@ def test_the_series_is_judged_as_one(laboratory: Laboratory) -> None:
     (one,) = verdict["decision_support"]["treatments"].values()
     assert [row["value"]["value"] > 0 for row in one["drift"]] == [True] * 5
     assert one["trend"]["tests"] == 5 and one["trend"]["over_all"] is not None
-    assert "done again" in " ".join(one["drift"][1]["remarks"])
+    assert "repeated" in " ".join(one["drift"][1]["remarks"])
     assert one["drift"][2]["remarks"] == []
     laboratory.call("report", str(run))
     page = (run / "report" / "index.html").read_text()
-    assert "Throughput from test to test" in page and "done again, after 1 of it was cut" in page
+    assert "Throughput from test to test" in page and "repeated, after 1 of it was interrupted" in page
 
 
 def test_data_log_and_temporary_files_at_places_of_their_own(laboratory: Laboratory) -> None:

@@ -91,7 +91,7 @@ def test_a_pair_of_treatments(laboratory: Laboratory) -> None:
     page = Path(answer["report"]).read_text()
     assert 'id="order-entry"' in page
     assert "keying and think times multiplied by 0.001: a different benchmark" in page
-    assert "0 lost, 0 there twice" in page
+    assert "0 lost, 0 duplicated" in page
     assert laboratory.left_behind() == []
 
 

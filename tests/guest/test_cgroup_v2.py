@@ -127,7 +127,7 @@ def test_three_blocks_are_judged_and_what_enters_no_verdict_is_named(guest_sessi
     excluded = {one["trial"]: one["reasons"] for one in verdict["exclusions"]}
     (comparison,) = verdict["comparisons"]
     print(excluded, comparison)
-    assert all(one.startswith("the load generator was the limit") for reasons in excluded.values() for one in reasons)
+    assert all(one.startswith("the load generator was saturated") for reasons in excluded.values() for one in reasons)
     whole = {1, 2, 3} - {trial.block for trial in run.trials if trial.number in excluded}
     assert comparison["grade"] == ("indicative" if len(whole) == 3 else "none")
     assert len(excluded) == 6 or comparison["best_set"]

@@ -93,7 +93,7 @@ def test_a_process_is_inside_as_its_user_on_its_cpus_from_the_start(needs, state
             group.exec_in([str(state.root / "script")], user=server_user)
         with pytest.raises(Fault, match="no-such-user"):
             group.exec_in(["true"], user="no-such-user")
-        with pytest.raises(Fault, match="there already"):
+        with pytest.raises(Fault, match="exists already"):
             GroupKnob(run_id).make(Limits(), journal)
         sleeping = group.exec_in(["sleep", "60"])
         assert sleeping.pid in group.pids()
@@ -118,7 +118,7 @@ def test_no_swap_is_a_level_and_a_swap_file_is_put_back(needs, state, run_id):
         assert knob.set(0, journal) is None and knob.show() == before
         entry = knob.set(1 << 20, journal)
         assert knob.show()["bytes"] == 1 << 20 and knob.show()["others"] == before["others"]
-        with pytest.raises(Fault, match="there already"):
+        with pytest.raises(Fault, match="exists already"):
             knob.set(1 << 20, journal)
         with pytest.raises(Fault, match="too small"):
             SwapFile(state, f"{run_id}-small").set(4096, journal)
@@ -207,7 +207,7 @@ def test_the_doctor_looks_and_changes_nothing(state):
     assert len({check.name for check in checks}) == len(checks) >= 18
     for check in checks:
         assert check.found and (check.ok is not False or check.remedy), check
-        assert "could not be looked at" not in check.found
+        assert "could not be examined" not in check.found
     assert fingerprint.comparable(before, fingerprint.fingerprint([state.root])) == []
     assert not list(state.work.iterdir())
 

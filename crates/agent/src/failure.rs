@@ -28,10 +28,10 @@ pub(crate) enum Failure {
         message: String,
     },
     /// Ended from outside; what was written is closed.
-    #[error("ended by {0}")]
+    #[error("stopped by {0}")]
     Ended(&'static str),
     /// A fault of Plimsoll.
-    #[error("an identity does not hold (a fault of Plimsoll): {0}")]
+    #[error("transaction accounting does not add up (a bug in Plimsoll): {0}")]
     Identity(String),
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
         return Err(without_transactions(workload.name()));
     }
     if workload.is_paced() && !matches!(request.schedule, Schedule::Closed { .. }) {
-        let message = "schedule.kind: keying and think times of the workload need the closed one";
+        let message = "schedule.kind: the workload's keying and think times need \"closed\"";
         return Err(Failure::Request(message.to_owned()));
     }
     let conductor = Conductor::new()?;

@@ -72,7 +72,7 @@ fn asked(arguments: &[String]) -> Result<Verb, String> {
         ["sampled"] => Ok(Verb::Sampled),
         [name] => VERBS.iter().find(|verb| verb.0 == name).map(|verb| verb.1).ok_or(format!("{name}: not a verb")),
         [] => Err("no verb is given".to_owned()),
-        _ => Err("more than a verb is given".to_owned()),
+        _ => Err("more than one verb is given".to_owned()),
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(said(&[]), "no verb is given");
         assert_eq!(said(&["dream"]), "dream: not a verb");
         assert_eq!(said(&["--verbose"]), "--verbose: not a verb");
-        assert_eq!(said(&["load", "--help"]), "more than a verb is given");
+        assert_eq!(said(&["load", "--help"]), "more than one verb is given");
     }
 
     #[cfg(feature = "bpf")]

@@ -146,7 +146,7 @@ impl ProbesRequest {
     /// Refuses what only `watch` can do.
     pub(crate) fn validate_beside_load(&self) -> Result<(), Failure> {
         match self.breakdown.as_ref().is_some_and(|breakdown| breakdown.live) {
-            true => Err(Failure::Request("probes.breakdown.live: only watch tells what goes on".to_owned())),
+            true => Err(Failure::Request("probes.breakdown.live: only the verb watch has live lines".to_owned())),
             false => Ok(()),
         }
     }
@@ -297,7 +297,8 @@ mod kernel {
 
     /// The program that a probe starts as its known stimulus.
     fn own_program() -> Result<PathBuf, Refusal> {
-        std::env::current_exe().map_err(|error| Refusal::from(format!("this program does not know itself: {error}")))
+        std::env::current_exe()
+            .map_err(|error| Refusal::from(format!("cannot find the agent's own executable: {error}")))
     }
 
     fn tell(line: &LiveLine) {

@@ -43,7 +43,7 @@ fn data_is_as_described_and_checked() {
 
     server.sql("CREATE TABLE plimsoll.theirs (); COMMENT ON SCHEMA plimsoll IS NULL");
     let refused = agent("drop", &request);
-    assert_eq!((refused.code, refused.errors.contains("not ours")), (Some(3), true), "{refused:?}");
+    assert_eq!((refused.code, refused.errors.contains("did not make")), (Some(3), true), "{refused:?}");
     server.sql("DROP TABLE plimsoll.theirs");
     assert_eq!(must("drop", &request)["existed"], true);
     assert_eq!(must("drop", &request)["existed"], false);

@@ -154,7 +154,9 @@ def _answer_reasons(trial: Trial) -> list[str]:
         identity = summary.get("identity") or {}
         accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
         if identity.get("planned") is not None and identity["planned"] != accounted:
-            reasons.append(f"the identity does not hold: {identity['planned']} planned, {accounted} accounted for")
+            reasons.append(
+                f"transaction accounting does not add up: {identity['planned']} planned, {accounted} accounted for"
+            )
         verification = summary.get("verification") or {}
         if verification.get("wrong"):
             what = "refresh functions" if segment.queries else "answers"
@@ -221,11 +223,11 @@ def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> No
             "no bound, and ranks behind every other of its block"
         )
     if fact(trial.measure, "retries"):
-        found.caveats.append("transactions were tried again after serialization failures or deadlocks")
+        found.caveats.append("transactions were retried after serialization failures or deadlocks")
     if fact(trial.measure, "reconnects"):
-        found.caveats.append("connections broke and were opened anew")
+        found.caveats.append("connections broke and were reopened")
     if not is_whole(trial.measure):
-        found.caveats.append("rows of a sample of the transactions only: percentiles are from the histograms of all")
+        found.caveats.append("only a sample of the transactions has rows: percentiles are from the histograms of all")
     found.caveats += found.generator.get("notes") or []
     checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))
     if checkpoints:
@@ -264,7 +266,7 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
         )
     found.generator = generator(trial, values.get("cpu_busy_share"))
     if found.generator["limit"]:
-        found.reasons.append("the load generator was the limit: " + "; ".join(found.generator["limit"]))
+        found.reasons.append("the load generator was saturated: " + "; ".join(found.generator["limit"]))
     tests = decision_support_trial.reading(trial)
     if tests is None:
         _judge_stationarity(trial, found)

@@ -34,8 +34,8 @@ PLAIN = {
     "data_write": "writing data",
     "data_sync": "syncing data files",
     "temp_io": "reading and writing temporary files",
-    "swap_in": "fetching memory that had been swapped out",
-    "throttle": "paused by the kernel for dirtying or taking too much memory",
+    "swap_in": "reading memory back from swap",
+    "throttle": "paused by the kernel for dirtying pages or allocating memory too fast",
     "network_send": "waiting to send the answer",
     CLIENT: "waiting for the client inside a transaction",
     OTHER: "waiting for something else that the server names",
@@ -44,7 +44,7 @@ PLAIN = {
 }
 
 BY_CALLS = (
-    "the server does not tell its wait events: waits are told by the system call, and the file, in which a process "
+    "the server's wait events cannot be read: waits are named by the system call, and the file, in which a process "
     "blocks; locks of tables and rows, workers and sleeps are other_wait together, and waits for the log's write lock "
     "are in lock"
 )

@@ -110,7 +110,7 @@ def sampling_caveats(sampling: Json, joined: Json) -> list[str]:
     watched, cut, part = sampling_words(sampling), sampling["cut"], joined["transactions_in_part"]
     said = [watched] if watched else []
     if cut:
-        said.append(f"the breakdown is without {cut:,} transactions that took longer than a slice of time is kept open")
+        said.append(f"the breakdown lacks {cut:,} transactions that lasted longer than a slice of time is watched")
     met = part + joined["transactions_joined"] + joined["transactions_thinned"]
     if part > IN_PART_MAX * met:
         left_out = f"the breakdown leaves out {part / met:.0%} of the transactions it met"

@@ -14,10 +14,10 @@ BACKEND, UNKNOWN = "another backend", "unknown"
 SHOWN_MAX = 12
 NAMELESS = "(no name)"
 READ = "data_read"
-CAUSES = {1: ", asked of the device by itself", 2: ", already on its way"}
+CAUSES = {1: ", read issued by itself", 2: ", read already in flight"}
 # What is told of reads by their causes; 0 is a read of which the kernel did not tell.
 READ_CAUSES = {"own": 1, "on_its_way": 2, "untold": 0}
-REST = "(kinds beyond those a row of the record holds)"
+REST = "(further kinds, beyond those that a row of the record holds)"
 
 
 def wait_name(event: int, bucket: str, cause: int, names: Mapping[str, Any]) -> str:

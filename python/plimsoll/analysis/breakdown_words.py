@@ -47,14 +47,14 @@ def _chance(found: Json) -> float:
 
 
 def told_parts(row: Json) -> list[str]:
-    """The parts that are told from zero among so many; of those at most one in twenty is expected to be chance."""
+    """The parts that differ from zero among so many; of those at most one in twenty is expected to be chance."""
     chances = {part: _chance(one) for part, one in row["parts"].items()}
     least = 1 - confidence_of(list(chances.values()))
     return [part for part, chance in chances.items() if chance <= least]
 
 
 def named_parts(row: Json, only_growing: bool = False) -> list[str]:
-    """The parts of a difference that are told from zero and worth a word, the largest first."""
+    """The parts of a difference that differ from zero and are worth a word, the largest first."""
     least = _WORTH * abs(row["total"]["value"])
     told = [part for part in told_parts(row) if abs(row["parts"][part]["value"]) >= least]
     told = [part for part in told if row["parts"][part]["value"] > 0 or not only_growing]
@@ -109,11 +109,11 @@ def difference_line(verdict: Json, row: Json) -> str:
         return f"{text}; cannot tell: equal trials differ as much (A/A {_spread(verdict):.2f} x)"
     named = named_parts(row)
     if not named:
-        return f"{text}; of no part can be told that it changed"
+        return f"{text}; no single part changed significantly"
     text += _consists(verdict, row, named)
     error = row["closure_error"]
     if abs(error["value"]) > _WORTH * abs(total["value"]):
-        text += f"; {amount(error)} of it are in no part"
+        text += f"; {amount(error)} of it is not attributed to any part"
     return text
 
 
@@ -122,7 +122,7 @@ def _consists(verdict: Json, row: Json, named: list[str]) -> str:
     with_it = [part for part in named if (row["parts"][part]["value"] > 0) == (row["total"]["value"] > 0)]
     against = [part for part in named if part not in with_it]
     text = f", of which {', '.join(part_words(verdict, row, part) for part in with_it)}" if with_it else ""
-    return text + (f"; against that {', '.join(part_words(verdict, row, part) for part in against)}" if against else "")
+    return text + (f"; offset by {', '.join(part_words(verdict, row, part) for part in against)}" if against else "")
 
 
 def slowest_line(verdict: Json, treatment: str, kind: str) -> str | None:

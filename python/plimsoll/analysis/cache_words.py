@@ -64,7 +64,7 @@ def held_twice_line(verdict: Json, comparison: Json, where: str = "") -> str | N
     tail = f" {where}" if where else ""
     shares = _of_each(reading["total"])
     return (
-        f"Held twice, most at {comparison['label']} {level['level']}{tail}: {held_twice(reading)}"
+        f"In both caches, most at {comparison['label']} {level['level']}{tail}: {held_twice(reading)}"
         + (f"; {shares}" if shares else "")
     )  # fmt: skip
 
@@ -88,11 +88,11 @@ def device_reads_line(verdict: Json, comparison: Json, where: str = "") -> str |
         return "Device reads: none at any level the probe watched"
     ahead = found["ahead_used_bytes"] + found["ahead_unused_bytes"]
     parts = [f"{_percent(found['demand_bytes'], whole)} asked for and missed"]
-    parts.append(f"{_percent(ahead, whole)} brought ahead ({_percent(found['ahead_used_bytes'], ahead)} of it used)")
+    parts.append(f"{_percent(ahead, whole)} prefetched ({_percent(found['ahead_used_bytes'], ahead)} of it used)")
     if found["swap_in_bytes"]:
         parts.append(f"{_percent(found['swap_in_bytes'], whole)} swapped in")
     if found["other_bytes"] > 0.005 * whole:
-        parts.append(f"{_percent(found['other_bytes'], whole)} brought otherwise")
+        parts.append(f"{_percent(found['other_bytes'], whole)} loaded otherwise")
     shares = [entry["unexplained_share"] for _, entry in read if entry["unexplained_share"] is not None]
     parts.append(f"{found['unexplained_bytes'] / whole:.1%} not explained")
     spread = f" (over the levels {min(shares):.1%} to {max(shares):.1%})" if len(shares) > 1 else ""

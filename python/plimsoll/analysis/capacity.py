@@ -193,7 +193,7 @@ def _changed(entries: list[Json], line: Line) -> list[str]:
         return []
     (least, cheap), (most, dear) = min(near), max(near)
     return [
-        f"the machine changed meanwhile: near the line {CONDITIONS[key][0]} went from {least / 1e3:,.1f} us "
+        f"the machine changed during the search: near the line {CONDITIONS[key][0]} went from {least / 1e3:,.1f} us "
         f"(trial {cheap}) to {most / 1e3:,.1f} us (trial {dear})"
     ]
 
@@ -203,18 +203,18 @@ def _shape_caveats(line: Line, grown: Knee | None, moved: Json | None) -> list[s
     found = []
     if line.status == "found" and line.trials_near < 4:
         found.append(
-            "fewer than four trials near the line: its interval is the bracket alone; more --minutes narrow it"
+            "fewer than four trials near the line: its interval is the bracket alone; a larger --minutes narrows it"
         )
     if moved is not None and moved["drifted"]:
         found.append(drift_words(moved))
     elif moved is None and line.status == "found":
-        found.append("too few trials can be compared to tell whether the machine drifted; more --minutes tell")
+        found.append("too few trials to compare: whether the machine drifted is unknown; use a larger --minutes")
     if grown is None:
         found.append("no rate was tried at which the queue grows by the stated rule")
     elif knee_place(grown, line) == "above":
         found.append(
             "the queue starts to grow only above the load line: at the line the median latency has not doubled, and "
-            "the slowest operations end the objective before a queue shows in the median"
+            "the slowest operations break the objective before a queue shows in the median"
         )
     return found
 
@@ -224,8 +224,8 @@ def _others_wrote(run: Run) -> str:
     if not (run.experiment.get("target") or {}).get("dsn"):
         return ""
     return (
-        "; the checks take every change of these tables for ours, so that somebody else who wrote to them meanwhile "
-        "(such as pgbench, which also empties its history) is a possible cause"
+        "; the checks attribute every change of these tables to this run, so another client that wrote to them "
+        "meanwhile (such as pgbench, which also empties its history) is a possible cause"
     )
 
 
@@ -233,9 +233,9 @@ def _cut_short(readings: dict[int, Reading], line: Line) -> list[str]:
     """Whether the time was up before the search had both sides of the line."""
     scale = next((one.throughput for one in readings.values() if one.rate is None), 0.0)
     if line.status == "below" and line.high is not None and line.high > DOWN * LOWEST_SHARE * scale:
-        return ["the time was up before lower rates were tried: more --minutes find the line"]
+        return ["the time was up before lower rates were tried: use a larger --minutes"]
     if line.status == "at least" and not line.generator:
-        return ["the time was up before a rate broke the objective: more --minutes find the line"]
+        return ["the time was up before a rate broke the objective: use a larger --minutes"]
     return []
 
 
@@ -246,7 +246,7 @@ def _caveats(
     if run.data.get("quick"):
         found.append("quick: short trials, a wide interval")
     if run.data.get("status") not in (None, "finished"):
-        found.append(f"the run is {run.data.get('status')}: the search did not come to its end")
+        found.append(f"the run is {run.data.get('status')}: the search did not finish")
     found += _shape_caveats(line, grown, moved)
     found += _cut_short(readings, line)
     steal = [value for one in entries if (value := one["conditions"].get("cpu_steal_share")) is not None]
@@ -257,7 +257,9 @@ def _caveats(
     if checkpoints:
         found.append(f"checkpoints began in {len(checkpoints)} trials")
     elif any(one["conditions"].get("checkpoints") == 0 for one in entries):
-        found.append("no checkpoint began in a trial: load that goes on through checkpoints may carry less")
+        found.append(
+            "no checkpoint began in a trial: under sustained load, with checkpoints, the server may carry less"
+        )
     full = [
         one for one in readings.values() if one.rate and _mean(one.busy) and (_mean(one.busy) or 0) > 0.9 * one.clients
     ]

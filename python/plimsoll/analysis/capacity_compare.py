@@ -17,7 +17,7 @@ _NEAR = 1.3
 SAME = ("subject", "objective", "arrivals", "clients")
 AGREE_RULE = (
     f"two load lines agree when they differ by at most {AGREE:.0%}, and differ when the range of their ratio, "
-    "from both intervals, leaves 1; else it cannot be told"
+    "from both intervals, excludes 1; else: cannot tell"
 )
 
 

@@ -72,7 +72,7 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
         if state == "breaks":
             broken.append(f"errors {term['value']:.2%} are above {objective.errors:.2%}")
         elif state == "open":
-            open_.append(f"errors {term['value']:.2%} cannot be told from {objective.errors:.2%}")
+            open_.append(f"errors {term['value']:.2%} are not distinguishable from {objective.errors:.2%}")
     looked = [queue for one in readings if (queue := backlog(one.outstanding)) is not None]
     fired = [queue for queue in looked if queue.building]
     building = bool(fired) and 2 * len(fired) >= len(looked)

@@ -35,7 +35,7 @@ INTERVAL_RULE = (
 KNEE_RULE = (
     "the lowest rate from which on, at every rate tried, a backlog builds or the median latency is at least "
     f"{DEPARTED:g} times its low-load level (the smallest median of all rates); it may lie above the load line, where "
-    "the slowest operations end the objective before a queue shows in the median"
+    "the slowest operations break the objective before a queue shows in the median"
 )
 
 

@@ -27,12 +27,12 @@ def headline(verdict: Json) -> str:
     elif line["status"] == "at least" and line["rate"] is not None:
         broke = any(one["verdict"] == "breaks" for one in verdict["trials"])
         unbounded = "trials that broke it do not agree with others" if broke else "no rate that breaks it was reached"
-        why = "the generator was the limit" if line["generator"] else unbounded
+        why = "the load generator was saturated" if line["generator"] else unbounded
         said = f"{subject} carries at least {rate(line['rate'])}/s at {text}; {why}"
     elif line["status"] == "below" and line["high"] is not None:
         said = f"{subject} does not hold {text} at any rate tried, down to {rate(line['high'])}/s"
         if line["generator"]:
-            said += "; the generator was the limit"
+            said += "; the load generator was saturated"
     else:
         said = f"{subject}: cannot tell what it carries at {text}: the trials do not decide it"
     return f"{said}; {knee_words(verdict)}" if knee_words(verdict) else said
@@ -46,7 +46,7 @@ def knee_words(verdict: Json) -> str:
     if found["low"] is None:
         return f"the queue grows already at the lowest rate tried, {rate(found['rate'])}/s"
     said = f"the queue starts to grow at {rate(found['rate'])}/s {interval(found['low'], found['high'])}"
-    return said + {"above": ", above the line", "beside": ", not told apart from the line"}.get(
+    return said + {"above": ", above the load line", "beside": ", not distinguishable from the load line"}.get(
         found.get("place") or "", ""
     )
 
@@ -64,8 +64,8 @@ def drift_words(found: Json) -> str:
         for row in found["moved"][:3]
     )
     return (
-        "the machine drifted, and the interval holds the true line the less often: trials at one rate or close "
-        f"together differ by more than their intervals allow, such as {name} {fast} and {slow}; what moved with it: "
+        "the machine drifted, so the interval covers the true line less often: trials at one rate or close "
+        f"together differ by more than their intervals allow, such as {name} {fast} and {slow}; what changed with it: "
         f"{moved or 'nothing that is recorded'}"
     )
 
@@ -107,7 +107,7 @@ def evidence_lines(verdict: Json) -> list[str]:
         )
     if verdict["line"]["status"] == "found":
         lines.append(
-            "The interval holds the true line in about 92 of 100 searches of a steady machine and 85 of one that "
+            "The interval covers the true line in about 92 of 100 searches of a steady machine and 85 of one that "
             "drifts by 4 %, by simulation; another hour may find another machine"
         )
     if held is not None:
@@ -139,7 +139,7 @@ def compared_words(compared: Json) -> str:
         return f"{said}: agree within 5 %"
     moved = "; ".join(moved_words(row) for row in compared["moved"][:3])
     verdict = "differ" if compared["agree"] is False else "cannot tell"
-    return f"{said}: {verdict}; what moved: {moved or 'nothing that is recorded'}"
+    return f"{said}: {verdict}; what changed: {moved or 'nothing that is recorded'}"
 
 
 def moved_words(row: Json) -> str:

@@ -20,7 +20,7 @@ def comparison_lines(compared: Json) -> list[str]:
     for row in compared["treatments"]:
         lines += _wrapped(f"  {row['treatment']}: {ratio(row)}: {row['verdict']}{_unbounded(row)}", "    ")
     if not compared["treatments"]:
-        lines.append("  no treatment stands in both runs")
+        lines.append("  no treatment is in both runs")
     lines += _explained(compared)
     for key, name in (("only_first", "first"), ("only_second", "second")):
         if compared[key]:
@@ -43,7 +43,7 @@ def _explained(compared: Json) -> list[str]:
         mine = moved_lines(found, spread)
         mine += call_lines(found["calls"], spread) if found["calls"] else []
         mine += function_lines(found["functions"], spread) if found["functions"] else []
-        lines += [*_wrapped(f"What moved, {found['treatment']}:"), *mine] if mine else []
+        lines += [*_wrapped(f"What changed, {found['treatment']}:"), *mine] if mine else []
     if any(found["latency"] or found["cpu"] for found in explained):
         lines += _wrapped(EACH_BY_ITSELF)
     if any(found["calls"] or found["functions"] for found in explained):

@@ -111,7 +111,7 @@ def _own_words(found: Json | None) -> list[str]:
 def _remarks(entry: Json, cut: list[Json]) -> list[str]:
     """What befell a test of a series that was killed on the way."""
     before = sum(one.get("segment") == entry["segment"] for one in cut)
-    said = [f"done again, after {before} of it {'was' if before == 1 else 'were'} cut"] if before else []
+    said = [f"repeated, after {before} of it {'was' if before == 1 else 'were'} interrupted"] if before else []
     return said + (["begun with cold caches"] if entry.get("begins_cold") else [])
 
 
@@ -119,9 +119,9 @@ def _cut_words(cut: list[Json]) -> list[str]:
     """What was begun and not ended, and why."""
     said = []
     for one in cut:
-        where, became = one.get("segment"), "the server had to be started again"
+        where, became = one.get("segment"), "the server had to be restarted"
         if where:
-            became = f"attempt {one.get('attempt')} was cut, and it was done again"
+            became = f"attempt {one.get('attempt')} was interrupted, and the test was repeated"
         why = (str(one.get("why") or "").strip().splitlines() or ["no reason is known"])[0]
         said.append(f"{where or 'between two tests'}: {became} ({why[:_WHY_SHOWN]})")
     return said

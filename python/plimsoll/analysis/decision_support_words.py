@@ -82,7 +82,7 @@ def drift_lines(found: Json, labels: dict[str, str]) -> list[str]:
         last = one["drift"][-1]
         change = last["change"]
         if change is None:
-            said.append(f"{labels.get(name, name)}: drift cannot be told: a throughput test has no figure")
+            said.append(f"{labels.get(name, name)}: drift unknown: a throughput test has no figure")
             continue
         between = "" if change["low"] is None else f" [{change['low']:+.2%}, {change['high']:+.2%}]"
         against = f"throughput test {last['run']} against the first: {change['value']:+.2%}{between}"

@@ -1,6 +1,6 @@
 """Was the load generator the limit, and what could its share of the cores explain?
 
-The generator was the limit when its threads had no time left, or when transactions began late by a share of their own
+The generator was the limit when its threads had no time left, or when transactions started late by a share of their own
 latency that matters although a connection was free: then the figures describe the generator and no verdict is drawn.
 Late because every connection was busy is the system under test, and belongs to the latency. On cores shared with the
 server the generator's time is taken from the server; what that alone could explain is stated beside the verdict.
@@ -24,10 +24,10 @@ WAKING = (
     f"{OWN_LAG_NS_MIN / 1e6:.1f} ms"
 )
 RULE = (
-    f"a trial is the generator's limit when its threads used at least {BUSY_MAX:.0%} of the CPU time they could have, "
-    f"when the mean lag is at least {LAG_SHARE_MAX:.0%} of the mean latency, or when it dropped records; in an open "
-    "loop only the lag while a connection was free counts, from "
-    f"{OWN_LAG_NS_MIN / 1e6:.1f} ms on and not on shared CPUs that were full, and it is the limit too when less than "
+    f"the load generator counts as saturated when its threads used at least {BUSY_MAX:.0%} of the CPU time they could "
+    f"have, when the mean lag is at least {LAG_SHARE_MAX:.0%} of the mean latency, or when it dropped records; in an "
+    f"open loop only the lag while a connection was free counts, from {OWN_LAG_NS_MIN / 1e6:.1f} ms on and not on "
+    "shared CPUs that were full, and it also counts as saturated when less than "
     f"{ACHIEVED_MIN:.0%} of the plan was done or the lag kept growing while connections were free"
 )
 
@@ -89,7 +89,7 @@ def _judge_open(trial: Trial, found: Json, host_busy: float | None) -> None:
     if own is not None:
         found["own_lag_share"], found["own_lag_ns_mean"] = own.share, own.mean_ns
         if own.share >= LAG_SHARE_MAX:
-            words = f"transactions began late by {own.share:.0%} of their mean latency while a connection was free"
+            words = f"transactions started late by {own.share:.0%} of their mean latency while a connection was free"
             full = found["shares_cores"] is not False and host_busy is not None and host_busy >= HOST_BUSY
             if own.mean_ns < OWN_LAG_NS_MIN:
                 found["notes"].append(WAKING)
@@ -115,5 +115,5 @@ def _judge_open(trial: Trial, found: Json, host_busy: float | None) -> None:
             found["limit"].append("its lag kept growing although connections were free")
         else:
             found["notes"].append(
-                "the queue kept growing: latency tells how long the trial was, not how fast the server"
+                "the queue kept growing: latency reflects the length of the trial, not the speed of the server"
             )

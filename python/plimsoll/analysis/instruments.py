@@ -154,7 +154,11 @@ def caveats(trial: Trial) -> list[str]:
         if lost_events(entry):
             found.append(f"the {label} probe lost events: its counts are lower bounds")
         if any(not part.get("holds") for part in (entry.get("identity") or {}).values() if isinstance(part, dict)):
-            found.append(f"the {label} probe's identity does not hold: pages added and pages accounted for differ")
+            found.append(
+                f"the {label} probe's page accounting does not add up: pages added and pages accounted for differ"
+            )
         if any(not one.get("holds") for one in (entry.get("disk_requests") or {}).values()):
-            found.append(f"the {label} probe's identity does not hold: requests issued and what became of them differ")
+            found.append(
+                f"the {label} probe's request accounting does not add up: requests issued and accounted for differ"
+            )
     return found

@@ -182,10 +182,10 @@ class _Judge:
         if said != "cannot tell" or slower is None or slower["low"] is None:
             return None
         if slower["low"] <= 1 <= slower["high"]:
-            return "the interval holds 1"
+            return "the interval includes 1"
         if slower["ratio"] <= math.exp(self.spread_log):
             return "within the A/A spread"
-        return "not once all the levels compared are allowed for"
+        return "not significant once corrected for the number of levels"
 
     def level(self, index: int) -> tuple[int | None, Json | None, str]:
         """Against which level, how many times slower, and the word.

@@ -63,7 +63,7 @@ def caveats(found: Json) -> list[str]:
             f"grant pg_read_all_stats to {session.get('user')}"
         )
     if session.get("lost"):
-        said.append(f"looks at pg_stat_activity ended early: {session['lost']}")
+        said.append(f"sampling of pg_stat_activity ended early: {session['lost']}")
     if found.get("ended_early"):
         said.append(str(found["ended_early"]))
     if is_by_calls(found["probe"]):
@@ -82,18 +82,18 @@ def _of_sharing(found: Json) -> list[str]:
         return said
     if found["queries"] and all(row["query_id"] is None for row in found["queries"]):
         said.append(
-            "the server gives no query identifiers (compute_query_id): queries are told apart by the first 200 "
+            "the server gives no query identifiers (compute_query_id): queries are distinguished by the first 200 "
             "characters of their text without its values"
         )
     missed = sum(ns for name, ns in sharing["unshared"].items() if name != "client")
     if found["busy_ns"] and missed / found["busy_ns"] > UNSHARED_MAX:
         names = ", ".join(sorted(name for name in sharing["unshared"] if name not in ("client", CPU, RUN_QUEUE)))
         said.append(
-            f"{share(missed / found['busy_ns'])} of the busy time is of no query: no look saw it ({names or CPU})"
+            f"{share(missed / found['busy_ns'])} of the busy time has no query: no sample caught it ({names or CPU})"
         )
     looks = found.get("looks") or {}
     if (looks.get("took_ns_p99") or 0) > LOOK_SLOW_NS:
         said.append(
-            f"one look in a hundred took longer than {duration(looks['took_ns_p99'])}: the server was slow to answer"
+            f"one sample in a hundred took longer than {duration(looks['took_ns_p99'])}: the server was slow to answer"
         )
     return said

@@ -6,7 +6,7 @@ the definition says otherwise.
 
 from plimsoll.analysis.metric import Metric
 
-_FAULTS = "a kernel that cannot tell page faults counts reads alone"
+_FAULTS = "on a kernel that does not report page faults only reads count"
 
 PROBE_METRICS = [
     Metric(
@@ -17,7 +17,7 @@ PROBE_METRICS = [
         "higher",
         "1 - missed pages / pages asked for, by reads and page faults of the data files; missed: not in the page cache "
         "when asked for, and again when it was evicted before the call had read it (the ratio ends at 0); what is "
-        f"brought ahead of being asked for is no miss; {_FAULTS}",
+        f"prefetched before it is asked for is no miss; {_FAULTS}",
         ceiling=1.0,
     ),
     Metric(
@@ -54,43 +54,43 @@ PROBE_METRICS = [
         "pages/page",
         "plain",
         None,
-        "pages of the data files brought by reads and page faults beyond what they asked for, per missed page",
+        "pages of the data files loaded by reads and page faults beyond what they asked for, per missed page",
     ),
     Metric(
         "ahead_used_share",
-        "pages brought ahead that were used",
+        "prefetched pages that were used",
         "ratio",
         "plain",
         "higher",
-        "pages of the data files brought ahead (read-ahead and prefetch) and asked for later, counted in the segment "
-        "of their first use, divided by the pages brought ahead in the segment: above 1 where earlier ones are used up",
+        "pages of the data files prefetched (by read-ahead or on the program's advice) and asked for later, in the "
+        "segment of their first use, divided by the pages prefetched in it: above 1 where earlier ones are used up",
     ),
     Metric(
         "ahead_evicted_share",
-        "pages brought ahead that left unused",
+        "prefetched pages that left the cache unused",
         "ratio",
         "plain",
         "lower",
-        "pages of the data files brought ahead that left the page cache without having been asked for, divided by the "
-        "pages brought ahead in the segment",
+        "prefetched pages of the data files that left the page cache without having been asked for, divided by the "
+        "pages prefetched in the segment",
     ),
     Metric(
         "page_cache_waited_reads_per_transaction",
-        "reads that waited for a page on its way",
+        "reads that waited for a page in flight",
         "reads",
         "plain",
         "lower",
-        "read calls on the data files that missed nothing and yet waited, per done transaction: somebody else had "
-        "already asked the device for the page",
+        "read calls on the data files that missed nothing and yet waited, per done transaction: another task had "
+        "already issued the read of the page",
     ),
     Metric(
         "page_cache_brought_bytes_per_transaction",
-        "brought into the page cache per transaction",
+        "loaded into the page cache per transaction",
         "bytes",
         "plain",
         "lower",
         "pages missed, read ahead, prefetched or added otherwise, of every file class, per done transaction; pages "
-        "added by writes are not brought from the device and not counted",
+        "added by writes are not read from the device and not counted",
     ),
     Metric(
         "device_read_unexplained_share",
@@ -98,13 +98,13 @@ PROBE_METRICS = [
         "ratio",
         "plain",
         None,
-        "bytes the device read, less the bytes the probe saw brought and the bytes swapped in, divided by the bytes "
-        "the device read; negative where more was brought than read",
+        "bytes the device read, less the bytes the probe saw loaded and the bytes swapped in, divided by the bytes "
+        "the device read; negative where more was loaded than read",
         floor=None,
     ),
     Metric(
         "double_cached_bytes",
-        "held twice, in both caches",
+        "double caching: held in both caches",
         "bytes",
         "plain",
         "lower",

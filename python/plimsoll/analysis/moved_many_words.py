@@ -1,4 +1,4 @@
-"""System calls and functions that moved, in lines for the terminal: those that are told from zero, then the others."""
+"""System calls and functions that moved, in lines for the terminal: those that differ from zero, then the others."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ ROWS_MAX = 8
 SHOWN_MIN = 0.02  # of the largest difference that is told: what is less is only named
 NAMES_MAX = 5
 TOGETHER = (
-    "  (system calls and functions: the intervals of each list are widened together, so that of the names in it at "
+    "  (system calls and functions: intervals are corrected for the length of each list: of the names in it at "
     "most one in twenty is expected to be there by chance)"
 )
 ABOUT = {"breakdown": "parts and wait events", "syscalls": "system calls", "profile": "functions"}
@@ -62,7 +62,7 @@ def absent_lines(explained: list[Json]) -> list[str]:
                 reasons.setdefault(found["absent"][name], []).append(found["treatment"])
         for why, labels in reasons.items():
             whose = "" if len(labels) == len(explained) else f", {', '.join(labels)}"
-            lines.append(f"What moved of {about}{whose}: not known: {why}")
+            lines.append(f"What changed of {about}{whose}: not known: {why}")
     return lines
 
 
@@ -91,8 +91,8 @@ def _rows(whole: Json, found: Json, form: Any, named: Any) -> list[str]:
         named(row) for row in found["rows"] if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least
     ]
     if told[len(shown) :]:
-        lines += wrapped(f"also moved: {_some([named(row) for row in told[len(shown) :]])}")
-    return lines + (wrapped(f"cannot tell of: {_some(unknown)}") if unknown else [])
+        lines += wrapped(f"also changed: {_some([named(row) for row in told[len(shown) :]])}")
+    return lines + (wrapped(f"cannot tell for: {_some(unknown)}") if unknown else [])
 
 
 def _some(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What moved, in lines for the terminal: the parts that are told from zero with their wait events, then the others."""
+"""What moved, in lines for the terminal: the parts that differ from zero with their wait events, then the others."""
 
 import textwrap
 from collections.abc import Callable
@@ -13,8 +13,8 @@ Form = Callable[[Json, bool], str]  # of a mean with its interval, with its sign
 PARTS_MAX = 8
 WAITS_OF_PART = 3
 EACH_BY_ITSELF = (
-    "  (a transaction; each interval stands for itself: of twenty parts that did not change about one leaves zero by "
-    "chance, and wait events are within their parts)"
+    "  (per transaction; intervals are not corrected for the number of parts: of twenty parts that did not change "
+    "about one excludes zero by chance; wait events are included in their parts)"
 )
 _WORTH = 0.05
 _WIDTH = 80
@@ -31,7 +31,9 @@ def moved_lines(explained: Json, spread: float | None = None) -> list[str]:
         lines += head("CPU of the machine", explained["cpu"], spread)
         lines += _parts(explained["cpu"], explained["cpu"]["users"], [])
         if not explained["cpu"]["others_known"]:
-            lines += wrapped("the server's other processes: not known by transaction, for slices of time were watched")
+            lines += wrapped(
+                "the server's other processes: not known per transaction, because only slices of time were watched"
+            )
     return lines
 
 
@@ -60,8 +62,8 @@ def _parts(found: Json, rows: list[Json], waits: list[Json]) -> list[str]:
     others = [row["name"] for row in told[PARTS_MAX:]]
     unknown = [row["name"] for row in rows if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least]
     if others:
-        lines += wrapped(f"also moved: {', '.join(others)}")
-    return lines + (wrapped(f"cannot tell of: {', '.join(unknown)}") if unknown else [])
+        lines += wrapped(f"also changed: {', '.join(others)}")
+    return lines + (wrapped(f"cannot tell for: {', '.join(unknown)}") if unknown else [])
 
 
 def line(row: Json, indent: str, form: Form = amount) -> str:
@@ -74,7 +76,7 @@ def _closure(found: Json) -> list[str]:
     error = found["closure_error"]
     if error is None or abs(error["value"]) <= _WORTH * abs(found["total"]["value"]):
         return []
-    return wrapped(f"{amount(error)} of it are in no part")
+    return wrapped(f"{amount(error)} of it is not attributed to any part")
 
 
 def wrapped(text: str, first: str = "    ", then: str = "      ") -> list[str]:

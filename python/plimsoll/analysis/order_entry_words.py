@@ -31,7 +31,7 @@ def _bounds_words(treatments: list[Json]) -> str:
             if said == BROKEN and label not in broken:
                 broken.append(label)
     text = f"bounds broken: {', '.join(broken)}" if broken else "no bound of its mix, ranges and response times broken"
-    return f"{text} ({unknown} of {judged} cannot be told from so few transactions)" if unknown else text
+    return f"{text} ({unknown} of {judged} undecided: too few transactions)" if unknown else text
 
 
 def judgements(one: Json) -> list[tuple[str, str]]:
@@ -54,5 +54,5 @@ def ledger_lines(verdict: Json) -> list[str]:
     parts = []
     for key, name in (("new_orders", "New-Orders"), ("payments", "Payments")):
         sums = {what: sum(int(one[key][what]) for one in kept) for what in ("acknowledged", "lost", "twice")}
-        parts.append(f"{sums['acknowledged']} {name} acknowledged, {sums['lost']} lost, {sums['twice']} there twice")
+        parts.append(f"{sums['acknowledged']} {name} acknowledged, {sums['lost']} lost, {sums['twice']} duplicated")
     return [f"Ledger: {'; '.join(parts)}"]

@@ -16,15 +16,15 @@ Json = dict[str, Any]
 UNEXPLAINED_MAX = 0.05
 PARTS = {
     "demand_bytes": "asked for and missed",
-    "ahead_used_bytes": "brought ahead, used",
-    "ahead_unused_bytes": "brought ahead, not seen used",
-    "other_bytes": "brought otherwise",
+    "ahead_used_bytes": "prefetched, used",
+    "ahead_unused_bytes": "prefetched, not seen used",
+    "other_bytes": "loaded otherwise",
     "swap_in_bytes": "swapped in",
     "unexplained_bytes": "unexplained",
 }
 RULE = (
     "device reads are the sectors read from the data's device around the measured segment; explained by pages asked "
-    "for and missed, pages brought ahead (used: as many as were first asked for in the segment, at most those brought "
+    "for and missed, pages prefetched (used: as many as were first asked for in the segment, at most those prefetched "
     "in it), pages added otherwise or by reads of unknown range, of every file class, and by pages swapped in on the "
     "whole host; pages added by writes are not read; the remainder is what is left, of either sign: above zero other "
     "users of the device (its other partitions too), metadata and files that are not the server's, below it holes and "

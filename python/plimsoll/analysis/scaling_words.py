@@ -89,7 +89,7 @@ def law_words(law: Json) -> str:
 
 
 def _zero(found: Json) -> str:
-    return " (holds zero)" if found["holds_zero"] else ""
+    return " (includes zero)" if found["holds_zero"] else ""
 
 
 def share(found: Json) -> str:
@@ -136,7 +136,7 @@ def _growth(verdict: Json, row: Json) -> str:
     least = _WORTH * _latency(verdict, row)
     named = [part for part in named_parts(row, only_growing=True) if row["parts"][part]["value"] >= least]
     if not named:
-        return f"{text}: of no part can be told that it grows"
+        return f"{text}: no single part grew significantly"
     return f"{text}: {', '.join(part_words(verdict, row, part) for part in named)} a transaction"
 
 

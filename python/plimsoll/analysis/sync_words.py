@@ -43,8 +43,8 @@ def _line(label: str, one: Json) -> str | None:
     named = sorted((part for part in parts if parts[part] >= SHARE_MIN * whole), key=lambda part: -parts[part])
     of_which = ", ".join(f"{_duration(parts[part] / count)} {PLAIN.get(part, part)}" for part in named)
     closed = sum(parts.values()) / whole
-    untold = f"; not told on {', '.join(one['file_systems'])}: {', '.join(one['absent'])}" if one["absent"] else ""
-    wrong = "" if abs(closed - 1) <= CLOSED else ", which is not the whole"
+    untold = f"; not measured on {', '.join(one['file_systems'])}: {', '.join(one['absent'])}" if one["absent"] else ""
+    wrong = "" if abs(closed - 1) <= CLOSED else ", which leaves part of them unexplained"
     return (
         f"{label}: an {call} of the log takes {_duration(whole / count)} ({count:,} calls), of which {of_which}; "
         f"the parts sum to {closed:.1%} of the calls{wrong}{untold}"

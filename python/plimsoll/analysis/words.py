@@ -125,13 +125,13 @@ def headline(comparison: Json) -> str:
     tail = f" ({where})" if where else ""
     if not measured:
         lacks = " with a value (too many transactions were not answered in time, or too few done)"
-        return f"{name}: no verdict, because no trial could enter{lacks if is_latency(judged) else ''}{tail}"
+        return f"{name}: no verdict, because no trial could be used{lacks if is_latency(judged) else ''}{tail}"
     if comparison["grade"] == "none":
         best = comparison["reference"]
         most = "lowest" if is_time(judged) else "highest"
         return f"{name}: no verdict from fewer than three common blocks; {most} estimate at {best}{tail}"
     if all((level.get("unbounded") or {}).get("blocks") == level["blocks"] for level in measured):
-        what = "of what was due too much was not answered in time"
+        what = "too many of the transactions that were due were not answered in time"
         return f"{name}: no verdict, {metric_words(judged)} is unbounded in every block of every level ({what}){tail}"
     inside = comparison["best_set"]
     measured = [level for level in measured if level["verdict"] != "too few blocks"]

@@ -29,12 +29,16 @@ Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="a name that `li
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="the folder of a run")]
 Quick = Annotated[bool, typer.Option("--quick", help="the experiment's small size")]
 Blocks = Annotated[int | None, typer.Option("--blocks", help="repetitions")]
-Sets = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="set one value; may be repeated")]
-Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="set one value, such as workload.clients=16; may be repeated"),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON, for other programs")]
 Figures = Annotated[bool, typer.Option("--figures", help="write the figures as SVG and PNG, too")]
 NoPage = Annotated[bool, typer.Option("--no-page", help="draw no page at the end; `report` draws it later")]
 Metrics = Annotated[
-    int | None, typer.Option("--metrics", metavar="PORT", help="tell Prometheus on a loopback port; 0: any")
+    int | None,
+    typer.Option("--metrics", metavar="PORT", help="serve Prometheus metrics on 127.0.0.1:PORT (0 = any free port)"),
 ]
 
 
@@ -83,7 +87,7 @@ def _explain(error: Exception) -> NoReturn:
             tell(f"  - {reason}")
         sys.exit(IMPOSSIBLE)
     if isinstance(error, NotComparable):
-        tell("plimsoll: these runs were made on machines that differ in what decides results:")
+        tell("plimsoll: these runs come from machines that differ in what affects results:")
         for difference in error.differences:
             tell(f"  - {difference}")
         tell("  what to do: compare runs of one machine in one state, or --force")
@@ -97,13 +101,13 @@ def _explain(error: Exception) -> NoReturn:
     # One without a number is no refusal of the system's: what it is about stands in the lines above it.
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
         tell(f"plimsoll: {error.filename or 'a file'}: {error.strerror}")
-        tell("  what to do: mend that (free disk space, rights), then go on with run --resume")
+        tell("  what to do: fix it (disk space, permissions), then resume: ./plimsoll run --resume RUN")
         sys.exit(FAILED)
     if isinstance(error, agent.AgentFailed) and error.code != agent.EXIT_IDENTITY:
         tell(f"plimsoll: {error}")
         sys.exit(FAILED)
     traceback.print_exception(error)
-    tell("plimsoll: this is a fault of Plimsoll; please report it with the lines above")
+    tell("plimsoll: this is a bug in Plimsoll; please report it with the lines above")
     sys.exit(FAULT)
 
 
@@ -168,8 +172,8 @@ def run(
     sets: Sets = None,
     blocks: Blocks = None,
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="of the order of trials")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
+    seed: Annotated[int | None, typer.Option("--seed", help="seed of the trials' order")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="resume a run that was stopped")] = False,
     metrics: Metrics = None,
     no_page: NoPage = False,
     as_json: Json = False,
@@ -180,7 +184,7 @@ def run(
     if resume:
         if quick or sets or blocks is not None or out or seed is not None:
             allowed = "--resume RUN without other options than --metrics, --no-page and --json"
-            _refuse("--resume", "a run goes on as it was begun", allowed)
+            _refuse("--resume", "a run is resumed with the settings that it began with", allowed)
         sys.exit(execute.resume(Path(name), as_json, metrics, not no_page))
     source = _source(name, quick, sets, blocks)
     sys.exit(execute.run(source, folders.folder_for(source.experiment.name, out), seed, as_json, metrics, not no_page))
@@ -193,13 +197,15 @@ def capacity(
     ],
     slo: Annotated[str, typer.Option("--slo", help="the objective, such as 'p99 <= 20ms and errors <= 0.1%'")],
     dsn: Annotated[str | None, typer.Option("--dsn", help="an existing server, used as it is")] = None,
-    minutes: Annotated[float | None, typer.Option("--minutes", help="time for the search [10; --quick: 3]")] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="minutes for the search [10; --quick: 3]")] = None,
     clients: Annotated[int | None, typer.Option("--clients", help="connections")] = None,
     arrivals: Annotated[str, typer.Option("--arrivals", help="poisson or constant")] = "poisson",
     quick: Quick = False,
     sets: Sets = None,
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="of arrivals and of the order of trials")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="seed of the arrivals and of the trials' order")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """The load line: the highest arrival rate that keeps an objective."""
@@ -211,15 +217,17 @@ def capacity(
 
 @app.command()
 def breakdown(
-    pid: Annotated[int | None, typer.Option("--pid", help="a process of the server, any")] = None,
-    dsn: Annotated[str | None, typer.Option("--dsn", help="a session on the server, which has to run here")] = None,
+    pid: Annotated[int | None, typer.Option("--pid", help="process id of any process of the server")] = None,
+    dsn: Annotated[
+        str | None, typer.Option("--dsn", help="connection string; the server has to run on this machine")
+    ] = None,
     seconds: Annotated[str, typer.Option("--for", metavar="TIME", help="how long: 30s, 5m, 1h")] = "30s",
-    top: Annotated[int, typer.Option("--top", help="rows of each list")] = 20,
+    top: Annotated[int, typer.Option("--top", help="rows shown of each list")] = 20,
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """Where the time of a server goes that runs its own load; nothing of it is changed or restarted."""
+    """Where the time of a running server goes, under its own load; nothing of it is changed or restarted."""
     from plimsoll.cli import breakdown as verb
 
     sys.exit(verb.run(verb.Request(pid, dsn, seconds, top, metrics), out, as_json))
@@ -229,7 +237,7 @@ def breakdown(
 def demo(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None, as_json: Json = False
 ) -> None:
-    """The buffer-cache experiment at a small size: sees a memory split go from starving to swapping."""
+    """The buffer-cache experiment at a small size: shared_buffers from too small to so large that it swaps."""
     from plimsoll.cli import execute, folders
 
     source = _source("buffer-cache", True, None, None)
@@ -238,7 +246,7 @@ def demo(
 
 @app.command()
 def report(folder: RunFolder, as_json: Json = False, figures: Figures = False) -> None:
-    """Judges a run again and draws its report anew."""
+    """Judges a run's record again and redraws its report."""
     from plimsoll.cli import execute
 
     sys.exit(execute.report(folder, as_json, figures))
@@ -247,20 +255,24 @@ def report(folder: RunFolder, as_json: Json = False, figures: Figures = False) -
 @app.command()
 def compare(
     first: RunFolder,
-    second: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="the run that is set against it")] = None,
+    second: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="the run to compare with it")] = None,
     treatments: Annotated[
         tuple[str, str] | None,
         typer.Option("--treatments", metavar="FIRST SECOND", help="two treatments of one run, by label or id"),
     ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="an HTML file to make, with flame graphs")] = None,
-    force: Annotated[bool, typer.Option("--force", help="although the machines differ")] = False,
+    force: Annotated[bool, typer.Option("--force", help="compare even though the machines differ")] = False,
     as_json: Json = False,
 ) -> None:
-    """Two runs side by side, or two treatments of one, and what moved; refuses when machines differ."""
+    """Two runs side by side, or two treatments of one, and what changed; refuses when machines differ."""
     from plimsoll.cli import execute
 
     if (second is None) == (treatments is None):
-        _refuse("compare", "two things are set against each other", "RUN RUN, or RUN --treatments FIRST SECOND")
+        _refuse(
+            "compare",
+            "two runs, or two treatments of one run, are compared",
+            "RUN RUN, or RUN --treatments FIRST SECOND",
+        )
     if second is None and treatments is not None:
         sys.exit(execute.compare_treatments(first, *treatments, as_json=as_json, page=page))
     assert second is not None
@@ -270,14 +282,14 @@ def compare(
 @app.command()
 def query(
     sql: Annotated[
-        str | None, typer.Argument(metavar="[SQL]", help="one SELECT; without it: what can be asked")
+        str | None, typer.Argument(metavar="[SQL]", help="one SELECT; without it: the tables there are")
     ] = None,
     places: Annotated[
         list[Path] | None, typer.Argument(metavar="[RUN]...", help="runs, or folders of runs [./runs]")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Asks all records at once, in SQL; reads only."""
+    """Queries all records at once, in SQL; read-only."""
     from plimsoll.cli import query as verb
 
     sys.exit(verb.query(sql, places or [], as_json))

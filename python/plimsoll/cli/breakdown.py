@@ -144,7 +144,7 @@ def _answering(connection: Connection) -> RunningServer:
 def _seconds(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip())
     if found is None or found[2] not in _UNITS:
-        _wrong("--for", f"{text} is no time", "such as 30s, 5m, 1h")
+        _wrong("--for", f"{text} is not a duration", "such as 30s, 5m, 1h")
     seconds = float(found[1]) * _UNITS[found[2]]
     if not 1 <= seconds <= SECONDS_MAX:
         _wrong("--for", f"{text} is too {'short' if seconds < 1 else 'long'}", "1s to 1h")

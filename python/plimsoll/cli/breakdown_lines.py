@@ -51,7 +51,7 @@ def head_lines(about: Json, found: Json, width: int) -> list[Text]:
     first = Text(cut(place, width - len(watched) - 10), style=HEAD)
     first.append(f"watched {watched}".rjust(max(0, width - len(first.plain))), style="")
     clients, idle = found["clients"], found["clients"]["idle"]
-    told = "idle not told" if idle is None else f"{idle} idle"
+    told = "idle unknown" if idle is None else f"{idle} idle"
     text = f"clients: {clients['busy']} busy, {clients['idle_in_transaction']} idle in a transaction, {told}"
     each = f"{found['transactions_per_second'] or 0:,.0f} transactions/s"
     return [first, Text(cut(text, width - len(each) - 1) + each.rjust(max(1, width - len(text))))]
@@ -69,7 +69,7 @@ def bucket_lines(found: Json, width: int) -> list[Text]:
         lines.append(line)
     if found["busy_ns"]:
         each = duration(found["busy_ns"] / found["transactions"] if found["transactions"] else None)
-        lines.append(Text(f"{'busy in all':<35}{share(1.0):>8}{found['busy_backends'] or 0:>10.2f}{each:>15}"))
+        lines.append(Text(f"{'busy, total':<35}{share(1.0):>8}{found['busy_backends'] or 0:>10.2f}{each:>15}"))
     return lines
 
 
@@ -99,7 +99,7 @@ def query_lines(found: Json, width: int) -> list[Text]:
         if not row["busy_ns"] and not row["client_ns"]:
             continue
         exact = row["busy_ns"] and row["exact_ns"] / row["busy_ns"] > 0.995
-        how = "exact" if exact else f"{row['looks']:,} looks"
+        how = "exact" if exact else f"{row['looks']:,} samples"
         if not exact and row["exact_ns"]:
             how = f"{row['exact_ns'] / row['busy_ns']:.0%} exact"
         margin = "" if exact or row["margin"] is None else f"±{100 * row['margin']:.1f}"
@@ -108,7 +108,7 @@ def query_lines(found: Json, width: int) -> list[Text]:
         lines.append(Text(line))
         said = [mostly(row)] if row["mostly"] else []
         if row["client_ns"] > row["busy_ns"]:
-            said.append(f"then idle in a transaction, {duration(row['client_ns'])} in all")
+            said.append(f"then idle in a transaction, {duration(row['client_ns'])} in total")
         if said:
             lines.append(Text(cut(f"    {'; '.join(said)}", width), style=DIM))
     return lines if len(lines) > 1 else []
@@ -152,7 +152,7 @@ def chain_lines(found: Json, width: int) -> list[Text]:
     if not found["chains"]:
         return []
     what = {row["pid"]: row for row in found["backends"]}
-    lines = [Text("locks: who is in whose way", style=DIM)]
+    lines = [Text("locks: who blocks whom", style=DIM)]
     for row in found["chains"]:
         known = what.get(row["pid"]) or {}
         query = known.get("query") or ""
@@ -170,12 +170,12 @@ def seen_lock_lines(found: Json, width: int) -> list[Text]:
     """The longest waits for locks, at the end."""
     if not found["lock_waits"]:
         return []
-    lines = [Text("longest waits for locks that were seen", style=DIM)]
+    lines = [Text("longest lock waits that were seen", style=DIM)]
     for row in found["lock_waits"][:5]:
         on = f" on {row['relation']}" if row["relation"] else ""
         blocker = row["blocker"] or "a prepared transaction"
         text = f"{row['waiter']} waited {duration(row['ns'])} for {blocker} ({row['kind']}{on})"
-        lines.append(Text(cut(text + (", and still does" if row["now"] else ""), width)))
+        lines.append(Text(cut(text + (", and is still waiting" if row["now"] else ""), width)))
     return lines
 
 
@@ -223,6 +223,6 @@ def plain_line(found: Json) -> str:
 def cost_line(found: Json) -> str:
     """What watching took of the machine's CPU time."""
     cost = found["cost"]
-    named = (("probe", "probe_share"), ("looks", "looks_share"), ("Plimsoll", "plimsoll_share"))
+    named = (("probe", "probe_share"), ("sampling", "looks_share"), ("Plimsoll", "plimsoll_share"))
     parts = [f"{name} {100 * cost[key]:.2f} %" for name, key in named if cost[key] is not None]
     return f"cost in the machine's CPU time: {', '.join(parts)}" if parts else "cost: not known"

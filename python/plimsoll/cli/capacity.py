@@ -124,7 +124,7 @@ def compare(first: Run, second: Run, force: bool, as_json: bool) -> int:
     from plimsoll.analysis.capacity import analyse_capacity
 
     if not (is_capacity(first) and is_capacity(second)):
-        what = "one of the two looked for a load line and the other compared settings"
+        what = "one of the two searched for a load line and the other compared settings"
         raise ExperimentError([Problem("command line", "compare", what, "two runs of one kind")])
     one, two = analyse_capacity(first), analyse_capacity(second)
     differences = [f"{row['key']}: {row['a']} against {row['b']}" for row in _machines(first, second)]

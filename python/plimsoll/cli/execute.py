@@ -37,13 +37,13 @@ def run(
 def resume(out: Path, as_json: bool, metrics: int | None = None, draws: bool = True) -> int:
     """A run that goes on."""
     if (out / "run.json").is_file() and is_breakdown(open_run(out)):
-        what = "a watch of a server's own load is not gone on with: that time is over"
+        what = "a watch cannot be resumed"
         raise ExperimentError(
-            [Problem(str(out), "--resume", what, "plimsoll report, for what it found, or a new watch")]
+            [Problem(str(out), "--resume", what, "./plimsoll report for what it recorded, or a new watch")]
         )
     if (out / "run.json").is_file() and is_capacity(open_run(out)):
-        what = "a search for a load line is not gone on with: the machine is another one by now"
-        allowed = "plimsoll report, for what it found, or a new search"
+        what = "a load-line search cannot be resumed: the machine may have changed since"
+        allowed = "./plimsoll report for what it recorded, or a new search"
         raise ExperimentError([Problem(str(out), "--resume", what, allowed)])
     return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json, metrics, draws)
 
@@ -81,7 +81,9 @@ def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
     else:
         _say(verdict, path, runner.out)
         if status == "stopped":
-            out.print(f"stopped; every finished trial is kept. Go on with: ./plimsoll run --resume {shown(runner.out)}")
+            out.print(
+                f"stopped; every finished trial is kept. Resume with: ./plimsoll run --resume {shown(runner.out)}"
+            )
     return STOPPED if status == "stopped" else _exit_code(runner.out)
 
 
@@ -122,7 +124,7 @@ def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
         from plimsoll.cli import breakdown
 
         if is_with_files:
-            what = "the page of a watch has its figures in it and writes none beside it"
+            what = "the report of a watch has its figures inside and writes no separate files"
             raise ExperimentError([Problem("command line", "--figures", what, "no --figures")])
         return breakdown.report(folder.absolute(), as_json)
     if is_capacity(open_run(folder)):
@@ -133,7 +135,7 @@ def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
         show.console().print("judging the record and drawing the report")
     verdict, path = judge(folder.absolute(), is_with_files)
     if verdict is None:
-        raise RecordError(f"{folder}: no trial of this run has ended yet; run it, then ask again")
+        raise RecordError(f"{folder}: no trial of this run has ended yet; ./plimsoll run --resume continues it")
     if as_json:
         print(json.dumps(verdict))
     else:
@@ -148,15 +150,13 @@ def compare(first: Path, second: Path, force: bool, as_json: bool, page: Path | 
 
     one, other = open_run(first), open_run(second)
     if is_breakdown(one) or is_breakdown(other):
-        what = "one of the two watched a server's own load: nothing was varied, so that there is nothing to judge"
+        what = "one of the two is a watch of a server's own load: it varied nothing that could be compared"
         raise ExperimentError([Problem("command line", "compare", what, "two runs of an experiment, or of capacity")])
     if is_capacity(one) or is_capacity(other):
         from plimsoll.cli import capacity
 
         if page is not None:
-            raise ExperimentError(
-                [Problem("command line", "--page", "searches for a load line have none", "no --page")]
-            )
+            raise ExperimentError([Problem("command line", "--page", "a load-line search has none", "no --page")])
         return capacity.compare(one, other, force, as_json)
     _check_free(page)
     differences = comparable(one.fingerprint or {}, other.fingerprint or {})
@@ -169,7 +169,7 @@ def compare_treatments(folder: Path, first: str, second: str, *, as_json: bool, 
 
     run = open_run(folder)
     if is_capacity(run):
-        raise RecordError(f"{folder}: a search for a load line has no treatments; give two such runs to compare")
+        raise RecordError(f"{folder}: a load-line search has no treatments; give two such runs to compare")
     _check_free(page)
     return _say_comparison(compared(run, first, second), as_json, page)
 
@@ -177,8 +177,8 @@ def compare_treatments(folder: Path, first: str, second: str, *, as_json: bool, 
 def _check_free(page: Path | None) -> None:
     """What is there already is not written over, and a folder that is not there is not made."""
     if page is not None and (page.exists() or not page.absolute().parent.is_dir()):
-        what = "there is something already" if page.exists() else "there is no such folder to write into"
-        raise ExperimentError([Problem("command line", f"--page {page}", what, "a file that is not there yet")])
+        what = "this file exists already" if page.exists() else "there is no such folder to write into"
+        raise ExperimentError([Problem("command line", f"--page {page}", what, "a file that does not exist yet")])
 
 
 def _say_comparison(result: dict[str, Any], as_json: bool, page: Path | None) -> int:

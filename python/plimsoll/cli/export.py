@@ -60,9 +60,9 @@ def _refuse_what_does_not_fit(
     if (begin is not None and begin < 0) or (seconds is not None and seconds <= 0):
         raise ExportError("--from is a number of seconds from 0 on, --for one above 0")
     if out is None and form != "folded":
-        raise ExportError(f"--out is missing: {'a folder' if form == 'parquet' else 'a file'} that is not there yet")
+        raise ExportError(f"--out is missing: {'a folder' if form == 'parquet' else 'a file'} that does not exist yet")
     if out is not None and out.exists():
-        raise ExportError(f"{out}: there is something already; name a path that is free")
+        raise ExportError(f"{out}: exists already; name a path that does not")
 
 
 def _trial(run: Run, number: int) -> Trial:

@@ -10,10 +10,10 @@ from typing import Any
 
 RATE_OVER_SECONDS = 5.0
 _PHASES = {
-    "tables": "making the tables",
+    "tables": "creating the tables",
     "rows": "waiting for the first rows",
     "vacuum": "vacuuming and analysing",
-    "indexes": "making the indexes",
+    "indexes": "creating the indexes",
     "foreign_keys": "checking foreign keys",
 }
 

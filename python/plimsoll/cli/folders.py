@@ -20,10 +20,10 @@ def folder_for(name: str, out: Path | None) -> Path:
 def checked(out: Path) -> Path:
     """Where a record is to go; a folder that holds something is refused."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        _refuse(out, "there is something already", "a new or empty folder")
+        _refuse(out, "exists already and is not an empty folder", "a new or empty folder")
     above = existing(out)
     if not above.is_dir() or not os.access(above, os.W_OK):
-        _refuse(out, f"{above} is not writable", "a folder you may write")
+        _refuse(out, f"{above} is not writable", "a folder you may write to")
     return out
 
 

@@ -18,7 +18,7 @@ def told_on(found: Collector, port: int, stack: contextlib.ExitStack) -> None:
     try:
         endpoint = stack.enter_context(Endpoint(found, port))
     except (OSError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no such port"
+        why = error.strerror if isinstance(error, OSError) else "not a port number"
         problem = Problem(f"--metrics {port}", "--metrics", str(why), "a port that is free, or 0 to have one chosen")
         raise ExperimentError([problem]) from None
     print(f"metrics: {endpoint.url}", file=sys.stderr, flush=True)

@@ -28,11 +28,11 @@ PHASES = {
     "answers": "comparing the answers",
     "power": "power test",
     "throughput": "throughput test",
-    "plans": "asking for the plans",
+    "plans": "collecting the queries' plans",
     "vacuum": "VACUUM",
     "check": "checking the answers and the data",
     "stop": "stopping the server",
-    "put back": "putting the machine back",
+    "put back": "putting the machine's settings back",
 }
 QUIET_LOG_SECONDS = 30
 LABEL_MAX = 52
@@ -88,7 +88,7 @@ class Progress:
         self._trial, self._trial_started = trial, time.monotonic()
         self._rate = ""
         if not self._durations and trial.number > 1 and self._trial_started - self._started < 2:
-            self._print(f"going on with trial {trial.number}")
+            self._print(f"resuming at trial {trial.number}")
 
     def _on_phase(self, phase: str) -> None:
         self._doing, self._rate, self._last = PHASES.get(phase, phase), "", None

@@ -78,7 +78,7 @@ def _print(answer: Answer) -> None:
 def _print_tables(runs: Sequence[str], tables: dict[str, dict[str, str]]) -> None:
     out = show.console()
     count = f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"
-    out.print(f"{count}; each table can be asked by: plimsoll query 'select ... from TABLE'")
+    out.print(f"{count}; query a table with: ./plimsoll query 'select ... from TABLE'")
     table = show.plain_table("table", "columns")
     for name, columns in tables.items():
         table.add_row(f'"{name}"' if name == "group" else name, Text(" ".join(columns)))

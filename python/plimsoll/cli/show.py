@@ -75,7 +75,7 @@ def datasets(folder: Path, found: list[Dataset], series: list[str]) -> None:
     """The kept data sets, and the databases of `series` that were stopped or killed."""
     out = console()
     for name in series:
-        out.print(f"{name}: of a series of throughput tests; `run --resume` of its record goes on with it.")
+        out.print(f"{name}: in use by a series of throughput tests; `run --resume` of its record continues it.")
     if not found:
         out.print(f"No data set is kept in {folder}.")
         return

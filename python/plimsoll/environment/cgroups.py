@@ -62,7 +62,7 @@ class Hierarchy(Protocol):
 def _number(path: Path) -> int:
     text = kernel_files.read(path)
     if text is None:
-        raise Fault(f"{path}: cannot be read", remedy="the group is gone; call `plimsoll undo`")
+        raise Fault(f"{path}: cannot be read", remedy="the group is gone; run `plimsoll undo`")
     return -1 if text == "max" else int(text)
 
 
@@ -70,7 +70,10 @@ def _set_bytes(path: Path, wanted: int) -> None:
     kernel_files.write(path, str(wanted))
     found = _number(path)
     if abs(found - wanted) >= os.sysconf("SC_PAGE_SIZE"):
-        raise Fault(f"{path}: {wanted} was written and {found} is in force", remedy="choose a limit the kernel keeps")
+        raise Fault(
+            f"{path}: {wanted} was written and {found} is in force",
+            remedy="choose a limit that the kernel accepts as it is",
+        )
 
 
 def make_folder(folder: Path) -> None:

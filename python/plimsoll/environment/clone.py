@@ -68,7 +68,7 @@ def clone_tree(
     if not source.is_dir():
         raise Fault(f"{source}: is not a folder", remedy="build the data set first")
     if target.exists() and any(target.iterdir()):
-        raise Fault(f"{target}: is not empty", remedy="call `plimsoll undo`, or remove it if you know what it is")
+        raise Fault(f"{target}: is not empty", remedy="run `plimsoll undo`, or remove it if you know what it is")
     target.mkdir(exist_ok=True)
     work = _walk(source, target)
     total = sum(found.st_size for _, _, found in work.files)
@@ -175,7 +175,7 @@ def _copy_all(work: _Work, total: int, progress: Progress | None) -> str:
             what = str(trouble)
             if isinstance(trouble, OSError):
                 what = f"{trouble.filename or work.folders[0][0]}: {trouble.strerror}"
-            raise Fault(f"cloning stopped: {what}", remedy="see to that file system, then start again") from trouble
+            raise Fault(f"cloning stopped: {what}", remedy="check that file system, then start again") from trouble
     if progress is not None:
         progress(total, total)
     return "buffered" if buffered else "direct"

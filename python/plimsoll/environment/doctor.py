@@ -61,7 +61,7 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
         try:
             found.append(check(where))
         except (OSError, Fault, ValueError) as error:
-            found.append(Check(check.__name__.strip("_").replace("_", " "), False, f"could not be looked at: {error}"))
+            found.append(Check(check.__name__.strip("_").replace("_", " "), False, f"could not be examined: {error}"))
     return found
 
 
@@ -193,7 +193,9 @@ def _postgres(_: StateDir) -> Check:
 
 def _user(_: StateDir) -> Check:
     if os.geteuid() != 0:
-        return Check("server's user", None, f"servers would run as user {os.geteuid()}, as we are not root")
+        return Check(
+            "server's user", None, f"servers would run as user {os.geteuid()}, because Plimsoll does not run as root"
+        )
     try:
         return Check("server's user", True, f"{SERVER_USER} ({pwd.getpwnam(SERVER_USER).pw_uid})")
     except KeyError:
@@ -205,7 +207,7 @@ def _state_folder(state: StateDir) -> Check:
         remedy = "the first run makes it"
         return Check("state folder", None, f"{state.root} is not there yet", remedy)
     if not os.access(state.root, os.W_OK):
-        return Check("state folder", False, f"{state.root} may not be written", "run as root, or set PLIMSOLL_STATE")
+        return Check("state folder", False, f"{state.root} is not writable", "run as root, or set PLIMSOLL_STATE")
     try:
         state.check_owned(state.root)
         state.check_traversable()
@@ -253,9 +255,7 @@ def _read_ahead(state: StateDir) -> Check:
     found = ReadAhead(state.root).show()
     listed = ", ".join(f"{name} {size} KiB" for name, size in found.items())
     large = any(size is not None and size > 1024 for size in found.values())
-    remedy = (
-        "random reads bring much more than they ask for; set environment.read_ahead in experiments" if large else ""
-    )
+    remedy = "random reads load much more than they ask for; set environment.read_ahead in experiments" if large else ""
     return Check("read-ahead", None if large or not found else True, listed or "no device found", remedy)
 
 
@@ -276,5 +276,5 @@ def _load(_: StateDir) -> Check:
     steal = 100 * passed[7] / max(sum(passed), 1)
     load = os.getloadavg()[0]
     busy = load > 0.5 * len(cpus.usable()) or steal > 2
-    remedy = "something else is at work here; results will scatter" if busy else ""
+    remedy = "other programs are busy on this machine; results will scatter" if busy else ""
     return Check("other load", None if busy else True, f"load average {load:.2f}, steal {steal:.1f} %", remedy)

@@ -167,7 +167,7 @@ class GroupKnob:
             raise Fault(f"group {name!r}: not usable as a name", remedy="use the run id")
         folders = hierarchy.folders(name)
         if any(folder.exists() for folder in folders):
-            raise Fault(f"group {PARENT}/{name}: is there already", remedy="call `plimsoll undo`")
+            raise Fault(f"group {PARENT}/{name}: exists already", remedy="run `plimsoll undo`")
         if limits.cpus is not None:
             cpus.check(limits.cpus)
         entry = journal.change(
@@ -185,7 +185,7 @@ def _account(user: str) -> pwd.struct_passwd:
         grp.getgrgid(account.pw_gid)
         return account
     except KeyError:
-        raise Fault(f"user {user}: there is none of that name", remedy="run `./plimsoll setup`") from None
+        raise Fault(f"user {user}: no such user", remedy="run `./plimsoll setup`") from None
 
 
 def _tree(folder: Path) -> list[Path]:
@@ -215,7 +215,7 @@ def _kill_all(folders: Sequence[Path], estate: shared_memory.Estate | None = Non
 
     left = processes.wait_until_gone(remaining, _KILL_SECONDS)
     if left:
-        remedy = "they wait in the kernel, probably for a device; call `plimsoll undo` again later"
+        remedy = "they wait in the kernel, probably for a device; run `plimsoll undo` again later"
         raise Fault(f"{folders[0]}: processes {left} did not end after SIGKILL", remedy=remedy)
 
 
@@ -256,7 +256,7 @@ def _remove_busy(folder: Path, folders: Sequence[Path]) -> None:
 def _put_back(args: Args) -> str:
     folders = [Path(folder) for folder in args["folders"]]
     if any(folder.parent.name != PARENT for folder in folders):
-        raise Fault(f"{folders}: not a group of ours", remedy="look into the journal")
+        raise Fault(f"{folders}: not a control group that Plimsoll made", remedy="inspect the journal")
     estate = shared_memory.Estate()
     _kill_all(folders, estate)
     estate.remove()

@@ -26,7 +26,7 @@ def available(hierarchy: Hierarchy | None, mountinfo: str | None = None, proc: P
         return _nowhere(mounts(mountinfo), proc)
     root = hierarchy.folders("x")[0].parent.parent
     if os.geteuid() != 0:
-        return Availability(False, f"{root}: groups may be made by root only", "run as root (sudo ./plimsoll ...)")
+        return Availability(False, f"{root}: only root may make groups here", "run as root (sudo ./plimsoll ...)")
     if "ro" in (mount_of(root) if mountinfo is None else _at(root, mounts(mountinfo))).options:
         return Availability(
             False, f"{root}: mounted read-only (a container?)", f"`mount -o remount,bind,rw {root}`, or {PRIVILEGED}"
@@ -36,11 +36,11 @@ def available(hierarchy: Hierarchy | None, mountinfo: str | None = None, proc: P
         move = f"mkdir -p {root}/init; xargs -rn1 <{root}/cgroup.procs >{root}/init/cgroup.procs"
         return Availability(
             False,
-            f"{root}: the group of a container, with processes in it: it cannot pass its memory controller on",
+            f"{root}: the group of a container, with processes in it: it cannot delegate its memory controller",
             f"`{move}`, or start the container with --cgroupns=host",
         )
     if not os.access(root, os.W_OK):
-        return Availability(False, f"{root}: groups may not be made here", PRIVILEGED)
+        return Availability(False, f"{root}: no groups may be made here", PRIVILEGED)
     return AVAILABLE
 
 

@@ -39,7 +39,7 @@ class GroupLimits(Knob[Enclosure]):
         if site.settings.environment.memory != "unlimited":
             asked["memory"] = Limits(swap_bytes=wanted.swap_bytes)
         elif wanted.swap_bytes == 0:
-            yield "environment.swap = 0 keeps a group from swapping, and there is none; set environment.memory too"
+            yield "environment.swap = 0 needs the control group of a memory limit; set environment.memory too"
         if wanted.cpus is not None:
             asked["target_cpus"] = Limits(cpus=wanted.cpus)
         if wanted.swappiness is not None:

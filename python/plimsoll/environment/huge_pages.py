@@ -36,7 +36,7 @@ class TransparentHugePages:
             with self._path.open("r+b", buffering=0):
                 return AVAILABLE
         except OSError:
-            return Availability(False, f"{self._path}: may not be written", "run as root, outside a container")
+            return Availability(False, f"{self._path}: is not writable", "run as root, outside a container")
 
     def show(self) -> str | None:
         text = kernel_files.read(self._path)
@@ -74,7 +74,7 @@ def _put_back(args: Args) -> str:
     now = kernel_files.selected(kernel_files.read(path) or "")
     ours = args.get("set", now)  # journals of earlier versions do not hold it
     if now not in (found, ours):
-        remedy = f"if it is to be as it was: `echo {found} > {path}`"
+        remedy = f"to set it back: `echo {found} > {path}`"
         raise ChangedSince(changed_since(str(path), found=found, ours=ours, now=now), remedy)
     if now != found:
         kernel_files.write(path, found)

@@ -75,7 +75,7 @@ class PutBackFailed(Fault):
         self.failures = failures
         lines = "\n".join(f"  {failure.kind}: {failure.what}; {failure.remedy}" for failure in failures)
         super().__init__(
-            f"{len(failures)} changes could not be put back:\n{lines}\n", remedy="then call `plimsoll undo`"
+            f"{len(failures)} changes could not be put back:\n{lines}\n", remedy="then run `plimsoll undo`"
         )
 
 
@@ -97,7 +97,7 @@ class Journal:
         state.prepare()
         path = state.journal / f"{run_id}.jsonl"
         if path.exists():
-            raise Fault(f"{path}: this run left changes behind", remedy="call `plimsoll undo` first")
+            raise Fault(f"{path}: this run left changes behind", remedy="run `plimsoll undo` first")
         pid = os.getpid()
         owner = {
             "journal": FORMAT,
@@ -132,7 +132,7 @@ class Journal:
         if owner.get("journal") != FORMAT:
             raise Fault(
                 f"{path}: not a journal of format {FORMAT}",
-                remedy="call undo with the version that wrote it, or look into it and delete it",
+                remedy="run undo with the version that wrote it, or inspect it and delete it",
             )
         journal = cls(path, owner["run_id"], owner)
         by_number: dict[int, Entry] = {}
@@ -194,7 +194,9 @@ class Journal:
             return Undone(self.run_id, entry.kind, False, fault.what, fault.remedy)
         except Exception as error:
             item = json.dumps(entry.args)
-            return Undone(self.run_id, entry.kind, False, f"{error} ({item})", "mend that and call `plimsoll undo`")
+            return Undone(
+                self.run_id, entry.kind, False, f"{error} ({item})", "fix the cause, then run `plimsoll undo`"
+            )
         return Undone(self.run_id, entry.kind, True, what, remedy)
 
     def put_back_all(self) -> list[Undone]:

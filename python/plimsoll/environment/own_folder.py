@@ -30,7 +30,7 @@ class OwnFolder:
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
-            raise Fault(f"{self.path}: {error.strerror}", remedy="call `plimsoll undo`, then try again") from error
+            raise Fault(f"{self.path}: {error.strerror}", remedy="run `plimsoll undo`, then try again") from error
         try:
             found = os.fstat(handle)
             if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -55,7 +55,7 @@ class OwnFolder:
         with os.fdopen(opened, "rb" if flags == os.O_RDONLY else "wb") as file:
             found = os.fstat(opened)
             if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                raise _odd(self.path / name, "it is no file of ours")
+                raise _odd(self.path / name, "it is not a file that Plimsoll made")
             yield file
 
     def write(self, name: str, text: str, group: int) -> None:
@@ -90,7 +90,7 @@ class OwnFolder:
                 os.mkdir(name, 0o700, dir_fd=handle)
             except FileExistsError:
                 if not stat.S_ISDIR(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
-                    raise _odd(self.path / name, "it is no folder") from None
+                    raise _odd(self.path / name, "it is not a folder") from None
             os.chown(name, uid, gid, dir_fd=handle, follow_symlinks=False)
 
 
@@ -111,10 +111,10 @@ def read_theirs(folder: Path, name: str, uid: int, size_max: int = 1 << 20) -> s
     with os.fdopen(opened, "rb") as file:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_nlink != 1:
-            raise _odd(path, f"it is no file of the server's user ({uid}) alone")
+            raise _odd(path, f"it is not a file of the server's user ({uid}) alone")
         return file.read(size_max).decode(errors="replace")
 
 
 def _odd(path: Path, why: str) -> Fault:
-    remedy = "look what put it there (a program that a script of SQL has started?), and remove it"
+    remedy = "find out what created it (a program that an SQL script started?), and remove it"
     return Fault(f"{path}: refused: {why}", remedy=remedy)

@@ -28,9 +28,7 @@ def make(folder: Path, *, uid: int = -1, gid: int = -1, mode: int = 0o700, journ
     _check(folder)
     if journal is not None:
         if folder.exists():
-            raise Fault(
-                f"{folder}: is there already", remedy="call `plimsoll undo`, or remove it if you know what it is"
-            )
+            raise Fault(f"{folder}: exists already", remedy="run `plimsoll undo`, or remove it if you know what it is")
         journal.record("placed_dir", path=str(folder))
     folder.mkdir(mode=0o700, exist_ok=journal is None)
     # What is there already may have been put there by somebody else.

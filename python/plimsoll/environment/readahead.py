@@ -35,9 +35,7 @@ class ReadAhead:
             )
         for device in deciding:
             if not os.access(str(device.read_ahead), os.W_OK):
-                return Availability(
-                    False, f"{device.read_ahead}: may not be written", "run as root, outside a container"
-                )
+                return Availability(False, f"{device.read_ahead}: is not writable", "run as root, outside a container")
         return AVAILABLE
 
     def show(self) -> dict[str, int | None]:
@@ -100,5 +98,5 @@ def _put_back(args: Args) -> str:
         elif now != value:
             kernel_files.write(path, value)
     if changed:
-        raise ChangedSince("; ".join(changed), f"if it is to be as it was: {', '.join(commands)}")
+        raise ChangedSince("; ".join(changed), f"to set it back: {', '.join(commands)}")
     return ", ".join(f"{name} = {value}" for name, value in args["found"].items())

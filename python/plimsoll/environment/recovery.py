@@ -41,11 +41,13 @@ def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
                 continue  # its run ended meanwhile
             except OSError as error:
                 what = f"{path}: could not be read: {error.strerror}"
-                results.append(Undone(path.stem, "journal", False, what, "it is no journal of ours: remove it"))
+                results.append(
+                    Undone(path.stem, "journal", False, what, "it is not a journal that Plimsoll wrote: remove it")
+                )
             except Fault as fault:
                 results.append(Undone(path.stem, "journal", False, fault.what, fault.remedy))
             except (ValueError, KeyError) as error:
-                remedy = "look into it, put back by hand what it names, then delete it"
+                remedy = "inspect it, put back by hand what it names, then delete it"
                 results.append(Undone(path.stem, "journal", False, f"{path}: not readable ({error})", remedy))
         for journal in sorted(journals, key=lambda found: -int(found.owner["epoch_ns"])):
             if force or not journal.owner_is_alive():
@@ -78,7 +80,7 @@ def _take_turn(folder: int, path: Path) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise Fault(
-                    f"{path}: another undo is at work", remedy=f"wait for it (`fuser {path}` names it)"
+                    f"{path}: another undo is running", remedy=f"wait for it (`fuser {path}` names it)"
                 ) from None
             time.sleep(0.05)
 

@@ -62,5 +62,5 @@ def find(kind: str, declared_by: str = "") -> PutBack:
     except KeyError:
         raise Fault(
             f"journal entry of kind {kind!r}: this version of Plimsoll cannot put it back",
-            remedy="call undo with the version that made it",
+            remedy="run undo with the version that wrote it",
         ) from None

@@ -35,7 +35,7 @@ def check_owner(path: Path, found: os.stat_result) -> None:
         return
     raise Fault(
         f"{path}: belongs to {_name_of(found.st_uid)}, and Plimsoll runs as {_name_of(mine)}",
-        remedy=f"call it as {_name_of(found.st_uid)}, or set PLIMSOLL_STATE to a folder of {_name_of(mine)}",
+        remedy=f"run it as {_name_of(found.st_uid)}, or set PLIMSOLL_STATE to a folder of {_name_of(mine)}",
     )
 
 
@@ -70,7 +70,7 @@ class StateDir:
         except OSError as error:
             raise Fault(
                 f"state folder {self.root}: {error.strerror} ({error.filename})",
-                remedy="set PLIMSOLL_STATE to a folder you may write, or run as root",
+                remedy="set PLIMSOLL_STATE to a folder you may write to, or run as root",
             ) from error
         return self
 
@@ -87,7 +87,7 @@ class StateDir:
             try:
                 account = pwd.getpwnam(user)
             except KeyError:
-                raise Fault(f"user {user}: there is none of that name", remedy="run `./plimsoll setup`") from None
+                raise Fault(f"user {user}: no such user", remedy="run `./plimsoll setup`") from None
         groups = set(os.getgrouplist(user, account.pw_gid)) if account and user else set()
         for folder in [*reversed(self.root.parents), self.root]:
             found = folder.stat()
@@ -121,10 +121,10 @@ class StateDir:
                 holder = os.read(descriptor, 100).decode(errors="replace").strip() or "unknown"
                 known = holder.isdigit() and processes.start_ticks(int(holder)) is not None
                 raise Fault(
-                    f"{path}: another run or data-set build is at work (process {holder})",
-                    remedy=f"wait for it, or end it with `kill -INT {holder}` and call again"
+                    f"{path}: another run or data-set build is running (process {holder})",
+                    remedy=f"wait for it, or end it with `kill -INT {holder}` and try again"
                     if known
-                    else f"find the holder with `fuser {path}`, end it and call again",
+                    else f"find the holder with `fuser {path}`, end it and try again",
                 ) from None
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

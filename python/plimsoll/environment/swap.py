@@ -99,7 +99,7 @@ class SwapFile:
         if not able.ok:
             raise Fault(able.reason, remedy=able.remedy)
         if self.path.exists():
-            raise Fault(f"{self.path}: is there already", remedy="call `plimsoll undo`, or put the one set before back")
+            raise Fault(f"{self.path}: exists already", remedy="run `plimsoll undo`, or put the one set before back")
         if value < _SMALLEST:
             raise Fault(f"swap of {value} bytes: too small", remedy=f"use 0 or at least {_SMALLEST}")
         size = -(-value // _PAGE) * _PAGE + _PAGE  # the first page holds the header
@@ -191,7 +191,7 @@ def _put_back(args: Args) -> str:
     is_off = number in (0, errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
     may_not_ask = number == errno.EPERM and not any(_is(area, path) for area in areas())
     if not is_off and not may_not_ask:
-        remedy = "stop what uses the memory, then call `plimsoll undo`"
+        remedy = "stop what uses the memory, then run `plimsoll undo`"
         raise Fault(f"{path}: swapoff: {os.strerror(number)}", remedy=remedy)
     step("after swapoff")
     path.unlink(missing_ok=True)

@@ -66,7 +66,7 @@ class Sysctl:
         if self.value() is None:
             return Availability(False, f"{path}: cannot be read, so it could not be put back", "run as root")
         if not _writable(path):
-            return Availability(False, f"{path}: may not be written", "run as root, outside a container")
+            return Availability(False, f"{path}: is not writable", "run as root, outside a container")
         return AVAILABLE
 
     def value(self) -> str | None:
@@ -130,7 +130,7 @@ def _put_back(args: Args) -> str:
     partner, partner_found = args["partner"], args["partner_found"]
     if partner is not None and found == "0" and partner_found not in (None, "0"):
         name, found = partner, partner_found  # this one was in force; writing it clears the other
-    _refuse_others(args, root, remedy=f"if it is to be as it was: `sysctl -w {name}='{found}'`")
+    _refuse_others(args, root, remedy=f"to set it back: `sysctl -w {name}='{found}'`")
     if value_of(name, root) != found or (partner and value_of(args["partner"], root) != partner_found):
         kernel_files.write(path_of(name, root), found)
     now = value_of(name, root)

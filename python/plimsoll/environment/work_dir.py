@@ -24,7 +24,7 @@ def make(state: StateDir, journal: Journal, path: Path, *, uid: int = -1, gid: i
     """Make a new folder (its parent must exist). PostgreSQL wants its own to be 0700 and owned by its user."""
     _check(state.root, path)
     if path.exists():
-        raise Fault(f"{path}: is there already", remedy="call `plimsoll undo`, or remove it if you know what it is")
+        raise Fault(f"{path}: exists already", remedy="run `plimsoll undo`, or remove it if you know what it is")
 
     def act() -> None:
         path.mkdir(mode=0o700)
@@ -58,7 +58,7 @@ def _remove_tree(path: Path) -> None:
             if error.errno != errno.ENOTEMPTY or attempt == _TRIES - 1:
                 raise
         time.sleep(0.05 * 2**attempt)
-    raise Fault(f"{path}: something keeps changing it", remedy=f"`fuser -v {path}` names it; then call `plimsoll undo`")
+    raise Fault(f"{path}: something keeps changing it", remedy=f"`fuser -v {path}` names it; then run `plimsoll undo`")
 
 
 @puts_back("work_dir", survives_reboot=True)

@@ -95,7 +95,7 @@ class DecisionSupport(AnyWorkload):
     @classmethod
     def _of_hundredths(cls, value: float) -> float:
         if abs(value * 100 - round(value * 100)) > 1e-7:
-            raise ValueError(f"{value:g} is no multiple of 0.01; allowed: multiples of 0.01 from 0.01 to 10000")
+            raise ValueError(f"{value:g} is not a multiple of 0.01; allowed: multiples of 0.01 from 0.01 to 10000")
         return value
 
     @field_validator("tests")

@@ -53,7 +53,7 @@ def _text(folder: Path, name: str, where: list[str], lines: Lines, problems: lis
         else:
             with path.open(encoding="utf-8") as file:
                 text = file.read(TEXT_MAX + 1)
-            wrong = "holds a zero byte" if "\0" in text else f"is longer than {TEXT_MAX} characters"
+            wrong = "contains a NUL byte" if "\0" in text else f"is longer than {TEXT_MAX} characters"
             if len(text) <= TEXT_MAX and "\0" not in text:
                 return text
     except OSError as error:

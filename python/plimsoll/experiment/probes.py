@@ -31,7 +31,8 @@ class Probes(Strict):
         "transactions", description="what the breakdown records one by one: the server's transactions, or each request"
     )
     profile: bool = Field(
-        False, description="in which functions the server and the kernel for it are while on a CPU: flame graphs (BPF)"
+        False,
+        description="in which functions the server, and the kernel on its behalf, spend CPU time: flame graphs (BPF)",
     )
     profile_hz: int = Field(99, ge=1, le=9_999, description="samples a second on each CPU")
     profile_locks: bool = Field(
@@ -44,9 +45,7 @@ class Probes(Strict):
         "files, or all; each costs the server more than the one before",
     )
     sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
-    block: bool = Field(
-        False, description="requests of the disks that hold the server's files, by what they carry (BPF)"
-    )
+    block: bool = Field(False, description="disk requests for the server's files, by what they read or write (BPF)")
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -47,7 +47,7 @@ class Design(Strict):
         False, description="run the first treatment twice in each block: the spread of the pair is the run's own A/A"
     )
     relevant_ratio: float = Field(
-        1.05, gt=1, le=2, description="a ratio closer to 1 than this is no relevant difference"
+        1.05, gt=1, le=2, description="a ratio closer to 1 than this counts as no relevant difference"
     )
     judged: Judged | None = Field(
         None,

@@ -24,7 +24,7 @@ class Files(Strict):
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
         if value is not None and (not value.startswith("/") or ".." in value.split("/")):
-            raise ValueError(f"{value!r} is no absolute path; allowed: a folder such as /mnt/log")
+            raise ValueError(f"{value!r} is not an absolute path; allowed: a folder such as /mnt/log")
         return value
 
     @property

@@ -140,7 +140,7 @@ def _of_waker(arrows: Arrows, rows: np.ndarray, span: tuple[int, int], woken: np
     is_one, is_watched = begun - over == 1, breakdown_sampling.one_in(rows[woken]) == 1
     _count(arrows, "by one of several transactions of the waker", int((begun - over > 1).sum()))
     _count(arrows, "by one not recorded", int((begun <= over).sum()))
-    unsure = "only slices of time were watched, so that the waker may have had others"
+    unsure = "only slices of time were watched, and the waker may have had other transactions"
     _count(arrows, unsure, int((is_one & ~is_watched & ~covers).sum()))
     drawn = is_one & (is_watched | covers)
     for number, source, sink in zip(numbers[drawn].tolist(), over[drawn].tolist(), woken[drawn].tolist(), strict=True):

@@ -14,9 +14,9 @@ CLASSES = {
     "metadata": "metadata of the file system",
     "journal": "journal of the file system",
     "swap": "swap",
-    "direct": "direct, file not told",
+    "direct": "direct, file unknown",
     "none": "no pages",
-    "unknown": "not told",
+    "unknown": "unknown",
 }
 OPERATIONS = {
     "read": "reads",
@@ -45,7 +45,7 @@ def _treatment(label: str, one: Json) -> Json:
         "of": f"{trials_words(one['trials'])}, {number(one['transactions'], ',.0f')} transactions",
         "file_systems": ", ".join(one["file_systems"]),
         "lost": f"Lower bounds: the probe lost events ({lost})." if lost else "",
-        "absent": " ".join(f"Not told: {what}: {why}." for what, why in one["absent"].items()),
+        "absent": " ".join(f"Not measured: {what}: {why}." for what, why in one["absent"].items()),
         "lines": words(one),
         "rows": [
             _row(disk, name, operation, sums, one["transactions"])
@@ -71,9 +71,7 @@ def words(one: Json) -> list[str]:
         if not whole or spent / whole < 0.01:
             continue
         queued = sums["queue_ns_mean"]
-        waited = (
-            "queued for a time that is not told" if queued is None else f"waited {queued * _MS:.3g} ms in the queue"
-        )
+        waited = "queued for an unknown time" if queued is None else f"waited {queued * _MS:.3g} ms in the queue"
         lines.append(
             f"{name_of(name, operation)} on {disk} {waited} and {sums['device_ns_mean'] * _MS:.3g} ms at the device "
             f"(means of {sums['count']:,}): {spent / whole:.0%} of the time of all requests."

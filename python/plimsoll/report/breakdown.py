@@ -158,7 +158,7 @@ def _waits(verdict: Json) -> list[Json]:
 
 
 def _moved(verdict: Json) -> list[Json]:
-    """Wait events that are told from zero in the differences of the means, the largest first."""
+    """Wait events that differ from zero in the differences of the means, the largest first."""
     rows = []
     for row in verdict["breakdown"]["differences"]:
         first_kind = next(iter(verdict["breakdown"]["treatments"][row["second"]]["types"]))

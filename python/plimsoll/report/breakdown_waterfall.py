@@ -19,7 +19,7 @@ Json = dict[str, Any]
 MS = 1e-6
 _SHOWN_MAX = 80
 _EVENTS_MAX = 3
-_ERROR, _ALL = "closure error", "in all"
+_ERROR, _ALL = "closure error", "total"
 
 
 def choice(name: str, label: str, options: list[str]) -> alt.Parameter:
@@ -50,7 +50,7 @@ def _events(row: Json, part: str) -> str:
 
 
 def _step(verdict: Json, shown: str, part: str, at: float, one: Json, events: str = "") -> Json:
-    about = verdict["breakdown"]["parts"].get(part, "what no part accounts for" if part == _ERROR else "")
+    about = verdict["breakdown"]["parts"].get(part, "not attributed to any part" if part == _ERROR else "")
     found = {"shown": shown, "part": part, "about": about, "from": at * MS, "to": (at + one["value"]) * MS}
     found |= {
         "ms": one["value"] * MS,
@@ -63,7 +63,7 @@ def _step(verdict: Json, shown: str, part: str, at: float, one: Json, events: st
 
 
 def _first_shown(rows: list[Json]) -> Json:
-    """The difference that is shown first: of the means over all types, told from zero, the largest."""
+    """The difference that is shown first: of the means over all types, that differ from zero, the largest."""
 
     def place(row: Json) -> tuple[bool, bool, bool, float]:
         total = row["total"]
@@ -77,7 +77,7 @@ def waterfall_figure(verdict: Json) -> Figure:
     name, title = "breakdown-difference", "What the difference between two treatments consists of"
     rows = verdict["breakdown"]["differences"]
     if not rows:
-        return Figure(name, title, absent="this run compares no two treatments with a breakdown in one block")
+        return Figure(name, title, absent="no two treatments of this run have breakdowns in the same block")
     first = _first_shown(rows)
     rows = [first, *(row for row in rows if row is not first)][:_SHOWN_MAX]
     data = [step for row in rows for step in _steps(verdict, row)]
@@ -105,6 +105,6 @@ def waterfall_figure(verdict: Json) -> Figure:
     chosen = choice("shown", "shown", [subject(row) for row in rows])
     caption = (
         "From left to right each part's share of the difference, taken within blocks; what is right of them is their "
-        "sum. Lines: the 95 % t interval of the part, over blocks. A pale bar's interval holds zero, or there is none."
+        "sum. Lines: the 95 % t interval of the part, over blocks. Pale: the interval includes zero, or there is none."
     )
     return Figure(name, title, caption, spec=spec_of(chart.add_params(chosen)))

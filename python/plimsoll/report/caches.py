@@ -116,7 +116,7 @@ def hit_figure(verdict: Json, study: Json) -> Figure:
         "Linux page-cache hit ratio" + (" (figure 4.6)" if study else "") + bound,
         _caption(
             "Of the pages of the data files that reads and page faults asked for, the share that lay in the page cache "
-            "when asked for. A page brought ahead in time is a hit.",
+            "when asked for. A page prefetched in time is a hit.",
             verdict,
             "page_cache",
         ),

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 _US = 1e-3
 _CAPTION = (
     "Width is the CPU time of a transaction, the mean of both sides, so that what vanished is still there. Red: more "
-    "of it in the second; blue: less. Pale: it cannot be told, for the interval of the difference holds zero (the "
+    "of it in the second; blue: less. Pale: not significant, the interval of the difference includes zero (the "
     "intervals of all boxes are widened together, as in the lists). Boxes under a thousandth are not drawn."
 )
 
@@ -41,7 +41,7 @@ def moved_figures(compared: Json) -> list[Figure]:
                 | {"said": f"{box['difference'] * _US:+,.3g} µs ({box['word']})"}
                 for box in boxes
             ]
-            title = f"What moved on the CPUs: {one['treatment']}"
+            title = f"What changed on the CPUs: {one['treatment']}"
             found.append(flame(f"moved-{place}", title, _CAPTION, drawn, "µs", _US, theme.MOVED))
     return found
 

@@ -62,7 +62,7 @@ def queries_figure(verdict: Json) -> Figure:
                     row |= {"low": found["low"], "high": found["high"]}
                 rows.append(row)
     if not rows:
-        return Figure(name, title, absent="no query was done in a trial that entered the verdict")
+        return Figure(name, title, absent="no query completed in a trial that entered the verdict")
     tests = list(dict.fromkeys(row["test"] for row in rows))
     shown = list(dict.fromkeys(row["treatment"] for row in rows))
     colours = theme.SERIES[: len(shown)] if len(shown) <= len(theme.SERIES) else ramp(len(shown))
@@ -223,7 +223,7 @@ def parts_figure(verdict: Json) -> Figure:
 
 def vmstat_figure(run: Run, verdict: Json) -> Figure:
     """Free, buffer and cache memory, blocks in and out, and CPU shares over each test, as the study's graphs."""
-    name, title = "vmstat", "The machine during the tests, as vmstat tells it"
+    name, title = "vmstat", "The machine during the tests, as vmstat shows it"
     labels, rows = treatment_labels(verdict), []
     segments = [
         (f"{labels.get(trial.treatment, trial.treatment)}, block {trial.block}: {segment.name}", segment)

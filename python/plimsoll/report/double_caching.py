@@ -80,7 +80,7 @@ def absent_words(verdict: Json) -> str:
 
 def double_caching_figure(verdict: Json) -> Figure:
     """A panel a level, a bar a relation; the reading, and the other factors' levels, chosen from lists."""
-    name, title = "double-caching", "What each cache holds, and what both hold twice"
+    name, title = "double-caching", "What each cache holds, and what both hold (double caching)"
     rows = _rows(verdict)
     if not rows:
         why = absent_words(verdict) or "no trial that entered the verdict has a reading"

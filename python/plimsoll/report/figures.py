@@ -17,8 +17,8 @@ from plimsoll.report.studies import study_of
 Json = dict[str, Any]
 _MAIN = (
     "Filled marks: geometric mean over blocks with its 95 % t interval; open circles: the single blocks. Bars of one "
-    "level hold what moved from block to block; the verdict compares within blocks and is sharper. The band is the A/A "
-    'spread around the best estimate: differences inside it are "cannot tell".'
+    "level include the variation from block to block; the verdict compares within blocks and is more precise. The "
+    'band is the A/A spread around the best estimate: differences inside it are "cannot tell".'
 )
 
 

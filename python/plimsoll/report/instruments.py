@@ -59,7 +59,7 @@ def _rows(found: Json) -> list[tuple[str, str]]:
         ("file systems", ", ".join(found["file_systems"]) or None),
         ("self-test", _self_test(found["self_test"])),
         ("lost events", bound if lost else "none" if found["on"] else None),
-        ("identity", _identity(found["identity"])),
+        ("page accounting", _identity(found["identity"])),
         ("not counted on this kernel", "; ".join(f"{key}: {why}" for key, why in found["absent"].items()) or None),
         ("cost", _programs(found["cost"])),
     ]

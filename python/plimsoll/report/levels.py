@@ -14,7 +14,7 @@ HEIGHT = 270
 HEIGHT_HALF = 210
 _COLUMNS = 3
 _SHAPES = ("circle", "square", "diamond", "triangle-up")
-_SET = {"best": "not told from the best", "worse": "worse", "unjudged": "too few blocks"} | {
+_SET = {"best": "not distinguishable from the best", "worse": "worse", "unjudged": "too few blocks"} | {
     "unbounded": "at least: unbounded in some block"
 }
 

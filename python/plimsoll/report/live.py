@@ -34,7 +34,7 @@ def _facts(run: Run, found: Json) -> list[tuple[str, str]]:
         (
             "clients at the end",
             f"{clients['busy']} busy, {clients['idle_in_transaction']} idle in a transaction, "
-            + ("idle not told" if clients["idle"] is None else f"{clients['idle']} idle"),
+            + ("idle unknown" if clients["idle"] is None else f"{clients['idle']} idle"),
         ),
         ("plimsoll", f"{plimsoll.get('version', '?')} ({plimsoll.get('commit') or 'no commit'})"),
     ]
@@ -130,7 +130,7 @@ def _lock_rows(found: Json) -> list[Json]:
             "blocker": row["blocker"] or "a prepared transaction",
             "kind": row["kind"],
             "mode": row["mode"],
-            "relation": row["relation"] or "not told",
+            "relation": row["relation"] or "unknown",
             "waited": duration(row["ns"]) + (", and still does" if row["now"] else ""),
         }
         for row in found["lock_waits"]
@@ -146,7 +146,7 @@ def _slowest_rows(found: Json) -> list[Json]:
             "at": f"{(row['began_ns'] - begin) / 1e9:,.1f} s" if begin is not None else NONE,
             "took": duration(row["ns"]) + (", not over" if row["open"] else ""),
             "bar": drawn.spread(row, longest),
-            "query": row["query"] or "no look saw it",
+            "query": row["query"] or "not sampled",
         }
         for row in rows
     ]
@@ -188,11 +188,11 @@ def _cost_rows(found: Json) -> list[tuple[str, str]]:
     lost = ", ".join(f"{count:,} {what}" for what, count in found["probe"]["lost"].items())
     return [
         ("the probe's programs in the kernel", of_machine(cost["probe_share"])),
-        ("looks at pg_stat_activity (server and client)", of_machine(cost["looks_share"])),
+        ("sampling pg_stat_activity (server and client)", of_machine(cost["looks_share"])),
         ("Plimsoll's own processes, drawing included", of_machine(cost["plimsoll_share"])),
-        ("looks", f"{looks['count']:,}, {looks['per_second'] or 0:.1f} a second" if looks else "none"),
-        ("a look took, median", duration(looks.get("took_ns_p50"))),
-        ("a look took, p99", duration(looks.get("took_ns_p99"))),
+        ("samples", f"{looks['count']:,}, {looks['per_second'] or 0:.1f} a second" if looks else "none"),
+        ("time of a sample, median", duration(looks.get("took_ns_p50"))),
+        ("time of a sample, p99", duration(looks.get("took_ns_p99"))),
         ("events lost", lost or "none"),
     ]  # fmt: skip
 
@@ -211,13 +211,13 @@ def _context(run: Run, found: Json) -> Json:
         "legend": drawn.legend(names, found["plain"]),
         "timeline": drawn.timeline(found["seconds"]),
         "queries": _query_rows(found),
-        "why_no_queries": found["session"].get("why") or "no look was taken",
+        "why_no_queries": found["session"].get("why") or "no sample was taken",
         "sharing": found["sharing"],
         "backends": _backend_rows(found),
         "left_out": found["backends_left_out"],
         "waits": _wait_rows(found),
         "locks": _lock_rows(found),
-        "relations": [{**row, "relation": row["relation"] or "not told"} for row in found["relations"]],
+        "relations": [{**row, "relation": row["relation"] or "unknown"} for row in found["relations"]],
         "slowest": _slowest_rows(found),
         "latency": _latency_rows(found),
         "processes": _process_rows(found),

@@ -108,7 +108,7 @@ def timeline(seconds: list[Json]) -> Markup | None:
     for step in range(_TICKS + 1):
         anchor = "start" if step == 0 else "end" if step == _TICKS else "middle"
         inside.append(_text(LEFT + across * step / _TICKS, HEIGHT - 6, anchor, f"{span / 1e9 * step / _TICKS:.0f} s"))
-    return _svg(WIDTH, HEIGHT, "backends by what they were in, over time", inside)
+    return _svg(WIDTH, HEIGHT, "backends by bucket, over time", inside)
 
 
 def spread(row: Json, longest_ns: float) -> Markup:
@@ -118,7 +118,7 @@ def spread(row: Json, longest_ns: float) -> Markup:
 
 def shown_text(text: str | None, cut: bool = False) -> Markup:
     """A query's text; where the server was asked for its beginning only, that is said."""
-    return escape(text or "–") + (Markup(' <span class="why">(cut)</span>') if cut else Markup(""))
+    return escape(text or "–") + (Markup(' <span class="why">(truncated)</span>') if cut else Markup(""))
 
 
 def share_words(value: float | None, margin: float | None = None) -> str:

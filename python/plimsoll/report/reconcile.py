@@ -78,9 +78,9 @@ def reconciliation_figure(verdict: Json) -> Figure:
         return Figure(name, title, absent="no trial that entered the verdict has both the probe and device counters")
     chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28)
     caption = (
-        "Bars: what the probe saw brought into the page cache, what was swapped in, and the remainder, means over "
+        "Bars: what the probe saw loaded into the page cache, what was swapped in, and the remainder, means over "
         "blocks. The line across a bar is what the device read. A remainder below zero is drawn below zero: then more "
-        "was brought than the device read."
+        "was loaded than the device read."
     )
     if probe.get("lost"):
         title += " (lower bound)"

@@ -117,7 +117,7 @@ def _law(law: Json) -> Json:
     if law["status"] != "fitted":
         return found
     lack = law["lack_of_fit_p"]
-    holds = {key: " holds zero" if law[key]["holds_zero"] else "" for key in ("sigma", "kappa")}
+    holds = {key: " includes zero" if law[key]["holds_zero"] else "" for key in ("sigma", "kappa")}
     return found | {
         "scale": interval(law["lambda"], _form(law["lambda"]["value"])),
         "sigma": scaling_words.share(law["sigma"]) + holds["sigma"],

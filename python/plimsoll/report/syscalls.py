@@ -177,7 +177,7 @@ def _syncs(label: str, one: Json) -> Json:
             for name, calls in one["classes"].items()
             for call, found in calls.items()
         ],
-        "absent": f"Not told: {absent}: {why}." if absent else "",
+        "absent": f"Not measured: {absent}: {why}." if absent else "",
         "file_systems": ", ".join(one["file_systems"]),
         "open": number(one["open_ns_max"], ",.0f"),
     }

@@ -92,7 +92,7 @@ def _times(slower: Json) -> str:
 
 def _word(level: Json) -> str:
     if level["verdict"] == "cannot tell":
-        return "cannot tell from the best"
+        return "not distinguishable from the best"
     return str(level["verdict"])
 
 

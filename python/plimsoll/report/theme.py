@@ -11,9 +11,9 @@ BAND = "#E69F00"
 PARTS = {"anonymous": "#E69F00", "shared memory": "#0072B2", "page cache": "#56B4E9", "in swap": "#D55E00"}
 BROUGHT = {
     "asked for and missed": "#0072B2",
-    "brought ahead, used": "#009E73",
-    "brought ahead, not seen used": "#E69F00",
-    "brought otherwise": "#CC79A7",
+    "prefetched, used": "#009E73",
+    "prefetched, not seen used": "#E69F00",
+    "loaded otherwise": "#CC79A7",
     "swapped in": "#D55E00",
     "unexplained": "#7A828E",
 }

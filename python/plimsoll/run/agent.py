@@ -23,7 +23,7 @@ class AgentFailed(Exception):
     def __init__(self, verb: str, code: int, message: str, sqlstate: str | None = None) -> None:
         """`sqlstate`: the five characters by which the server refused; None where it did not."""
         self.code, self.message, self.sqlstate = code, message.removeprefix("plimsoll-agent: "), sqlstate
-        super().__init__(f"the agent's {verb} ended with {code}: {self.message or 'no message'}")
+        super().__init__(f"the agent's {verb} ended with exit code {code}: {self.message or 'no message'}")
 
 
 class Agent:

@@ -122,14 +122,14 @@ def _set_up(connection: Connection, workload: Script) -> None:
     except psycopg.Error as error:
         if error.sqlstate is None or workload.setup is None:
             raise  # the connection or the server, and not the text
-        remedy = f"mend {workload.setup}; nothing of the data was kept"
+        remedy = f"fix {workload.setup}; none of the data was kept"
         raise Fault(f"workload.setup: {workload.setup}: {str(error).strip()}", remedy=remedy) from None
 
 
 def _refuse_broken(checks: list[dict[str, Any]]) -> None:
     broken = [f"{one['name']} (found {one['found']})" for one in checks if not one["ok"]]
     if broken or not checks:
-        raise LoadedWrong(f"the data as loaded break {', '.join(broken) or 'nothing that was looked at'}")
+        raise LoadedWrong(f"the loaded data fail these checks: {', '.join(broken) or 'none was made'}")
 
 
 def _cluster(settings: Experiment, folder: Path, user: str, cage: Group | None) -> PostgresServer:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 OTHERS = Relation("(catalogs and others)", "other")
-NOT_ASKED = "not asked for: probes.double_caching is false"
-EXISTING = "existing server: no extension is created in it and its files are not known"
+NOT_ASKED = "switched off: probes.double_caching is false"
+EXISTING = "existing server: no extension is created in it, and where its files are is not known"
 
 
 @dataclass

@@ -44,7 +44,7 @@ Json = dict[str, Any]
 LINE_SECONDS = 1.0
 CAVEATS = (
     "DuckDB: its tables have no keys and no indexes, so that its load test has less to do than PostgreSQL's",
-    "DuckDB is the process of its clients: of its time only what the kernel tells is known, no breakdown by query",
+    "DuckDB runs inside its clients' process: only the kernel's figures of its time are known, no breakdown by query",
 )
 
 
@@ -144,7 +144,7 @@ def _start(trial: Trial, dataset: Dataset | None) -> None:
         make_folder(server.temp, place.owner)
         before = page_cache.residency(server.data)
     report.found["residency"] = {"before_trial": _bytes(before)}
-    report.found["double_caching"] = double_caching.none("DuckDB does not tell what its cache holds")
+    report.found["double_caching"] = double_caching.none("DuckDB does not report what its cache holds")
     for text in (*trial.settings.workload.caveats(), *CAVEATS):
         report.caveat(text)
     if trial.settings.environment.page_cache == "warm":

@@ -62,7 +62,7 @@ def _drop(args: Args) -> str:
             if row is None:
                 return f"schema {connection.schema} was not there"
             if not _OURS.fullmatch(connection.schema):
-                raise Fault(f"{what}: not a name made for one run, so it may be somebody's", remedy=remedy)
+                raise Fault(f"{what}: not a name made for one run, so it may belong to somebody else", remedy=remedy)
             opened.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(connection.schema)))
     except psycopg.Error as error:
         raise Fault(f"{what}: {error}", remedy=remedy) from None

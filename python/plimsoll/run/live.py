@@ -32,7 +32,7 @@ Json = dict[str, Any]
 INTERVAL_MS = 1000
 START_SECONDS, END_SECONDS, LAST_LOOK_SECONDS = 30.0, 10.0, 0.4
 _CLOSED = {"event": "closed"}
-_OLD_AGENT = "the agent is older than this Plimsoll or was built without its probes; ./plimsoll setup builds it anew"
+_OLD_AGENT = "the agent is older than this Plimsoll or was built without its probes; ./plimsoll setup rebuilds it"
 
 
 class CannotWatch(Exception):
@@ -144,7 +144,7 @@ class Watch:
                 self._stop()
             if time.monotonic() > until:
                 self._agent.kill()
-                raise CannotWatch(f"the agent says nothing for {END_SECONDS:.0f} s; {_OLD_AGENT}")
+                raise CannotWatch(f"the agent has sent nothing for {END_SECONDS:.0f} s; {_OLD_AGENT}")
 
     def _look_once_more(self) -> None:
         """A look behind the last line tells what went on through all of it."""
@@ -189,7 +189,7 @@ class Watch:
         """A refusal ends it here."""
         found = probes.get("breakdown") or {}
         if found.get("status") != "on":
-            reason, remedy = found.get("reason") or "it says nothing of the breakdown's probe", found.get("remedy")
+            reason, remedy = found.get("reason") or "it reported nothing about the breakdown probe", found.get("remedy")
             raise CannotWatch(f"the probe was refused: {reason}" + (f"; {remedy}" if remedy else ""))
 
     def _of_looks(self, line: Json) -> None:

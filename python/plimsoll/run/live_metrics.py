@@ -39,7 +39,7 @@ class LiveMetrics(Collector):
         """Everything, in prometheus_client's form; only what is watched before the first line."""
         with self._lock:
             last = self._last
-        yield InfoMetricFamily("plimsoll_breakdown", "What is watched.", self._about)
+        yield InfoMetricFamily("plimsoll_breakdown", "The server that is watched.", self._about)
         if last is None:
             return
         for name, about, value in (

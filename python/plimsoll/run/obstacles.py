@@ -135,12 +135,12 @@ def _existing_server(plan: Plan) -> Iterator[str]:
     except ValueError as error:
         yield f"target.dsn: {error}"
     except psycopg.Error as error:
-        yield f"target.dsn: its tables cannot be looked at: {str(error).strip().splitlines()[0]}"
+        yield f"target.dsn: its tables cannot be read: {str(error).strip().splitlines()[0]}"
 
 
 def _private(one: Experiment, state: StateDir) -> Iterator[str]:
     if os.geteuid() == 0 and SERVER_USER not in {account.pw_name for account in pwd.getpwall()}:
-        yield f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup makes it"
+        yield f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup creates it"
     if server_version(one) is None:
         versions = ", ".join(server.version for server in installed()) or "none"
         yield (
@@ -195,4 +195,4 @@ def _cpus(plan: Plan) -> Iterator[str]:
     for key in ("target_cpus", "load_cpus"):
         for wanted in {getattr(treatment.settings.environment, key) for treatment in plan.treatments}:
             if wanted != "all" and not set(cpu_lists.parse(wanted)) <= set(usable):
-                yield f"environment.{key} = {wanted}: this machine lets us use CPUs {cpu_lists.show(usable)}"
+                yield f"environment.{key} = {wanted}: the CPUs that may be used here are {cpu_lists.show(usable)}"

@@ -64,7 +64,7 @@ class RunMetrics(Collector):
         with self._lock:
             lines, phase, trial, rate = dict(self._lines), self._phase, self._trial, self._rate
             ended = dict(self._ended)
-        yield InfoMetricFamily("plimsoll_run", "What is run.", self._about)
+        yield InfoMetricFamily("plimsoll_run", "The experiment that runs.", self._about)
         planned = GaugeMetricFamily("plimsoll_trials_planned", "Trials to be carried out in this call.")
         planned.add_metric([], self._planned)
         yield planned

@@ -99,7 +99,7 @@ class Files(Knob[Homes]):
         """Places have to be folders that the server's user can reach."""
         target = site.settings.target
         if target.files.given and not has_files(site.settings):
-            yield f"target.files: {target.server} has its files in one place; leave target.files out"
+            yield f"target.files: {target.server} keeps all its files in one folder; leave target.files out"
             return
         for key, value in target.files.given.items():
             place = Path(value)

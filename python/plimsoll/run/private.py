@@ -154,9 +154,12 @@ def explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception
         or full in str(error)
         or (isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_RECORD)
     ):
-        return Fault(f"the trial could not be recorded: {error}", remedy="free disk space, then go on with --resume")
+        return Fault(
+            f"the trial could not be recorded: {error}",
+            remedy="free disk space, then resume: ./plimsoll run --resume RUN",
+        )
     kills = place.oom_kills()
-    cause = f"the kernel's out-of-memory killer struck {kills} time(s) in the group; " if kills else ""
+    cause = f"the kernel's out-of-memory killer ended {kills} process(es) of the server's group; " if kills else ""
     return TrialFailed(f"{cause}{error}")
 
 
@@ -219,7 +222,7 @@ def _verify_warm(report: Report, data: Path, place: PrivatePlace) -> None:
     limit = place.limits.memory_bytes if place.limits is not None else None
     room = min(found.total_bytes, limit or found.total_bytes)
     if found.resident_bytes < WARM_SHARE * room:
-        report.caveat(f"not warm: {found.resident_bytes} bytes resident of {room} that could be")
+        report.caveat(f"cache not warm: {found.resident_bytes / 2**20:.1f} MiB of {room / 2**20:.1f} MiB resident")
 
 
 @contextmanager
@@ -238,7 +241,7 @@ def residency_watched(report: Report, data: Path) -> Iterator[None]:
         "unexplained_loss_bytes": lost,
     }
     if lost:
-        report.caveat(f"{lost} bytes of the data left the page cache and the kernel did not reclaim them: see DAMON")
+        report.caveat(f"{lost} bytes of the data left the page cache without being reclaimed by the kernel: see DAMON")
 
 
 def _reclaimed_bytes() -> int:

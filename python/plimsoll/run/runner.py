@@ -158,7 +158,7 @@ class Runner(RunContext):
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
         if left and all(shared(trial.treatment.settings) in self._refused for trial in left):
             which = f"the {len(left)} trials that are left" if len(left) > 1 else "the trial that is left"
-            raise Fault(f"{refused.what}; {which} would fail alike, so the run ends here", remedy=refused.remedy)
+            raise Fault(f"{refused.what}; {which} would fail the same way, so the run ends here", remedy=refused.remedy)
 
     def _open_record(self) -> dict[str, Any]:
         """run.json as it stands at the start; a run that goes on keeps its own."""

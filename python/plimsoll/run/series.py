@@ -181,7 +181,7 @@ def _carry(context: RunContext, report: Report, built: dict[str, Dataset], serie
             series.cut(str(error), always=True)
             if series.failures >= FAILURES_MAX or not series.state["is_settled"]:
                 raise
-            context.observer.event("note", text=f"{error}; the series goes on where it was")
+            context.observer.event("note", text=f"{error}; the series continues where it was")
         except Stopped:
             series.cut(STOPPED)
             raise
@@ -199,8 +199,8 @@ def _sit(context: RunContext, report: Report, built: dict[str, Dataset], series:
         homes.remove()  # of a begin that did not come as far as a test
     elif not (homes.data / "data").is_dir():
         raise Fault(
-            f"{homes.data}: the tables of this series are not there",
-            remedy="set PLIMSOLL_STATE as it was when the series began; if they were removed, begin a new run",
+            f"{homes.data}: the tables of this series are missing",
+            remedy="set PLIMSOLL_STATE as it was when the series began; if they were removed, start a new run",
         )
     with private.opened(context, report, built, goes_on=goes_on) as opened:
         if not goes_on and not settings.workload.loads_itself():

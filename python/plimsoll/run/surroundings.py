@@ -126,7 +126,7 @@ def dirty_limits_caveat(settings: Experiment, group_version: int) -> str | None:
     if group_version == 1 and not wanted & (names | shares):
         return "cgroup v1: dirty limits are the host's, not the group's (environment.sysctl can set vm.dirty_bytes)"
     if group_version == 1:
-        return "cgroup v1: the vm.dirty_* limits hold for the whole host: what other programs leave dirty counts too"
+        return "cgroup v1: the vm.dirty_* limits apply to the whole host: pages dirtied by other programs count too"
     if wanted & names:
         return (
             "cgroup v2: the kernel turns vm.dirty_*bytes into a share of the host's available memory and gives the "
@@ -146,7 +146,9 @@ def arranged(context: RunContext, settings: Experiment, name: str, report: Repor
         with context.interrupts.must_finish(), report.phase("put back", context.observer):
             for undone in journal.put_back_all():
                 if undone.is_left:
-                    report.caveat(f"changed by somebody else during the trial, and left as it is: {undone.what}")
+                    report.caveat(
+                        f"changed by another program or user during the trial, and left as it is: {undone.what}"
+                    )
                     context.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
 
 

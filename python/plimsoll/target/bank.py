@@ -53,7 +53,7 @@ def unfit(found: Found, scale: int) -> str | None:
     if found.accounts != scale * ACCOUNTS_PER_BRANCH:
         return (
             f"pgbench_accounts in schema {found.schema} ends at {found.accounts:,}, not at "
-            f"{scale * ACCOUNTS_PER_BRANCH:,} as pgbench -i at scale {scale} makes it; make it anew with pgbench -i"
+            f"{scale * ACCOUNTS_PER_BRANCH:,} as pgbench -i at scale {scale} makes it; recreate it with pgbench -i"
         )
     return None
 

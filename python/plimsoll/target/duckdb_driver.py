@@ -69,7 +69,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, function: str, one: Json) -> 
             connection.execute("drop table refresh_key")
         if (orders, lines) != (one["order_count"], one["line_count"]):
             raise Refused(
-                f"{function} of set {one['set']} met {orders} orders and {lines} lines instead of "
+                f"{function} of set {one['set']} found {orders} orders and {lines} lines instead of "
                 f"{one['order_count']} and {one['line_count']}: the tables are not as the refresh functions left them"
             )
         connection.execute("commit")
@@ -251,7 +251,7 @@ class Streams:
     @staticmethod
     def _failure(one: UnderWay, error: Exception) -> Json:
         if isinstance(error, IndexError):
-            error = Refused("no refresh set is left")
+            error = Refused("no refresh set is left: load the tables again")
         # Who interrupts a query while Python turns its rows is told otherwise than who interrupts it before.
         status = (
             "timed out" if one.is_late and isinstance(error, duckdb.InterruptException | RuntimeError) else "failed"

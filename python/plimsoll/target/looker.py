@@ -31,7 +31,7 @@ LOCKS_SECONDS = 0.5
 CONNECT_SECONDS = 3
 NAMES_MAX = 50
 QUERIES_MAX = 20_000
-OTHER_QUERIES = "(queries beyond the first 20,000 that differ)"
+OTHER_QUERIES = "(all queries beyond the first 20,000 distinct ones)"
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 Tell = Callable[[dict[str, Any]], None]
@@ -129,7 +129,7 @@ def _look_on(way: Way, per_second: float, orders: int, output: TextIO) -> None:
     reasons: list[str] = []
     session = _session(way, reasons)
     if session is None:
-        tell({"event": "no session", "why": reasons[-1] if reasons else "the server names no socket"})
+        tell({"event": "no session", "why": reasons[-1] if reasons else "the server has no Unix socket"})
         return
     try:
         _Looking(session, way, tell).run(per_second, orders)

@@ -65,7 +65,7 @@ def by_pid(pid: int) -> RunningServer:
     if name in _PROGRAMS:
         what = f"--pid {pid}: runs {name}, but belongs to no running server (it is starting, ending, or alone)"
         raise NotFound(what, remedy=f"try again in a moment; {_advice()}")
-    raise NotFound(f"--pid {pid}: is no process of PostgreSQL but {name}", remedy=_advice())
+    raise NotFound(f"--pid {pid}: is not a PostgreSQL process but {name}", remedy=_advice())
 
 
 def by_connection(connection: Connection) -> RunningServer:
@@ -103,7 +103,7 @@ def all_running() -> list[RunningServer]:
 def _advice() -> str:
     found = all_running()
     if not found:
-        return "no server of PostgreSQL runs here that you may look at; start it, or go to its host"
+        return "no PostgreSQL server that you may inspect runs here; start it, or run this on its host"
     listed = ", ".join(f"--pid {one.pid} ({one.data})" for one in found[:LISTED_MAX])
     return f"running here: {listed}{' and more' if len(found) > LISTED_MAX else ''}"
 

@@ -99,7 +99,7 @@ def test_queue_times_that_are_not_told_stay_absent(tmp_path: Path) -> None:
     assert part is not None
     (row,) = part["treatments"][0]["rows"]
     assert row["queue"] == ["–"] * 4
-    assert "not told" in part["treatments"][0]["lines"][0]
+    assert "queued for an unknown time" in part["treatments"][0]["lines"][0]
 
 
 @pytest.mark.parametrize(

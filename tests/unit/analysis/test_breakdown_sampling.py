@@ -245,7 +245,7 @@ def test_it_is_said_that_not_all_of_the_time_was_watched(tmp_path: Path) -> None
     rows, asked = recorded(random, *population(random, 400), (1, 8))
     said = {"one_in_max": 8, "budget_share": 0.005, "share": 0.0049, "cut": 12}
     watched = "1 in 8 slices of time was watched"
-    cut = "the breakdown is without 12 transactions that took longer than a slice of time is kept open"
+    cut = "the breakdown lacks 12 transactions that lasted longer than a slice of time is watched"
     for name, sampling, words in (
         ("a", said, [f"{watched}, to keep the probe within 0.5 % of the machine's CPU time", cut]),
         ("b", {}, [watched]),

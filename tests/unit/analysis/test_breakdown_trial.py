@@ -100,8 +100,8 @@ def test_waits_are_named_and_payers_told(tmp_path: Path) -> None:
     }
     assert pay["payers"] == {"another backend": {"count": 1, "ns": 150}, "walwriter": {"count": 1, "ns": 250}}
     assert {row["name"] for row in look["waits"]} == {
-        "IO:DataFileRead, asked of the device by itself",
-        "(kinds beyond those a row of the record holds)",
+        "IO:DataFileRead, read issued by itself",
+        "(further kinds, beyond those that a row of the record holds)",
     }
 
 

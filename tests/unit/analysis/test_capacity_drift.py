@@ -54,7 +54,7 @@ def test_a_drifting_machine_is_found_and_what_moved_is_named() -> None:
     named = [one["moved"][0]["condition"] for one in found if one is not None and one["moved"]]
     assert named.count("server_cpu_ns_per_transaction") >= 36
     said = drift_words(found[0])  # type: ignore[arg-type]
-    assert said.startswith("the machine drifted, and the interval holds the true line the less often")
+    assert said.startswith("the machine drifted, so the interval covers the true line less often")
     assert "CPU per transaction, server and all else but the generator" in said
     row = found[0]["moved"][0]  # type: ignore[index]
     assert row["slow"] > row["fast"]
@@ -65,7 +65,7 @@ def test_drift_without_a_recorded_cause_says_so() -> None:
     found = drift(trials, DESCRIBED, None)
     assert found is not None
     assert found["drifted"]
-    assert drift_words(found).endswith("what moved with it: nothing that is recorded")
+    assert drift_words(found).endswith("what changed with it: nothing that is recorded")
     assert "such as p99 10 ms at 700/s (trial 2) and 20 ms at 700/s (trial 1);" in drift_words(found)
 
 

@@ -92,7 +92,7 @@ def test_the_page(folder: Path) -> None:
     for name in ("latency-against-rate", "search"):
         assert f'data-figure="{name}"' in page
         assert (folder / "report" / "figures" / f"{name}.svg").read_text().startswith("<svg")
-    assert "The same question before" in page
+    assert "Earlier searches for the same objective" in page
 
 
 def test_a_record_cut_short_reads(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_record_cut_short_reads(tmp_path: Path) -> None:
     verdict = analyse_capacity(open_run(folder))
     assert verdict["line"]["status"] == "at least"
     assert [one["verdict"] for one in verdict["trials"]] == [None, "holds", None, None]
-    assert any("did not come to its end" in caveat for caveat in verdict["caveats"])
+    assert any("the search did not finish" in caveat for caveat in verdict["caveats"])
     assert "carries at least 500/s" in headline(verdict)
 
 
@@ -131,7 +131,7 @@ def test_a_tight_objective_ends_below_the_knee_and_says_so(tmp_path: Path) -> No
     verdict = analyse_capacity(open_run(make(tmp_path / "tight", rates, "p99 <= 6.4ms")))
     assert verdict["line"]["rate"] == pytest.approx(_WORLD["true_line"](0.99, 6.4e-3, 1e-3, 1), rel=0.15)
     assert verdict["knee"]["place"] == "above"
-    assert headline(verdict).endswith("above the line")
+    assert headline(verdict).endswith("above the load line")
     assert any("only above the load line" in caveat for caveat in verdict["caveats"])
 
 
@@ -159,7 +159,7 @@ def test_a_failed_check_names_others_as_a_cause_where_there_may_be_others(folder
         (other / "experiment.json").write_text(json.dumps({"name": "x", "target": {"dsn": dsn}}))
         said = next(text for text in analyse_capacity(open_run(other))["caveats"] if "FAILED" in text)
         assert "pgbench_history: rows" in said
-        assert ("somebody else who wrote to them" in said) == (dsn is not None)
+        assert ("another client that wrote to them" in said) == (dsn is not None)
 
 
 def test_wrong_answers_are_no_result(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_late_generator_is_not_the_servers_queue(tmp_path: Path) -> None:
     verdict = analyse_capacity(open_run(late))
     assert verdict["trials"][2]["verdict"] == "generator"
     assert verdict["line"]["status"] == "at least"
-    assert "the generator was the limit" in headline(verdict)
+    assert "the load generator was saturated" in headline(verdict)
     busy = {"health": {"load_cpu_user_ns": 19 * 10**9}}
     verdict = analyse_capacity(open_run(make(tmp_path / "busy", [500, 990], **busy)))
     assert verdict["trials"][2]["verdict"] == "generator"

@@ -128,11 +128,11 @@ def test_what_was_cut_stands_in_the_table_and_in_the_caveats(tmp_path: Path) -> 
     rows = found["decision_support"]["treatments"]["t1"]["drift"]
     assert [row["remarks"] for row in rows] == [
         [],
-        ["done again, after 1 of it was cut", "begun with cold caches"],
+        ["repeated, after 1 of it was interrupted", "begun with cold caches"],
         [],
     ]
     (one,) = found["trials"]
     said = " ".join(one["caveats"])
-    assert "throughput-2: attempt 1 was cut, and it was done again (the run was killed)" in said
-    assert "between two tests: the server had to be started again (the server ended)" in said
+    assert "throughput-2: attempt 1 was interrupted, and the test was repeated (the run was killed)" in said
+    assert "between two tests: the server had to be restarted (the server ended)" in said
     assert any("throughput over 3 tests" in line for line in words.terminal_lines(found, "x"))

@@ -89,7 +89,7 @@ def test_the_sentence_names_what_is_held_twice(tmp_path: Path) -> None:
     levels = [{"treatment": f"t{place}", "level": f"{size} MiB"} for place, size in ((1, 64), (2, 512), (3, 1024))]
     line = cache_words.held_twice_line(verdict, {"label": "shared_buffers", "levels": levels}, "at size 2 x memory")
     assert line == (
-        "Held twice, most at shared_buffers 512 MiB at size 2 x memory: 108 MB (history 70, stock 38); "
+        "In both caches, most at shared_buffers 512 MiB at size 2 x memory: 108 MB (history 70, stock 38); "
         "48% of what the server's cache and 34% of what the page cache holds of the database"
     )
     assert cache_words.held_twice_line(verdict, {"label": "shared_buffers", "levels": levels[2:]}) is None
@@ -102,7 +102,7 @@ def test_the_sentence_on_device_reads_says_its_parts() -> None:
     verdict = {"treatments": {"t1": {"reconciliation": found}, "t2": {"reconciliation": None}}}
     levels = [{"treatment": "t1", "level": "64 MiB"}, {"treatment": "t2", "level": "512 MiB"}]
     assert cache_words.device_reads_line(verdict, {"label": "shared_buffers", "levels": levels}) == (
-        "Device reads, most at shared_buffers 64 MiB: 100 MB, of which 60% asked for and missed, 30% brought ahead "
+        "Device reads, most at shared_buffers 64 MiB: 100 MB, of which 60% asked for and missed, 30% prefetched "
         "(33% of it used), 5% swapped in, 5.0% not explained"
     )
 

@@ -97,7 +97,7 @@ def test_too_few_blocks_tell_nothing() -> None:
     assert found["word"] == "cannot tell"
     lines = moved_lines({"latency": {"all": found}, "cpu": None})
     assert lines[1].endswith("cannot tell: no interval from fewer than three blocks")
-    assert lines[2:] == ["    cannot tell of: lock"]
+    assert lines[2:] == ["    cannot tell for: lock"]
 
 
 def test_equals_that_differ_as_much_leave_no_shares() -> None:
@@ -163,7 +163,7 @@ def test_two_runs_are_explained(runs: tuple[Path, Path]) -> None:
     assert moved["swap_in"] == "more"
     assert [row["part"] for row in planted["waits"] if row["word"] == "more"] == ["swap_in"]
     text = comparison_lines(found)
-    assert sum(line.startswith("What moved, ") for line in text) == 2
+    assert sum(line.startswith("What changed, ") for line in text) == 2
     assert any(line.endswith("  swap_in") for line in text)
 
 
@@ -186,6 +186,6 @@ def test_runs_without_a_breakdown_say_so(tmp_path: Path) -> None:
     run = open_run(_MAKER["make"](tmp_path / "run", _MAKER["SMALL"]))
     found = compare_runs(run, run)
     assert all(one["latency"] == {} and one["cpu"] is None for one in found["explained"])
-    said = [line for line in comparison_lines(found) if line.startswith("What moved")]
+    said = [line for line in comparison_lines(found) if line.startswith("What changed")]
     assert len(said) == 3, "of parts, of system calls, of functions"
     assert all("not known" in line for line in said)

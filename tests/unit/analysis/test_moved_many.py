@@ -120,7 +120,9 @@ def test_the_terminal_has_them_in_eighty_columns(runs: tuple[Path, Path]) -> Non
     assert any(line.endswith("  fdatasync (wal)") for line in lines)
     place = next(place for place, line in enumerate(lines) if line.endswith("  sort"))
     assert lines[place + 1].strip() == "by run < main < backend"
-    assert any(line.startswith("What moved of parts and wait events: not known: neither side has it") for line in lines)
+    assert any(
+        line.startswith("What changed of parts and wait events: not known: neither side has it") for line in lines
+    )
 
 
 def test_between_equals_a_list_names_something_in_at_most_one_of_twenty_worlds() -> None:

@@ -94,7 +94,7 @@ def test_histograms_of_all_take_the_place_of_a_sample_of_rows(tmp_path: Path, ve
         assert part["throughput"]["mean"] == whole["throughput"]["mean"]
         assert part["metrics"]["throughput_per_second"] == whole["metrics"]["throughput_per_second"]
         assert part["generator"]["lag_share"] == pytest.approx(whole["generator"]["lag_share"], abs=0.25)
-    assert any("rows of a sample" in caveat for caveat in sampled["caveats"])
+    assert any("only a sample of the transactions has rows" in caveat for caveat in sampled["caveats"])
 
 
 def test_lag_while_connections_are_free_is_the_generators(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_more_than_the_server_carries_is_said_and_not_blamed_on_the_generator(tm
 def test_failures_are_named_by_sqlstate_and_retries_counted(tmp_path: Path) -> None:
     found = judged(tmp_path, "failing")
     assert any("failed (SQLSTATE 40001: " in caveat for caveat in found["caveats"])
-    assert any("tried again" in caveat for caveat in found["caveats"])
+    assert any("transactions were retried" in caveat for caveat in found["caveats"])
     assert found["trials"][0]["metrics"]["failed_share"] == pytest.approx(0.05, abs=0.01)
     assert found["trials"][0]["metrics"]["retries_per_transaction"] == pytest.approx(0.21, abs=0.02)
 

@@ -265,7 +265,7 @@ def test_the_report_lists_what_was_lost(tmp_path: Path) -> None:
     ]  # fmt: skip
     run = order_entry_run(tmp_path / "run", {"new_orders": fates, "payments": fates, "lost": lost})
     page = write_report(run).read_text()
-    assert "40 New-Orders acknowledged, 1 lost, 0 there twice" in page
+    assert "40 New-Orders acknowledged, 1 lost, 0 duplicated" in page
     for cell in ("47.11", "2, 7, 1234", "3017"):
         assert f">{cell}</td>" in page
 

@@ -216,7 +216,7 @@ def test_the_probes_say_what_they_lost_and_why_they_were_refused(tmp_path: Path)
     assert found["buffer_heads"]["why_absent"] == "it was not asked for"
     assert instruments.caveats(trials[1]) == [
         "the page cache probe lost events: its counts are lower bounds",
-        "the page cache probe's identity does not hold: pages added and pages accounted for differ",
+        "the page cache probe's page accounting does not add up: pages added and pages accounted for differ",
         "the throttling of writers probe was refused: no BTF",
     ]
     assert "earlier version" in instruments.instruments([_trial(tmp_path / "old", None)])["page_cache"]["why_absent"]

@@ -73,7 +73,7 @@ def test_the_terminal_says_what_is_held_twice_in_twenty_lines(tmp_path: Path, ve
     for found in (verdict, wide):
         lines = words.terminal_lines(found, "runs/x/report/index.html", "plimsoll run buffer-cache --set target.dsn=…")
         assert len(lines) <= words.LINES_MAX
-        assert any(line.startswith("Held twice, most at shared_buffers ") and " MB (" in line for line in lines)
+        assert any(line.startswith("In both caches, most at shared_buffers ") and " MB (" in line for line in lines)
 
 
 def test_the_verdict_is_plain_json_and_pure(folder: Path, verdict: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ def test_what_must_not_enter_is_listed_with_its_reason(tmp_path: Path) -> None:
     found = analyse(open_run(make(tmp_path / "run", Shape(faults=("failed", "filling", "generator")))))
     reasons = {row["trial"]: " ".join(row["reasons"]) for row in found["exclusions"]}
     assert "failed: the server closed the connection" in reasons[2]
-    assert "the load generator was the limit" in reasons[4]
+    assert "the load generator was saturated" in reasons[4]
     assert "still filling" in reasons[5]
     assert found["generator"]["blocked_trials"] == [4]
     used = {number for entry in found["treatments"].values() for number in entry["trials"]}
@@ -115,7 +115,7 @@ def test_the_terminal_cuts_no_reason_before_its_end(tmp_path: Path, width: int) 
         ("trial.json", {"status": "failed", "reason": "crash", "group": {"oom_kills": 2}}, "2 process killed"),
         ("trial.json", {"checks": [{"name": "sum of balances", "ok": False}]}, "sum of balances"),
         ("measure/summary.json", {"verification": {"checked": 9, "wrong": 1}}, "1 of 9 checked answers were wrong"),
-        ("measure/summary.json", {"identity": {"planned": 9, "done": 7, "failed": 1}}, "identity does not hold"),
+        ("measure/summary.json", {"identity": {"planned": 9, "done": 7, "failed": 1}}, "accounting does not add up"),
     ],
 )
 def test_wrong_trials_do_not_enter(tmp_path: Path, where: str, fields: dict[str, Any], reason: str) -> None:
@@ -171,7 +171,7 @@ def test_a_run_without_records_still_has_a_verdict(tmp_path: Path) -> None:
             file.unlink()
     found = analyse(open_run(run.path))
     assert len(found["exclusions"]) == 3
-    assert words.headlines(found)[0] == "shared_buffers: no verdict, because no trial could enter"
+    assert words.headlines(found)[0] == "shared_buffers: no verdict, because no trial could be used"
 
 
 def test_a_run_of_equals_says_its_spread(tmp_path: Path) -> None:

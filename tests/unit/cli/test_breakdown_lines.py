@@ -74,7 +74,7 @@ def test_what_is_missing_is_said() -> None:
     picture = Picture()
     picture.line(line(1, backend(1, cpu=0.5)))
     lines = shown(picture.document(20), notes=["queries and users are not shown: no session"])
-    assert any("idle not told" in one for one in lines)
+    assert any("idle unknown" in one for one in lines)
     assert lines[-1].startswith("queries and users are not shown")
     assert not any(one.startswith("queries by") for one in lines)
 

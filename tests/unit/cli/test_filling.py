@@ -36,7 +36,7 @@ def test_a_rate_is_of_the_last_seconds() -> None:
 def test_phases_after_the_rows_have_words() -> None:
     filling = Filling()
     assert filling.hear(phase("vacuum", 9.0)) == "vacuuming and analysing"
-    assert filling.hear(phase("indexes", 9.5)) == "making the indexes"
+    assert filling.hear(phase("indexes", 9.5)) == "creating the indexes"
 
 
 def test_agents_that_tell_no_time_are_heard() -> None:

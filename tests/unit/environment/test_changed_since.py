@@ -67,7 +67,7 @@ def test_what_others_have_set_since_is_left_and_told(kernel, state, file, theirs
     (left,) = [one for one in results if one.is_left]
     assert all(one.ok for one in results)
     assert told in left.what
-    assert "as it was" in left.remedy and any(f"{value}" in left.remedy for value in was)
+    assert "to set it back: " in left.remedy and any(f"{value}" in left.remedy for value in was)
     assert undo(state, force=True) == []  # told once; later runs are not refused
 
 

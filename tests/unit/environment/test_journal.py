@@ -271,5 +271,5 @@ def test_a_state_folder_the_server_cannot_reach_is_told(state):
     state.root.chmod(0o700)
     with pytest.raises(Fault, match=r"may not pass .*chmod o\+x"):
         state.check_traversable("nobody")
-    with pytest.raises(Fault, match="none of that name"):
+    with pytest.raises(Fault, match="no such user"):
         state.check_traversable("no-such-user")

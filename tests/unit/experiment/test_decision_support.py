@@ -99,7 +99,7 @@ def test_what_is_judged_by_default(tests: list[str], judged: str) -> None:
 @pytest.mark.parametrize(
     ("more", "key", "words"),
     [
-        ("scale_factor = 0.015\n", "workload.scale_factor", "no multiple of 0.01"),
+        ("scale_factor = 0.015\n", "workload.scale_factor", "not a multiple of 0.01"),
         ("scale_factor = 0.001\n", "workload.scale_factor", "greater than or equal to 0.01"),
         ("scale_factor = 1.0\ntests = ['throughput', 'power']\n", "workload.tests", "out of order"),
         ("scale_factor = 1.0\ntests = ['power', 'power']\n", "workload.tests", "out of order"),

@@ -156,7 +156,7 @@ def test_transactions_per_client_replace_seconds_on_the_command_line(tmp_path: P
 
 
 def test_a_script_of_zero_bytes_or_another_encoding_is_refused(tmp_path: Path) -> None:
-    for content, said in ((b"select 1\0;", "zero byte"), (b"\xff\xfe", "not text in UTF-8")):
+    for content, said in ((b"select 1\0;", "NUL byte"), (b"\xff\xfe", "not text in UTF-8")):
         path = written(tmp_path, SCRIPT, MEASURE)
         (tmp_path / "one.sql").write_bytes(content)
         with pytest.raises(ExperimentError, match=said):

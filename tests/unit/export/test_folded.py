@@ -77,7 +77,7 @@ def test_the_verb_writes_each_format(run: Path, tmp_path: Path, capsys: pytest.C
         ("perfetto", None, 0.0, 0.0, "x", "--for one above 0"),
         ("perfetto", 7, None, None, "x", "has no trial 7; it has 1 to 1"),
         ("folded", 7, None, None, "x", "has no trial 7"),
-        ("perfetto", None, None, None, "there", "there is something already"),
+        ("perfetto", None, None, None, "there", "exists already"),
         ("perfetto", None, 99.0, None, "x", "begins there"),
     ],
 )

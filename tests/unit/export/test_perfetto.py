@@ -133,7 +133,9 @@ def test_an_arrow_leads_from_who_synced_to_who_waited(tmp_path: Path) -> None:
 def test_no_arrow_where_the_waker_s_transaction_is_not_known(tmp_path: Path) -> None:
     sampled, said = _export(_two_backends(tmp_path / "sampled", one_in=2))
     assert sampled.arrows == []
-    assert list(said["arrows_not_drawn"]) == ["only slices of time were watched, so that the waker may have had others"]
+    assert list(said["arrows_not_drawn"]) == [
+        "only slices of time were watched, and the waker may have had other transactions"
+    ]
     rows = [
         {"backend_pid": 7, "arrived_ns": _at(100), "ended_ns": _at(400)},
         {"backend_pid": 7, "arrived_ns": _at(450), "ended_ns": _at(800)},

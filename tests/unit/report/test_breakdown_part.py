@@ -63,7 +63,7 @@ def test_the_four_figures_are_drawn(page: Path) -> None:
 
 def test_the_wait_events_that_moved_are_listed_with_their_share(page: Path) -> None:
     text = part(page)
-    table = text[text.index("Wait events that moved") :].split("</table>")[0]
+    table = text[text.index("Wait events that changed") :].split("</table>")[0]
     assert "&lt;b&gt;swap&lt;/b&gt;" in table
     verdict = json.loads((page.parent.parent / "verdict.json").read_text())
     told = [

@@ -72,7 +72,7 @@ def test_the_page_says_what_the_terminal_says(compared: Json, tmp_path: Path) ->
 def test_a_page_goes_where_nothing_is(runs: tuple[Path, Path], tmp_path: Path) -> None:
     taken = tmp_path / "taken.html"
     taken.write_text("mine")
-    for place, said in ((taken, "there is something already"), (tmp_path / "none/x.html", "no such folder")):
+    for place, said in ((taken, "this file exists already"), (tmp_path / "none/x.html", "no such folder")):
         with pytest.raises(ExperimentError, match=said):
             execute.compare(*runs, False, True, place)
     assert taken.read_text() == "mine"

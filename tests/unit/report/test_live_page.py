@@ -100,12 +100,12 @@ def test_the_page_says_what_was_lost_and_what_it_cost(run: Path) -> None:
 
 
 def test_waits_that_are_told_by_system_call_are_said_to_be(run: Path) -> None:
-    assert "does not tell its wait events" not in drawn(run)
+    assert "the server's wait events cannot be read" not in drawn(run)
     path = run / "trials/0001/measure/summary.json"
     summary = json.loads(path.read_text())
     summary["probes"]["breakdown"]["boundaries"] = {"waits": "system_calls"}
     path.write_text(json.dumps(summary))
-    assert "waits are told by the system call, and the file, in which a process" in drawn(run)
+    assert "waits are named by the system call, and the file, in which a process" in drawn(run)
 
 
 def test_without_a_session_the_page_says_so(run: Path) -> None:

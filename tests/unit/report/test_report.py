@@ -80,7 +80,7 @@ def test_absent_data_gives_a_line_with_the_reason(tmp_path: Path) -> None:
 
 def test_what_the_probes_say_of_themselves_is_on_the_page(page: Path) -> None:
     text = page.read_text()
-    assert "Held twice, most at shared_buffers" in text
+    assert "In both caches, most at shared_buffers" in text
     assert "refused in trial 3: the self-test read 211 cold pages" in text
     assert "Not from trial 3: refused" in text
     assert "<h3>Probe: throttling of writers</h3>" in text

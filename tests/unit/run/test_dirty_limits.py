@@ -11,8 +11,8 @@ from plimsoll.run.surroundings import dirty_limits_caveat
     [
         (None, 1, "are the host's"),
         ("vm.swappiness=10", 1, "are the host's"),
-        ("vm.dirty_bytes=0.2 x memory", 1, "hold for the whole host"),
-        ("vm.dirty_ratio=20", 1, "hold for the whole host"),
+        ("vm.dirty_bytes=0.2 x memory", 1, "apply to the whole host"),
+        ("vm.dirty_ratio=20", 1, "apply to the whole host"),
         ("vm.dirty_background_bytes=4096", 2, "set vm.dirty_ratio"),
         ("vm.dirty_ratio=20", 2, None),
         (None, 2, None),

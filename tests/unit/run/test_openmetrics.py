@@ -118,7 +118,7 @@ def test_a_port_in_use_starts_nothing() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        for port, said in ((taken.getsockname()[1], "in use"), (99999, "no such port"), (-1, "no such port")):
+        for port, said in ((taken.getsockname()[1], "in use"), (99999, "not a port number"), (-1, "not a port number")):
             with pytest.raises(ExperimentError, match=said), ExitStack() as stack:
                 execute._told_on(runner, 1, port, stack)
 

@@ -49,7 +49,7 @@ def load(folder: Path, one: Experiment) -> Load:
     [
         ("prepared", AMBIGUOUS, 'workload.mode = "simple"'),
         ("extended", AMBIGUOUS, 'workload.mode = "simple"'),
-        ("simple", AMBIGUOUS, "mend the script"),
+        ("simple", AMBIGUOUS, "fix the script"),
         ("prepared", NO_TABLE, "workload.setup"),
     ],
 )
@@ -143,4 +143,4 @@ def test_an_error_in_the_set_up_names_its_file(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(Fault) as caught:
         datasets.fill(SimpleNamespace(as_request=dict), one, Silent())  # type: ignore[arg-type]
     assert "workload.setup: tables.sql: syntax error" in caught.value.what
-    assert "mend tables.sql" in caught.value.remedy
+    assert "fix tables.sql" in caught.value.remedy

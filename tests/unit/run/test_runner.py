@@ -62,7 +62,7 @@ def statuses(runner: Runner) -> list[str | None]:
 
 
 def refuse(_report: Report) -> None:
-    raise Refused("one.sql:1: the server says no", remedy="mend the script")
+    raise Refused("one.sql:1: the server says no", remedy="fix the script")
 
 
 def test_what_every_trial_shares_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,8 +70,8 @@ def test_what_every_trial_shares_ends_the_run(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(Fault) as caught:
         runner.run()
     left = len(runner.plan.trials) - 1
-    assert f"one.sql:1: the server says no; the {left} trials that are left would fail alike" in caught.value.what
-    assert caught.value.remedy == "mend the script"
+    assert f"one.sql:1: the server says no; the {left} trials that are left would fail the same way" in caught.value.what
+    assert caught.value.remedy == "fix the script"
     assert statuses(runner) == ["failed"] + ["not run"] * left
     assert open_run(runner.out).data["status"] == "failed"
 

@@ -165,7 +165,7 @@ def test_a_set_of_a_function_that_failed_is_the_next_ones(server: DuckServer, tm
     assert [found[at]["status"] for at in (0, 1, 2)] == ["failed", "done", "failed"]
     assert found[0]["set"] == found[1]["set"] == 1
     assert found[1]["verified"] is None  # it could not be asked, which undoes nothing
-    assert (found[2]["set"], found[2]["error"]) == (None, "no refresh set is left")
+    assert (found[2]["set"], found[2]["error"]) == (None, "no refresh set is left: load the tables again")
 
 
 def test_what_is_refused_is_told_in_the_servers_words(server: DuckServer) -> None:

@@ -66,7 +66,7 @@ def test_a_server_without_a_socket_has_no_way(data: Path, process: subprocess.Po
 
 def test_a_file_left_by_another_process_proves_nothing(data: Path, process: subprocess.Popen[bytes]) -> None:
     write_pid_file(data, process.pid + 1)
-    with pytest.raises(running.NotFound, match="is no process of PostgreSQL"):
+    with pytest.raises(running.NotFound, match="is not a PostgreSQL process"):
         running.by_pid(process.pid)
 
 

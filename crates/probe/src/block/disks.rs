@@ -97,8 +97,8 @@ impl System {
         }
         let slaves = led_to(&whole.join("slaves"));
         if slaves.is_empty() || depth == 0 {
-            let reason = format!("{} does its work without requests, so there are none to count", name_of(whole));
-            return Err(Refusal::with_remedy(reason, "put the server's files on a disk that queues requests"));
+            let reason = format!("{} has no request queue, so there are no requests to count", name_of(whole));
+            return Err(Refusal::with_remedy(reason, "put the server's files on a disk with a request queue"));
         }
         slaves.iter().try_for_each(|slave| self.below(slave, depth - 1, found))
     }

@@ -36,7 +36,7 @@ fn be32(bytes: &[u8], at: usize) -> u32 {
 fn extents(volume: &File, node: &[u8], block_bytes: u64, found: &mut Vec<Range>) -> io::Result<()> {
     let (magic, entries, depth) = (le16(node, 0), usize::from(le16(node, 2)), le16(node, 6));
     if magic != EXTENTS_MAGIC || depth > DEPTH_MAX || (entries + 1) * ENTRY_BYTES > node.len() {
-        return Err(io::Error::other("its journal's map of blocks is not one of extents"));
+        return Err(io::Error::other("its journal is not mapped by extents"));
     }
     for entry in node[ENTRY_BYTES..].chunks_exact(ENTRY_BYTES).take(entries) {
         if depth == 0 {
@@ -50,7 +50,7 @@ fn extents(volume: &File, node: &[u8], block_bytes: u64, found: &mut Vec<Range>)
             let mut bytes = vec![0; block_bytes as usize];
             volume.read_exact_at(&mut bytes, below * block_bytes)?;
             if le16(&bytes, 6) >= depth {
-                return Err(io::Error::other("its journal's map of blocks goes round"));
+                return Err(io::Error::other("its journal's extent map has a cycle"));
             }
             extents(volume, &bytes, block_bytes, found)?;
         }
@@ -62,13 +62,13 @@ fn of_ext4(volume: &File) -> io::Result<Vec<Range>> {
     let mut first = [0; 1024];
     volume.read_exact_at(&mut first, EXT4_AT)?;
     if le16(&first, 0x38) != EXT4_MAGIC {
-        return Err(io::Error::other("its first block is not ext4's"));
+        return Err(io::Error::other("its superblock is not ext4's"));
     }
     if le32(&first, 0x5c) & EXT4_HAS_JOURNAL == 0 {
         return Ok(Vec::new());
     }
     if le32(&first, 0xe0) == 0 || first[0xfd] != EXT4_KEEPS_MAP {
-        return Err(io::Error::other("its journal is on another device, or its place is not in the first block"));
+        return Err(io::Error::other("its journal is on another device, or its location is not in the superblock"));
     }
     let block_bytes = 1024_u64 << le32(&first, 0x18).min(6);
     let mut found = Vec::new();
@@ -80,7 +80,7 @@ fn of_xfs(volume: &File) -> io::Result<Vec<Range>> {
     let mut first = [0; 512];
     volume.read_exact_at(&mut first, 0)?;
     if &first[..4] != b"XFSB" {
-        return Err(io::Error::other("its first block is not XFS's"));
+        return Err(io::Error::other("its superblock is not XFS's"));
     }
     let begins = u64::from(be32(&first, 48)) << 32 | u64::from(be32(&first, 52));
     if begins == 0 {

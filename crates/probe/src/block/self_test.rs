@@ -30,7 +30,8 @@ pub(super) struct Own {
 
 impl Own {
     pub(super) fn create(folder: &Path) -> Result<Self, Refusal> {
-        let failed = |error: Errno| Refusal::from(format!("the self-test in {}: {error}", folder.display()));
+        let failed =
+            |error: Errno| Refusal::from(format!("the self-test in {} could not run: {error}", folder.display()));
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = open(folder, flags | OFlags::TMPFILE, mode).map_err(failed)?;
@@ -83,7 +84,8 @@ impl Own {
     pub(super) fn run(&self, sums: &dyn Fn() -> [Sums; 2]) -> Result<Vec<Check>, Refusal> {
         let mut checks = Vec::new();
         for _ in 0..TRIES {
-            checks = self.try_once(sums).map_err(|error| Refusal::from(format!("the self-test: {error}")))?;
+            checks =
+                self.try_once(sums).map_err(|error| Refusal::from(format!("the self-test could not run: {error}")))?;
             if checks.iter().all(|check| check.ok) {
                 return Ok(checks);
             }
@@ -91,6 +93,6 @@ impl Own {
         let wrong = checks.iter().filter(|check| !check.ok);
         let words: Vec<String> =
             wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-        Err(Refusal::from(format!("the self-test does not hold: {}", words.join("; "))))
+        Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
     }
 }

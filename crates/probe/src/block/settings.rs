@@ -74,7 +74,7 @@ impl Watched {
         let kind = &file_system.shown.kind;
         let found = match begins_at {
             Some(begins_at) => find_journal(file_system).map(|ranges| (begins_at, ranges)),
-            None => Err(format!("{kind} on {}: it is not on one disk alone", file_system.shown.device)),
+            None => Err(format!("{kind} on {}: it spans several disks", file_system.shown.device)),
         };
         let why = match found {
             Ok((begins_at, Some(ranges))) if self.journals.len() + ranges.len() <= RANGES => {
@@ -84,7 +84,7 @@ impl Watched {
                 return;
             }
             Ok((_, Some(_))) => format!("the journal of {kind} is in more than {RANGES} pieces"),
-            Ok((_, None)) => format!("{kind} has no journal in a place of its own"),
+            Ok((_, None)) => format!("{kind} has no journal at a location of its own"),
             Err(why) => why,
         };
         if self.journal_end.is_some() && OF_JBD2.contains(&kind.as_str()) {

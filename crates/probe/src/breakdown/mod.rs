@@ -187,7 +187,7 @@ impl Breakdown {
         processes.begin(self.server.postmaster, &self.backends);
         let copy = |map: &MapHandle| MapHandle::try_from(map).map_err(|error| std::io::Error::other(error.to_string()));
         let (ended, backends, counters) = (copy(&self.ended)?, copy(&self.backends)?, copy(&self.counters)?);
-        let aim = self.aim.take().ok_or_else(|| std::io::Error::other("it is followed already"))?;
+        let aim = self.aim.take().ok_or_else(|| std::io::Error::other("it is watched already"))?;
         let refused = |refusal: Refusal| std::io::Error::other(refusal.reason);
         let often = self.budget.is_set().then(|| self.programs.switch(&OFTEN)).transpose().map_err(refused)?;
         let watching = Watching { aim, often, slices: Slices::new(now_ns()), one_in: Arc::clone(&self.one_in) };

@@ -154,7 +154,7 @@ fn try_once(
     (ended, backends): (&MapHandle, &MapHandle),
     aim: &mut dyn FnMut(u32, WaitPlace) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
-    let failed = |error: io::Error| Refusal::from(format!("the self-test: {error}"));
+    let failed = |error: io::Error| Refusal::from(format!("the self-test could not run: {error}"));
     let mut backend = Backend::start(program, tested.major).map_err(failed)?;
     aim(std::process::id(), WaitPlace { pointer: backend.pointer, offset: 0 })?;
     // The first request may have begun before anybody looked.
@@ -210,5 +210,5 @@ pub(crate) fn run(
     let wrong = checks.iter().filter(|check| !check.ok);
     let words: Vec<String> =
         wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-    Err(Refusal::from(format!("the self-test does not hold: {}", words.join("; "))))
+    Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
 }

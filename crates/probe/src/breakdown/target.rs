@@ -44,13 +44,14 @@ impl Server {
         let (postmaster, major) = (number(&folder.join("postmaster.pid"))?, number(&folder.join("PG_VERSION"))?);
         let process = PathBuf::from(format!("/proc/{postmaster}"));
         if !process.exists() {
-            let remedy = "start the server; what its last one left in postmaster.pid does not matter to it";
+            let remedy = "start the server; a stale postmaster.pid does no harm";
             return Err(Refusal::with_remedy(format!("no server runs on {}", folder.display()), remedy));
         }
         // The file is left behind by a server that was killed, and numbers are given again.
         if !works_in(&process, folder) {
             let program = fs::read_link(process.join("exe"));
-            let is = program.map_or("has ended".to_owned(), |it| format!("is {} and works elsewhere", it.display()));
+            let is =
+                program.map_or("has ended".to_owned(), |it| format!("is {} and runs in another folder", it.display()));
             let folder = folder.display();
             let reason = format!("no server runs on {folder}: process {postmaster}, which postmaster.pid names, {is}");
             let remedy = "start the server; for one in a container run the agent in the container's process namespace";

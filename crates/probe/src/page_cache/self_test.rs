@@ -124,13 +124,13 @@ pub(crate) fn run(folder: &Path, counted: &dyn Fn() -> Counted) -> Result<SelfTe
     let mut last = SelfTest::default();
     for attempt in 0..TRIES {
         last = try_once(folder, attempt, counted)
-            .map_err(|error| Refusal::from(format!("the self-test in {}: {error}", folder.display())))?;
+            .map_err(|error| Refusal::from(format!("the self-test in {} could not run: {error}", folder.display())))?;
         if last.passed {
             return Ok(last);
         }
     }
     Err(Refusal::from(format!(
-        "the self-test does not hold: of {} cold pages {} counted as missed, read again {}; of {} pages read in sequence {} counted as added",
+        "the self-test failed: of {} cold pages {} counted as missed, read again {}; of {} pages read in sequence {} counted as added",
         last.pages, last.missed_cold, last.missed_warm, last.sequential_pages, last.sequential_added
     )))
 }

@@ -28,7 +28,7 @@ fn listed(text: &str) -> Option<Vec<u32>> {
 
 fn online() -> Result<Vec<u32>, Refusal> {
     let text = fs::read_to_string(ONLINE).map_err(|error| Refusal::from(format!("{ONLINE}: {error}")))?;
-    listed(&text).ok_or_else(|| Refusal::from(format!("{ONLINE}: \"{}\" is no list of CPUs", text.trim())))
+    listed(&text).ok_or_else(|| Refusal::from(format!("{ONLINE}: \"{}\" is not a list of CPUs", text.trim())))
 }
 
 #[allow(unsafe_code)]

@@ -140,13 +140,14 @@ fn judge_locks(waits: &Contention, names: &KernelNames, lasted_ns: u64) -> Vec<C
 
 fn try_locks(stimulus: &mut Stimulus, locks: &Locks) -> Result<Vec<Check>, Refusal> {
     locks.forget();
-    let lasted = stimulus.ask(Ask::Lock).map_err(|error| Refusal::from(format!("the self-test: {error}")))?;
+    let lasted =
+        stimulus.ask(Ask::Lock).map_err(|error| Refusal::from(format!("the self-test could not run: {error}")))?;
     let names = KernelNames::read();
     Ok(judge_locks(&locks.report(&names), &names, lasted))
 }
 
 fn try_once(stimulus: &mut Stimulus, programs: &Programs, samples: &MapHandle) -> Result<Vec<Check>, Refusal> {
-    let failed = |error: io::Error| Refusal::from(format!("the self-test: {error}"));
+    let failed = |error: io::Error| Refusal::from(format!("the self-test could not run: {error}"));
     let hz = rate();
     let clock = Clock::start(programs, PROGRAM, hz)?;
     let user = sampled(stimulus, Ask::User, samples).map_err(failed)?;
@@ -178,5 +179,5 @@ pub(crate) fn run(
     let wrong = checks.iter().filter(|check| !check.ok);
     let words: Vec<String> =
         wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-    Err(Refusal::from(format!("the self-test does not hold: {}", words.join("; "))))
+    Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
 }

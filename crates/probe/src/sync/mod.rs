@@ -146,7 +146,7 @@ fn absent(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> BTreeMap<Strin
     let mut others: Vec<&str> = file_systems.iter().map(|one| one.shown.kind.as_str()).collect();
     others.retain(|kind| *kind != TELLING);
     if !others.is_empty() {
-        let why = format!("{} does not tell it; it is within cpu, write_io and other_wait", others.join(", "));
+        let why = format!("not reported by {}; included in cpu, write_io and other_wait", others.join(", "));
         absent.extend(TOLD_BY_SOME.iter().map(|part| ((*part).to_owned(), why.clone())));
     }
     for (tracepoint, part) in NEEDED_BY.into_iter().filter(|(tracepoint, _)| !kernel.has_tracepoint(tracepoint)) {

@@ -49,8 +49,8 @@ fn stimulate(folder: &Path) -> rustix::io::Result<Vec<Duration>> {
 
 fn try_once(folder: &Path, drain: &dyn Fn() -> Result<Vec<Option<Record>>, Refusal>) -> Result<Vec<Check>, Refusal> {
     drain()?;
-    let lasted =
-        stimulate(folder).map_err(|error| Refusal::from(format!("the self-test in {}: {error}", folder.display())))?;
+    let lasted = stimulate(folder)
+        .map_err(|error| Refusal::from(format!("the self-test in {} could not run: {error}", folder.display())))?;
     let own = std::process::id();
     let records: Vec<Record> = drain()?.into_iter().flatten().filter(|record| record.row.pid == own).collect();
     let data = records.iter().filter(|record| record.row.call == FDATASYNC).count();
@@ -96,5 +96,5 @@ pub(super) fn run(
     let wrong = checks.iter().filter(|check| !check.ok);
     let words: Vec<String> =
         wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-    Err(Refusal::from(format!("the self-test does not hold: {}", words.join("; "))))
+    Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
 }

@@ -108,7 +108,7 @@ pub(super) fn run(folder: &Path, counts: &dyn Fn() -> Counts) -> Result<Vec<Chec
     let mut checks = Vec::new();
     for _ in 0..TRIES {
         checks = try_once(folder, counts)
-            .map_err(|error| Refusal::from(format!("the self-test in {}: {error}", folder.display())))?;
+            .map_err(|error| Refusal::from(format!("the self-test in {} could not run: {error}", folder.display())))?;
         if checks.iter().all(|check| check.ok) {
             return Ok(checks);
         }
@@ -116,5 +116,5 @@ pub(super) fn run(folder: &Path, counts: &dyn Fn() -> Counts) -> Result<Vec<Chec
     let wrong = checks.iter().filter(|check| !check.ok);
     let words: Vec<String> =
         wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-    Err(Refusal::from(format!("the self-test does not hold: {}", words.join("; "))))
+    Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
 }

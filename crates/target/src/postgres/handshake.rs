@@ -89,25 +89,28 @@ fn authenticate(
     scram: &mut Option<sasl::ScramSha256>,
     out: &mut BytesMut,
 ) -> Result<(), Error> {
-    let (method, data) = body.split_first_chunk::<4>().ok_or_else(|| Error::Protocol("no method".to_owned()))?;
+    let (method, data) =
+        body.split_first_chunk::<4>().ok_or_else(|| Error::Protocol("authentication request too short".to_owned()))?;
     let method = u32::from_be_bytes(*method);
     let password = || {
-        let missing = || Error::Protocol("it asks for a password; give target.password".to_owned());
+        let missing = || Error::Protocol("the server asks for a password: set target.password".to_owned());
         address.password.as_deref().ok_or_else(missing)
     };
-    let begun = || Error::Protocol("SASL goes on that never began".to_owned());
+    let begun = || Error::Protocol("SASL continuation without a SASL start".to_owned());
     match method {
         AUTHENTICATION_OK => {}
         AUTHENTICATION_CLEARTEXT => frontend::password_message(password()?.as_bytes(), out)?,
         AUTHENTICATION_MD5 => {
-            let salt = *data.first_chunk::<4>().ok_or_else(|| Error::Protocol("no salt".to_owned()))?;
+            let salt = *data
+                .first_chunk::<4>()
+                .ok_or_else(|| Error::Protocol("authentication request too short".to_owned()))?;
             let hash = md5_hash(address.user.as_bytes(), password()?.as_bytes(), salt);
             frontend::password_message(hash.as_bytes(), out)?;
         }
         AUTHENTICATION_SASL => {
             let offered = data.split(|&byte| byte == 0).any(|name| name == sasl::SCRAM_SHA_256.as_bytes());
             if !offered {
-                return Err(Error::Protocol("no SASL mechanism that we know".to_owned()));
+                return Err(Error::Protocol("no supported SASL mechanism (SCRAM-SHA-256)".to_owned()));
             }
             let exchange = sasl::ScramSha256::new(password()?.as_bytes(), sasl::ChannelBinding::unsupported());
             frontend::sasl_initial_response(sasl::SCRAM_SHA_256, exchange.message(), out)?;

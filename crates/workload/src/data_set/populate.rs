@@ -191,7 +191,10 @@ pub fn drop_data(data: &dyn DataSet, client: &mut Client, schema: &str) -> Resul
         // A stamp says who made the schema, not that nobody has put anything beside our tables since.
         let others = others_in(data, client, schema)?;
         if !others.is_empty() {
-            return refused(&format!("holds what is not ours ({}); move or drop it first", others.join(", ")));
+            return refused(&format!(
+                "holds objects that plimsoll-agent did not make ({}); move or drop them first",
+                others.join(", ")
+            ));
         }
         drop_tables(data, client, schema)?;
         drop_schema(client, schema)?;

@@ -125,7 +125,7 @@ impl Scripts {
             name.clone_into(&mut reading.script);
             match parse::parse(&source.text, &mut reading) {
                 Ok(_) if scripts.iter().any(|script| script.name == name) => {
-                    problems.push(format!("script {name}: two scripts are called so"));
+                    problems.push(format!("script {name}: two scripts have this name"));
                 }
                 Ok(steps) if steps.is_empty() => problems.push(format!("script {name}: it holds no command")),
                 Ok(steps) => scripts.push(Script { name: name.to_owned(), weight, steps }),
@@ -168,7 +168,7 @@ fn wrong_as_a_whole(parameters: &Parameters) -> Vec<String> {
         problems.push(format!("workload.scripts: the weights add up to {total}; allowed: 1 to {WEIGHTS_MAX}"));
     }
     for name in parameters.variables.keys().filter(|name| !is_valid(name)) {
-        problems.push(format!("workload.variables: {name} is no name: letters, digits and _, no digit first"));
+        problems.push(format!("workload.variables: {name} is not a name: letters, digits and _, no digit first"));
     }
     let is_empty = |definition: &Definition| matches!(definition, Definition::Text(text) if text.is_empty());
     for (name, _) in parameters.variables.iter().filter(|(_, definition)| is_empty(definition)) {

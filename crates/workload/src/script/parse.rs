@@ -182,7 +182,7 @@ impl Parser<'_> {
             }
             _ => {
                 self.cursor.skip_command();
-                let what = if REFUSED.contains(&name.as_str()) { "is not supported" } else { "is no command" };
+                let what = if REFUSED.contains(&name.as_str()) { "is not supported" } else { "is not a command" };
                 Err(problem(at, format!("\\{name} {what}; allowed: {ALLOWED}")))
             }
         }
@@ -207,7 +207,10 @@ impl Parser<'_> {
         let expression = self.expression();
         let Some((place, name)) = name else { return Err(problem(at, "\\set lacks a variable")) };
         if !is_valid(name) {
-            return Err(problem(place, format!("{name} is no variable's name: letters, digits and _, no digit first")));
+            return Err(problem(
+                place,
+                format!("{name} is not a variable's name: letters, digits and _, no digit first"),
+            ));
         }
         let place = self.reading.names.place(name);
         self.push(at, Action::Set(place, expression?));

@@ -140,7 +140,7 @@ fn what_is_not_supported_is_refused_by_name() {
     let text = "\\frob\n\\set x floor(1)\n\\sleep 1 h\nSELECT ':x';\n\\endif";
     let problems = refusal(text);
     let lines: Vec<&str> = problems.lines().collect();
-    assert_eq!(lines[0], format!("script a.sql, line 1: \\frob is no command; {allowed}"));
+    assert_eq!(lines[0], format!("script a.sql, line 1: \\frob is not a command; {allowed}"));
     assert!(lines[1].starts_with("script a.sql, line 2: unknown function floor; allowed: abs, debug, "));
     assert_eq!(lines[2], "script a.sql, line 3: \\sleep: unknown unit h; allowed: us, ms, s");
     assert!(lines[3].starts_with("script a.sql, line 4: :x stands in quotes or a comment"));
@@ -153,7 +153,7 @@ fn malformed_scripts_are_refused() {
         ("", "holds no command"),
         ("-- nothing\n;", "holds no command"),
         ("\\set", "\\set lacks a variable"),
-        ("\\set 1x 2", "1x is no variable's name"),
+        ("\\set 1x 2", "1x is not a variable's name"),
         ("\\set x", "the expression ends too early"),
         ("\\sleep", "\\sleep lacks a time"),
         ("\\sleep x", "must be an integer or a variable"),
@@ -180,7 +180,7 @@ fn malformed_scripts_are_refused() {
     let mut wrong = parameters(&[("a", "SELECT 1;"), ("a", "SELECT 2;"), ("b@0", "SELECT 3;")], 1, 0);
     wrong.variables.insert("a b".to_owned(), Definition::Boolean(true));
     let problems = Scripts::new(&wrong, Mode::Simple).unwrap_err();
-    for wanted in ["two scripts are called so", "a b is no name", "workload.client_count"] {
+    for wanted in ["two scripts have this name", "a b is not a name", "workload.client_count"] {
         assert!(problems.contains(wanted), "{problems}");
     }
 }

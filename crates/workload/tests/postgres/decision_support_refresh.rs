@@ -113,10 +113,10 @@ fn a_set_is_taken_once_or_not_at_all() {
     let before = state(&mut client);
     let prepared = prepare(&mut client, data.scale_factor(), Function::Rf2, 0).unwrap();
     let refused = prepared.perform(&mut client).unwrap_err().to_string();
-    assert!(refused.contains("RF2 of set 2 met 14 orders"), "{refused}");
+    assert!(refused.contains("RF2 of set 2 found 14 orders"), "{refused}");
     assert_eq!(state(&mut client), before);
 
     client.run(&format!("UPDATE refresh_sets SET taken = {SETS_MAX}")).unwrap();
     let refused = prepare(&mut client, data.scale_factor(), Function::Rf1, 0).unwrap_err().to_string();
-    assert!(refused.contains("populate it anew"), "{refused}");
+    assert!(refused.contains("populate it again"), "{refused}");
 }

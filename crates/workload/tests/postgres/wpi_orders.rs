@@ -36,7 +36,7 @@ fn what_others_put_beside_our_tables_is_not_dropped() {
 
     client.run("CREATE TABLE notes (text text); CREATE VIEW public.newest AS SELECT * FROM item").unwrap();
     let refused = drop_data(&data, &mut client, "plimsoll").unwrap_err().to_string();
-    assert!(refused.contains("plimsoll holds what is not ours (notes)"), "{refused}");
+    assert!(refused.contains("plimsoll holds objects that plimsoll-agent did not make (notes)"), "{refused}");
     client.run("DROP TABLE notes").unwrap();
     let refused = drop_data(&data, &mut client, "plimsoll").unwrap_err().to_string();
     assert!(refused.contains("depend"), "{refused}");

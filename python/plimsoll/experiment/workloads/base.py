@@ -71,7 +71,7 @@ class AnyWorkload(Strict, ABC):
     def remedy(self, sqlstates: set[str]) -> str:
         """What to do where the server refused every transaction with these SQLSTATEs."""
         del sqlstates
-        return "see the server's log; is the schema as it was made, and may this user use it?"
+        return "see the server's log; is the schema unchanged, and has this user the privileges to use it?"
 
     def caveats(self) -> list[str]:
         """What the reader of a plan and of a result has to know."""
@@ -98,9 +98,9 @@ class Load(AnyWorkload):
         False, description="send Describe with each execution, as pgbench does: for comparisons with equal messages"
     )
     retries_max: int = Field(
-        0, ge=0, le=255, description="tries again after a serialization failure (40001) or a deadlock (40P01)"
+        0, ge=0, le=255, description="retries after a serialization failure (40001) or a deadlock (40P01)"
     )
-    reconnect: bool = Field(False, description="open a connection anew when it broke")
+    reconnect: bool = Field(False, description="reopen a connection that broke")
 
     def how_sent(self) -> Json:
         return {"mode": self.mode}

@@ -25,7 +25,7 @@ class ScriptFile(Strict):
     path: str = Field(min_length=1, max_length=1000, description="relative to the experiment's folder")
     weight: Weight = 1
     text: str | None = Field(
-        None, max_length=TEXT_MAX, description="what stands in the file: read from it unless given here"
+        None, max_length=TEXT_MAX, description="the text of the file: read from it unless given here"
     )
 
 
@@ -53,7 +53,7 @@ class Script(Load):
         description="a file of SQL run once when the data are made (after data), relative to the experiment's folder",
     )
     setup_text: Annotated[str | None, MADE_ONCE] = Field(
-        None, max_length=TEXT_MAX, description="what stands in setup: read from it unless given here"
+        None, max_length=TEXT_MAX, description="the text of setup: read from it unless given here"
     )
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class Script(Load):
                 'workload.mode = "simple", in which it stands in the text as with pgbench by default, '
                 "or cast it in the script (:x::int)"
             )
-        return "mend the script, or give it the tables that it needs (workload.data, workload.setup)"
+        return "fix the script, or give it the tables that it needs (workload.data, workload.setup)"
 
     def subject(self) -> str:
         return "script " + " + ".join(Path(file.path).name for file in self.files)

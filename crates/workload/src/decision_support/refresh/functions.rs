@@ -57,7 +57,7 @@ pub fn prepare(
     let set = RefreshSet::new(scale, number).ok_or_else(|| {
         let name = function.name();
         DataSetError::Schema(format!(
-            "{name} has no refresh set {number}, for there are {SETS_MAX}; drop the data and populate it anew"
+            "{name} has no refresh set {number}, for there are {SETS_MAX}; drop the data and populate it again"
         ))
     })?;
     let (mut orders, mut lines) = (BytesMut::new(), BytesMut::new());
@@ -109,8 +109,8 @@ impl Prepared {
         if refreshed != expected {
             let (name, number) = (function.name(), set.number());
             return Err(DataSetError::Schema(format!(
-                "{name} of set {number} met {orders} orders and {lines} lines instead of {} and {}: the tables are not as the \
-                 refresh functions left them; populate them anew",
+                "{name} of set {number} found {orders} orders and {lines} lines instead of {} and {}: the tables are not as the \
+                 refresh functions left them; populate them again",
                 expected.orders, expected.lines
             )));
         }
