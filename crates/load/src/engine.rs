@@ -66,9 +66,9 @@ pub fn run_blocking(
     segment(&config, control, tables, processes, |shared, recorder| blocking::carry(sessions, opener, shared, recorder))
 }
 
-/// The same with sessions whose operations the kernel performs and then tells of: many on a thread, which has an io_uring. Operations that
-/// have not completed when patience is over are cancelled, and their transactions are lost. The CPU time of threads that the kernel makes
-/// for operations which block in it is not in that of the load.
+/// The same with sessions whose operations the kernel performs and then tells of: many on a thread, which has an io_uring.
+/// Operations that have not completed when patience is over are cancelled, and their transactions are lost. The CPU time of
+/// threads that the kernel makes for operations which block in it is not in that of the load.
 ///
 /// # Errors
 /// When this machine has no io_uring or forbids it, the system refuses threads, or a table cannot be written.

@@ -1,12 +1,12 @@
 //! The engine: a schedule and sessions in, recorded operations out. Names no database.
 //!
-//! The fact that constrains it: it shares CPUs with the server it measures. Three drivers wait for sessions, over the same schedule,
-//! claims, rows, histograms and identity:
+//! The fact that constrains it: it shares CPUs with the server it measures. Three drivers wait for sessions, over the same
+//! schedule, claims, rows, histograms and identity:
 //! - `readiness`, of sessions that tell when they are ready. In the steady state a worker does not lock, does not allocate, and makes
 //!   at most three system calls a round trip (send, wait, receive). One thread carries any number of connections; threads share
 //!   only the counter of indexes and the channels to the writer.
-//! - `completion`, of sessions that hand out operations and are told when the kernel has performed them: as many on a thread, which has
-//!   an io_uring; it waits and hands over what is next in one system call.
+//! - `completion`, of sessions that hand out operations and are told when the kernel has performed them: as many on a thread,
+//!   which has an io_uring; it waits and hands over what is next in one system call.
 //! - `blocking`, of sessions whose calls block: a thread each.
 //!
 //! - [`run`], [`run_completion`], [`run_blocking`]: one segment, from its start to its identity.

@@ -1,7 +1,7 @@
 //! The threads that carry many sessions each, dealt out in turn, and the opener beside them.
 //!
-//! The fact that constrains it: a thread that has ended well may not get away, because the kernel holds it until an operation is over
-//! which a device does not answer. So what a thread has to tell is heard from itself, and nobody waits for its end.
+//! The fact that constrains it: a thread that has ended well may not get away, because the kernel holds it until an operation is
+//! over which a device does not answer. So what a thread has to tell is heard from itself, and nobody waits for its end.
 
 use crate::config::EngineError;
 use crate::conversation::Conversation;

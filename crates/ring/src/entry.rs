@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-/// An entry that names the operation's descriptor, its buffer and `timespec` by number and address: all of them are to stay until it
-/// has completed.
+/// An entry that names the operation's descriptor, its buffer and `timespec` by number and address: all of them are to stay
+/// until it has completed.
 pub(crate) fn entry(operation: &mut Operation, timespec: &mut Timespec) -> squeue::Entry {
     match operation {
         Operation::Nop => opcode::Nop::new().build(),

@@ -1,7 +1,7 @@
 //! What belongs to the kernel for now: operations under way, each under a number that it gives back.
 //!
-//! The fact that constrains it: a number is used again, and a request to cancel may come when its operation has completed. So each use of
-//! a slot has a number of its own.
+//! The fact that constrains it: a slot is used again, and a request to cancel may come when its operation has completed. So each
+//! use of a slot has a number of its own.
 
 use crate::entry::entry;
 use io_uring::squeue;

@@ -1,8 +1,8 @@
 //! Operations of sessions on an io_uring.
 //!
-//! The fact that constrains it: the kernel reads and writes memory after the call that asked it to has returned. So an operation, its
-//! buffer and its file belong to the ring until the kernel has told of its end. A ring that is dropped cancels what is under way and
-//! waits; what the kernel has not let go of by then (a device or a file server that does not answer) is never freed.
+//! The fact that constrains it: the kernel reads and writes memory after the call that asked it to has returned. So an operation,
+//! its buffer and its file belong to the ring until the kernel has told of its end. A ring that is dropped cancels what is under
+//! way and waits; what the kernel has not let go of by then (a device or a file server that does not answer) is never freed.
 
 mod entry;
 mod held;
@@ -52,8 +52,8 @@ impl<T> Ring<T> {
         self.queued.push_back(entry);
     }
 
-    /// Asks the kernel to give up those operations whose token is meant, with the next [`Ring::submit_and_wait`]. Each completes as any
-    /// other: cancelled, or as it went if it could not be.
+    /// Asks the kernel to give up those operations whose token is meant, with the next [`Ring::submit_and_wait`]. Each completes
+    /// as any other: cancelled, or as it went if it could not be.
     pub fn cancel(&mut self, is_meant: impl Fn(&T) -> bool) {
         let cancels =
             self.held.numbers(is_meant).map(|number| opcode::AsyncCancel::new(number).build().user_data(CANCEL));
@@ -65,7 +65,8 @@ impl<T> Ring<T> {
         self.held.len()
     }
 
-    /// Hands over what was pushed, and waits until something has completed, for `timeout` at most. It may come back earlier, with nothing.
+    /// Hands over what was pushed, and waits until something has completed, for `timeout` at most. It may come back earlier, with
+    /// nothing.
     ///
     /// # Errors
     /// When the kernel refuses the call itself; an operation that it refuses completes with its error.
@@ -73,8 +74,8 @@ impl<T> Ring<T> {
     pub fn submit_and_wait(&mut self, timeout: Duration) -> io::Result<()> {
         let (submitter, mut submissions, completions) = self.ring.split();
         while let Some(entry) = self.queued.front() {
-            // SAFETY: what the entry names by address or number is in `held` until the kernel has told of its end, and never freed if
-            // it does not; a request to cancel names none.
+            // SAFETY: what the entry names by address or number is in `held` until the kernel has told of its end, and never
+            // freed if it does not; a request to cancel names none.
             if unsafe { submissions.push(entry) }.is_err() {
                 break;
             }

@@ -71,7 +71,8 @@ pub trait CompletionSession: Send {
 
     /// Goes on: first with nothing, then with each operation that has completed, in the order in which they did. It appends to
     /// `operations` what is to be performed next, all of it side by side. Gives how the transaction ended, if it has; until then
-    /// something has to be under way. What is still under way of a transaction that has ended is cancelled, and nothing is heard of it.
+    /// something has to be under way. What is still under way of a transaction that has ended is cancelled, and nothing is heard
+    /// of it.
     fn advance(&mut self, completed: Option<Completed>, operations: &mut Vec<Operation>) -> Option<Ending>;
 
     /// Gives up the transaction under way: how it stands if its operations never complete.

@@ -1,5 +1,5 @@
-//! The driver of sessions whose operations the kernel performs and then tells of: a thread carries any number of them on an io_uring of
-//! its own.
+//! The driver of sessions whose operations the kernel performs and then tells of: a thread carries any number of them on an
+//! io_uring of its own.
 
 mod worker;
 

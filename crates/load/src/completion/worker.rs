@@ -1,7 +1,7 @@
 //! One thread's connections on one io_uring: starts what is due, hands its operations over, and waits for what completes.
 //!
-//! The fact that constrains it: an operation outlives the transaction that asked for it, if that ended without it or was given up. So
-//! a completion names its transaction, and is dropped if that is no longer under way.
+//! The fact that constrains it: an operation outlives the transaction that asked for it, if that ended without it or was given
+//! up. So a completion names its transaction, and is dropped if that is no longer under way.
 
 use crate::clock::{TICK_NS, monotonic_ns};
 use crate::config::EngineError;

@@ -1,5 +1,5 @@
-//! What a thread does that carries many sessions, whatever wakes it: it begins what is due on a connection that is free, records how
-//! it ended, opens again what broke, and knows when the segment is over.
+//! What a thread does that carries many sessions, whatever wakes it: it begins what is due on a connection that is free, records
+//! how it ended, opens again what broke, and knows when the segment is over.
 //!
 //! The fact that constrains it: it waits for nothing. A driver asks it what to drive next, drives that, and waits by its own means
 //! until [`Dispatcher::due_ns`] or until a session can go on.

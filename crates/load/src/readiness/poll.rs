@@ -1,7 +1,7 @@
 //! A worker's epoll instance: its connections' descriptors, a tick, and the bell of connections that were opened again.
 //!
-//! Descriptors are registered once, edge-triggered, for reading; for writing only while the kernel's buffer is full. Closing one takes it
-//! out of the set.
+//! Descriptors are registered once, edge-triggered, for reading; for writing only while the kernel's buffer is full. Closing one
+//! takes it out of the set.
 
 use crate::clock::{TICK_NS, heard, monotonic_ns, tick, timespec};
 use crate::config::EngineError;
