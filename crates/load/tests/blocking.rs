@@ -9,7 +9,7 @@ use plimsoll_load::{Config, Control, Ended, EngineError, Tables, open_all, run, 
 use plimsoll_session::{BlockingOpener, Opener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{MS, Segment, blocking, config, driver};
+use support::{MS, Segment, blocking, config, constant, driver};
 
 /// A thread for each session.
 fn drive(opener: &Arc<MockOpener>, clients: u32, config: &Config) -> Segment {

@@ -70,9 +70,8 @@ def test_what_every_trial_shares_ends_the_run(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(Fault) as caught:
         runner.run()
     left = len(runner.plan.trials) - 1
-    assert (
-        f"one.sql:1: the server says no; the {left} trials that are left would fail the same way" in caught.value.what
-    )
+    said = f"one.sql:1: the server says no; the {left} trials that are left would fail the same way"
+    assert said in caught.value.what
     assert caught.value.remedy == "fix the script"
     assert statuses(runner) == ["failed"] + ["not run"] * left
     assert open_run(runner.out).data["status"] == "failed"
