@@ -1,7 +1,7 @@
 //! Series beside the load: one thread that samples every probe at fixed times, counted from the start of the segment.
 
 use crate::failure::Failure;
-use crate::probes::{Opened, ProbesRequest};
+use crate::probes::{Opened, ProbesRequest, Site};
 use crate::request::{GroupRequest, Sample, Target, Watch};
 use plimsoll_load::monotonic_ns;
 use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe, Server};
@@ -112,7 +112,7 @@ impl Sampler {
         probes: Option<&ProbesRequest>,
     ) -> Result<Self, Failure> {
         let mut sampler = Self::empty(sample.interval_ms);
-        let probes = probes.map_or_else(|| Ok(Vec::new()), |probes| probes.open(folder, None))?;
+        let probes = probes.map_or_else(|| Ok(Vec::new()), |probes| probes.open(&Site { out: folder, live: None }))?;
         sampler.add_surroundings(folder, true, &sample.devices, sample.group.as_ref())?;
         sampler.add(folder, "server", Server::open(&target.admin_address()?, &target.dbname)?)?;
         sampler.add_opened(folder, probes)?;
@@ -122,7 +122,8 @@ impl Sampler {
     /// Opens the probes of a watch.
     pub(crate) fn of_watch(request: &Watch) -> Result<Self, Failure> {
         let mut sampler = Self::empty(request.interval_ms);
-        let probes = request.probes.open(&request.out, Some(Duration::from_millis(request.interval_ms)))?;
+        let live = Some(Duration::from_millis(request.interval_ms));
+        let probes = request.probes.open(&Site { out: &request.out, live })?;
         sampler.add_surroundings(&request.out, request.host, &request.devices, request.group.as_ref())?;
         sampler.add_opened(&request.out, probes)?;
         Ok(sampler)
