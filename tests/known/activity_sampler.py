@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import psycopg
 
@@ -47,6 +48,7 @@ _ASK = (
     "(extract(epoch from done) * 1e9)::int8, pids, events from pg_temp.looks(%s, %s)"
 )
 _PRIORITY = 50
+LOOK_NS = 2_000_000  # from when one is due to its end, with a CPU at hand
 _LOCK = 20_260
 
 
@@ -71,6 +73,12 @@ def before_all_others(pid: int) -> Iterator[None]:
             os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
 
 
+def _cpu_times() -> tuple[int, int]:
+    """Of all CPUs since the boot, in ticks: what the hypervisor took, and all of it."""
+    times = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return times[7], sum(times)
+
+
 class Sampler:
     """Looks from `with` until its end, by one session while another holds what stops it; both not of `watched`."""
 
@@ -78,6 +86,7 @@ class Sampler:
         self.samples: list[Sample] = []
         self._session, self._stopper, self._watched = session, stopper, watched
         self._error: BaseException | None = None
+        self._before = self._after = (0, 0)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Sampler:
@@ -86,14 +95,26 @@ class Sampler:
         # That making it was a commit is told now, not in the midst of what is counted.
         self._session.execute("select pg_stat_force_next_flush()")
         self._stopper.execute("select pg_advisory_lock(%s)", [_LOCK])
+        self._before = _cpu_times()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopper.execute("select pg_advisory_unlock(%s)", [_LOCK])
         self._thread.join()
+        self._after = _cpu_times()
         if self._error is not None:
             raise self._error
+
+    def unseen(self) -> float:
+        """The share of the time in which looks say nothing of what backends did: a CPU that the hypervisor takes away
+        keeps those that run and wait there where they are, and the look that would see it too, or it was held up
+        otherwise."""
+        stolen, all_of_it = (after - before for before, after in zip(self._before, self._after, strict=True))
+        held_up = sum(max(0, each.end_ns - each.due_ns - LOOK_NS) for each in self.samples)
+        lasted = self.samples[-1].end_ns - self.samples[0].due_ns
+        print(f"the hypervisor took {stolen / all_of_it:.2%} of the CPUs, looks were held up {held_up / lasted:.2%}")
+        return stolen / all_of_it + held_up / lasted
 
     def _run(self) -> None:
         try:

@@ -64,12 +64,15 @@ fn read<T: ProbeRequest + DeserializeOwned + 'static>(value: &Value) -> Result<B
     Ok(Box::new(request))
 }
 
+/// A probe's name in the record, and what is asked of it.
+type Asked = (&'static str, Box<dyn ProbeRequest>);
+
 /// A probe's name in the record, and the probe or why there is none.
 pub(crate) type Opened = (&'static str, Started);
 
 impl ProbesRequest {
     /// What is asked for.
-    fn asked(&self) -> Result<Vec<(&'static str, Box<dyn ProbeRequest>)>, Failure> {
+    fn asked(&self) -> Result<Vec<Asked>, Failure> {
         if let Some(unknown) = self.0.keys().find(|name| !PROBES.iter().any(|(known, _)| known == name)) {
             let known = PROBES.map(|(name, _)| name).join(", ");
             return Err(Failure::Request(format!("the request: probes.{unknown}: no such probe; known: {known}")));
