@@ -1,6 +1,6 @@
 //! `breakdown`: where the time of each transaction of a server goes.
 
-use super::{ProbeRequest, Site, Started};
+use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::breakdown::{Breakdown, BreakdownOptions, Live};
@@ -46,10 +46,10 @@ impl BreakdownRequest {
             budget: self.budget,
             by_system_call: self.by_system_call,
             out: site.out.to_owned(),
-            stimulus: super::own_program()?,
+            stimulus: super::request::own_program()?,
             live: site.live.filter(|_| self.live).map(|interval| Live { interval, tell }),
         };
-        Breakdown::start(&options).map(super::boxed)
+        Breakdown::start(&options).map(super::request::boxed)
     }
 }
 
@@ -72,6 +72,6 @@ impl ProbeRequest for BreakdownRequest {
 
     #[cfg(not(feature = "bpf"))]
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }

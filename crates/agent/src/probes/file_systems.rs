@@ -1,6 +1,6 @@
 //! `buffer_heads` and `throttle`: what a file system's kernel code does for a folder.
 
-use super::{ProbeRequest, Site, Started};
+use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -24,27 +24,27 @@ pub(super) struct ThrottleRequest {
 #[cfg(feature = "bpf")]
 impl ProbeRequest for BufferHeadsRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(plimsoll_probe::BufferHeads::start(&self.path).map(super::boxed))
+        Ok(plimsoll_probe::BufferHeads::start(&self.path).map(super::request::boxed))
     }
 }
 
 #[cfg(feature = "bpf")]
 impl ProbeRequest for ThrottleRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(plimsoll_probe::Throttle::start(&self.path).map(super::boxed))
+        Ok(plimsoll_probe::Throttle::start(&self.path).map(super::request::boxed))
     }
 }
 
 #[cfg(not(feature = "bpf"))]
 impl ProbeRequest for BufferHeadsRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }
 
 #[cfg(not(feature = "bpf"))]
 impl ProbeRequest for ThrottleRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }

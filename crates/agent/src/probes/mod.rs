@@ -4,45 +4,22 @@ mod breakdown;
 mod file_systems;
 mod page_cache;
 mod profile;
+mod request;
 mod server;
 mod syscalls;
 
 use crate::failure::Failure;
-use plimsoll_probe::{Probe, Refusal};
+pub(crate) use request::Site;
+use request::{ProbeRequest, Started};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
 
 /// `probes` of `load` and `watch`: what is asked of each, by name.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ProbesRequest(BTreeMap<String, Value>);
-
-/// Where a probe is opened.
-#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
-pub(crate) struct Site<'a> {
-    /// Where tables of its own go.
-    pub(crate) out: &'a Path,
-    /// Who can tell what goes on does so each interval.
-    pub(crate) live: Option<Duration>,
-}
-
-/// A probe, or why there is none.
-pub(crate) type Started = Result<Box<dyn Probe>, Refusal>;
-
-/// What a request asks of one probe.
-pub(crate) trait ProbeRequest {
-    /// Refuses what only `watch` can do.
-    fn validate_beside_load(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Opens it. What cannot be had here is refused, not failed; what is wrong in the request fails.
-    fn open(&self, site: &Site<'_>) -> Result<Started, Failure>;
-}
 
 /// Reads what is asked of one probe; the error names the field.
 type Read = fn(&Value) -> Result<Box<dyn ProbeRequest>, String>;
@@ -94,23 +71,6 @@ impl ProbesRequest {
     pub(crate) fn open(&self, site: &Site<'_>) -> Result<Vec<Opened>, Failure> {
         self.asked()?.iter().map(|(name, request)| Ok((*name, request.open(site)?))).collect()
     }
-}
-
-#[cfg(feature = "bpf")]
-fn boxed(probe: impl Probe + 'static) -> Box<dyn Probe> {
-    Box::new(probe)
-}
-
-/// The program that a probe starts as its known stimulus.
-#[cfg(feature = "bpf")]
-fn own_program() -> Result<std::path::PathBuf, Refusal> {
-    std::env::current_exe().map_err(|error| Refusal::from(format!("cannot find the agent's own executable: {error}")))
-}
-
-#[cfg(not(feature = "bpf"))]
-fn without_bpf() -> Started {
-    let remedy = "build it with the feature bpf, which needs clang and libelf";
-    Err(Refusal::with_remedy("this agent was built without probes in the kernel", remedy))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `page_cache`: what of a server's files the page cache has, brings and gives up.
 
-use super::{ProbeRequest, Site, Started};
+use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::folders::{CLASSES, Class, Tree, of_postgres};
@@ -81,7 +81,7 @@ impl ProbeRequest for PageCacheRequest {
             if let Some(folder) = &self.data_directory {
                 options.trees.extend(of_postgres(folder)?);
             }
-            PageCache::start(&options).map(super::boxed)
+            PageCache::start(&options).map(super::request::boxed)
         };
         Ok(start())
     }
@@ -90,6 +90,6 @@ impl ProbeRequest for PageCacheRequest {
 #[cfg(not(feature = "bpf"))]
 impl ProbeRequest for PageCacheRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }

@@ -1,6 +1,6 @@
 //! `profile`: samples of where a server's processes are on the CPUs.
 
-use super::{ProbeRequest, Site, Started};
+use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::profile::{Profile, ProfileOptions};
@@ -37,9 +37,9 @@ impl ProfileRequest {
             hz: self.hz,
             locks: self.locks,
             out: site.out.to_owned(),
-            stimulus: super::own_program()?,
+            stimulus: super::request::own_program()?,
         };
-        Profile::start(&options).map(super::boxed)
+        Profile::start(&options).map(super::request::boxed)
     }
 }
 
@@ -57,6 +57,6 @@ impl ProbeRequest for ProfileRequest {
 #[cfg(not(feature = "bpf"))]
 impl ProbeRequest for ProfileRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }

@@ -1,6 +1,6 @@
 //! `sync` and `block`: what a server asks of its file system and of the devices below it.
 
-use super::{ProbeRequest, Site, Started};
+use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -24,27 +24,27 @@ pub(super) struct BlockRequest {
 #[cfg(feature = "bpf")]
 impl ProbeRequest for SyncRequest {
     fn open(&self, site: &Site<'_>) -> Result<Started, Failure> {
-        Ok(plimsoll_probe::sync::Syncs::start(&self.data_directory, site.out).map(super::boxed))
+        Ok(plimsoll_probe::sync::Syncs::start(&self.data_directory, site.out).map(super::request::boxed))
     }
 }
 
 #[cfg(feature = "bpf")]
 impl ProbeRequest for BlockRequest {
     fn open(&self, site: &Site<'_>) -> Result<Started, Failure> {
-        Ok(plimsoll_probe::block::Requests::start(&self.data_directory, site.out).map(super::boxed))
+        Ok(plimsoll_probe::block::Requests::start(&self.data_directory, site.out).map(super::request::boxed))
     }
 }
 
 #[cfg(not(feature = "bpf"))]
 impl ProbeRequest for SyncRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }
 
 #[cfg(not(feature = "bpf"))]
 impl ProbeRequest for BlockRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }

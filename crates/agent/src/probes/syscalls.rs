@@ -1,6 +1,6 @@
 //! `syscalls`: the system calls of a server.
 
-use super::{ProbeRequest, Site, Started};
+use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::syscalls::{Counted, SystemCalls};
@@ -35,13 +35,13 @@ impl ProbeRequest for SystemCallsRequest {
             CountedCalls::Files => Counted::Files,
             CountedCalls::All => Counted::All,
         };
-        Ok(SystemCalls::start(&self.data_directory, counted).map(super::boxed))
+        Ok(SystemCalls::start(&self.data_directory, counted).map(super::request::boxed))
     }
 }
 
 #[cfg(not(feature = "bpf"))]
 impl ProbeRequest for SystemCallsRequest {
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
-        Ok(super::without_bpf())
+        Ok(super::request::without_bpf())
     }
 }
