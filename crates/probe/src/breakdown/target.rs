@@ -183,7 +183,7 @@ mod tests {
         fs::write(folder.path().join("PG_VERSION"), "15\n").unwrap();
         fs::write(folder.path().join("postmaster.pid"), format!("{}\n/data\n", std::process::id())).unwrap();
         let refused = Server::of(folder.path()).unwrap_err();
-        assert!(refused.reason.contains("works elsewhere"), "{refused}");
+        assert!(refused.reason.contains("runs in another folder"), "{refused}");
         let mut server = std::process::Command::new("sleep").arg("5").current_dir(folder.path()).spawn().unwrap();
         fs::write(folder.path().join("postmaster.pid"), format!("{}\n/data\n", server.id())).unwrap();
         // It is there before it has gone to the folder.
