@@ -108,8 +108,8 @@ def test_it_closes(prepared: Prepared, workload: str, clients: int) -> None:
     done = summary["identity"]["done"]
     assert done == (transactions["outcome"] == 0).sum() > 0
     counts = summary["probes"]["breakdown"]["request_counts"]
-    # An answer whose end the kernel could not read then (a page on the move) may end no request, and one in many
-    # thousands is not told of; the report says so.
+    # An answer whose end the kernel could not read then (a page on the move) may end no request, and the
+    # kernel does not tell of every one; the report says so.
     missing = summary["requests_sent"] - requests_in(rows)
     assert 0 <= missing <= counts["unread_answers"] + UNTOLD_MAX, counts
     found = _read(trial)

@@ -52,7 +52,7 @@ fn unread_answers(summary: &Value) -> i64 {
     summary["probes"]["breakdown"]["request_counts"]["unread_answers"].as_i64().unwrap()
 }
 
-/// Answers that the kernel told nobody of, which were seen on one machine in a few of a hundred segments: the record's
+/// Answers that the kernel told nobody of, which was seen in a few segments on busy machines: the record's
 /// `requests_sent` shows that they are missing.
 const UNTOLD_MAX: i64 = 2;
 

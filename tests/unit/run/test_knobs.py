@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,7 +27,7 @@ from plimsoll.environment import (
 from plimsoll.environment.group import GroupKnob
 from plimsoll.environment.knob import AVAILABLE, Availability, in_order
 from plimsoll.environment.registry import Args, puts_back
-from plimsoll.experiment import Experiment, load, plan_trials
+from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS
 from plimsoll.run import knobs, planning
@@ -39,6 +39,11 @@ from plimsoll.run.surroundings import arranged
 from plimsoll.run.trial import Report
 
 PUT_BACK: list[str] = []
+
+
+def report_of_a_trial() -> Report:
+    """Nothing but its number is asked of the trial."""
+    return Report(cast(PlannedTrial, SimpleNamespace(number=1)))
 
 
 @puts_back("toy", survives_reboot=True)
@@ -109,7 +114,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_groups", "toys")
 def test_a_new_knob_is_arranged_after_those_it_depends_on_and_put_back_before_them(state: StateDir) -> None:
-    report = Report(SimpleNamespace(number=1))  # type: ignore[arg-type]
+    report = report_of_a_trial()
     with arranged(around(state), made(), "toy-0001", report):
         assert (state.work / "toy-0001.mount").read_text() == "toy-0001.array"
         lines = (state.journal / "toy-0001.jsonl").read_text().splitlines()[1:]
@@ -128,7 +133,7 @@ def test_a_new_knob_is_arranged_after_those_it_depends_on_and_put_back_before_th
 @pytest.mark.usefixtures("no_groups", "toys")
 def test_a_knob_that_cannot_be_had_puts_those_before_it_back(state: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Array, "arrange", lambda _self, site, _journal: site.state.work / "lost")
-    with pytest.raises(AssertionError), arranged(around(state), made(), "toy-0002", Report(SimpleNamespace(number=1))):  # type: ignore[arg-type]
+    with pytest.raises(AssertionError), arranged(around(state), made(), "toy-0002", report_of_a_trial()):
         pass
     assert list(state.work.iterdir()) == [] and list(state.journal.iterdir()) == []
 
@@ -169,7 +174,7 @@ def test_the_order_of_a_trial(state: StateDir, tmp_path: Path, monkeypatch: pyte
     settings = settings.model_copy(
         update={"target": settings.target.model_validate({"files": {"wal": str(tmp_path / "log")}})}
     )
-    with arranged(around(state), settings, "all-0001", Report(SimpleNamespace(number=1))) as place:  # type: ignore[arg-type]
+    with arranged(around(state), settings, "all-0001", report_of_a_trial()) as place:
         assert place.limits == Limits(64 << 20, 32 << 20, "0", 10) and place.cage is None
     assert done == [
         ("files", "log"),
