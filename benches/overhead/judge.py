@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from plimsoll.analysis.intervals import Estimate, over_blocks
+from plimsoll.analysis.statistics.intervals import Estimate, over_blocks
 
 ALPHA = 0.05
 LOOKS = (100, 200, 400, 800)

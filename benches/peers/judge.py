@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peers.arms import Run
-from plimsoll.analysis.intervals import over_blocks
+from plimsoll.analysis.statistics.intervals import over_blocks
 
 PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 

@@ -26,7 +26,7 @@ from laboratory import ROOT
 from live_server import LiveServer, live_server
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from plimsoll.analysis.live_verdict import analyse_live
+from plimsoll.analysis.watch.verdict import analyse_live
 from plimsoll.record import open_run
 
 Json = dict[str, Any]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from laboratory import Laboratory
 
-from plimsoll.analysis import analyse, vmstat
+from plimsoll.analysis import analyse
+from plimsoll.analysis.trial import vmstat
 from plimsoll.experiment.workload import DecisionSupport
 from plimsoll.record import open_run
 from plimsoll.run import agent

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from decision_support_servers import Duck, Json, Rows, postgres, streams, workload
 
-from plimsoll.analysis.answers import AGREED, COLUMNS, differences
+from plimsoll.analysis.trial.answers import AGREED, COLUMNS, differences
 from plimsoll.experiment import Experiment
 from plimsoll.run import answers
 from plimsoll.run.answers import Right, known, of_postgresql

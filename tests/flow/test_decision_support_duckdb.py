@@ -18,7 +18,7 @@ from laboratory import Laboratory
 from live_server import live_server
 
 from plimsoll.analysis import analyse
-from plimsoll.analysis.answers import AGREED, differences
+from plimsoll.analysis.trial.answers import AGREED, differences
 from plimsoll.record import open_run
 from plimsoll.run import agent, embedded_record
 from plimsoll.run.embedded_load import RefreshSets, alone, build_database

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from laboratory import Laboratory
 
-from plimsoll.analysis.histograms import Histogram, merged
+from plimsoll.analysis.trial.histograms import Histogram, merged
 from plimsoll.record import Segment, open_run
 
 pytestmark = pytest.mark.long

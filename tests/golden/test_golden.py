@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis import analyse, words
+from plimsoll.analysis import analyse
 from plimsoll.record import open_run
+from plimsoll.words import verdict as words
 
 HERE = Path(__file__).parent
 GOLDEN = sorted(folder.parent.name for folder in HERE.glob("*/run.json"))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis import compare_runs
-from plimsoll.analysis.comparison_words import comparison_lines
 from plimsoll.record import open_run
+from plimsoll.words.comparison import comparison_lines
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "compare.expected.json"

@@ -22,9 +22,9 @@ from breakdown_truth import children, status_of
 from breakdown_watch import MS, QUEUED
 from scipy.stats import binom
 
-from plimsoll.analysis.breakdown import CLOSURE_MAX, UNNAMED_MAX, caveats
-from plimsoll.analysis.breakdown_parts import BUCKETS
-from plimsoll.analysis.breakdown_trial import reading
+from plimsoll.analysis.breakdown.breakdown import CLOSURE_MAX, UNNAMED_MAX, caveats
+from plimsoll.analysis.breakdown.parts import BUCKETS
+from plimsoll.analysis.breakdown.trial import reading
 from plimsoll.record import Trial
 
 pytestmark = pytest.mark.alone

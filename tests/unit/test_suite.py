@@ -58,7 +58,7 @@ KNOWN = {
     [
         (["docs/run.md"], {"tests/unit/test_documents.py"}, set(), False),
         (
-            ["python/plimsoll/analysis/usl.py"],
+            ["python/plimsoll/analysis/statistics/usl.py"],
             {"tests/unit", "tests/golden", "tests/flow/test_pipeline.py"},
             set(),
             False,

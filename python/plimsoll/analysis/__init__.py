@@ -8,15 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plimsoll.analysis.runs import NotComparable, Unknown, compare_runs, compare_treatments
+    from plimsoll.analysis.runs.runs import NotComparable, Unknown, compare_runs, compare_treatments
     from plimsoll.analysis.verdict import analyse
 
 _WHERE = {
     "analyse": "verdict",
-    "compare_runs": "runs",
-    "compare_treatments": "runs",
-    "NotComparable": "runs",
-    "Unknown": "runs",
+    "compare_runs": "runs.runs",
+    "compare_treatments": "runs.runs",
+    "NotComparable": "runs.runs",
+    "Unknown": "runs.runs",
 }
 
 __all__ = ["NotComparable", "Unknown", "analyse", "compare_runs", "compare_treatments"]

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis import decision_support_trial, stationary
-from plimsoll.analysis.decision_support_words import wrong_answers
-from plimsoll.analysis.generator import generator
-from plimsoll.analysis.latency import unbounded
-from plimsoll.analysis.readings import counter, done_count, fact, is_whole, unanswered, weights
+from plimsoll.analysis.decision_support import trial as decision_support_trial
+from plimsoll.analysis.statistics import stationary
+from plimsoll.analysis.trial.answers import wrong_answers
+from plimsoll.analysis.trial.generator import generator
+from plimsoll.analysis.trial.latency import unbounded
+from plimsoll.analysis.trial.readings import counter, done_count, fact, is_whole, unanswered, weights
 from plimsoll.record import Segment, Trial
 
 Sample = dict[str, float | None]

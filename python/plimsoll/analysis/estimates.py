@@ -4,11 +4,12 @@ Counters of the server are differences of readings made with no client connected
 so that ratios from them are exact and not sampled.
 """
 
-from plimsoll.analysis import decision_support_trial
-from plimsoll.analysis.latency import latency_by_kind
-from plimsoll.analysis.metrics import PERCENTILES
-from plimsoll.analysis.page_cache import probe_metrics
-from plimsoll.analysis.readings import (
+from plimsoll.analysis.decision_support import trial as decision_support_trial
+from plimsoll.analysis.percentiles import PERCENTILES
+from plimsoll.analysis.probes.page_cache import probe_metrics
+from plimsoll.analysis.probes.writeback import writeback_metrics
+from plimsoll.analysis.trial.latency import latency_by_kind
+from plimsoll.analysis.trial.readings import (
     SECTOR_BYTES,
     counter,
     cpu_list,
@@ -22,7 +23,6 @@ from plimsoll.analysis.readings import (
     seconds_measured,
     statements,
 )
-from plimsoll.analysis.writeback import writeback_metrics
 from plimsoll.record import Segment, Trial
 
 _CPU = ("cpu_user", "cpu_nice", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_irq", "cpu_softirq", "cpu_steal")

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from plimsoll.analysis.decision_support_metrics import DECISION_SUPPORT_METRICS, WORKLOAD
+from plimsoll.analysis.decision_support.metrics import DECISION_SUPPORT_METRICS, WORKLOAD
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics_probes import PROBE_METRICS
-from plimsoll.analysis.writeback import WRITEBACK_METRICS
+from plimsoll.analysis.percentiles import PERCENTILE_NAMES
+from plimsoll.analysis.probes.writeback import WRITEBACK_METRICS
 
 _PERCENTILES = {
     "p50": "half of the transactions took no longer",
@@ -15,8 +16,6 @@ _PERCENTILES = {
     "p999": "99.9 % took no longer",
     "p9999": "99.99 % took no longer",
 }
-
-PERCENTILE_NAMES = {"p999": "p99.9", "p9999": "p99.99"}
 
 _ALL = [
     Metric(
@@ -220,7 +219,6 @@ _ALL = [
 ]
 
 METRICS: dict[str, Metric] = {metric.key: metric for metric in _ALL}
-PERCENTILES: dict[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
 JUDGED = "throughput_per_second"
 JUDGED_OPEN = "latency_ns_p99"
 

@@ -7,36 +7,24 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from plimsoll.analysis import (
-    a_a,
-    block_requests,
-    breakdown,
-    clients,
-    decision_support_run,
-    double_caching,
-    generator,
-    histograms,
-    instruments,
-    latency,
-    memory_scaling,
-    order_entry,
-    placement,
-    profile,
-    reconcile,
-    scaling,
-    stationary,
-    syscalls,
-    throughput,
-    unbounded,
-    words,
-)
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
-from plimsoll.analysis.compare import ALPHA, DELTA
+from plimsoll.analysis.breakdown import breakdown
+from plimsoll.analysis.caches import double_caching, reconcile
+from plimsoll.analysis.comparing import a_a, unbounded
+from plimsoll.analysis.comparing.compare import ALPHA, DELTA
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.comparing.levels import Group, compare_levels, groups
+from plimsoll.analysis.decision_support import run as decision_support_run
 from plimsoll.analysis.estimates import estimates
-from plimsoll.analysis.histograms import ALL
-from plimsoll.analysis.intervals import CONFIDENCE, grade
-from plimsoll.analysis.levels import Group, compare_levels, groups
-from plimsoll.analysis.metrics import METRICS, PERCENTILES, judged_of, shown_for
+from plimsoll.analysis.metrics import METRICS, judged_of, shown_for
+from plimsoll.analysis.order_entry import order_entry
+from plimsoll.analysis.percentiles import PERCENTILES
+from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
+from plimsoll.analysis.statistics import stationary
+from plimsoll.analysis.statistics.intervals import CONFIDENCE, grade
+from plimsoll.analysis.studies import clients, memory_scaling, scaling
+from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
+from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
 
 FORMAT = 1
@@ -243,7 +231,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
     used = chosen(entries)
     comparisons = [compare_levels(group, used, METRICS[judged], relevant - 1, spread_log) for group in found]
     treatments = _treatments(run, entries)
-    labels = words.treatment_labels({"treatments": treatments, "comparisons": comparisons})
+    labels = treatment_labels({"treatments": treatments, "comparisons": comparisons})
     by_clients = clients.clients(run.plan, run.experiment, used, relevant - 1)
     scaled = scaling.scaling(run.plan, run.experiment, used, relevant - 1)
     by_memory = memory_scaling.memory_scaling(run.plan, run.experiment, used, relevant - 1, spread_log)

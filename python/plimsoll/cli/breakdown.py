@@ -74,9 +74,9 @@ def run(request: Request, out: Path | None, as_json: bool) -> int:
 
 def judge(folder: Path, top: int | None = None) -> tuple[dict[str, Any], Path]:
     """The picture from the record, and its page."""
-    from plimsoll.analysis.live_verdict import analyse_live
+    from plimsoll.analysis.watch.verdict import analyse_live
     from plimsoll.record import open_run, writer
-    from plimsoll.report.live import write_live_report
+    from plimsoll.report.watch.page import write_live_report
 
     found = analyse_live(open_run(folder), top)
     writer.write_json(folder / "breakdown.json", found)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from plimsoll.analysis.live_words import duration, share
+from plimsoll.quantities import duration, share
 
 Json = dict[str, Any]
 WIDTH_MIN = 60

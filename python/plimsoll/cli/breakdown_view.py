@@ -13,12 +13,12 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from plimsoll.analysis.breakdown_parts import BY_CALLS, is_by_calls
+from plimsoll.analysis.breakdown.parts import BY_CALLS, is_by_calls
 from plimsoll.cli import breakdown_lines as drawn
 from plimsoll.cli.console import console
 
 if TYPE_CHECKING:
-    from plimsoll.analysis.live import Picture
+    from plimsoll.analysis.watch.live import Picture
     from plimsoll.run.live import Asked
 
 Json = dict[str, Any]
@@ -41,8 +41,8 @@ class Prepared:
         if name == "started":
             import jinja2  # noqa: F401
 
-            import plimsoll.analysis.live_verdict
-            import plimsoll.report.live  # noqa: F401
+            import plimsoll.analysis.watch.verdict
+            import plimsoll.report.watch.page  # noqa: F401
 
 
 class View(Prepared):

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.capacity_compare import compare_capacity, unlike
-from plimsoll.analysis.capacity_kind import is_capacity
-from plimsoll.analysis.capacity_words import compared_words, terminal_lines, trial_words
+from plimsoll.analysis.capacity.compare import compare_capacity, unlike
+from plimsoll.analysis.capacity.kind import is_capacity
 from plimsoll.cli import show
 from plimsoll.cli.capacity_progress import CapacityProgress
 from plimsoll.cli.codes import FAILED, STOPPED
@@ -23,6 +22,7 @@ from plimsoll.record.run import read_json
 from plimsoll.run import capacity_source
 from plimsoll.run.capacity import Asked, CapacityRunner
 from plimsoll.run.observer import Silent
+from plimsoll.words.capacity import compared_words, terminal_lines, trial_words
 
 EARLIER_MAX = 5
 
@@ -95,8 +95,8 @@ def _runner(request: Request, out: Path | None, seed: int | None) -> CapacityRun
 
 def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any], Path]:
     """Compacts the record, judges it beside the earlier ones, draws the report, its figures as files if asked for."""
-    from plimsoll.analysis.capacity import analyse_capacity
-    from plimsoll.report.capacity import write_capacity_report
+    from plimsoll.analysis.capacity.verdict import analyse_capacity
+    from plimsoll.report.capacity.page import write_capacity_report
 
     found = open_run(folder)
     compact(folder)
@@ -121,7 +121,7 @@ def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
 def compare(first: Run, second: Run, force: bool, as_json: bool) -> int:
     """Two load lines: whether they agree, and if not, what moved."""
     from plimsoll.analysis import NotComparable
-    from plimsoll.analysis.capacity import analyse_capacity
+    from plimsoll.analysis.capacity.verdict import analyse_capacity
 
     if not (is_capacity(first) and is_capacity(second)):
         what = "one of the two searched for a load line and the other compared settings"
@@ -169,9 +169,9 @@ def _earlier(run: Run, verdict: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _figures(folder: Path, number: int) -> str:
     """A finished trial in one line."""
-    from plimsoll.analysis.capacity import trial_entry
-    from plimsoll.analysis.capacity_objective import from_json
-    from plimsoll.analysis.capacity_reading import read_trial
+    from plimsoll.analysis.capacity.objective import from_json
+    from plimsoll.analysis.capacity.reading import read_trial
+    from plimsoll.analysis.capacity.verdict import trial_entry
 
     found = open_run(folder)
     trial = next(one for one in found.trials if one.number == number)

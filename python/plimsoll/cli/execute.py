@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.capacity_kind import is_capacity
-from plimsoll.analysis.live_kind import is_breakdown
+from plimsoll.analysis.capacity.kind import is_capacity
+from plimsoll.analysis.watch.kind import is_breakdown
 from plimsoll.cli import show
 from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import shown
@@ -182,10 +182,10 @@ def _check_free(page: Path | None) -> None:
 
 
 def _say_comparison(result: dict[str, Any], as_json: bool, page: Path | None) -> int:
-    from plimsoll.analysis.comparison_words import comparison_lines
+    from plimsoll.words.comparison import comparison_lines
 
     if page is not None:
-        from plimsoll.report.comparison import write_comparison
+        from plimsoll.report.comparison.page import write_comparison
 
         write_comparison(result, page)
     if as_json:
@@ -198,7 +198,7 @@ def _say_comparison(result: dict[str, Any], as_json: bool, page: Path | None) ->
 
 def _figures(folder: Path, number: int) -> str:
     """A finished trial in one line."""
-    from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
+    from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
     from plimsoll.analysis.estimates import estimates
 
     trial = next(one for one in open_run(folder).trials if one.number == number)
@@ -225,7 +225,7 @@ def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
 
 
 def _say(verdict: dict[str, Any] | None, path: Path | None, folder: Path) -> None:
-    from plimsoll.analysis.words import WIDTH, terminal_lines
+    from plimsoll.words.verdict import WIDTH, terminal_lines
 
     out = show.console()
     if verdict is None:

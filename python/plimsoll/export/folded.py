@@ -7,9 +7,9 @@ named within it stands above it, and the rest of the part (gaps between requests
 from collections.abc import Iterator
 from typing import Any
 
-from plimsoll.analysis.breakdown_difference import kinds_of
-from plimsoll.analysis.breakdown_trial import MEAN, mean_parts, reading
-from plimsoll.analysis.histograms import ALL
+from plimsoll.analysis.breakdown.difference import kinds_of
+from plimsoll.analysis.breakdown.trial import MEAN, mean_parts, reading
+from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.export import ExportError
 from plimsoll.record import Run, Trial
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from plimsoll.analysis.unbounded import reading
+from plimsoll.analysis.comparing.unbounded import reading
 from plimsoll.record import Run, Segment, Trial
 from plimsoll.record.parquet import trial_row
 from plimsoll.record.run import read_json

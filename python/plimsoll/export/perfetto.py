@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis import breakdown_join, breakdown_sampling
-from plimsoll.analysis.breakdown_parts import BUCKETS, CPU, RUN_QUEUE
-from plimsoll.analysis.breakdown_waits import GROUP_COMMIT, roles, wait_name
+from plimsoll.analysis.breakdown import join as breakdown_join
+from plimsoll.analysis.breakdown import sampling as breakdown_sampling
+from plimsoll.analysis.breakdown.parts import BUCKETS, CPU, RUN_QUEUE
+from plimsoll.analysis.breakdown.waits import GROUP_COMMIT, roles, wait_name
 from plimsoll.export import ExportError
 from plimsoll.export.counters import write_counters
 from plimsoll.export.trace import Argument, Trace

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from plimsoll.analysis.decision_support_metrics import LOAD, NAMES
-from plimsoll.analysis.words import is_latency, metric_words
+from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
 from plimsoll.record import Run
-from plimsoll.report.caches import cache_figures
-from plimsoll.report.double_caching import double_caching_figure
-from plimsoll.report.figure import Figure
-from plimsoll.report.latency import latency_figure
-from plimsoll.report.levels import levels_figure
-from plimsoll.report.reconcile import reconciliation_figure
-from plimsoll.report.series import memory_figure, warmup_figure
-from plimsoll.report.studies import study_of
+from plimsoll.report.caches.caches import cache_figures
+from plimsoll.report.caches.double_caching import double_caching_figure
+from plimsoll.report.caches.reconcile import reconciliation_figure
+from plimsoll.report.drawing.figure import Figure
+from plimsoll.report.drawing.latency import latency_figure
+from plimsoll.report.drawing.levels import levels_figure
+from plimsoll.report.drawing.series import memory_figure, warmup_figure
+from plimsoll.report.studies.studies import study_of
+from plimsoll.words.verdict import is_latency, metric_words
 
 Json = dict[str, Any]
 _MAIN = (

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from plimsoll.analysis.metrics import PERCENTILE_NAMES
-from plimsoll.analysis.words import treatment_labels
-from plimsoll.report.tables import interval
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.percentiles import PERCENTILE_NAMES
+from plimsoll.report.drawing.tables import interval
 
 Json = dict[str, Any]
 PERCENTILES = ("p50", "p90", "p95", "p99", "p999", "p9999")

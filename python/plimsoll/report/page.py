@@ -3,28 +3,35 @@
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis import breakdown_words, decision_support_words, order_entry_words, words
+from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
-from plimsoll.report import double_caching, figures, instruments, load, reconcile, tables, theme
-from plimsoll.report.block_figures import block_figures
-from plimsoll.report.block_requests import block_part
-from plimsoll.report.breakdown import breakdown_part
-from plimsoll.report.breakdown_figures import breakdown_figures
-from plimsoll.report.clients import clients_figures
-from plimsoll.report.decision_support import decision_support_part
-from plimsoll.report.decision_support_figures import decision_support_figures
-from plimsoll.report.figure import Figure
-from plimsoll.report.html import write_page
-from plimsoll.report.machine import machine_rows
-from plimsoll.report.order_entry import order_entry_part
-from plimsoll.report.profile import off_cpu_figures, profile_figures, profile_part, write_folded
-from plimsoll.report.scaling import scaling_part
-from plimsoll.report.scaling_figures import scaling_figures
-from plimsoll.report.studies import study_of
-from plimsoll.report.syscalls import system_calls_part
-from plimsoll.report.syscalls_figures import sync_figures
-from plimsoll.report.writeback import writeback_figures, writeback_tables
+from plimsoll.report import figures, load
+from plimsoll.report.breakdown.figures import breakdown_figures
+from plimsoll.report.breakdown.part import breakdown_part
+from plimsoll.report.caches import double_caching, reconcile
+from plimsoll.report.decision_support.figures import decision_support_figures
+from plimsoll.report.decision_support.part import decision_support_part
+from plimsoll.report.drawing import tables, theme
+from plimsoll.report.drawing.figure import Figure
+from plimsoll.report.drawing.html import write_page
+from plimsoll.report.drawing.machine import machine_rows
+from plimsoll.report.order_entry.part import order_entry_part
+from plimsoll.report.probes import instruments
+from plimsoll.report.probes.block_figures import block_figures
+from plimsoll.report.probes.block_requests import block_part
+from plimsoll.report.probes.profile import off_cpu_figures, profile_figures, profile_part, write_folded
+from plimsoll.report.probes.syscalls import system_calls_part
+from plimsoll.report.probes.syscalls_figures import sync_figures
+from plimsoll.report.probes.writeback import writeback_figures, writeback_tables
+from plimsoll.report.studies.clients import clients_figures
+from plimsoll.report.studies.scaling import scaling_part
+from plimsoll.report.studies.scaling_figures import scaling_figures
+from plimsoll.report.studies.studies import study_of
+from plimsoll.words import breakdown as breakdown_words
+from plimsoll.words import decision_support as decision_support_words
+from plimsoll.words import order_entry as order_entry_words
+from plimsoll.words import verdict as words
 
 Json = dict[str, Any]
 _TABLES_SHOWN = 4
@@ -94,7 +101,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "order_entry": order_entry_part(verdict),
         "order_entry_lines": order_entry_words.lines(verdict),
         "decision_support": decision_support_part(verdict),
-        "decision_support_lines": decision_support_words.lines(verdict, words.treatment_labels(verdict)),
+        "decision_support_lines": decision_support_words.lines(verdict, treatment_labels(verdict)),
         "scaling": scaling_part(verdict),
         "syscalls": system_calls_part(verdict),
         "block": block_part(verdict),

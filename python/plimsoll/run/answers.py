@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import psycopg
 
-from plimsoll.analysis.answers import AGREED, KNOWN, Row, Rule, differences
+from plimsoll.analysis.trial.answers import AGREED, KNOWN, Row, Rule, differences
 from plimsoll.experiment import Experiment
 from plimsoll.experiment.decision_support import Against
 from plimsoll.run import agent

@@ -1,6 +1,6 @@
 """A capacity run: one server, warmed once, and trial after trial at the rates that the search asks for.
 
-Which trial comes next and what it showed is decided by pure functions (analysis/capacity_search.py, capacity_judge.py);
+Which trial comes next and what it showed is decided by pure functions (analysis/capacity/search.py, capacity_judge.py);
 here they are only run, each as a trial of an ordinary record with its schedule in it. A stop or a crash leaves the
 finished trials readable, and the machine is put back as after any run.
 """
@@ -15,11 +15,11 @@ from typing import Any
 
 import psycopg
 
-from plimsoll.analysis.capacity import assess
-from plimsoll.analysis.capacity_kind import KIND
-from plimsoll.analysis.capacity_objective import Objective
-from plimsoll.analysis.capacity_reading import SATURATION, Reading, read_trial
-from plimsoll.analysis.capacity_search import Step, Tried, limits, next_step
+from plimsoll.analysis.capacity.kind import KIND
+from plimsoll.analysis.capacity.objective import Objective
+from plimsoll.analysis.capacity.reading import SATURATION, Reading, read_trial
+from plimsoll.analysis.capacity.search import Step, Tried, limits, next_step
+from plimsoll.analysis.capacity.verdict import assess
 from plimsoll.experiment import Plan, PlannedTrial, Treatment
 from plimsoll.record import Trial, writer
 from plimsoll.record.run import read_json

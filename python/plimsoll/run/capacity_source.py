@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis import capacity_objective
-from plimsoll.analysis.capacity_objective import Objective
+from plimsoll.analysis.capacity import objective as capacity_objective
+from plimsoll.analysis.capacity.objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.source import find

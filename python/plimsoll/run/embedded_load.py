@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.decision_support import REFRESH
+from plimsoll.analysis.decision_support.formulas import REFRESH
 from plimsoll.run import agent
 from plimsoll.run.observer import Observer
 from plimsoll.target import ServerFailed

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from plimsoll.analysis.decision_support import REFRESH
-from plimsoll.analysis.decision_support_trial import NAMES
+from plimsoll.analysis.decision_support.formulas import REFRESH
+from plimsoll.analysis.decision_support.trial import NAMES
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record.format import FORMAT
 

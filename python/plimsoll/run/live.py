@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.live import Picture
-from plimsoll.analysis.live_kind import KIND
+from plimsoll.analysis.watch.kind import KIND
+from plimsoll.analysis.watch.live import Picture
 from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.record import writer
 from plimsoll.run import agent

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from plimsoll.analysis.live import Picture
+    from plimsoll.analysis.watch.live import Picture
 
 Json = dict[str, Any]
 NS = 1e-9

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis import stationary
+from plimsoll.analysis.statistics import stationary
 from plimsoll.environment import Group
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment, PlannedTrial

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from plimsoll.analysis.percentile import Cells
+from plimsoll.analysis.statistics.percentile import Cells
 
 
 def queue(

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from plimsoll.analysis.answers import AGREED, COLUMNS, KNOWN, Rule, differences
+from plimsoll.analysis.trial.answers import AGREED, COLUMNS, KNOWN, Rule, differences
 
 
 def test_every_query_has_its_columns() -> None:

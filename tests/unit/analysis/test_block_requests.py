@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.block_requests import added_buckets, dominant, percentile, requests_of, width_of
-from plimsoll.report.block_figures import block_figures, depth_rows, device_rows
-from plimsoll.report.block_requests import block_part
+from plimsoll.analysis.probes.block_requests import added_buckets, dominant, percentile, requests_of, width_of
+from plimsoll.report.probes.block_figures import block_figures, depth_rows, device_rows
+from plimsoll.report.probes.block_requests import block_part
 
 trial = runpy.run_path(str(Path(__file__).with_name("probe_trial.py")))["trial"]
 US = 1_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.analysis.breakdown_join import CLOCK_NS, faults, join, parts_of
+from plimsoll.analysis.breakdown.join import CLOCK_NS, faults, join, parts_of
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))
 transactions, requests, waits, BUCKETS = (_WORLD[name] for name in ("transactions", "requests", "waits", "BUCKETS"))

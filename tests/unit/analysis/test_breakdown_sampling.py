@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import breakdown_sampling
-from plimsoll.analysis.breakdown import breakdown, caveats
-from plimsoll.analysis.breakdown_difference import band_over_blocks
-from plimsoll.analysis.breakdown_join import faults, join
-from plimsoll.analysis.breakdown_trial import mean_latency, reading
+from plimsoll.analysis.breakdown import sampling as breakdown_sampling
+from plimsoll.analysis.breakdown.breakdown import breakdown, caveats
+from plimsoll.analysis.breakdown.difference import band_over_blocks
+from plimsoll.analysis.breakdown.join import faults, join
+from plimsoll.analysis.breakdown.trial import mean_latency, reading
 from plimsoll.record import Trial
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.breakdown import caveats
-from plimsoll.analysis.breakdown_trial import BANDS, mean_parts, reading
+from plimsoll.analysis.breakdown.breakdown import caveats
+from plimsoll.analysis.breakdown.trial import BANDS, mean_parts, reading
 from plimsoll.record import Trial
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import analyse, breakdown_words, words
-from plimsoll.analysis.breakdown import breakdown
-from plimsoll.analysis.breakdown_difference import over, pairs
+from plimsoll.analysis import analyse
+from plimsoll.analysis.breakdown.breakdown import breakdown
+from plimsoll.analysis.breakdown.difference import over, pairs
 from plimsoll.record import open_run
+from plimsoll.words import breakdown as breakdown_words
+from plimsoll.words import verdict as words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))

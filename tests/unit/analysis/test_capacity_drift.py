@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.capacity_conditions import CONDITIONS
-from plimsoll.analysis.capacity_drift import P_MAX, drift
-from plimsoll.analysis.capacity_line import Knee, Line, knee_place
-from plimsoll.analysis.capacity_words import drift_words
+from plimsoll.analysis.capacity.conditions import CONDITIONS
+from plimsoll.analysis.capacity.drift import P_MAX, drift, drift_words
+from plimsoll.analysis.capacity.line import Knee, Line, knee_place
 
 Json = dict[str, Any]
 DESCRIBED = {key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()}

@@ -10,13 +10,13 @@ import math
 import numpy as np
 import pytest
 
-from plimsoll.analysis.capacity import assess
-from plimsoll.analysis.capacity_judge import judge
-from plimsoll.analysis.capacity_line import Line, load_line
-from plimsoll.analysis.capacity_objective import parse
-from plimsoll.analysis.capacity_reading import Reading
-from plimsoll.analysis.capacity_search import Step, Tried, limits, next_step
-from plimsoll.analysis.percentile import Cells
+from plimsoll.analysis.capacity.judge import judge
+from plimsoll.analysis.capacity.line import Line, load_line
+from plimsoll.analysis.capacity.objective import parse
+from plimsoll.analysis.capacity.reading import Reading
+from plimsoll.analysis.capacity.search import Step, Tried, limits, next_step
+from plimsoll.analysis.capacity.verdict import assess
+from plimsoll.analysis.statistics.percentile import Cells
 
 LIMIT, TRUTH, POWER = 0.001, 600.0, 4.0
 OBJECTIVE = parse("p99 <= 20ms and errors <= 0.1%")

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.capacity import assess
-from plimsoll.analysis.capacity_line import Line, knee, load_line, monotone
-from plimsoll.analysis.capacity_objective import Objective, parse
-from plimsoll.analysis.capacity_reading import Reading, settle_seconds
-from plimsoll.analysis.capacity_search import Limits, Step, Tried, bracket, limits, next_step
-from plimsoll.analysis.percentile import Cells
+from plimsoll.analysis.capacity.line import Line, knee, load_line, monotone
+from plimsoll.analysis.capacity.objective import Objective, parse
+from plimsoll.analysis.capacity.reading import Reading, settle_seconds
+from plimsoll.analysis.capacity.search import Limits, Step, Tried, bracket, limits, next_step
+from plimsoll.analysis.capacity.verdict import assess
+from plimsoll.analysis.statistics.percentile import Cells
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("capacity_world.py")))
 SERVICE, CLIENTS = 1e-3, 64

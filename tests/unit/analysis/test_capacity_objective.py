@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.analysis.capacity_objective import from_json, parse, time_words
+from plimsoll.analysis.capacity.objective import from_json, parse, time_words
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plimsoll.analysis.percentile import Cells, joined, percentile
+from plimsoll.analysis.statistics.percentile import Cells, joined, percentile
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("capacity_world.py")))
 SECONDS = 20

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plimsoll.analysis.queueing import backlog
+from plimsoll.analysis.statistics.queueing import backlog
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("capacity_world.py")))
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.capacity import analyse_capacity
-from plimsoll.analysis.capacity_compare import compare_capacity, unlike
-from plimsoll.analysis.capacity_judge import all_in_use, generator_limit
-from plimsoll.analysis.capacity_objective import parse
-from plimsoll.analysis.capacity_reading import Reading
-from plimsoll.analysis.capacity_words import compared_words, headline, terminal_lines, trial_words
-from plimsoll.analysis.percentile import Cells
+from plimsoll.analysis.capacity.compare import compare_capacity, unlike
+from plimsoll.analysis.capacity.judge import all_in_use, generator_limit
+from plimsoll.analysis.capacity.objective import parse
+from plimsoll.analysis.capacity.reading import Reading
+from plimsoll.analysis.capacity.verdict import analyse_capacity
+from plimsoll.analysis.statistics.percentile import Cells
 from plimsoll.record import compact, open_run
-from plimsoll.report.capacity import write_capacity_report
+from plimsoll.report.capacity.page import write_capacity_report
+from plimsoll.words.capacity import compared_words, headline, terminal_lines, trial_words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("capacity_world.py")))
 RATES = [700, 910, 200, 400, 750, 780, 800, 790, 770, 810, 820, 780, 800]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from plimsoll.analysis.compare import beaten, best_set, effects, pairs, word
-from plimsoll.analysis.intervals import grade, half_width, over_blocks
-from plimsoll.analysis.runs import unpaired
+from plimsoll.analysis.comparing.compare import beaten, best_set, effects, pairs, word
+from plimsoll.analysis.runs.runs import unpaired
+from plimsoll.analysis.statistics.intervals import grade, half_width, over_blocks
 
 REPEATS = 6000
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from plimsoll.analysis import decision_support as metrics
-from plimsoll.analysis.decision_support import Figure
+from plimsoll.analysis.decision_support import formulas as metrics
+from plimsoll.analysis.decision_support.formulas import Figure
 from plimsoll.experiment.decision_support import streams_min
 
 

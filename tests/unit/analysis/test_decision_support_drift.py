@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from plimsoll.analysis import analyse, words
-from plimsoll.analysis.decision_support_drift import drift_word, trend
+from plimsoll.analysis import analyse
+from plimsoll.analysis.decision_support.drift import drift_word, trend
 from plimsoll.record import open_run
+from plimsoll.words import verdict as words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("decision_support_world.py")))
 World, make = _WORLD["World"], _WORLD["make"]

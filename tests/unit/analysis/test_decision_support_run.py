@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis import analyse, words
-from plimsoll.analysis import decision_support_run as of_run
-from plimsoll.analysis.decision_support_metrics import COMPOSITE, LOAD, POWER
+from plimsoll.analysis import analyse
+from plimsoll.analysis.decision_support import run as of_run
+from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER
 from plimsoll.record import open_run
+from plimsoll.words import verdict as words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("decision_support_world.py")))
 World, make = _WORLD["World"], _WORLD["make"]

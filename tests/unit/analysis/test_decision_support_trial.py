@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.decision_support_metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
-from plimsoll.analysis.decision_support_trial import caveats, metric_values, reading
+from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
+from plimsoll.analysis.decision_support.trial import caveats, metric_values, reading
 from plimsoll.record import open_run
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("decision_support_world.py")))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plimsoll.analysis import distributions
+from plimsoll.analysis.statistics import distributions
 
 TAILS = np.array([1e-6, 0.001, 0.025, 0.5, 0.95, 0.975, 0.9999])
 FREEDOMS = np.array([1, 2.5, 7, 30, 1e4])[:, None]

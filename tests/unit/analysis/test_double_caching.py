@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis import cache_words, double_caching
-from plimsoll.analysis.page_cache import double_cached_bytes
+from plimsoll.analysis.caches import double_caching
+from plimsoll.analysis.probes.page_cache import double_cached_bytes
 from plimsoll.record import Trial
+from plimsoll.words import caches as cache_words
 
 Json = dict[str, Any]
 MB = 10**6

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.histograms import Histogram, _merged_percentiles, merged
-from plimsoll.analysis.latency import percentile
+from plimsoll.analysis.trial.histograms import Histogram, _merged_percentiles, merged
+from plimsoll.analysis.trial.latency import percentile
 
 
 def cells_of(values: np.ndarray) -> Histogram:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from live_world import QUERIES, SESSIONS, S, backend, line, look, seen
 
-from plimsoll.analysis.live import Picture, merged
+from plimsoll.analysis.watch.live import Picture, merged
 
 Json = dict[str, Any]
 

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from plimsoll.analysis import Unknown, compare_runs, compare_treatments
-from plimsoll.analysis.comparison_words import comparison_lines
-from plimsoll.analysis.intervals import welch
-from plimsoll.analysis.moved import of_cpu, of_latency, word
-from plimsoll.analysis.moved_words import moved_lines
+from plimsoll.analysis.breakdown.moved import of_cpu, of_latency, word
+from plimsoll.analysis.statistics.intervals import welch
 from plimsoll.record import open_run
+from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.moved import moved_lines
 
 _VERDICT = runpy.run_path(str(Path(__file__).with_name("test_breakdown_verdict.py")))
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))

@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from plimsoll.analysis import compare_runs, compare_treatments
-from plimsoll.analysis.comparison_words import comparison_lines
-from plimsoll.analysis.intervals import paired, unpaired
-from plimsoll.analysis.moved import whole_of
-from plimsoll.analysis.moved_many import confidence_of, ranked
+from plimsoll.analysis.breakdown.moved import whole_of
+from plimsoll.analysis.runs.moved_many import confidence_of, ranked
+from plimsoll.analysis.statistics.intervals import paired, unpaired
 from plimsoll.record import open_run
+from plimsoll.words.comparison import comparison_lines
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("moved_world.py")))
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import analyse, words
-from plimsoll.analysis.histograms import merged, of_segment
-from plimsoll.analysis.starts import backlog, connections, own_lag
+from plimsoll.analysis import analyse
+from plimsoll.analysis.trial.histograms import merged, of_segment
+from plimsoll.analysis.trial.starts import backlog, connections, own_lag
 from plimsoll.record import compact, open_run
 from plimsoll.report import write_report
+from plimsoll.words import verdict as words
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plimsoll.analysis import analyse, order_entry, order_entry_ranges, order_entry_words
+from plimsoll.analysis import analyse
 from plimsoll.analysis.admission import check_commits
-from plimsoll.analysis.distributions import rate_interval, share_interval
-from plimsoll.analysis.histograms import Histogram
+from plimsoll.analysis.order_entry import ranges as order_entry_ranges
+from plimsoll.analysis.order_entry.order_entry import order_entry
+from plimsoll.analysis.statistics.distributions import rate_interval, share_interval
+from plimsoll.analysis.trial.histograms import Histogram
 from plimsoll.record import Trial, open_run
 from plimsoll.report import write_report
+from plimsoll.words import order_entry as order_entry_words
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import instruments, reconcile
-from plimsoll.analysis.page_cache import probe_metrics, totals
+from plimsoll.analysis.caches import reconcile
+from plimsoll.analysis.probes import instruments
+from plimsoll.analysis.probes.page_cache import probe_metrics, totals
 from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]

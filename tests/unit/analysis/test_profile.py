@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.profile import FUNCTIONS_MAX, functions, off_cpu, profile, share, together, tree
+from plimsoll.analysis.probes.profile import FUNCTIONS_MAX, functions, off_cpu, profile, share, together, tree
 from plimsoll.record.run import Segment
 
 STACKS = {

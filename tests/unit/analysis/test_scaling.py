@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import scaling_words
 from plimsoll.analysis.estimates import estimates
-from plimsoll.analysis.memory_scaling import memory_scaling
-from plimsoll.analysis.scaling import ABOUT, pairs, scaling
-from plimsoll.analysis.usl import rate
+from plimsoll.analysis.statistics.usl import rate
+from plimsoll.analysis.studies.memory_scaling import memory_scaling
+from plimsoll.analysis.studies.scaling import ABOUT, pairs, scaling
 from plimsoll.record import open_run
+from plimsoll.words import scaling as scaling_words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("scaling_world.py")))
 CPUS, CLIENTS, MEMORY, HUGE = (_WORLD[name] for name in ("CPUS", "CLIENTS", "MEMORY", "HUGE"))

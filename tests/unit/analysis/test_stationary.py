@@ -9,7 +9,7 @@ asymptote is within twice the tolerance, for time constants up to two and a half
 import numpy as np
 import pytest
 
-from plimsoll.analysis import stationary
+from plimsoll.analysis.statistics import stationary
 
 SECONDS_MIN = 10
 

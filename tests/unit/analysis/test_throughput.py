@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plimsoll.analysis.throughput import autocorrelation_time, of_seconds
+from plimsoll.analysis.trial.throughput import autocorrelation_time, of_seconds
 
 
 def series(rho: float, seconds: int, random: np.random.Generator) -> np.ndarray:

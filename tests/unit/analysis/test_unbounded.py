@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import analyse, compare_runs, words
-from plimsoll.analysis.comparison_words import comparison_lines
-from plimsoll.analysis.levels import Group, compare_levels
+from plimsoll.analysis import analyse, compare_runs
+from plimsoll.analysis.comparing.levels import Group, compare_levels
+from plimsoll.analysis.comparing.unbounded import compare
 from plimsoll.analysis.metrics import METRICS
-from plimsoll.analysis.runs import compare_treatments
-from plimsoll.analysis.unbounded import compare
+from plimsoll.analysis.runs.runs import compare_treatments
 from plimsoll.record import open_run
 from plimsoll.report import write_report
-from plimsoll.report.tables import level_tables
+from plimsoll.report.drawing.tables import level_tables
+from plimsoll.words import verdict as words
+from plimsoll.words.comparison import comparison_lines
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from plimsoll.analysis.usl import fit, rate
+from plimsoll.analysis.statistics.usl import fit, rate
 
 LEVELS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 SIGMA, KAPPA, SCALE = 0.05, 0.004, 1000.0

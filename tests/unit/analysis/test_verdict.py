@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import NotComparable, analyse, compare_runs, words
+from plimsoll.analysis import NotComparable, analyse, compare_runs
 from plimsoll.analysis.admission import admit, check_commits, settle_commits
-from plimsoll.analysis.comparison_words import comparison_lines
 from plimsoll.analysis.estimates import estimates
-from plimsoll.analysis.latency import percentile
-from plimsoll.analysis.readings import cpu_list
+from plimsoll.analysis.trial.latency import percentile
+from plimsoll.analysis.trial.readings import cpu_list
 from plimsoll.record import Run, open_run
+from plimsoll.words import verdict as words
+from plimsoll.words.comparison import comparison_lines
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]

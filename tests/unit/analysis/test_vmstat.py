@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.lib.recfunctions import repack_fields
 
-from plimsoll.analysis import vmstat
+from plimsoll.analysis.trial import vmstat
 from plimsoll.record import Segment
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("decision_support_world.py")))

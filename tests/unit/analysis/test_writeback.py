@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.writeback import dirty_curve, settings_of, thresholds, throttled_seconds, writeback_metrics
+from plimsoll.analysis.probes.writeback import (
+    dirty_curve,
+    settings_of,
+    thresholds,
+    throttled_seconds,
+    writeback_metrics,
+)
 from plimsoll.record import Trial
 from plimsoll.record.format import MISSING
 

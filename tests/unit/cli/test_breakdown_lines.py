@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from live_world import QUERIES, SESSIONS, S, backend, line, look, seen
 
-from plimsoll.analysis.live import Picture
+from plimsoll.analysis.watch.live import Picture
 from plimsoll.cli import breakdown_lines as drawn
 
 Json = dict[str, Any]

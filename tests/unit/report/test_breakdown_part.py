@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plimsoll.report import write_report
-from plimsoll.report.breakdown_figures import breakdown_figures
+from plimsoll.report.breakdown.figures import breakdown_figures
 
 _TESTS = Path(__file__).parents[2]
 svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import vl_convert
 
-from plimsoll.report import bundle
+from plimsoll.report.drawing import bundle
 
 
 @pytest.mark.parametrize(("folder", "kept"), [(".plimsoll", True), ("usr", False)])

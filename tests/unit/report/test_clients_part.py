@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.clients import CLIENTS, EACH, SCALE
+from plimsoll.analysis.studies.clients import CLIENTS, EACH, SCALE
 from plimsoll.report import write_report
 
 svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis import compare_runs
-from plimsoll.analysis.comparison_words import comparison_lines
 from plimsoll.cli import execute
 from plimsoll.experiment import ExperimentError
 from plimsoll.record import open_run
-from plimsoll.report import theme
-from plimsoll.report.comparison import moved_figures, write_comparison
+from plimsoll.report.comparison.page import moved_figures, write_comparison
+from plimsoll.report.drawing import theme
+from plimsoll.words.comparison import comparison_lines
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
 _WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "moved_world.py"))

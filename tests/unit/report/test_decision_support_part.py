@@ -12,8 +12,8 @@ import pytest
 from plimsoll.analysis import analyse
 from plimsoll.record import compact, open_run
 from plimsoll.report import write_report
-from plimsoll.report.decision_support_drift_figure import drift_figure
-from plimsoll.report.decision_support_figures import parts_figure, timeline_figure
+from plimsoll.report.decision_support.drift_figure import drift_figure
+from plimsoll.report.decision_support.figures import parts_figure, timeline_figure
 
 svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]
 _WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "decision_support_world.py"))

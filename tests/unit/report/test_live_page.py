@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from live_world import QUERIES, SESSIONS, S, backend, line, look, seen
 
-from plimsoll.analysis.live import Picture
-from plimsoll.analysis.live_verdict import analyse_live
+from plimsoll.analysis.watch.live import Picture
+from plimsoll.analysis.watch.verdict import analyse_live
 from plimsoll.record import RecordError, open_run, writer
-from plimsoll.report.live import write_live_report
+from plimsoll.report.watch.page import write_live_report
 from plimsoll.run.live_record import LiveTables
 
 Json = dict[str, Any]

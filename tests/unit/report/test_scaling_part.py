@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis import analyse, scaling_words
-from plimsoll.analysis.breakdown import breakdown
-from plimsoll.analysis.memory_scaling import memory_scaling
-from plimsoll.analysis.scaling import pairs, scaling
+from plimsoll.analysis import analyse
+from plimsoll.analysis.breakdown.breakdown import breakdown
+from plimsoll.analysis.studies.memory_scaling import memory_scaling
+from plimsoll.analysis.studies.scaling import pairs, scaling
 from plimsoll.record import open_run
 from plimsoll.report import write_report
+from plimsoll.words import scaling as scaling_words
 
 _UNIT = Path(__file__).parents[1]
 svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]

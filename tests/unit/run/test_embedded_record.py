@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.decision_support_trial import caveats, reading
+from plimsoll.analysis.decision_support.trial import caveats, reading
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import Trial
 from plimsoll.run import embedded_record as records

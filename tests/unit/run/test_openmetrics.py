@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from plimsoll.analysis.live import Picture
+from plimsoll.analysis.watch.live import Picture
 from plimsoll.cli import execute
 from plimsoll.experiment import ExperimentError
 from plimsoll.run.live_metrics import LiveMetrics

@@ -1,0 +1,245 @@
+"""Where each transaction's time goes, over a run: by treatment and type, the slowest, and the difference of treatments.
+
+Rests on the breakdown's record in each trial (breakdown_trial.py); a run without one has no such part in its verdict. A
+trial in which time was counted twice gives no figures, and says so.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.analysis.breakdown import waits as breakdown_waits
+from plimsoll.analysis.breakdown.difference import (
+    band_over_blocks,
+    beyond_mean,
+    difference,
+    kinds_of,
+    pairs,
+)
+from plimsoll.analysis.breakdown.moved import of_latency
+from plimsoll.analysis.breakdown.parts import PARTS, PLAIN
+from plimsoll.analysis.breakdown.sampling import sampling_caveats
+from plimsoll.analysis.breakdown.slowest import SLOWEST as SLOWEST_COUNT
+from plimsoll.analysis.breakdown.trial import BANDS, MEAN, SLOWEST, reading
+from plimsoll.analysis.breakdown.waits import READ, READ_CAUSES
+from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.record import Trial
+
+Json = dict[str, Any]
+CLOSURE_MAX = 0.01
+UNNAMED_MAX = 0.05
+
+
+def over_trials(trials: list[Trial]) -> dict[int, Json]:
+    """The breakdowns of the finished trials whose records mention one, by trial."""
+    found = {trial.number: reading(trial) for trial in trials if trial.status == "finished"}
+    return {number: one for number, one in found.items() if one is not None}
+
+
+def caveats(found: Json | None) -> list[str]:
+    """What a trial's breakdown says that bears on its figures; a refusal is told once, with the figures."""
+    if found is None or found["status"] == "refused":
+        return []
+    if found["reason"]:
+        return [f"no breakdown: {found['reason']}"]
+    said = [f"no breakdown, because time is counted twice: {what} ({count})" for what, count in found["faults"].items()]
+    said += sampling_caveats(found["sampling"], found["joined"])
+    if found["lost"]:
+        said.append("the breakdown probe lost events: some requests are missing")
+    seen, sent = found["requests"].get("seen"), found["requests"].get("sent")
+    watched_all = found["sampling"]["one_in_max"] == 1
+    if watched_all and seen is not None and sent is not None and seen != sent:
+        said.append(f"the breakdown probe saw {seen} requests and the load sent {sent}")
+    nameless = {}
+    for kind, one in found["types"].items():
+        if kind not in kinds_of([found]):
+            continue
+        share, unnamed = one["closure"]["share"], one["closure"]["unnamed_share"]
+        if share is not None and abs(share) > CLOSURE_MAX:
+            said.append(f"the breakdown of {kind} does not close: {share:+.1%} of the time is in no bucket")
+        if unnamed is not None and unnamed > UNNAMED_MAX:
+            nameless[kind] = f"{kind} has {unnamed:.0%}"
+    if nameless:
+        of_kinds = ", ".join(nameless.values())
+        said.append(f"the breakdown of {of_kinds} of the time in waits without a bucket of their own")
+    return said
+
+
+def breakdown(
+    readings: Mapping[int, Json],
+    used: Mapping[tuple[int, str], Json],
+    treatments: Mapping[str, Json],
+    comparisons: list[Json],
+    clients: Json | None,
+    beside: list[Json] | None = None,
+) -> Json | None:
+    """The `breakdown` of verdict.json; None for a run whose records do not mention it. A pure function of its parts."""
+    if not readings:
+        return None
+    present = by_treatment(readings, used, treatments)
+    return {
+        "parts": {part: PLAIN[part] for part in PARTS},
+        "bands": list(BANDS),
+        "refused": _refused(readings),
+        "why_absent": None if present else _why(readings),
+        "trials": [_trial(one) for one in readings.values() if one["status"] == "on"],
+        "treatments": {name: _treatment(mine) for name, mine in present.items()},
+        "differences": _differences(present, pairs(comparisons, clients, beside)),
+    }
+
+
+def by_treatment(
+    readings: Mapping[int, Json], used: Mapping[tuple[int, str], Json], treatments: Mapping[str, Json]
+) -> dict[str, dict[int, Json]]:
+    """The readings that have figures, by treatment and block."""
+    found: dict[str, dict[int, Json]] = {name: {} for name in treatments}
+    for (block, treatment), entry in used.items():
+        one = readings.get(entry["number"])
+        if one is not None and one.get("types") and one["types"][ALL]["bands"][MEAN]["transactions"]:
+            found.setdefault(treatment, {})[block] = one
+    return {name: mine for name, mine in found.items() if mine}
+
+
+def _refused(readings: Mapping[int, Json]) -> list[Json]:
+    found: dict[tuple[str, str | None], list[int]] = {}
+    for number, one in readings.items():
+        if one["reason"]:
+            found.setdefault((one["reason"], one["remedy"]), []).append(number)
+    return [{"reason": reason, "remedy": remedy, "trials": numbers} for (reason, remedy), numbers in found.items()]
+
+
+def _why(readings: Mapping[int, Json]) -> str:
+    refused = _refused(readings)
+    if refused:
+        first = refused[0]
+        return f"the probe was refused: {first['reason']}" + (f" ({first['remedy']})" if first["remedy"] else "")
+    if any(one.get("faults") for one in readings.values()):
+        return "time is counted twice in the records, so that no figure from them can be trusted"
+    if any((one.get("joined") or {}).get("transactions_in_part") for one in readings.values()):
+        return "no transaction is recorded with all its requests in a trial that entered the verdict"
+    if any((one.get("joined") or {}).get("transactions_not_watched") for one in readings.values()):
+        return "too little of the time was watched in the trials that entered the verdict"
+    return "no trial that entered the verdict has transactions with requests"
+
+
+def _trial(one: Json) -> Json:
+    kept = (
+        "number",
+        "lost",
+        "checks",
+        "boundaries",
+        "counts",
+        "requests",
+        "done",
+        "cost",
+        "joined",
+        "sampled",
+        "sampling",
+        "syncs",
+        "faults",
+    )
+    return {key: one[key] for key in kept} | {
+        "closure": {kind: found["closure"] for kind, found in one["types"].items()}
+    }
+
+
+def _treatment(mine: Mapping[int, Json]) -> Json:
+    trials = list(mine.values())
+    slowest = sorted(
+        ({"trial": one["number"], **row} for one in trials for row in one["slowest"]),
+        key=lambda row: (-row["latency_ns"], row["trial"], row["index"]),
+    )
+    return {
+        "trials": [one["number"] for one in trials],
+        "types": {kind: _of_type(mine, kind) for kind in kinds_of(trials)},
+        "slowest": slowest[:SLOWEST_COUNT],
+        "system": _system(trials),
+        "one_in_max": max(one["sampling"]["one_in_max"] for one in trials),
+        "syncs": _syncs(trials),
+    }
+
+
+def _syncs(trials: list[Json]) -> Json:
+    """Calls that sync, of all the server's processes, by what was synced, over the trials whose file system tells."""
+    told = [one for one in trials if one["syncs"]]
+    done = sum(one["done"] or 0 for one in told)
+    counts = {what: sum(int(one["syncs"].get(what) or 0) for one in told) for one in told for what in one["syncs"]}
+    return {what: {"count": count, "per_transaction": count / done if done else None} for what, count in counts.items()}
+
+
+def _of_type(mine: Mapping[int, Json], kind: str) -> Json:
+    found = [one["types"][kind] for one in mine.values() if kind in one["types"]]
+    bands = {band: band_over_blocks(mine, kind, band) for band in BANDS}
+    closures = [one["closure"] for one in found]
+    return {
+        "bands": bands,
+        "beyond_mean": beyond_mean(mine, kind),
+        "closure_share_worst": max(
+            (one["share"] for one in closures if one["share"] is not None), key=abs, default=None
+        ),
+        "absolute_share_max": max((one["absolute_share"] or 0.0 for one in closures), default=None),
+        "unnamed_share_max": max((one["unnamed_share"] or 0.0 for one in closures), default=None),
+        **_waits(found, bands),
+    }
+
+
+def _waits(found: list[Json], bands: Mapping[str, Json | None]) -> Json:
+    """Named waits with their nanoseconds a transaction, of all and of the slowest hundredth; and who ended which."""
+    every = breakdown_waits.together([one[MEAN] for one in found])
+    slow = {(row["name"], row["bucket"]): row["ns"] for row in _all_waits([one[SLOWEST] for one in found])}
+    counts = {band: (one or {}).get("transactions") or 0 for band, one in bands.items()}
+    for row in every["waits"]:
+        row["times_per_transaction"] = row["count"] / counts[MEAN]
+        row["ns_per_transaction"] = row["ns"] / counts[MEAN]
+        spent = slow.get((row["name"], row["bucket"]), 0) if row["bucket"] else None
+        row["ns_per_slowest"] = spent / counts[SLOWEST] if spent is not None and counts[SLOWEST] else None
+    reads, of_slowest = every[READ], breakdown_waits.reads_together([one[SLOWEST] for one in found])
+    for name in READ_CAUSES:
+        key = f"{name}_ns"
+        reads[f"{key}_per_transaction"] = reads[key] / counts[MEAN]
+        reads[f"{key}_per_slowest"] = of_slowest[key] / counts[SLOWEST] if counts[SLOWEST] else None
+    return every
+
+
+def _all_waits(found: list[Json]) -> list[Json]:
+    sums: dict[tuple[str, str], int] = {}
+    for row in (row for one in found for row in one["waits"]):
+        sums[row["name"], row["bucket"]] = sums.get((row["name"], row["bucket"]), 0) + row["ns"]
+    return [{"name": name, "bucket": bucket, "ns": ns} for (name, bucket), ns in sums.items()]
+
+
+def _system(trials: list[Json]) -> list[Json]:
+    """The server's processes that carry no client's requests, over the trials by what they are.
+
+    Of slices of time there are no figures a transaction: a slice is kept open for what is under way, so that they are
+    watched for longer than transactions begin.
+    """
+    sampled = any(one["sampling"]["one_in_max"] > 1 for one in trials)
+    done = 0 if sampled else sum(one["done"] or 0 for one in trials)
+    found: dict[str, Json] = {}
+    for process in (process for one in trials for process in one["processes"]):
+        what = str(process.get("what") or "unknown")
+        mine = found.setdefault(what, {"what": what, "processes": 0, "cpu_ns": 0, "run_queue_ns": 0, "waits": {}})
+        mine["processes"] += 1
+        for key in ("cpu_ns", "run_queue_ns"):
+            mine[key] += int(process.get(key) or 0)
+        for name, wait in (process.get("waits") or {}).items():
+            sums = mine["waits"].setdefault(str(name), {"count": 0, "ns": 0})
+            sums["count"] += int(wait.get("count") or 0)
+            sums["ns"] += int(wait.get("ns") or 0)
+    rows = sorted(found.values(), key=lambda row: (-row["cpu_ns"], row["what"]))
+    return [row | {"cpu_ns_per_transaction": row["cpu_ns"] / done if done else None} for row in rows]
+
+
+def _differences(present: Mapping[str, Mapping[int, Json]], wanted: list[Json]) -> list[Json]:
+    found = []
+    for pair in wanted:
+        first, second = present.get(pair["first"]), present.get(pair["second"])
+        if not first or not second:
+            continue
+        for kind in kinds_of([*first.values(), *second.values()]):
+            for band in (MEAN, SLOWEST):
+                one = difference(first, second, kind, band)
+                by_event = of_latency(first, second, kind, band, is_paired=True)
+                if one is not None and by_event is not None:
+                    found.append({**pair, "kind": kind, "band": band, **one, "waits": by_event["waits"]})
+    return found

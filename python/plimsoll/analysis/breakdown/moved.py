@@ -1,0 +1,189 @@
+"""What moved between two treatments or two runs: parts of the latency, wait events and users of the CPU, ranked.
+
+Amounts are nanoseconds a transaction, one value a block. Within a run the difference is taken within blocks; between
+runs, whose blocks have nothing to do with each other, by Welch's interval. Wait events are parts of their part, so the
+two lists are not to be added up.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.analysis.breakdown.parts import CPU, KERNEL, USER
+from plimsoll.analysis.breakdown.trial import MEAN, mean_latency, mean_parts
+from plimsoll.analysis.statistics.intervals import MeanDifference, paired, unpaired
+from plimsoll.analysis.trial.histograms import ALL
+
+Json = dict[str, Any]
+Readings = Mapping[int, Json]  # one treatment's, by block
+Key = tuple[str, str]  # of a wait event its name and its part, of anything else its name and nothing
+Amounts = Mapping[int, Mapping[Key, float]]  # by block
+WAITS_MAX = 12
+CANNOT_TELL = "cannot tell"
+_CPU = "cpu_ns_per_transaction"
+GENERATOR = "the load generator"
+BACKENDS = {CPU: "backends", USER: "backends, in the server's own code", KERNEL: "backends, in the kernel"}
+
+
+def rows_of(first: Amounts, second: Amounts, whole: Json, is_paired: bool) -> list[Json]:
+    """{name, part, first, second (means), difference, share, word} of each amount, the largest difference first.
+
+    What one block lacks and others have was watched and did not happen there: it is 0. Of a whole of which cannot be
+    told that it changed there are no shares.
+    """
+    keys = dict.fromkeys(key for side in (first, second) for one in side.values() for key in one)
+    total = total_of(whole)
+    rows = []
+    for key in keys:
+        one, two = ({block: mine.get(key, 0.0) for block, mine in side.items()} for side in (first, second))
+        found = difference_of(one, two, is_paired)
+        if found is not None:
+            rows.append(row_of(key, one, two, found.interval(), total))
+    return in_rank(rows)
+
+
+def total_of(whole: Json) -> float | None:
+    """The difference that shares are of; None where it cannot be told that there is one."""
+    return whole["total"]["value"] if whole["word"] != CANNOT_TELL else None
+
+
+def row_of(key: Key, first: Mapping[int, float], second: Mapping[int, float], found: Json, total: float | None) -> Json:
+    """One amount: {name, part, first, second, difference, share, word}."""
+    share = found["value"] / total if total else None
+    means = {"first": mean(first), "second": mean(second)}
+    return {"name": key[0], "part": key[1] or None, **means, "difference": found, "share": share, "word": word(found)}
+
+
+def in_rank(rows: list[Json]) -> list[Json]:
+    """The largest difference first."""
+    return sorted(rows, key=lambda row: (-abs(row["difference"]["value"]), row["name"], row["part"] or ""))
+
+
+def word(found: Json) -> str:
+    """Whether there is more or less of it in the second; "cannot tell" where the interval holds zero."""
+    if not _is_told(found):
+        return CANNOT_TELL
+    return "more" if found["value"] > 0 else "less"
+
+
+def _is_told(found: Json | None) -> bool:
+    return bool(found and found["low"] is not None and (found["low"] > 0 or found["high"] < 0))
+
+
+def difference_of(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> MeanDifference | None:
+    """Second less first, of values by block; None without a block to take it from."""
+    if not is_paired:
+        return unpaired(list(first.values()), list(second.values()))
+    return paired([second[block] - first[block] for block in sorted(first.keys() & second.keys())])
+
+
+def mean(values: Mapping[int, float]) -> float:
+    """Over blocks."""
+    return sum(values.values()) / len(values)
+
+
+def of_latency(
+    first: Readings, second: Readings, kind: str, band: str, is_paired: bool, spread: float | None = None
+) -> Json | None:
+    """{first, second, total, ratio, word, parts, waits, closure_error} of a type's latency.
+
+    None where a side has none of the type. `spread`: the ratio by which equal trials differ.
+    """
+    sides = common_blocks([_of_kind(readings, kind, band) for readings in (first, second)], is_paired)
+    if not all(sides):
+        return None
+    split = all(one["bands"][band]["cpu_can_be_split"] for side in sides for one in side.values())
+    whole = [{block: mean_latency(one["bands"][band]) for block, one in side.items()} for side in sides]
+    parts = [{block: _parts(one, band, split) for block, one in side.items()} for side in sides]
+    waits = [{block: _waits(one, band) for block, one in side.items()} for side in sides]
+    left = [
+        {block: total - sum(mine[block].values()) for block, total in one.items()}
+        for one, mine in zip(whole, parts, strict=True)
+    ]
+    found = whole_of(whole, is_paired, spread)
+    named = rows_of(waits[0], waits[1], found, is_paired)
+    return {
+        **found,
+        "parts": rows_of(parts[0], parts[1], found, is_paired),
+        "waits": named[:WAITS_MAX],
+        "waits_left_out": max(0, len(named) - WAITS_MAX),
+        "closure_error": _interval(left[0], left[1], is_paired),
+    }
+
+
+def _interval(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> Json | None:
+    found = difference_of(first, second, is_paired)
+    return None if found is None else found.interval()
+
+
+def common_blocks(sides: list[dict[int, Any]], is_paired: bool) -> list[dict[int, Any]]:
+    """Of pairs, the blocks that both have."""
+    common = sides[0].keys() & sides[1].keys()
+    return [{block: one[block] for block in one if block in common} for one in sides] if is_paired else sides
+
+
+def whole_of(values: list[dict[int, float]], is_paired: bool, spread: float | None) -> Json:
+    """The means and their difference, which is told only if equal trials differ less; each side has a block."""
+    means = [mean(one) for one in values]
+    total = _interval(values[0], values[1], is_paired)
+    assert total is not None, "both sides have a block"
+    ratio = means[1] / means[0] if means[0] else None
+    is_within = spread is not None and ratio is not None and ratio > 0 and max(ratio, 1 / ratio) <= spread
+    said = CANNOT_TELL if is_within else word(total)
+    return {"first": means[0], "second": means[1], "total": total, "ratio": ratio, "word": said}
+
+
+def _of_kind(readings: Readings, kind: str, band: str) -> dict[int, Json]:
+    found = {block: one["types"].get(kind) for block, one in readings.items()}
+    return {block: one for block, one in found.items() if one and one["bands"][band]["transactions"]}
+
+
+def _parts(one: Json, band: str, split: bool) -> dict[Key, float]:
+    return {(name, ""): value for name, value in mean_parts(one["bands"][band], split).items()}
+
+
+def _waits(one: Json, band: str) -> dict[Key, float]:
+    count = one["bands"][band]["transactions"]
+    return {(row["name"], row["bucket"]): row["ns"] / count for row in one[band]["waits"]}
+
+
+def of_cpu(
+    first: tuple[Readings, Mapping[int, Json]],
+    second: tuple[Readings, Mapping[int, Json]],
+    is_paired: bool,
+    spread: float | None = None,
+) -> Json | None:
+    """The CPU's time a transaction, of all CPUs, by who took it, from readings and the trials' metrics by number.
+
+    The server's other processes are not known by transaction where only slices of time were watched.
+    """
+    sides = (first, second)
+    split = all(_mean_band(one)["cpu_can_be_split"] for readings, _ in sides for one in readings.values())
+    sampled = any(one["sampling"]["one_in_max"] > 1 for readings, _ in sides for one in readings.values())
+    known = [{block: metrics[one["number"]] for block, one in readings.items()} for readings, metrics in sides]
+    wholes = [{block: one[_CPU] for block, one in mine.items() if one.get(_CPU) is not None} for mine in known]
+    wholes = common_blocks(wholes, is_paired)
+    if not all(wholes):
+        return None
+    users = [
+        {block: _users(readings[block], mine[block], split, sampled) for block in whole}
+        for (readings, _), mine, whole in zip(sides, known, wholes, strict=True)
+    ]
+    found = whole_of(wholes, is_paired, spread)
+    return {**found, "users": rows_of(users[0], users[1], found, is_paired), "others_known": not sampled}
+
+
+def _mean_band(one: Json) -> Json:
+    found: Json = one["types"][ALL]["bands"][MEAN]
+    return found
+
+
+def _users(one: Json, metrics: Json, split: bool, sampled: bool) -> dict[Key, float]:
+    parts = mean_parts(_mean_band(one), split)
+    found = {(name, ""): parts[part] for part, name in BACKENDS.items() if part in parts}
+    generator = metrics.get("generator_cpu_ns_per_transaction")
+    if generator is not None:
+        found[GENERATOR, ""] = generator
+    for process in [] if sampled or not one["done"] else one["processes"]:
+        key = (str(process.get("what") or "unknown"), "")
+        found[key] = found.get(key, 0.0) + int(process.get("cpu_ns") or 0) / one["done"]
+    return found

@@ -1,0 +1,121 @@
+"""What transactions waited for, by the server's own names; who ended those for another's sync; what reads were for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.breakdown.join import Joined
+from plimsoll.analysis.breakdown.parts import OTHER
+
+Json = dict[str, Any]
+GROUP_COMMIT = "wal_wait"
+BACKEND, UNKNOWN = "another backend", "unknown"
+SHOWN_MAX = 12
+NAMELESS = "(no name)"
+READ = "data_read"
+CAUSES = {1: ", read issued by itself", 2: ", read already in flight"}
+# What is told of reads by their causes; 0 is a read of which the kernel did not tell.
+READ_CAUSES = {"own": 1, "on_its_way": 2, "untold": 0}
+REST = "(further kinds, beyond those that a row of the record holds)"
+
+
+def wait_name(event: int, bucket: str, cause: int, names: Mapping[str, Any]) -> str:
+    """The server's name of a wait event; 0 is none, and in `other_wait` the rest of a row with many kinds.
+
+    Of a read it is said whether the backend asked the device, or waited for what was asked earlier or by others.
+    """
+    if event == 0:
+        return REST if bucket == OTHER else NAMELESS
+    return str(names.get(str(event)) or f"event {event:#010x}") + CAUSES.get(cause, "")
+
+
+def roles(found: Json, backends: np.ndarray) -> dict[int, str]:
+    """What each process of the server is: those with rows are backends."""
+    known = {int(one["pid"]): str(one.get("what") or UNKNOWN) for one in found.get("processes") or [] if "pid" in one}
+    return known | dict.fromkeys(np.unique(backends).tolist(), BACKEND)
+
+
+def waits_of(joined: Joined, chosen: np.ndarray, found: Json, known: Mapping[int, str]) -> Json:
+    """Of the chosen transactions (a mask): `waits` by name and bucket, `payers` by role (`known`: by pid), reads."""
+    # A wait of nobody has the owner -1, which is the place behind the last transaction.
+    mine = joined.waits[np.append(chosen, False)[joined.wait_owner]]
+    buckets, names = [str(name) for name in found["buckets"]], found.get("wait_names") or {}
+    key = (mine["wait"].astype(np.int64) << 16) | (mine["bucket"].astype(np.int64) << 8) | mine["cause"]
+    kinds, place = np.unique(key, return_inverse=True)
+    count, ns = _sums(mine["count"], place, len(kinds)), _sums(mine["ns"], place, len(kinds))
+    rows = [
+        _row(kind, times, spent, buckets, names)
+        for kind, times, spent in zip(kinds.tolist(), count.tolist(), ns.tolist(), strict=True)
+    ]
+    return {"waits": rows, "payers": _payers(mine, buckets, known), READ: _reads(mine, buckets)}
+
+
+def _row(kind: int, count: int, ns: int, buckets: list[str], names: Mapping[str, Any]) -> Json:
+    event, bucket, cause = kind >> 16, buckets[kind >> 8 & 0xFF], kind & 0xFF
+    return {"name": wait_name(event, bucket, cause, names), "bucket": bucket, "count": count, "ns": ns}
+
+
+def _sums(values: np.ndarray, place: np.ndarray, length: int) -> np.ndarray:
+    total = np.zeros(length, np.int64)
+    np.add.at(total, place, values.astype(np.int64))
+    return total
+
+
+def _reads(waits: np.ndarray, buckets: list[str]) -> dict[str, int]:
+    """Waits for data by whether the backend asked the device itself: {own_count, own_ns, on_its_way_count...}."""
+    is_read = waits["bucket"] == (buckets.index(READ) if READ in buckets else -1)
+    found = {}
+    for name, cause in READ_CAUSES.items():
+        mine = is_read & (waits["cause"] == cause)
+        for key in ("count", "ns"):
+            found[f"{name}_{key}"] = int(waits[key][mine].sum(dtype=np.int64))
+    return found
+
+
+def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> dict[str, Json]:
+    """Waits for another's sync, by the role of the process that ended the last of each row's."""
+    if GROUP_COMMIT not in buckets:
+        return {}
+    mine = waits[waits["bucket"] == buckets.index(GROUP_COMMIT)]
+    pids, place = np.unique(mine["waker_pid"], return_inverse=True)
+    count, ns = _sums(mine["count"], place, len(pids)), _sums(mine["ns"], place, len(pids))
+    found: dict[str, Json] = {}
+    for pid, times, spent in zip(pids.tolist(), count.tolist(), ns.tolist(), strict=True):
+        role = found.setdefault(known.get(pid, UNKNOWN) if pid else UNKNOWN, {"count": 0, "ns": 0})
+        role["count"] += times
+        role["ns"] += spent
+    return found
+
+
+def together(found: list[Json]) -> Json:
+    """Several trials' figures added up; the waits by time, the longest first, beyond SHOWN_MAX in one row."""
+    waits: dict[tuple[str, str], Json] = {}
+    payers: dict[str, Json] = {}
+    for row in (row for one in found for row in one["waits"]):
+        _add(waits.setdefault((row["name"], row["bucket"]), {"count": 0, "ns": 0}), row)
+    for role, row in ((role, row) for one in found for role, row in one["payers"].items()):
+        _add(payers.setdefault(role, {"count": 0, "ns": 0}), row)
+    rows = [{"name": name, "bucket": bucket, **sums} for (name, bucket), sums in waits.items()]
+    rows.sort(key=lambda row: (-row["ns"], row["name"]))
+    beyond = {key: sum(row[key] for row in rows[SHOWN_MAX:]) for key in ("count", "ns")}
+    rest = [{"name": f"({len(rows) - SHOWN_MAX} more)", "bucket": "", **beyond}] if len(rows) > SHOWN_MAX else []
+    return {
+        "waits": rows[:SHOWN_MAX] + rest,
+        "payers": dict(sorted(payers.items(), key=lambda item: -item[1]["ns"])),
+        READ: reads_together(found),
+    }
+
+
+def reads_together(found: list[Json]) -> Json:
+    """Several trials' waits for data added up."""
+    return {
+        f"{name}_{key}": sum(one[READ][f"{name}_{key}"] for one in found)
+        for name in READ_CAUSES
+        for key in ("count", "ns")
+    }
+
+
+def _add(sums: Json, row: Json) -> None:
+    for key in ("count", "ns"):
+        sums[key] += row[key]

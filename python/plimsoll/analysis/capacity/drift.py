@@ -1,0 +1,173 @@
+"""Did the machine change while the search went on? Trials at one rate asked the same, so what differs is the machine.
+
+Their percentiles are compared with what their own intervals allow (Cochran's Q over the logarithms); trials at the
+line count as trials at one rate, moved there by the slope over them, else few could be compared. Where they differ by
+more, the conditions that went with the slower trials are named (rank correlation over them); that they moved together
+does not prove that one moved the other. Trials in which a backlog built are left out: there the latency is a matter of
+how long the trial was. schema/capacity.md states by simulation how often it fires.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.capacity.objective import time_words
+from plimsoll.analysis.statistics.distributions import chi2_beyond
+from plimsoll.quantities import rate
+
+Json = dict[str, Any]
+P_MAX = 0.01
+FREEDOM_MIN = 3
+CONDITIONS_MIN = 5
+AT_LINE = 1.06
+MEDIAN = "p50"  # known closely in every trial, where the objective's percentile is often not bounded above
+_HALF_WIDTH = 1.96  # the intervals are 95 %
+DRIFT_RULE = (
+    f"trials at one rate without a backlog, and those within {AT_LINE - 1:.0%} of the line less the slope over them, "
+    "are compared by Cochran's Q over the logarithms of the median and of each percentile of the objective, with "
+    f"errors from their intervals; below p = {P_MAX:g} (divided by the number of percentiles) the machine drifted, and "
+    "the conditions are named whose rank correlation with the percentile over these trials is below p = 0.05 (divided "
+    f"by the number of conditions); with fewer than {FREEDOM_MIN} degrees of freedom nothing is said"
+)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A trial's percentile, as a logarithm with its error, and how far it lies from the others at its rate."""
+
+    entry: Json
+    value: float
+    error: float
+    apart: float = 0.0
+
+
+def drift(trials: list[Json], described: Json, line_rate: float | None) -> Json | None:
+    """What trials at one rate say of the machine; None where too few trials can be compared.
+
+    `trials` and `described`: the `trials` and `conditions` of capacity.json. The percentile that differs most decides.
+    """
+    named = [term["term"].partition(" ")[0] for one in trials for term in one.get("terms") or [] if "limit_ns" in term]
+    names = list(dict.fromkeys([MEDIAN, *named]))
+    found = [one for name in names if (one := _of(name, len(names), trials, described, line_rate)) is not None]
+    return min(found, key=lambda one: one["p_value"], default=None)
+
+
+def _of(name: str, tests: int, trials: list[Json], described: Json, line_rate: float | None) -> Json | None:
+    """By one percentile, out of so many that are tested."""
+    groups: dict[float, list[_Point]] = {}
+    for one in trials:
+        point = _point(name, one)
+        if point is not None:
+            at_line = line_rate is not None and abs(math.log(one["rate"] / line_rate)) <= math.log(AT_LINE)
+            groups.setdefault(line_rate if at_line and line_rate else one["rate"], []).append(point)
+    compared, freedom = [], 0
+    for group in groups.values():
+        apart, spent = _apart(group)
+        if len(group) > spent:
+            compared.append(apart)
+            freedom += len(group) - spent
+    if freedom < FREEDOM_MIN:
+        return None
+    points = [point for group in compared for point in group]
+    p_value = min(1.0, tests * float(chi2_beyond(sum((one.apart / one.error) ** 2 for one in points), freedom)))
+    widest = max(compared, key=lambda group: max(one.apart for one in group) - min(one.apart for one in group))
+    drifted = p_value < P_MAX
+    return {
+        "percentile": name,
+        "trials": len(points),
+        "p_value": p_value,
+        "drifted": drifted,
+        "fast": _end(min(widest, key=lambda one: one.apart)),
+        "slow": _end(max(widest, key=lambda one: one.apart)),
+        "moved": _moved(compared, described) if drifted else [],
+    }
+
+
+def _point(name: str, entry: Json) -> _Point | None:
+    if entry["rate"] is None or (entry.get("backlog") or {}).get("building"):
+        return None
+    terms = {one["term"].partition(" ")[0]: one for one in entry.get("terms") or []}
+    term = terms.get(name) or (entry.get("percentiles") or {}).get(name) or {}
+    if not all(term.get(key) for key in ("value", "low", "high")):
+        return None  # not bounded: such a trial differs from none
+    error = (math.log(term["high"]) - math.log(term["low"])) / (2 * _HALF_WIDTH)
+    return _Point(entry, math.log(term["value"]), error) if error > 0 else None
+
+
+def _apart(group: list[_Point]) -> tuple[list[_Point], int]:
+    """How far each lies from the others, and the parameters that took: their mean, and a slope where rates differ."""
+    weights = np.array([one.error**-2 for one in group])
+    values = np.array([one.value for one in group])
+    places = np.log([one.entry["rate"] for one in group])
+    middle, mean = (float(np.average(what, weights=weights)) for what in (places, values))
+    power = float((weights * (places - middle) ** 2).sum())
+    differ = len({one.entry["rate"] for one in group}) > 1
+    slope = float((weights * (places - middle) * values).sum()) / power if differ else 0.0
+    rest = values - mean - slope * (places - middle)
+    moved = [_Point(one.entry, one.value, one.error, float(apart)) for one, apart in zip(group, rest, strict=True)]
+    return moved, 1 + differ
+
+
+def _end(point: _Point) -> Json:
+    return {"number": point.entry["number"], "rate": point.entry["rate"], "value": math.exp(point.value)}
+
+
+def _moved(compared: list[list[_Point]], described: Json) -> list[Json]:
+    """The conditions that went with the latency, the closest first: each less its mean over the trials compared."""
+    from scipy.stats import spearmanr
+
+    found = []
+    for key, words in described.items():
+        values, latency, apart = [], [], []
+        for group in compared:
+            known = [
+                (float(value), one.apart)
+                for one in group
+                if (value := (one.entry.get("conditions") or {}).get(key)) is not None
+            ]
+            middle = statistics.fmean(value for value, _ in known) if known else 0.0
+            values += [value for value, _ in known]
+            latency += [late for _, late in known]
+            apart += [value - middle for value, _ in known]
+        if len(values) < CONDITIONS_MIN or len(set(apart)) < 2 or len(set(latency)) < 2:
+            continue
+        rank = spearmanr(apart, latency)
+        if not rank.pvalue < 0.05 / len(described):
+            continue
+        half = statistics.median(latency)
+        fast = statistics.median(value for value, late in zip(values, latency, strict=True) if late <= half)
+        slow = statistics.median(value for value, late in zip(values, latency, strict=True) if late >= half)
+        row = {"condition": key, **words, "fast": fast, "slow": slow, "correlation": float(rank.statistic)}
+        found.append(row)
+    return sorted(found, key=lambda row: -abs(row["correlation"]))
+
+
+def value_words(unit: str, value: float | None) -> str:
+    """A condition's value with its unit."""
+    if value is None:
+        return "–"
+    if unit == "share":
+        return f"{value:.1%}"
+    return time_words(value) if unit == "ns" else f"{value:,.0f} {unit}"
+
+
+def drift_words(found: Json) -> str:
+    """That the machine drifted, by how much it showed, and what moved with it."""
+    name = found["percentile"]
+    fast, slow = (
+        f"{time_words(one['value'])} at {rate(one['rate'])}/s (trial {one['number']})"
+        for one in (found["fast"], found["slow"])
+    )
+    moved = "; ".join(
+        f"{row['label']}, {value_words(row['unit'], row['fast'])} in the faster trials and "
+        f"{value_words(row['unit'], row['slow'])} in the slower"
+        for row in found["moved"][:3]
+    )
+    return (
+        "the machine drifted, so the interval covers the true line less often: trials at one rate or close "
+        f"together differ by more than their intervals allow, such as {name} {fast} and {slow}; what changed with it: "
+        f"{moved or 'nothing that is recorded'}"
+    )

@@ -1,0 +1,178 @@
+"""Does a rate hold? Trials at one rate, judged together against the objective.
+
+holds        every percentile's interval ends within its limit, errors too, and no backlog builds
+breaks       some interval begins beyond its limit, or a backlog builds
+generator    it does not hold, and the load generator was late although connections were free
+cannot tell  anything else: longer trials are needed
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from plimsoll.analysis.capacity.objective import Objective, time_words
+from plimsoll.analysis.capacity.reading import Reading
+from plimsoll.analysis.statistics.distributions import share_interval
+from plimsoll.analysis.statistics.percentile import Cells, Estimate, joined, percentile
+from plimsoll.analysis.statistics.queueing import Backlog, backlog
+
+Json = dict[str, Any]
+Word = Literal["holds", "breaks", "generator", "cannot tell"]
+FULL_SHARE = 0.5
+BUSY_MAX = 0.90
+LAG_SHARE_MAX = 0.20
+CPU_EXHAUSTED = 0.95
+EXCESS_MAX = math.log(4)
+BACKLOG_EXCESS = 0.1  # a rate at which a backlog builds is beyond the line, however short the segment kept latencies
+GENERATOR_RULE = (
+    f"a rate that does not hold is the generator's limit when its threads used at least {BUSY_MAX:.0%} of their time, "
+    f"or when its lag reached {LAG_SHARE_MAX:.0%} of a limit at that limit's percentile although connections were "
+    "free: in the seconds (at least half of them) in which, with as many in use as there were, arrivals by chance find "
+    f"all of them in use (Erlang's C) less than {FULL_SHARE:g} times as often as operations lie beyond the percentile, "
+    f"while the host's CPUs were less than {CPU_EXHAUSTED:.0%} busy; lag that waits for a connection is the server's "
+    "queue"
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The outcome for one rate. `excess` is the largest log of a term over its limit, cut at a factor of 4."""
+
+    word: Word
+    reasons: list[str]
+    excess: float
+    terms: list[Json]
+    backlog: Backlog | None
+    building: bool
+
+
+def judge(readings: list[Reading], objective: Objective) -> Judged:
+    """Judges trials made at the same planned rate as one."""
+    cells = _cells(readings, objective)
+    broken, open_, excess = [], [], -EXCESS_MAX
+    terms: list[Json] = []
+    for one in objective.percentiles:
+        found = percentile(cells, one.share)
+        if found is None:
+            open_.append(f"{one.name} is not known: nothing ended")
+            continue
+        terms.append({"term": str(one), "limit_ns": one.limit_ns, **as_json(found)})
+        excess = max(excess, _log_ratio(found.value, one.limit_ns))
+        if found.low > one.limit_ns:
+            broken.append(f"{one.name} {_words(found)} is above {time_words(one.limit_ns)}")
+        elif found.high > one.limit_ns:
+            open_.append(f"{one.name} {_words(found)} spans {time_words(one.limit_ns)}")
+    if objective.errors is not None:
+        term, state = _errors(readings, objective.errors)
+        terms.append(term)
+        if state == "breaks" or objective.errors > 0:  # undecided it has a side, too: else every such rate would hold
+            excess = max(excess, _log_ratio(term["value"], objective.errors))
+        if state == "breaks":
+            broken.append(f"errors {term['value']:.2%} are above {objective.errors:.2%}")
+        elif state == "open":
+            open_.append(f"errors {term['value']:.2%} are not distinguishable from {objective.errors:.2%}")
+    looked = [queue for one in readings if (queue := backlog(one.outstanding)) is not None]
+    fired = [queue for queue in looked if queue.building]
+    building = bool(fired) and 2 * len(fired) >= len(looked)
+    last = fired[-1] if fired else looked[-1] if looked else None
+    if building and last is not None:
+        broken.append(
+            f"a backlog builds: outstanding operations grow by {last.growth:,.0f} around a mean of {last.mean:,.0f}"
+        )
+        excess = max(excess, BACKLOG_EXCESS)
+    if not broken and not open_:
+        return Judged("holds", ["every interval ends within its limit"], min(excess, -1e-9), terms, last, building)
+    limit = generator_limit(readings, objective)
+    if limit:
+        return Judged("generator", [limit, *broken, *open_], excess, terms, last, building)
+    word: Word = "breaks" if broken else "cannot tell"
+    return Judged(word, broken or open_, excess, terms, last, building)
+
+
+def _cells(readings: list[Reading], objective: Objective) -> Cells:
+    """With failed operations beyond every limit, unless the objective speaks of errors."""
+    parts = [one.cells if objective.errors is not None or one.failed is None else one.failed for one in readings]
+    return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def _log_ratio(value: float, limit: float) -> float:
+    if limit <= 0 or not math.isfinite(value):
+        return EXCESS_MAX
+    return min(EXCESS_MAX, max(-EXCESS_MAX, math.log(max(value, 1e-9) / limit)))
+
+
+def _errors(readings: list[Reading], limit: float) -> tuple[Json, str]:
+    """The share of errors with its interval: exact binomial, since errors of one trial are counted only in total."""
+    bad = sum(one.identity["failed"] + one.identity["lost"] for one in readings)
+    sent = max(1, bad + sum(one.identity["done"] for one in readings))
+    low, high = share_interval(bad, sent, 0.95)
+    term = {"term": f"errors <= {limit * 100:g}%", "limit": limit, "value": bad / sent, "low": low, "high": high}
+    if limit == 0:
+        return term, "breaks" if bad else "holds"
+    return term, "breaks" if low > limit else "open" if high > limit else "holds"
+
+
+def generator_limit(readings: list[Reading], objective: Objective) -> str | None:
+    """Why the generator was the limit; None where it was not, or where the server kept every connection in use."""
+    shares = [one.load_busy_share for one in readings if one.load_busy_share is not None]
+    if shares and max(shares) >= BUSY_MAX:
+        return f"the generator's threads used {max(shares):.0%} of their time"
+    for one in readings:
+        if one.host_busy_share is not None and one.host_busy_share >= CPU_EXHAUSTED:
+            continue  # server and generator used up the CPUs together
+        if one.lag_cells is None:
+            continue
+        full = all_in_use(one.busy, one.clients)
+        for term in objective.percentiles:
+            free = full < FULL_SHARE * (1 - term.share)
+            if free.sum() * 2 < len(free):
+                continue
+            found = percentile(_in_seconds(one.lag_cells, free), term.share)
+            if found is not None and found.value >= LAG_SHARE_MAX * term.limit_ns:
+                return (
+                    f"operations started late although connections were free: lag {term.name} {time_words(found.value)}"
+                )
+    return None
+
+
+def all_in_use(busy: np.ndarray, connections: int) -> np.ndarray:
+    """How often an arrival finds every connection in use when so many are on the mean: Erlang's C; 1 where not known.
+
+    A few connections are often all in use at once although their mean says that some are free.
+    """
+    known = np.where(np.isfinite(busy), np.clip(busy, 0.0, connections), connections)
+    blocked = np.ones(len(known))
+    for count in range(1, connections + 1):
+        blocked = known * blocked / (count + known * blocked)
+    spare = 1 - known / connections
+    return np.where(spare > 0, blocked / np.maximum(spare + (1 - spare) * blocked, 1e-300), 1.0)
+
+
+def _in_seconds(cells: Cells, wanted: np.ndarray) -> Cells:
+    kept = wanted[cells.second]
+    places = np.cumsum(wanted) - 1
+    return Cells(places[cells.second[kept]], cells.low[kept], cells.high[kept], cells.count[kept], cells.beyond[wanted])
+
+
+def as_json(found: Estimate) -> Json:
+    """A percentile as capacity.json keeps it; what is not bounded is null."""
+    return {
+        "value": _finite(found.value),
+        "low": _finite(found.low),
+        "high": _finite(found.high),
+        "operations": found.operations,
+        "design_effect": _finite(found.design_effect),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _words(found: Estimate) -> str:
+    if not math.isfinite(found.value):
+        return "lies among operations without an answer"
+    high = time_words(found.high) if math.isfinite(found.high) else "no bound"
+    return f"{time_words(found.value)} [{time_words(found.low)}, {high}]"

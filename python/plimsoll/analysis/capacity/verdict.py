@@ -1,0 +1,287 @@
+"""From a capacity run to its verdict: every trial judged, the load line, the knee, what surrounded them.
+
+capacity.json holds all the report draws; schema/capacity.md describes it. A pure function of the record, also of one
+that was cut short: whatever trials finished are judged.
+"""
+
+from typing import Any
+
+from plimsoll.analysis.capacity import line as lines
+from plimsoll.analysis.capacity.conditions import CONDITIONS, conditions
+from plimsoll.analysis.capacity.drift import DRIFT_RULE, drift, drift_words
+from plimsoll.analysis.capacity.judge import GENERATOR_RULE, Judged, as_json, judge
+from plimsoll.analysis.capacity.line import Knee, Line, knee, knee_place, load_line
+from plimsoll.analysis.capacity.objective import Objective, from_json
+from plimsoll.analysis.capacity.reading import Reading, read_trial
+from plimsoll.analysis.capacity.search import DOWN, LOWEST_SHARE, Tried
+from plimsoll.analysis.statistics import percentile as percentiles
+from plimsoll.analysis.statistics import queueing
+from plimsoll.record import RecordError, Run, Trial
+
+FORMAT = 1
+Json = dict[str, Any]
+DRAWN = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+_STEAL_NOTED = 0.05
+_CHANGED = 1.15
+_NEAR = 1.3
+
+
+def assess(readings: list[Reading], objective: Objective, known: list[Tried] | None = None) -> list[Tried]:
+    """Each trial's verdict, alone and with all trials at its rate up to it: what the search goes on.
+
+    `known`: the verdicts of the first readings, which later ones do not change; only the others are judged.
+    """
+    tried = list(known or [])
+    for place, one in list(enumerate(readings))[len(tried) :]:
+        if one.rate is None:
+            tried.append(
+                Tried(one.number, one.role, None, one.seconds, "cannot tell", "cannot tell", 0.0, one.throughput)
+            )
+            continue
+        alone = judge([one], objective)
+        same = [other for other in readings[: place + 1] if other.rate == one.rate]
+        pooled = alone if len(same) == 1 else judge(same, objective)
+        tried.append(
+            Tried(one.number, one.role, one.rate, one.seconds, alone.word, pooled.word, alone.excess, one.throughput)
+        )
+    return tried
+
+
+def analyse_capacity(run: Run) -> Json:
+    """The verdict of a capacity run."""
+    asked = run.data.get("capacity") or {}
+    if not asked.get("objective"):
+        raise RecordError(f"{run.path}: not a capacity run: its run.json names no objective")
+    objective = from_json(asked["objective"])
+    readings = {trial.number: found for trial in run.trials if (found := read_trial(trial)) is not None}
+    tried = assess(list(readings.values()), objective)
+    line = load_line(tried)
+    grown = _knee(readings, objective)
+    entries = [trial_entry(trial, readings.get(trial.number), objective) for trial in run.trials]
+    moved = drift(
+        entries, {key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()}, line.rate
+    )
+    return {
+        "format": FORMAT,
+        "run": run.data.get("id"),
+        "experiment": run.data.get("experiment"),
+        "title": run.data.get("title"),
+        "status": run.data.get("status"),
+        "started_epoch_ns": run.data.get("started_epoch_ns"),
+        "quick": bool(run.data.get("quick")),
+        "subject": asked.get("subject"),
+        "objective": asked["objective"],
+        "arrivals": asked.get("arrivals"),
+        "clients": asked.get("clients"),
+        "budget_seconds": asked.get("budget_seconds"),
+        "seed": run.data.get("seed"),
+        "line": _line_json(line),
+        "knee": _knee_json(grown, line),
+        "drift": moved,
+        "closed_loop": _closed(readings),
+        "trials": entries,
+        "conditions": {key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()},
+        "checks": asked.get("checks"),
+        "rules": {
+            "line": lines.LINE_RULE,
+            "interval": lines.INTERVAL_RULE,
+            "drift": DRIFT_RULE,
+            "knee": lines.KNEE_RULE,
+            "percentile": percentiles.METHOD,
+            "backlog": queueing.RULE,
+            "generator": GENERATOR_RULE,
+        },
+        "caveats": _caveats(run, readings, entries, line, grown, moved),
+    }
+
+
+def _line_json(line: Line) -> Json:
+    return dict(vars(line))
+
+
+def _knee_json(found: Knee | None, line: Line) -> Json | None:
+    return None if found is None else {**vars(found), "place": knee_place(found, line)}
+
+
+def _median(reading: Reading) -> float | None:
+    found = percentiles.percentile(reading.cells, 0.5)
+    return None if found is None else found.value
+
+
+def _knee(readings: dict[int, Reading], objective: Objective) -> Knee | None:
+    points = []
+    for one in readings.values():
+        median = _median(one)
+        if one.rate is not None and median is not None:
+            points.append((one.rate, median, judge([one], objective).building))
+    return knee(points)
+
+
+def _closed(readings: dict[int, Reading]) -> Json | None:
+    """What all connections together got done when each asked as soon as it was free."""
+    found = next((one for one in readings.values() if one.rate is None), None)
+    if found is None:
+        return None
+    return {"number": found.number, "throughput": found.throughput, "clients": found.clients}
+
+
+def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> Json:
+    """A trial as capacity.json keeps it; judged where it left something to judge."""
+    place = trial.data.get("capacity") or {}
+    entry: Json = {
+        "number": trial.number,
+        "role": place.get("role"),
+        "rate": place.get("rate"),
+        "seconds": place.get("seconds"),
+        "status": trial.status,
+        "reason": trial.data.get("reason"),
+        "verdict": None,
+        "reasons": [],
+        "caveats": trial.data.get("caveats") or [],
+        "conditions": conditions(trial) if reading is not None else {},
+    }
+    if reading is None:
+        wrong = ((trial.measure.summary or {}).get("verification") or {}).get("wrong")
+        if wrong:
+            entry["reason"] = f"{wrong} answers were wrong: the trial has no result"
+        return entry
+    found: Judged | None = None if reading.rate is None else judge([reading], objective)
+    entry |= {
+        "throughput": reading.throughput,
+        "identity": reading.identity,
+        "error_share": reading.error_share,
+        "mean_ns": percentiles.mean_ns(reading.cells),
+        "percentiles": {
+            name: as_json(one)
+            for name, level in DRAWN.items()
+            if (one := percentiles.percentile(reading.cells, level)) is not None
+        },
+        "health": {
+            "load_busy_share": reading.load_busy_share,
+            "busy_connections": _mean(reading.busy),
+            "lag_ns_mean": _mean(reading.lag),
+            "threads": reading.threads,
+        },
+    }
+    if found is not None:
+        entry |= {
+            "verdict": found.word,
+            "reasons": found.reasons,
+            "excess": found.excess,
+            "terms": found.terms,
+            "backlog": None if found.backlog is None else vars(found.backlog),
+        }
+    return entry
+
+
+def _mean(values: Any) -> float | None:
+    known = values[values == values]
+    return float(known.mean()) if len(known) else None
+
+
+def _changed(entries: list[Json], line: Line) -> list[str]:
+    """Whether a transaction cost the server much more CPU in some trials near the line than in others."""
+    key = "server_cpu_ns_per_transaction"
+    near = [
+        (value, one["number"])
+        for one in entries
+        if line.rate and one["rate"] and line.rate / _NEAR <= one["rate"] <= line.rate * _NEAR
+        if (value := one["conditions"].get(key))
+    ]
+    if len(near) < 3 or max(near)[0] < _CHANGED * min(near)[0]:
+        return []
+    (least, cheap), (most, dear) = min(near), max(near)
+    return [
+        f"the machine changed during the search: near the line {CONDITIONS[key][0]} went from {least / 1e3:,.1f} us "
+        f"(trial {cheap}) to {most / 1e3:,.1f} us (trial {dear})"
+    ]
+
+
+def _shape_caveats(line: Line, grown: Knee | None, moved: Json | None) -> list[str]:
+    """What the line and the knee do not say."""
+    found = []
+    if line.status == "found" and line.trials_near < 4:
+        found.append(
+            "fewer than four trials near the line: its interval is the bracket alone; a larger --minutes narrows it"
+        )
+    if moved is not None and moved["drifted"]:
+        found.append(drift_words(moved))
+    elif moved is None and line.status == "found":
+        found.append("too few trials to compare: whether the machine drifted is unknown; use a larger --minutes")
+    if grown is None:
+        found.append("no rate was tried at which the queue grows by the stated rule")
+    elif knee_place(grown, line) == "above":
+        found.append(
+            "the queue starts to grow only above the load line: at the line the median latency has not doubled, and "
+            "the slowest operations break the objective before a queue shows in the median"
+        )
+    return found
+
+
+def _others_wrote(run: Run) -> str:
+    """A cause that lies outside Plimsoll: on a server that others use, others may have written to the tables."""
+    if not (run.experiment.get("target") or {}).get("dsn"):
+        return ""
+    return (
+        "; the checks attribute every change of these tables to this run, so another client that wrote to them "
+        "meanwhile (such as pgbench, which also empties its history) is a possible cause"
+    )
+
+
+def _cut_short(readings: dict[int, Reading], line: Line) -> list[str]:
+    """Whether the time was up before the search had both sides of the line."""
+    scale = next((one.throughput for one in readings.values() if one.rate is None), 0.0)
+    if line.status == "below" and line.high is not None and line.high > DOWN * LOWEST_SHARE * scale:
+        return ["the time was up before lower rates were tried: use a larger --minutes"]
+    if line.status == "at least" and not line.generator:
+        return ["the time was up before a rate broke the objective: use a larger --minutes"]
+    return []
+
+
+def _caveats(
+    run: Run, readings: dict[int, Reading], entries: list[Json], line: Line, grown: Knee | None, moved: Json | None
+) -> list[str]:
+    found = []
+    if run.data.get("quick"):
+        found.append("quick: short trials, a wide interval")
+    if run.data.get("status") not in (None, "finished"):
+        found.append(f"the run is {run.data.get('status')}: the search did not finish")
+    found += _shape_caveats(line, grown, moved)
+    found += _cut_short(readings, line)
+    steal = [value for one in entries if (value := one["conditions"].get("cpu_steal_share")) is not None]
+    if steal and max(steal) >= _STEAL_NOTED:
+        found.append(f"the hypervisor took up to {max(steal):.0%} of the CPU time in a trial")
+    found += _changed(entries, line)
+    checkpoints = [one["number"] for one in entries if one["conditions"].get("checkpoints")]
+    if checkpoints:
+        found.append(f"checkpoints began in {len(checkpoints)} trials")
+    elif any(one["conditions"].get("checkpoints") == 0 for one in entries):
+        found.append(
+            "no checkpoint began in a trial: under sustained load, with checkpoints, the server may carry less"
+        )
+    full = [
+        one for one in readings.values() if one.rate and _mean(one.busy) and (_mean(one.busy) or 0) > 0.9 * one.clients
+    ]
+    if full:
+        found.append(
+            f"from {min(one.rate or 0 for one in full):,.0f}/s on all {full[0].clients} connections were in use: the "
+            "number of connections (--clients) is part of the answer"
+        )
+    failed = sum(one.identity["failed"] + one.identity["lost"] for one in readings.values())
+    if failed:
+        found.append(f"{failed} operations failed or were lost")
+    wrong = [one["number"] for one in entries if "wrong" in str(one["reason"] or "")]
+    if wrong:
+        found.append(f"wrong answers in {len(wrong)} trials, which therefore have no result")
+    broken = [
+        str(check.get("name")) for check in (run.data.get("capacity") or {}).get("checks") or [] if not check.get("ok")
+    ]
+    if broken:
+        found.append(f"checks of the data after the trials FAILED: {', '.join(broken)}{_others_wrote(run)}")
+    counted: dict[str, list[int]] = {}
+    for entry in entries:
+        for caveat in entry["caveats"]:
+            counted.setdefault(str(caveat), []).append(entry["number"])
+    for caveat, numbers in counted.items():
+        found.append(f"{f'trial {numbers[0]}' if len(numbers) == 1 else f'{len(numbers)} trials'}: {caveat}")
+    return found

@@ -1,0 +1,1 @@
+"""Levels against levels within blocks: the best set, its intervals, and what equals differ by."""

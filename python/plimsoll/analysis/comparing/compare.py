@@ -1,0 +1,106 @@
+"""Treatments compared within blocks: log ratios, the set that cannot be told from the best, verdicts.
+
+Only what ran in the same block is compared, because a shared machine drifts between blocks; a block that misses a
+treatment serves the pairs it has. A treatment leaves the best set only when some other beats it by a one-sided t test
+at alpha / (treatments - 1), at most alpha / 2, so that the truly best one stays in with at least 1 - alpha, whatever
+the others are.
+Arrays are (..., blocks, treatments) of logs where higher is better; NaN is a trial that does not enter.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from plimsoll.analysis.statistics.distributions import t_quantile
+from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, half_width
+
+ALPHA = 0.05
+DELTA = 0.05
+Word = Literal["better", "worse", "no relevant difference", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Within-block differences of treatment i minus treatment j, indexed [..., i, j]."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    blocks: np.ndarray
+
+    def half(self, confidence: float = CONFIDENCE) -> np.ndarray:
+        """Half width of each pair's interval; NaN below three blocks."""
+        return np.where(self.blocks >= BLOCKS_MIN, half_width(self.sd, self.blocks, confidence), np.nan)
+
+
+def pairs(logs: np.ndarray, beyond: np.ndarray | None = None) -> Pairs:
+    """Every treatment against every other, over the blocks that have both.
+
+    Two of a block that are both `beyond` every bound (unbounded.py) are equal there.
+    """
+    difference = logs[..., :, None] - logs[..., None, :]
+    if beyond is not None:
+        alike = beyond[..., :, None] & beyond[..., None, :] & np.isfinite(difference)
+        difference = np.where(alike, 0.0, difference)
+    present = np.isfinite(difference)
+    count = present.sum(-3)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(present, difference, 0.0).sum(-3) / count
+        square = np.where(present, difference - mean[..., None, :, :], 0.0) ** 2
+        sd = np.sqrt(square.sum(-3) / (count - 1))
+    return Pairs(mean, np.where(count > 1, sd, np.nan), count)
+
+
+def beaten(found: Pairs, alpha: float = ALPHA, spread_log: float = 0.0) -> np.ndarray:
+    """[..., i, j]: j beats i, by the test and by more than the A/A spread."""
+    treatments = found.mean.shape[-1]
+    level = error_of(treatments, alpha)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = -found.mean * np.sqrt(found.blocks) / found.sd
+        critical = t_quantile(1 - level, np.where(found.blocks > 1, found.blocks - 1, np.nan))
+        certain = np.where(found.sd > 0, statistic > critical, found.mean < 0)
+    return certain & (found.blocks >= BLOCKS_MIN) & (-found.mean > spread_log)
+
+
+def error_of(treatments: int, alpha: float = ALPHA) -> float:
+    """The error of one pair's test among so many treatments.
+
+    At least as strict as the two-sided interval that stands beside it: none is called worse whose interval holds 1.
+    """
+    return min(alpha / max(1, treatments - 1), alpha / 2)
+
+
+def best_set(logs: np.ndarray, alpha: float = ALPHA, spread_log: float = 0.0) -> np.ndarray:
+    """[..., treatment]: not told from the best. A treatment without any value is not in it."""
+    inside = ~beaten(pairs(logs), alpha, spread_log).any(-1)
+    return inside & np.isfinite(logs).any(-2)
+
+
+def effects(logs: np.ndarray) -> np.ndarray:
+    """Least-squares treatment effects with block effects taken out (2-D only); NaN without any value.
+
+    The plain means when no trial is missing; otherwise a treatment that missed a slow block gains nothing by it.
+    """
+    blocks, treatments = logs.shape
+    rows, columns = np.nonzero(np.isfinite(logs))
+    if not len(rows):
+        return np.full(treatments, np.nan)
+    design = np.zeros((len(rows), treatments + blocks))
+    design[np.arange(len(rows)), columns] = 1.0
+    design[np.arange(len(rows)), treatments + rows] = 1.0
+    solution = np.linalg.lstsq(design, logs[rows, columns], rcond=None)[0]
+    used = np.unique(rows)
+    result = solution[:treatments] + solution[treatments + used].mean()
+    return np.where(np.isfinite(logs).any(0), result, np.nan)
+
+
+def word(mean: float, half: float, delta: float = DELTA, spread_log: float = 0.0) -> Word:
+    """The verdict on one log ratio with its interval. `half` is NaN when there is no interval."""
+    if not np.isfinite(half):
+        return "cannot tell"
+    margin = np.log1p(delta)
+    if abs(mean) + half <= margin:
+        return "no relevant difference"
+    if abs(mean) <= half or abs(mean) <= spread_log:
+        return "cannot tell"
+    return "better" if mean > 0 else "worse"

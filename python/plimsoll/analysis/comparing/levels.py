@@ -1,0 +1,263 @@
+"""Levels of one factor compared while the others stand still: one comparison per combination of the others' levels.
+
+Works for a full factorial and for one factor at a time alike: a group is whatever treatments agree in everything but
+the factor. A factor with `compare = false` in the experiment is never swept, only stood still.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.comparing import unbounded
+from plimsoll.analysis.comparing.compare import ALPHA, effects, word
+from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, grade
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Treatments that differ in one factor only, in the order of its levels."""
+
+    path: str
+    label: str
+    unit: str | None
+    at: dict[str, str] = field(default_factory=dict)
+    at_labels: dict[str, str] = field(default_factory=dict)
+    treatments: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
+
+
+def _swept(plan: Json, experiment: Json) -> list[Json]:
+    """The factors to compare: of several levels and not marked `compare = false`; of a full factorial the largest."""
+    silent = {entry.get("path") for entry in experiment.get("factors") or [] if entry.get("compare") is False}
+    factors = [factor for factor in plan.get("factors") or [] if len(factor.get("levels") or []) > 1]
+    loud = [factor for factor in factors if factor.get("path") not in silent and factor.get("compare") is not False]
+    if (plan.get("kind") or (experiment.get("design") or {}).get("kind")) == "one factor at a time":
+        return loud
+    return sorted(loud, key=lambda factor: -len(factor["levels"]))[:1]
+
+
+def groups(plan: Json, experiment: Json) -> list[Group]:
+    """Every comparison the plan allows, in the order of the file."""
+    treatments = {name: entry.get("levels") or {} for name, entry in (plan.get("treatments") or {}).items()}
+    other_labels = {
+        factor["path"]: factor.get("label") or factor["path"].rsplit(".", 1)[-1] for factor in plan.get("factors") or []
+    }
+    found = []
+    for factor in _swept(plan, experiment):
+        path = factor["path"]
+        order = {str(level.get("label")): (place, level.get("value")) for place, level in enumerate(factor["levels"])}
+        gathered: dict[tuple[tuple[str, str], ...], list[tuple[int, str, str, Any]]] = {}
+        for name, levels in treatments.items():
+            mine = str(levels.get(path))
+            if mine not in order:
+                continue
+            at = tuple((other, str(level)) for other, level in levels.items() if other != path)
+            gathered.setdefault(at, []).append((order[mine][0], name, mine, order[mine][1]))
+        for at, rows in gathered.items():
+            if len(rows) > 1:
+                _, names, labels, values = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
+                label = factor.get("label") or path.rsplit(".", 1)[-1]
+                found.append(Group(path, label, factor.get("unit"), dict(at), other_labels, names, labels, values))
+    return found
+
+
+def matrix(
+    blocks: Sequence[int], treatments: Sequence[str], used: Mapping[tuple[int, str], Json], metric: Metric
+) -> tuple[np.ndarray, np.ndarray]:
+    """Logs of the metric, signed so that higher is better, NaN where no trial enters; and which have no bound.
+
+    What has none stands at the least that it can be.
+    """
+    logs = np.full((len(blocks), len(treatments)), np.nan)
+    beyond = np.zeros(logs.shape, bool)
+    for row, block in enumerate(blocks):
+        for column, treatment in enumerate(treatments):
+            value, is_beyond = unbounded.reading(used.get((block, treatment)), metric.key)
+            if value and value > 0:
+                logs[row, column], beyond[row, column] = math.log(value), is_beyond
+    return -logs if metric.better == "lower" else logs, beyond
+
+
+def compare_levels(
+    group: Group, used: Mapping[tuple[int, str], Json], metric: Metric, delta: float, spread_log: float
+) -> Json:
+    """The comparison of one group: estimates, the best set, every pair, and a word for each level."""
+    blocks = sorted({block for block, treatment in used if treatment in group.treatments})
+    logs, beyond = matrix(blocks, group.treatments, used, metric)
+    judge = _judge(logs, beyond, delta, spread_log)
+    reference = judge.reference
+    levels = []
+    for index, treatment in enumerate(group.treatments):
+        mine = [(block, used[block, treatment]) for block in blocks if (block, treatment) in used]
+        values = [
+            {"block": block, "trial": entry["number"], "value": entry["metrics"][metric.key]} for block, entry in mine
+        ]
+        own = unbounded.estimate([unbounded.reading(entry, metric.key) for _, entry in mine], metric) or {}
+        against, slower, said = judge.level(index)
+        levels.append(
+            {
+                "treatment": treatment,
+                "level": group.levels[index],
+                "value": group.values[index],
+                "estimate": own.get("value"),
+                "low": own.get("low"),
+                "high": own.get("high"),
+                "blocks": own.get("blocks", 0),
+                "unbounded": judge.unbounded(index),
+                "points": values,
+                "in_best_set": bool(judge.inside[index]),
+                "against": None if against is None else group.levels[against],
+                "times_slower": slower,
+                "verdict": said,
+                "why": judge.why(index, said, slower),
+            }
+        )
+    return {
+        "factor": group.path,
+        "label": group.label,
+        "unit": group.unit,
+        "at": group.at,
+        "at_labels": {path: group.at_labels.get(path, path) for path in group.at},
+        "metric": metric.key,
+        "grade": grade(judge.common()),
+        "blocks": len(blocks),
+        "delta": delta,
+        "reference": None if reference is None else group.levels[reference],
+        "best_set": [level["level"] for level in levels if level["in_best_set"]],
+        "best_set_alike": _alike(judge),
+        "levels": levels,
+        "pairs": _pairs(group, judge, metric),
+    }
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """What the pairs say about each level; `beyond` counts the blocks in which it is unbounded, `present` all."""
+
+    found: unbounded.Compared
+    half: np.ndarray
+    centre: np.ndarray
+    beyond: np.ndarray
+    present: np.ndarray
+    judged: np.ndarray
+    inside: np.ndarray
+    delta: float
+    spread_log: float
+
+    @property
+    def reference(self) -> int | None:
+        """The level of the best estimate, of those with enough blocks where there are any.
+
+        Where some are unbounded in some blocks: of those that are so in the fewest.
+        """
+        able = np.isfinite(self.centre)
+        able = able & self.judged if (able & self.judged).any() else able
+        if self.beyond.any() and able.any():
+            able = able & self.inside if (able & self.inside).any() else able
+            share = np.where(able, self.beyond / np.maximum(self.present, 1), np.inf)
+            able = able & (share == share.min())
+        return int(np.argmax(np.where(able, self.centre, -np.inf))) if able.any() else None
+
+    def common(self) -> int:
+        """The fewest blocks that two levels with enough blocks have in common."""
+        members = np.nonzero(self.judged)[0]
+        return int(min((self.found.shown.blocks[i, j] for i in members for j in members if i < j), default=0))
+
+    def unbounded(self, index: int) -> Json | None:
+        """{blocks, of}: in how many blocks a level is unbounded; None where in none."""
+        blocks = int(self.beyond[index])
+        return {"blocks": blocks, "of": int(self.present[index])} if blocks else None
+
+    def why(self, index: int, said: str, slower: Json | None) -> str | None:
+        """Why a level cannot be told from the best; of one that is unbounded somewhere that it is so."""
+        if found := self.unbounded(index):
+            return unbounded.blocks_words(found)
+        if said != "cannot tell" or slower is None or slower["low"] is None:
+            return None
+        if slower["low"] <= 1 <= slower["high"]:
+            return "the interval includes 1"
+        if slower["ratio"] <= math.exp(self.spread_log):
+            return "within the A/A spread"
+        return "not significant once corrected for the number of levels"
+
+    def level(self, index: int) -> tuple[int | None, Json | None, str]:
+        """Against which level, how many times slower, and the word.
+
+        Against the best estimate; a level that only another one beats is set against the best of those, so that the
+        ratio shown is the one the verdict rests on.
+        """
+        reference = self.reference
+        if reference is None or not np.isfinite(self.centre[index]):
+            return None, None, "no data"
+        if index == reference:
+            return None, None, "best estimate"
+        worse = bool(self.judged[index] and not self.inside[index])
+        if worse and not self.found.beaten[index, reference]:
+            winners = np.nonzero(self.found.beaten[index])[0]
+            reference = int(winners[np.argmax(self.centre[winners])])
+        blocks = int(self.found.shown.blocks[reference, index])
+        if blocks == 0:
+            return None, None, "too few blocks"
+        slower = self.found.ratio(reference, index)
+        if worse:
+            return reference, slower, "worse"
+        if blocks < BLOCKS_MIN or not self.judged[index]:
+            return reference, slower, "too few blocks"
+        mean = float(self.found.shown.mean[reference, index])
+        said = word(-mean, float(self.half[reference, index]), self.delta, self.spread_log)
+        # "worse" here is one pair's word that does not hold once all the pairs looked at are allowed for
+        return reference, slower, said if said == "no relevant difference" else "cannot tell"
+
+
+def _judge(logs: np.ndarray, beyond: np.ndarray, delta: float, spread_log: float) -> _Judge:
+    judged = np.isfinite(logs).sum(0) >= BLOCKS_MIN
+    found = unbounded.compare(logs, beyond, ALPHA, spread_log)
+    # Only what has enough blocks takes part in the set; the number of levels that are allowed for stays.
+    sure = unbounded.compare(np.where(judged, logs, np.nan), beyond, ALPHA, spread_log)
+    inside = ~sure.beaten.any(-1) & judged & np.isfinite(logs).any(0)
+    known = effects(np.where(beyond, np.nan, logs))
+    centre = np.where(np.isfinite(known), known, effects(logs)) if beyond.any() else known
+    return _Judge(
+        found, found.half(), centre, beyond.sum(0), np.isfinite(logs).sum(0), judged, inside, delta, spread_log
+    )
+
+
+def _alike(judge: _Judge) -> bool:
+    """Every pair of the best set is shown to differ by no more than the relevant ratio."""
+    members = np.nonzero(judge.inside)[0]
+    mean, half = judge.found.shown.mean, judge.half
+    margin = math.log1p(judge.delta)
+    return len(members) > 1 and all(
+        np.isfinite(half[i, j]) and abs(mean[i, j]) + half[i, j] <= margin for i in members for j in members if i < j
+    )
+
+
+def _pairs(group: Group, judge: _Judge, metric: Metric) -> list[Json]:
+    """Each pair once: ratio of the metric, second level over first, with its own 95 % interval."""
+    result = []
+    for first in range(len(group.treatments)):
+        for second in range(first + 1, len(group.treatments)):
+            if judge.found.shown.blocks[second, first]:
+                names = {"first": group.levels[first], "second": group.levels[second]}
+                result.append(names | pair_row(judge.found, first, second, metric, judge.delta, judge.spread_log))
+    return result
+
+
+def pair_row(
+    found: unbounded.Compared, first: int, second: int, metric: Metric, delta: float, spread_log: float
+) -> Json:
+    """{blocks, ratio (of the metric, second over first), low, high, verdict, bound where the ratio is only one}."""
+    row = found.ratio(second, first, -1.0 if metric.better == "lower" else 1.0)
+    if found.touched[second, first]:
+        beaten = found.beaten
+        said: str = "worse" if beaten[second, first] else "better" if beaten[first, second] else "cannot tell"
+    else:
+        said = word(float(found.shown.mean[second, first]), float(found.half()[second, first]), delta, spread_log)
+    return row | {"verdict": said}

@@ -1,0 +1,130 @@
+"""Levels whose percentile has no bound in some block: an open loop did not answer that many transactions in time.
+
+Such a value is censored and not missing: it is above a known least (the late limit, or the largest latency that was
+seen), and in its block it ranks behind every value that is known. So a level never wins by it: it is not said to beat
+one that was bounded where it was not. The other way round a level loses by any of three tests, each within the error
+that compare.py allows:
+
+- by the t test with the unbounded blocks at their least, which is a value seen like any other, and lower than theirs;
+- by the t test of the blocks in which both are bounded: the others can only confirm it;
+- by being unbounded in every common block while the other never is. Between equals that has a chance of at most a
+  quarter a block (q (1 - q)), so three blocks are 1 in 64.
+
+A block in which both are unbounded tells nothing between them and counts as no difference.
+tests/unit/analysis/test_unbounded.py has the errors by simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.comparing.compare import ALPHA, Pairs, beaten, error_of, pairs
+from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, over_blocks
+
+Json = dict[str, Any]
+_DISCORDANT = 0.25  # the largest chance between equals that one is unbounded in a block and the other is not
+
+
+def reading(entry: Mapping[str, Any] | None, key: str) -> tuple[float | None, bool]:
+    """A trial's metric, and whether it is only the least that it can be."""
+    if entry is None:
+        return None, False
+    value = entry["metrics"].get(key)
+    least = (entry.get("unbounded") or {}).get(key) if value is None else None
+    return (value, False) if least is None else (least, True)
+
+
+def estimate(found: Iterable[tuple[float | None, bool]], metric: Metric) -> Json | None:
+    """Mean over blocks with its interval; with `unbounded` blocks it is the least it can be, and has no interval."""
+    known = [(value, beyond) for value, beyond in found if value is not None]
+    over = over_blocks([value for value, _ in known], metric.scale == "log", metric.ceiling, floor=metric.floor)
+    if over is None:
+        return None
+    row = {"value": over.value, "low": over.low, "high": over.high, "blocks": over.blocks}
+    beyond = sum(beyond for _, beyond in known)
+    return row | {"low": None, "high": None, "unbounded": beyond} if beyond else row
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Pairs of levels of [block, level] logs, higher is better; indexed [i, j].
+
+    `shown` has unbounded blocks at their least and two of a block as equal; `bounded` lacks both. `lost` counts blocks
+    in which i is unbounded and j is not, `tied` those in which both are.
+    """
+
+    shown: Pairs
+    bounded: Pairs
+    lost: np.ndarray
+    tied: np.ndarray
+    beaten: np.ndarray
+
+    @property
+    def touched(self) -> np.ndarray:
+        """[i, j]: either is unbounded somewhere."""
+        return (self.lost + self.lost.T + self.tied) > 0
+
+    def half(self) -> np.ndarray:
+        """Half widths; NaN for pairs that are unbounded somewhere: no interval has two ends there."""
+        return np.where(self.touched, np.nan, self.shown.half())
+
+    def ratio(self, first: int, second: int, sign: float = 1.0) -> Json:
+        """exp(sign x (first - second)): {ratio, low, high, blocks}, and what it is a `bound` of where it is one.
+
+        `bound` is "at least" or "at most" (of the two ends one is then null), or "unknown" where each of the two is
+        unbounded somewhere without the other: then ratio is null, too.
+        """
+        mine, others = int(self.lost[first, second]), int(self.lost[second, first])
+        blocks = int(self.shown.blocks[first, second])
+        if (mine and others) or (not mine and not others and self.bounded.blocks[first, second] == 0):
+            return {"ratio": None, "low": None, "high": None, "blocks": blocks, "bound": "unknown"}
+        if not mine and not others:  # whatever is unbounded is so on both sides: what can be told is in the rest
+            return _ends(self.bounded, first, second, sign) | {"blocks": int(self.bounded.blocks[first, second])}
+        ends = [_ends(found, first, second, sign) for found in (self.shown, self.bounded)]
+        is_least = (sign < 0) == (mine > 0)  # an unbounded level is the lower one on this scale
+        side = "low" if is_least else "high"
+        tells = [one[side] is not None and one[side] != 1 and (one[side] > 1) == is_least for one in ends]
+        best = ends[1] if tells[1] and not tells[0] else ends[0]
+        other = "high" if is_least else "low"
+        return best | {other: None, "blocks": blocks, "bound": "at least" if is_least else "at most"}
+
+
+def _ends(found: Pairs, first: int, second: int, sign: float) -> Json:
+    centre, half = sign * float(found.mean[first, second]), float(found.half()[first, second])
+    known = math.isfinite(half)
+    return {
+        "ratio": math.exp(centre),
+        "low": math.exp(centre - half) if known else None,
+        "high": math.exp(centre + half) if known else None,
+    }
+
+
+def compare(logs: np.ndarray, beyond: np.ndarray, alpha: float = ALPHA, spread_log: float = 0.0) -> Compared:
+    """Every level against every other, of (..., blocks, levels); `beyond` marks values at the least they can be."""
+    shown = pairs(logs, beyond)
+    bounded = pairs(np.where(beyond, np.nan, logs))
+    present = np.isfinite(logs)
+    both = present[..., :, None] & present[..., None, :]
+    lost = (both & beyond[..., :, None] & ~beyond[..., None, :]).sum(-3)
+    tied = (both & beyond[..., :, None] & beyond[..., None, :]).sum(-3) * ~np.eye(logs.shape[-1], dtype=bool)
+    told = beaten(shown, alpha, spread_log) | beaten(bounded, alpha, spread_log)
+    told |= (lost == shown.blocks) & always_tells(shown.blocks, logs.shape[-1], alpha)
+    return Compared(shown, bounded, lost, tied, told & (lost.swapaxes(-1, -2) == 0))
+
+
+def always_tells(blocks: Any, levels: int = 2, alpha: float = ALPHA) -> Any:
+    """Whether so many blocks tell a level that is unbounded in all of them from one that is so in none."""
+    return (blocks >= BLOCKS_MIN) & (_DISCORDANT**blocks <= error_of(levels, alpha))
+
+
+def blocks_words(found: Mapping[str, int]) -> str:
+    """ "unbounded in 2 of 5 blocks", of {blocks, of}."""
+    if found["blocks"] == found["of"]:
+        return f"unbounded in all {found['of']} blocks" if found["of"] > 1 else "unbounded in its only block"
+    return f"unbounded in {found['blocks']} of {found['of']} blocks"

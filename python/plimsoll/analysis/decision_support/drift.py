@@ -1,0 +1,175 @@
+"""How throughput moves from test to test of a series: each against the first, and the trend of all.
+
+The fact that constrains it: a series has a handful of tests and often only one block, so a difference from the first
+test alone has no interval. The trend has one: a straight line through the logarithms of all tests, whose scatter around
+it is the measure of what chance does. Where blocks are enough, each block's line counts once (docs/decisions/0004).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+
+from plimsoll.analysis.statistics.distributions import t_quantile
+from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, over_blocks
+
+Json = dict[str, Any]
+TESTS_MIN: Final = 3  # a line through two has no scatter
+RULE: Final = (
+    "the trend is a straight line through the logarithms of the tests' throughput, by least squares; its interval is "
+    "of the scatter around it (from three blocks on: of the blocks' lines), taken as independent from test to test"
+)
+
+
+def drift(mine: Mapping[int, Json]) -> list[Json]:
+    """The throughput tests of a trial by their number, over blocks, and the change against the first; [] of one test.
+
+    `mine`: what decision_support_trial.reading gives, by block.
+    {`run`, `value` and `elapsed_s`: means over blocks, `change`: null or {`value`, `low`, `high`, `blocks`}: shares,
+    `verdict`, `remarks`: what befell it in some block}
+    """
+    runs = [one["runs"] for one in mine.values() if len(one["runs"]) > 1]
+    found: list[Json] = []
+    for place in range(max((len(one) for one in runs), default=0)):
+        have = [one for one in runs if place < len(one)]
+        values = [one[place]["value"] for one in have if one[place]["value"] is not None]
+        ratios = [
+            one[place]["value"] / one[0]["value"]
+            for one in have
+            if one[place]["value"] is not None and one[0]["value"] is not None
+        ]
+        lasted = [one[place]["elapsed_s"] for one in have if one[place]["elapsed_s"] is not None]
+        found.append(
+            {
+                "run": place + 1,
+                "value": _over(values),
+                "elapsed_s": float(np.mean(lasted)) if lasted else None,
+                "change": _change(_over(ratios)) if place else None,
+                "verdict": drift_word(_over(ratios)) if place else None,
+                "remarks": list(dict.fromkeys(remark for one in have for remark in one[place]["remarks"])),
+            }
+        )
+    return found
+
+
+def trend(mine: Mapping[int, Json]) -> Json | None:
+    """The trend over the tests of the series; None of one test, `verdict` alone where there are too few.
+
+    {`tests` (of a series), `blocks`, `a_test`, `over_all`: null or {`value`, `low`, `high`}: shares, from one test to
+    the next and from the first to the last; `line`: the straight line, [{`run`, `change`: a share of the first test's
+    mean}]; `verdict`}
+    """
+    series = [
+        [(one["number"], one["value"]) for one in _numbered(reading["runs"])]
+        for reading in mine.values()
+        if len(reading["runs"]) > 1
+    ]
+    if not series:
+        return None
+    tests = max(number for points in series for number, _ in points) if any(series) else 0
+    about: Json = {"tests": tests, "blocks": len(series), "a_test": None, "over_all": None, "line": []}
+    slope = _over_lines(series) if len(series) >= BLOCKS_MIN else _one_line(series)
+    if slope is None:
+        return {**about, "verdict": "cannot tell"}
+    value, half = slope
+    steps = {"a_test": 1, "over_all": tests - 1}
+    shares = {
+        name: {
+            "value": math.expm1(times * value),
+            "low": math.expm1(times * (value - half)),
+            "high": math.expm1(times * (value + half)),
+        }
+        for name, times in steps.items()
+    }
+    ratio = {key: share + 1 for key, share in shares["over_all"].items()}
+    return {**about, **shares, "line": _line(series, value, tests), "verdict": _word(ratio)}
+
+
+def _line(series: list[list[tuple[int, float]]], slope: float, tests: int) -> list[Json]:
+    """The straight line of this slope through the middle of the series, against the mean of their first tests."""
+    firsts = [math.log(points[0][1]) for points in series if points and points[0][0] == 1]
+    if not firsts:
+        return []
+    middles = [
+        float(np.mean([math.log(value) - slope * number for number, value in points])) for points in series if points
+    ]
+    above = float(np.mean(middles)) - float(np.mean(firsts))
+    return [{"run": number, "change": math.expm1(above + slope * number)} for number in range(1, tests + 1)]
+
+
+def _numbered(runs: list[Json]) -> list[Json]:
+    """The tests that have a figure, with their numbers: one without leaves its place empty."""
+    return [
+        {"number": number, "value": one["value"]}
+        for number, one in enumerate(runs, start=1)
+        if one["value"] is not None
+    ]
+
+
+def _one_line(series: list[list[tuple[int, float]]]) -> tuple[float, float] | None:
+    """The slope that all blocks share, each on a level of its own, and half its interval; None of too few tests."""
+    numbers, logs, levels = [], [], 0
+    for points in series:
+        if len(points) < 2:
+            continue
+        x = np.array([number for number, _ in points], float)
+        y = np.log([value for _, value in points])
+        numbers.append(x - x.mean())
+        logs.append(y - y.mean())
+        levels += 1
+    if not numbers:
+        return None
+    x, y = np.concatenate(numbers), np.concatenate(logs)
+    freedom = len(x) - levels - 1
+    if len(x) < TESTS_MIN or freedom < 1:
+        return None
+    spread = float((x**2).sum())
+    slope = float((x * y).sum()) / spread
+    error = math.sqrt(float(((y - slope * x) ** 2).sum()) / freedom / spread)
+    return slope, float(t_quantile(0.5 + CONFIDENCE / 2, freedom)) * error
+
+
+def _over_lines(series: list[list[tuple[int, float]]]) -> tuple[float, float] | None:
+    """The mean slope of the blocks, and half its interval."""
+    slopes = [
+        float(np.polyfit([number for number, _ in points], np.log([value for _, value in points]), 1)[0])
+        for points in series
+        if len(points) >= 2
+    ]
+    found = over_blocks(slopes, log=False, floor=None)
+    if found is None or found.low is None or found.high is None:
+        return None
+    return found.value, found.high - found.value
+
+
+def _over(values: list[float]) -> Json | None:
+    found = over_blocks(values, log=True)
+    return None if found is None else asdict(found)
+
+
+def _change(ratio: Json | None) -> Json | None:
+    if ratio is None:
+        return None
+    less = {key: None if ratio[key] is None else ratio[key] - 1 for key in ("value", "low", "high")}
+    return less | {"blocks": ratio["blocks"]}
+
+
+def drift_word(ratio: Json | None) -> str:
+    """ "lower", "higher", "no drift larger than 5 %" (the smallest whole bound that holds), or "cannot tell"."""
+    if ratio is None or ratio["low"] is None or ratio["blocks"] < BLOCKS_MIN:
+        return "cannot tell"
+    return _word(ratio)
+
+
+def _word(ratio: Json) -> str:
+    if ratio["high"] < 1:
+        return "lower"
+    if ratio["low"] > 1:
+        return "higher"
+    bound = max(1 - ratio["low"], ratio["high"] - 1)
+    # A bound that allows anything says nothing.
+    return f"no drift larger than {math.ceil(100 * bound):d} %" if bound < 1 else "cannot tell"

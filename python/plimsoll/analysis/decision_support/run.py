@@ -1,0 +1,281 @@
+"""Decision support over a run: DBT-3's metrics and each query's time by treatment, what changed between treatments,
+where a query's time goes, and how throughput drifts from test to test.
+
+The fact that constrains it: a block has one time of each query, and 22 queries are looked at together. So intervals of
+differences between treatments hold for all queries of a test at once (Bonferroni), or a run would always find some
+query that "changed".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from plimsoll.analysis.breakdown.parts import LAG, OTHER
+from plimsoll.analysis.breakdown.trial import MEAN
+from plimsoll.analysis.comparing.compare import word
+from plimsoll.analysis.decision_support import plans as decision_support_plans
+from plimsoll.analysis.decision_support.drift import drift, trend
+from plimsoll.analysis.decision_support.metrics import DECISION_SUPPORT_METRICS, LIKE, WORKLOAD
+from plimsoll.analysis.decision_support.trial import NAMES, geometric_mean, reading
+from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
+from plimsoll.record import Run
+
+Json = dict[str, Any]
+Used = Mapping[tuple[int, str], Json]
+TESTS: Final = ("power", "throughput")
+WORKERS: Final = "workers"
+# What a session waits for while others work for it, as the server names it.
+_OF_WORKERS = (
+    *("IPC:Hash", "IPC:Parallel", "IPC:Bgworker", "IPC:BgWorker", "IPC:ExecuteGather", "IPC:MessageQueue"),
+    "IPC:AppendReady",
+)
+RULE = (
+    "times of queries are geometric means over blocks, in the throughput test first over its streams; their ratios are "
+    f"within blocks, with intervals that hold at {CONFIDENCE:.0%} for all queries of a test together"
+)
+
+
+def decision_support(
+    run: Run, used: Used, comparisons: list[Json], split: Json | None, delta: float, spread_log: float
+) -> Json | None:
+    """The `decision_support` of verdict.json; None where the load was another one.
+
+    `used`: the trials that entered, by block and treatment; `split`: the run's breakdown.
+    """
+    if (run.experiment.get("workload") or {}).get("name") != WORKLOAD:
+        return None
+    trials = {trial.number: trial for trial in run.trials}
+    readings = {number: found for number, trial in trials.items() if (found := reading(trial)) is not None}
+    by_treatment: dict[str, dict[int, Json]] = {name: {} for name in run.plan.get("treatments") or {}}
+    for (block, treatment), entry in sorted(used.items()):
+        if entry["number"] in readings:
+            by_treatment.setdefault(treatment, {})[block] = readings[entry["number"]]
+    pairs = _pairs(comparisons)
+    changes = [row for pair in pairs for row in _changes(pair, by_treatment, delta, spread_log)]
+    plans = decision_support_plans.plan_changes(trials, by_treatment, pairs)
+    _side_by_side(changes, plans)
+    return {
+        "like": LIKE,
+        "rule": RULE,
+        "names": {metric.key: metric.label for metric in DECISION_SUPPORT_METRICS},
+        "treatments": {name: _treatment(name, mine, split) for name, mine in by_treatment.items()},
+        "changes": changes,
+        "plans": plans,
+        "trials": list(readings.values()),
+    }
+
+
+def _treatment(name: str, mine: Mapping[int, Json], split: Json | None) -> Json:
+    first = next(iter(mine.values()), None)
+    return {
+        "trials": [one["number"] for one in mine.values()],
+        "scale_factor": None if first is None else first["scale_factor"],
+        "streams": None if first is None else first["streams"],
+        "metrics": _metrics(mine),
+        "load": _load(mine),
+        "queries": {test: _queries(mine, test) for test in TESTS},
+        "parts": _parts(name, split),
+        "drift": drift(mine),
+        "trend": trend(mine),
+    }
+
+
+def _metrics(mine: Mapping[int, Json]) -> Json:
+    """Each metric over blocks, and why trials have none: {metric: {`estimate`, `absent`: [{trial, why}], `notes`}}."""
+    found: Json = {}
+    for metric in DECISION_SUPPORT_METRICS:
+        figures = {one["number"]: one["figures"][metric.key] for one in mine.values() if metric.key in one["figures"]}
+        if not figures:
+            continue
+        values = [figure["value"] for figure in figures.values() if figure["value"] is not None]
+        found[metric.key] = {
+            "estimate": _over(values),
+            "absent": [
+                {"trial": number, "why": figure["why_absent"]}
+                for number, figure in figures.items()
+                if figure["value"] is None
+            ],
+            "notes": list(dict.fromkeys(note for figure in figures.values() for note in figure["notes"])),
+        }
+    return found
+
+
+def _over(values: list[float], confidence: float = CONFIDENCE) -> Json | None:
+    found = over_blocks(values, log=True, confidence=confidence)
+    return None if found is None else asdict(found)
+
+
+def _load(mine: Mapping[int, Json]) -> Json | None:
+    """The load test by phase and by table, over blocks; None where there was none.
+
+    {`phases`: [{`phase`, `seconds`}], `tables`: [{`table`, `rows`, `seconds`, `rows_per_second`, `bytes_per_second`}]}
+    """
+    found = [one["load_test"] for one in mine.values() if one["load_test"]]
+    if not found:
+        return None
+    phases: dict[str, list[float]] = {}
+    tables: dict[str, list[Json]] = {}
+    for one in found:
+        for phase in one.get("phases") or []:
+            phases.setdefault(str(phase["phase"]), []).append(float(phase["ended_s"]) - float(phase["began_s"]))
+        for work in one.get("work") or []:
+            if work.get("rows") is not None:
+                tables.setdefault(str(work["table"]), []).append(work)
+    return {
+        "phases": [{"phase": name, "seconds": _over(values)} for name, values in phases.items()],
+        "tables": [_table(name, rows) for name, rows in tables.items()],
+    }
+
+
+def _table(name: str, rows: list[Json]) -> Json:
+    lasted = [float(one["ended_s"]) - float(one["began_s"]) for one in rows]
+
+    def rate(key: str) -> Json | None:
+        each = [float(one[key]) / each_s for one, each_s in zip(rows, lasted, strict=True) if one.get(key) and each_s]
+        return _over(each)
+
+    return {
+        "table": name,
+        "rows": int(rows[0]["rows"]),
+        "seconds": _over(lasted),
+        "rows_per_second": rate("rows"),
+        "bytes_per_second": rate("bytes"),
+    }
+
+
+def _queries(mine: Mapping[int, Json], test: str) -> Json:
+    """{name: {`value` (seconds), `low`, `high`, `blocks`, `points`: [{`block`, `value`}], `failed` (trials)}}."""
+    found: Json = {}
+    for name in NAMES:
+        points = [
+            {"block": block, "value": value} for block, one in mine.items() if (value := seconds(one, test, name))
+        ]
+        estimate = _over([point["value"] for point in points])
+        asked = [one for one in mine.values() if _is_asked(one, test, name)]
+        failed = [one["number"] for one in asked if _is_unfit(one, test, name)]
+        if estimate is not None or failed:
+            none = {"value": None, "low": None, "high": None, "blocks": 0}
+            found[name] = {**(estimate or none), "points": points, "failed": failed}
+    return found
+
+
+def seconds(one: Json, test: str, name: str) -> float | None:
+    """What a query took in a trial's test: the geometric mean over its streams; None if it was not done in each.
+
+    The slow ones are those that time out: a mean over the others would be too short.
+    """
+    return None if _is_unfit(one, test, name) else geometric_mean(one["times_s"][test].get(name) or [])
+
+
+def _is_asked(one: Json, test: str, name: str) -> bool:
+    return any(
+        work["name"] == name for segment in one["segments"] if segment["test"] == test for work in segment["work"]
+    )
+
+
+def _is_unfit(one: Json, test: str, name: str) -> bool:
+    return any(
+        work["status"] != "done"
+        for segment in one["segments"]
+        if segment["test"] == test
+        for work in segment["work"]
+        if work["name"] == name
+    )
+
+
+# --- between treatments ---------------------------------------------------------------------------------------------
+
+
+def _pairs(comparisons: list[Json]) -> list[Json]:
+    """Each level against the best estimate of its comparison; against its first where no level has a figure, since
+    queries may have times where the tests have none.
+
+    {first, second (treatments), first_label, second_label, at}
+    """
+    found = []
+    for comparison in comparisons:
+        levels = comparison["levels"]
+        base = next((level for level in levels if level["level"] == comparison["reference"]), levels[0])
+        for level in levels:
+            if level["treatment"] != base["treatment"]:
+                about = {"first": base["treatment"], "second": level["treatment"], "at": comparison["at"]}
+                labels = {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
+                found.append(about | labels)
+    return found
+
+
+def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: float, spread_log: float) -> list[Json]:
+    """How much longer each query takes under the second treatment, within blocks, with one confidence for a test."""
+    first, second = by_treatment.get(pair["first"]) or {}, by_treatment.get(pair["second"]) or {}
+    found = []
+    for test in TESTS:
+        ratios = {
+            name: [after / before for before, after in both if before and after]
+            for name in NAMES
+            if (
+                both := [
+                    (seconds(first[block], test, name), seconds(second[block], test, name))
+                    for block in sorted(first.keys() & second.keys())
+                ]
+            )
+        }
+        able = {name: values for name, values in ratios.items() if values}
+        for name, values in able.items():
+            estimate = _over(values, 1 - (1 - CONFIDENCE) / len(able))
+            assert estimate is not None  # of values above 0 there is always a mean
+            row = {"ratio": estimate["value"], **{key: estimate[key] for key in ("low", "high", "blocks")}}
+            found.append({**pair, "test": test, "query": name, **row, "verdict": _word(estimate, delta, spread_log)})
+    return found
+
+
+def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
+    """Puts a change of plan beside the change of time: `plan` of a change is null where the plans are the same or not
+    known, `change` of a plan that of the power test, whose queries the plans are of: {`ratio`, `low`, `high`,
+    `verdict`}."""
+
+    def key(one: Json) -> tuple[Any, ...]:
+        return one["first"], one["second"], str(one["at"]), one["query"]
+
+    by_query = {key(one): one for one in plans}
+    for change in changes:
+        plan = by_query.get(key(change))
+        change["plan"] = None if plan is None else "other" if plan["is_told"] else "varies"
+        if plan is not None and change["test"] == "power":
+            plan["change"] = {name: change[name] for name in ("ratio", "low", "high", "verdict")}
+
+
+def _word(estimate: Json, delta: float, spread_log: float) -> str:
+    """ "slower", "faster", "no relevant difference", "cannot tell"."""
+    centre = math.log(estimate["value"])
+    half = math.nan if estimate["low"] is None else math.log(estimate["high"]) - centre
+    said = word(centre, half, delta, spread_log)
+    return {"better": "slower", "worse": "faster"}.get(said, said)  # of times more is worse
+
+
+# --- where a query's time goes --------------------------------------------------------------------------------------
+
+
+def _parts(treatment: str, split: Json | None) -> Json:
+    """{query: {part: nanoseconds}} of the test that the breakdown is of; waits for workers are a part of their own.
+
+    Without the lag: a query's time begins when it is sent.
+    """
+    types = (((split or {}).get("treatments") or {}).get(treatment) or {}).get("types") or {}
+    found: Json = {}
+    for name in NAMES:
+        band = ((types.get(name) or {}).get("bands") or {}).get(MEAN)
+        if not band:
+            continue
+        parts = {part: float(one["value"]) for part, one in band["parts"].items() if one and part != LAG}
+        workers = sum(
+            float(wait["ns_per_transaction"])
+            for wait in types[name].get("waits") or []
+            if wait["bucket"] == OTHER and str(wait["name"]).startswith(_OF_WORKERS)
+        )
+        if workers and OTHER in parts:
+            parts |= {OTHER: max(0.0, parts[OTHER] - workers), WORKERS: workers}
+        found[name] = {part: ns for part, ns in parts.items() if ns > 0}
+    return found

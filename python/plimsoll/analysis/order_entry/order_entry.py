@@ -1,0 +1,248 @@
+"""What the order-entry workload did, against the rules it is made after: mix, ranges, response times, throughput.
+
+The transactions of all trials of a treatment are taken together: the rules are about one run of the load, and a trial
+is often too short to tell. Nothing here decides between levels, and nothing here makes a result a published one: it
+is "-like" whatever it is called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+
+from plimsoll.analysis.order_entry import ranges as bounds
+from plimsoll.analysis.statistics.distributions import binomial_quantile, normal_quantile, rate_interval, share_interval
+from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
+from plimsoll.analysis.trial import histograms
+from plimsoll.analysis.trial.histograms import Histogram
+from plimsoll.analysis.trial.readings import seconds_measured
+from plimsoll.record import Run, Trial
+
+Json = dict[str, Any]
+WORKLOAD: Final = "order_entry"
+LIKE = "TPC-C-like, not comparable to published results"
+WITHOUT_USERS = "order entry without keying and think time: a different benchmark"
+TPMC_LIKE, NEW_ORDERS = "tpmC-like", "New-Orders a minute"
+# With no time for responses a warehouse's ten terminals make at most 12.86 a minute, and a result counts from 9 on.
+CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE = 12.86, 9.0
+TERMINALS_PER_WAREHOUSE = 10
+INTERVAL_MINUTES_MIN = 120
+NAMES: Final = {
+    "new_order": "New-Order",
+    "payment": "Payment",
+    "order_status": "Order-Status",
+    "delivery": "Delivery",
+    "stock_level": "Stock-Level",
+}
+KINDS = tuple(NAMES)
+DECK: Final = {"new_order": 10, "payment": 10, "order_status": 1, "delivery": 1, "stock_level": 1}
+CYCLE_S: Final = {"new_order": 30.0, "payment": 15.0, "order_status": 12.0, "delivery": 7.0, "stock_level": 7.0}
+# Clause 5.2.5: seconds that nine in ten responses may take; a deferred Delivery is completed within 80 s.
+LIMIT_S: Final = {"new_order": 5.0, "payment": 5.0, "order_status": 5.0, "delivery": 5.0, "stock_level": 20.0}
+DEFERRED_LIMIT_S = 80.0
+EQUAL_S = 0.1
+SHARE = 0.9
+
+
+def order_entry(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
+    """The `order_entry` of verdict.json; None where the load was another one."""
+    if (run.experiment.get("workload") or {}).get("name") != WORKLOAD:
+        return None
+    trials = {trial.number: trial for trial in run.trials}
+    treatments: Json = {}
+    for name in run.plan.get("treatments") or {}:
+        mine = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
+        if found := of_trials(mine):
+            treatments[name] = found
+    ledgers = [(trial.number, kept) for trial in run.trials if (kept := trial.data.get("ledger"))]
+    if (run.experiment.get("target") or {}).get("dsn"):
+        ledgers = ledgers[-1:]  # the data of an existing server are made once: each check is about all trials so far
+    return {
+        "like": LIKE,
+        "rule": bounds.RULE,
+        "treatments": treatments,
+        "ledger": [{"trial": number, **kept} for number, kept in ledgers],
+    }
+
+
+def of_trials(trials: Sequence[Trial]) -> Json | None:
+    """What the load did in these trials of one treatment; None where no trial says."""
+    trials = [one for one in trials if (one.measure.summary or {}).get("totals") and seconds_measured(one.measure)]
+    if not trials:
+        return None
+    workload = (trials[0].planned.get("resolved") or {}).get("workload") or {}
+    facts = (trials[0].measure.summary or {}).get("facts") or {}
+    totals = _sums((one.measure.summary or {})["totals"] for one in trials)
+    done = _sums(
+        {
+            kind: int(found.get("done") or 0)
+            for kind, found in ((one.measure.summary or {}).get("by_kind") or {}).items()
+        }
+        for one in trials
+    )
+    minutes = [(seconds_measured(one.measure) or 0.0) / 60 for one in trials]
+    warehouses = int(workload.get("warehouses") or 1)
+    terminals = int(workload.get("clients") or 1)
+    is_dealt = workload.get("mix", "deck") == "deck"
+    is_deferred = facts.get("delivery") == "deferred"
+    return {
+        "benchmark": benchmark(facts),
+        "is_tpmc_like": is_tpmc_like(facts),
+        "warehouses": warehouses,
+        "terminals": terminals,
+        "minutes": sum(minutes),
+        "trials": [one.number for one in trials],
+        "facts": facts,
+        "departures": departures(workload, facts, min(minutes)),
+        "mix": bounds.mix(
+            {kind: done.get(kind, 0) for kind in KINDS}, terminals=terminals * len(trials), is_dealt=is_dealt
+        ),
+        "ranges": bounds.ranges(totals, warehouses=warehouses, minutes=sum(minutes)),
+        "limits": limits([histograms.of_segment(one.measure) for one in trials], is_deferred=is_deferred),
+        "rate": rate(trials, minutes, workload, facts),
+    }
+
+
+def _sums(parts: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, value in part.items():
+            found[name] = found.get(name, 0) + int(value)
+    return found
+
+
+def time_scale(facts: Json) -> float | None:
+    """The factor of keying and think times; None where nobody keys and thinks."""
+    pacing = facts.get("pacing") or {}
+    return float(pacing.get("time_scale") or 1.0) if pacing.get("keying_and_think") else None
+
+
+def is_tpmc_like(facts: Json) -> bool:
+    """Whether users keyed and thought as long as the specification says."""
+    return time_scale(facts) == 1.0
+
+
+def benchmark(facts: Json) -> str:
+    """Which benchmark this is, in words that always stand beside the figures."""
+    scale = time_scale(facts)
+    if scale is None:
+        return WITHOUT_USERS
+    if scale != 1.0:
+        return f"order entry with keying and think times multiplied by {scale:g}: a different benchmark"
+    return "order entry with keying and think time"
+
+
+def departures(workload: Json, facts: Json, minutes_min: float) -> list[str]:
+    """Where this run knowingly leaves the specification."""
+    warehouses, terminals = int(workload.get("warehouses") or 1), int(workload.get("clients") or 1)
+    found = []
+    if time_scale(facts) is None:
+        found.append("no keying and think times")
+    elif not is_tpmc_like(facts):
+        found.append(f"keying and think times multiplied by {time_scale(facts):g}")
+    if terminals != TERMINALS_PER_WAREHOUSE * warehouses:
+        found.append(
+            f"{terminals} terminals where {TERMINALS_PER_WAREHOUSE * warehouses} belong to {warehouses} warehouse(s)"
+        )
+    if minutes_min < INTERVAL_MINUTES_MIN:
+        found.append(f"measured for {minutes_min:.1f} minutes a trial, not for {INTERVAL_MINUTES_MIN}")
+    if facts.get("delivery") != "deferred":
+        found.append("the user of a Delivery waits for it")
+    if workload.get("mix", "deck") != "deck":
+        found.append("types drawn by weights that the experiment gives")
+    if not workload.get("foreign_keys", True):
+        found.append("no foreign keys")
+    if facts.get("isolation") != "serializable":
+        found.append(f"isolation {facts.get('isolation')}, where the specification asks for serializable transactions")
+    return found
+
+
+# --- response times -------------------------------------------------------------------------------------------------
+
+
+def limits(segments: Sequence[Mapping[str, Histogram]], *, is_deferred: bool) -> list[Json]:
+    """For each type: nine in ten within the limit, and the 90th percentile not below the average.
+
+    The acknowledgement of a deferred Delivery is given by the load itself and takes no time; what is judged is its
+    completion.
+    """
+    found = []
+    for kind in KINDS:
+        parts = [segment[kind] for segment in segments if kind in segment]
+        limit_s = DEFERRED_LIMIT_S if kind == "delivery" and is_deferred else LIMIT_S[kind]
+        label = "Delivery, queued to completed" if kind == "delivery" and is_deferred else NAMES[kind]
+        row = bounds.bound(kind, label, "s", None, limit_s)
+        found.append(_limit(row, histograms.merged(parts), limit_s))
+    return found
+
+
+def _limit(row: Json, found: Histogram, limit_s: float) -> Json:
+    total = found.total
+    row |= {"p90_ns": found.percentile(SHARE), "mean_ns": None, "p90_not_below_mean": bounds.CANNOT_TELL}
+    if not total:
+        return row
+    over = int(found.count[found.low >= limit_s * 1e9].sum())
+    low, high = share_interval(over, total, CONFIDENCE)
+    row |= {"count": over, "of": total, "value": over / total, "low": low, "high": high}
+    row["verdict"] = bounds.word(low, high, None, 1 - SHARE)
+    middle = (found.low + found.high - 1) / 2
+    mean = float((middle * found.count).sum() / total)
+    row["mean_ns"] = mean
+    row["p90_not_below_mean"] = _against_mean(found, middle, mean)
+    return row
+
+
+def _against_mean(found: Histogram, middle: np.ndarray, mean: float) -> str:
+    """Whether the 90th percentile reaches the average, which counts as reached a tenth of a second below it."""
+    total = found.total
+    upto = np.cumsum(found.count)
+    first, last = (binomial_quantile(tail, total, SHARE) for tail in (bounds.TAIL, 1 - bounds.TAIL))
+    if first < 1 or last + 1 > total:
+        return bounds.CANNOT_TELL
+    p90_low, p90_high = (float(middle[int(np.searchsorted(upto, rank))]) for rank in (first, last + 1))
+    sd = math.sqrt(float((found.count * (middle - mean) ** 2).sum()) / total)
+    half = float(normal_quantile(1 - bounds.TAIL)) * sd / math.sqrt(total)
+    return bounds.word(p90_low + EQUAL_S * 1e9 - (mean + half), p90_high + EQUAL_S * 1e9 - (mean - half), 0.0, None)
+
+
+# --- throughput -----------------------------------------------------------------------------------------------------
+
+
+def rate(trials: Sequence[Trial], minutes: Sequence[float], workload: Json, facts: Json) -> Json:
+    """New-Orders a minute, those rolled back included; with users, what their times allow."""
+    counts = [_new_orders(one) for one in trials]
+    each = [count / length for count, length in zip(counts, minutes, strict=True)]
+    estimate = over_blocks(each, log=True)
+    warehouses, paced = int(workload.get("warehouses") or 1), is_tpmc_like(facts)
+    low, high = (value / sum(minutes) / warehouses for value in rate_interval(sum(counts), CONFIDENCE))
+    per_warehouse = {"value": sum(counts) / sum(minutes) / warehouses, "low": low, "high": high}
+    allowed = allowed_per_minute(workload, facts)
+    ceiling, minimum = CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE
+    return {
+        "name": TPMC_LIKE if paced else NEW_ORDERS,
+        "per_minute": None if estimate is None else asdict(estimate),
+        "new_orders": sum(counts),
+        "per_warehouse": per_warehouse,
+        "ceiling": {"bound": ceiling, "verdict": bounds.word(low, high, None, ceiling)} if paced else None,
+        "minimum": {"bound": minimum, "verdict": bounds.word(low, high, minimum, None)} if paced else None,
+        "allowed_per_minute": allowed,
+        "of_allowed": None if not allowed else sum(counts) / sum(minutes) / allowed,
+    }
+
+
+def _new_orders(trial: Trial) -> int:
+    totals = (trial.measure.summary or {})["totals"]
+    return int(totals["new_order_done"]) + int(totals["new_order_rolled_back"])
+
+
+def allowed_per_minute(workload: Json, facts: Json) -> float | None:
+    """New-Orders a minute if no response took any time: all that keying and thinking leaves; None without them."""
+    scale = time_scale(facts)
+    given = workload.get("mix", "deck")
+    weights: Mapping[str, int] = given if isinstance(given, dict) else DECK
+    cycle_s = sum(weights.get(kind, 0) * CYCLE_S[kind] for kind in KINDS) * (scale or 0.0)
+    return 60 * int(workload.get("clients") or 1) * weights.get("new_order", 0) / cycle_s if cycle_s else None

@@ -1,0 +1,1 @@
+"""What the other probes counted, one file a probe."""

@@ -1,0 +1,164 @@
+"""What the probes say about themselves, over a run's trials: on or refused, proven or not, what they lost and cost.
+
+A figure that rests on a probe asks here why it is absent, and whether its counts are only lower bounds.
+"""
+
+from typing import Any
+
+from plimsoll.analysis.probes.page_cache import lost_events, probe
+from plimsoll.record import Trial
+
+Json = dict[str, Any]
+NAMES = ("page_cache", "buffer_heads", "throttle")
+# Named only where they were asked for: few runs ask, and they have a part of the page of their own.
+_ON_REQUEST = ("syscalls", "sync", "block")
+LABELS = {
+    "page_cache": "page cache",
+    "buffer_heads": "buffer heads",
+    "throttle": "throttling of writers",
+    "syscalls": "system calls",
+    "sync": "syncs",
+    "block": "block device",
+}
+_SELF_TEST = ("pages", "missed_cold", "missed_warm", "sequential_pages", "sequential_added")
+
+
+def _refusals(found: list[tuple[Trial, Json]]) -> list[Json]:
+    reasons: dict[tuple[str, str | None], list[int]] = {}
+    for trial, entry in found:
+        if entry.get("status") != "on":
+            remedy = entry.get("remedy")
+            key = (str(entry.get("reason") or "no reason recorded"), str(remedy) if remedy else None)
+            reasons.setdefault(key, []).append(trial.number)
+    return [{"reason": reason, "remedy": remedy, "trials": numbers} for (reason, remedy), numbers in reasons.items()]
+
+
+def _self_test(entries: list[Json]) -> Json | None:
+    """Of the trials with a self-test: how many passed, and each figure from its least to its most."""
+    tests = [entry["self_test"] for entry in entries if isinstance(entry.get("self_test"), dict)]
+    if not tests:
+        return None
+    spans = {
+        name: [min(values), max(values)]
+        for name in _SELF_TEST
+        if (values := [test[name] for test in tests if test.get(name) is not None])
+    }
+    return {"trials": len(tests), "passed": sum(bool(test.get("passed")) for test in tests), **spans}
+
+
+def _identity(found: list[tuple[Trial, Json]]) -> Json | None:
+    """Additions counted apart against the sum of their kinds."""
+    by_trial = {
+        trial.number: [part for part in (entry.get("identity") or {}).values() if isinstance(part, dict)]
+        for trial, entry in found
+        if entry.get("identity")
+    }
+    if not by_trial:
+        return None
+    broken = [number for number, parts in by_trial.items() if not all(part.get("holds") for part in parts)]
+    return {
+        "trials": len(by_trial),
+        "broken": broken,
+        "added": sum(int(part.get("added") or 0) for parts in by_trial.values() for part in parts),
+        "accounted": sum(int(part.get("accounted") or 0) for parts in by_trial.values() for part in parts),
+    }
+
+
+def _cost(entries: list[Json]) -> Json | None:
+    """Run time and runs of the programs, summed over the trials."""
+    costs = [entry["cost"] for entry in entries if (entry.get("cost") or {}).get("run_ns") is not None]
+    if not costs:
+        return None
+    programs: dict[str, Json] = {}
+    for program in (program for cost in costs for program in cost.get("programs") or []):
+        mine = programs.setdefault(str(program.get("name")), {"runs": 0, "run_ns": 0})
+        mine["runs"] += int(program.get("runs") or 0)
+        mine["run_ns"] += int(program.get("run_ns") or 0)
+    for mine in programs.values():
+        mine["ns_per_run"] = mine["run_ns"] / mine["runs"] if mine["runs"] else None
+    return {"run_ns": sum(int(cost["run_ns"]) for cost in costs), "programs": programs}
+
+
+def _texts(entries: list[Json], key: str) -> list[str]:
+    return list(dict.fromkeys(str(entry[key]) for entry in entries if entry.get(key)))
+
+
+def _one(trials: list[Trial], name: str) -> Json | None:
+    """One probe over the finished trials; None when no trial mentions it."""
+    found = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
+    if not found:
+        return None
+    on = [(trial, entry) for trial, entry in found if entry.get("status") == "on"]
+    entries = [entry for _, entry in on]
+    lost: dict[str, int] = {}
+    for entry in entries:
+        for what, count in lost_events(entry).items():
+            lost[what] = lost.get(what, 0) + count
+    systems = [system for entry in entries for system in entry.get("file_systems") or [] if isinstance(system, dict)]
+    result: Json = {
+        "on": [trial.number for trial, _ in on],
+        "refused": _refusals(found),
+        "programs": _texts(entries, "programs"),
+        "requests": _texts(entries, "requests"),
+        "self_test": _self_test([entry for _, entry in found]),
+        "absent": {key: why for entry in entries for key, why in (entry.get("absent") or {}).items()},
+        "file_systems": list(dict.fromkeys(f"{system.get('type')} on {system.get('device')}" for system in systems)),
+        "lost": lost,
+        "lost_trials": [trial.number for trial, entry in on if lost_events(entry)],
+        "identity": _identity(on),
+        "cost": _cost(entries),
+    }
+    return result | {"why_absent": None if on else _why(result), "note": _note(result)}
+
+
+def _why(found: Json) -> str:
+    first = found["refused"][0]
+    return f"the probe was refused: {first['reason']}" + (f" ({first['remedy']})" if first["remedy"] else "")
+
+
+def _trials(numbers: list[int]) -> str:
+    return f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
+
+
+def _note(found: Json) -> str | None:
+    """What a figure that rests on the probe has to say beside itself."""
+    parts = []
+    if found["lost"]:
+        what = ", ".join(f"{count:,} {name}" for name, count in found["lost"].items())
+        parts.append(f"Lower bound: the probe lost events ({what}) in {_trials(found['lost_trials'])}.")
+    if found["on"]:
+        parts += [f"Not from {_trials(row['trials'])}: refused, {row['reason']}." for row in found["refused"]]
+        parts += [f"{column} is not counted: {why}." for column, why in found["absent"].items()]
+    return " ".join(parts) or None
+
+
+def instruments(trials: list[Trial]) -> Json:
+    """{name: what one probe says of itself} over the finished trials; `why_absent` is set where none was on."""
+    finished = [trial for trial in trials if trial.status == "finished"]
+    recorded = any("probes" in (trial.measure.summary or {}) for trial in finished)
+    missing = "it was not asked for" if recorded else "the record has no probes: it is of an earlier version"
+    found = {name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES}
+    return found | {name: one for name in _ON_REQUEST if (one := _one(finished, name)) is not None}
+
+
+def caveats(trial: Trial) -> list[str]:
+    """What a trial's probes say that bears on its figures."""
+    found = []
+    for name in (*NAMES, *_ON_REQUEST):
+        entry, label = probe(trial.measure, name), LABELS[name]
+        if entry is None:
+            continue
+        if entry.get("status") != "on":
+            found.append(f"the {label} probe was refused: {entry.get('reason') or 'no reason recorded'}")
+            continue
+        if lost_events(entry):
+            found.append(f"the {label} probe lost events: its counts are lower bounds")
+        if any(not part.get("holds") for part in (entry.get("identity") or {}).values() if isinstance(part, dict)):
+            found.append(
+                f"the {label} probe's page accounting does not add up: pages added and pages accounted for differ"
+            )
+        if any(not one.get("holds") for one in (entry.get("disk_requests") or {}).values()):
+            found.append(
+                f"the {label} probe's request accounting does not add up: requests issued and accounted for differ"
+            )
+    return found

@@ -1,0 +1,209 @@
+"""Where the server is when it is on a CPU: samples of each function, and the tree of calls, by treatment.
+
+Rests on the profile's stacks in each trial. A sample stands for a moment and not for a duration: shares are given with
+the binomial interval of their count, as if samples were independent, which those of one long call are not.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from plimsoll.analysis.probes.page_cache import lost_events, probe
+from plimsoll.analysis.statistics.distributions import share_interval
+from plimsoll.analysis.statistics.intervals import CONFIDENCE
+from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.record import Segment, Trial
+
+Json = dict[str, Any]
+Stacks = Mapping[tuple[str, ...], int]
+Amounts = Mapping[tuple[str, ...], float]
+About = Callable[[list[tuple[str, ...]]], Json]
+FUNCTIONS_MAX = 20
+# A box narrower than this share is not drawn; it stays in the width of the one below it.
+DRAWN_MIN = 0.001
+_KERNEL = "_[k]"
+
+
+def is_kernel(frame: str) -> bool:
+    """Whether a frame is one of the kernel's."""
+    return frame.endswith(_KERNEL)
+
+
+def is_nameless(frame: str) -> bool:
+    """Whether a frame is a file's only, because its function has no name."""
+    return frame.removesuffix(_KERNEL).startswith("[")
+
+
+def together(found: Iterable[Stacks]) -> Counter[tuple[str, ...]]:
+    """Several segments' stacks added up."""
+    total: Counter[tuple[str, ...]] = Counter()
+    for stacks in found:
+        total.update(stacks)
+    return total
+
+
+def tree(stacks: Amounts, least: float = DRAWN_MIN, about: About | None = None) -> list[Json]:
+    """Boxes of a flame graph: {`name`, `depth`, `from`, `to`} in the stacks' unit, the whole first; siblings by name.
+
+    Each box also has what `about` says of the stacks in it.
+    """
+    total = sum(stacks.values())
+    boxes: list[Json] = [_box("all", 0, (0, total), sorted(stacks), about)]
+    pending: list[tuple[int, float, list[tuple[tuple[str, ...], float]]]] = [(0, 0, sorted(stacks.items()))]
+    while pending:
+        depth, start, below = pending.pop()
+        groups: dict[str, list[tuple[tuple[str, ...], float]]] = {}
+        for stack, count in below:
+            if len(stack) > depth:
+                groups.setdefault(stack[depth], []).append((stack, count))
+        for name in sorted(groups):
+            width = sum(count for _, count in groups[name])
+            if width >= least * total:
+                mine = [stack for stack, _ in groups[name]]
+                boxes.append(_box(name, depth + 1, (start, start + width), mine, about))
+                pending.append((depth + 1, start, groups[name]))
+            start += width
+    return boxes
+
+
+def _box(name: str, depth: int, span: tuple[float, float], stacks: list[tuple[str, ...]], about: About | None) -> Json:
+    box: Json = {"name": name, "depth": depth, "from": span[0], "to": span[1]}
+    return box if about is None else box | about(stacks)
+
+
+def off_cpu(breakdown: Json | None) -> Json:
+    """{treatment: boxes} of blocked nanoseconds, type upon part upon wait, from the `breakdown` of a verdict."""
+    found: Json = {}
+    for treatment, entry in ((breakdown or {}).get("treatments") or {}).items():
+        kinds = {kind: one for kind, one in entry["types"].items() if kind != ALL} or entry["types"]
+        stacks = Counter[tuple[str, ...]]()
+        for kind, one in kinds.items():
+            for wait in one["waits"]:
+                # The rows beyond those that are shown have no part of their own.
+                stacks[kind, wait["bucket"] or wait["name"], wait["name"]] += wait["ns"]
+        if stacks:
+            found[treatment] = tree(stacks)
+    return found
+
+
+def functions(stacks: Stacks) -> list[Json]:
+    """Functions by samples in themselves (`self`), those with most first, and in what they call (`total`)."""
+    alone: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for stack, count in stacks.items():
+        alone[stack[-1]] += count
+        for name in set(stack[1:]):
+            whole[name] += count
+    samples = sum(stacks.values())
+    ranked = sorted(alone.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        {"name": name, "self": count, "total": whole.get(name, count), "share": share(count, samples)}
+        for name, count in ranked[:FUNCTIONS_MAX]
+    ]
+
+
+def share(count: int, samples: int) -> Json | None:
+    """A share with its exact (Clopper and Pearson) binomial interval; None of no samples, at most 1."""
+    if samples <= 0:
+        return None
+    count = min(max(count, 0), samples)  # a record whose counts do not add up costs its shares, not the verdict
+    low, high = share_interval(count, samples, CONFIDENCE)
+    return {"value": count / samples, "low": low, "high": high}
+
+
+def profile(trials: list[Trial], used: Mapping[tuple[int, str], Json], treatments: Iterable[str]) -> Json | None:
+    """The `profile` of verdict.json; None for a run whose records do not mention it."""
+    found = {
+        trial.number: (trial, entry)
+        for trial in trials
+        if trial.status == "finished" and (entry := probe(trial.measure, "profile")) is not None
+    }
+    if not found:
+        return None
+    refused = [(number, entry) for number, (_, entry) in found.items() if entry.get("status") != "on"]
+    by_treatment: dict[str, list[tuple[Trial, Json]]] = {name: [] for name in treatments}
+    for (_, treatment), entry in sorted(used.items()):
+        one = found.get(entry["number"])
+        if one is not None and one[1].get("status") == "on" and one[0].measure.stacks:
+            by_treatment.setdefault(treatment, []).append(one)
+    present = {name: _treatment(mine) for name, mine in by_treatment.items() if mine}
+    why = refused[0][1].get("reason") if refused else "no trial that entered the verdict has samples of the server"
+    return {
+        "refused": [
+            {"trial": number, "reason": entry.get("reason"), "remedy": entry.get("remedy")} for number, entry in refused
+        ],
+        "why_absent": None if present else str(why),
+        "treatments": present,
+    }
+
+
+def _treatment(mine: list[tuple[Trial, Json]]) -> Json:
+    stacks = together(_stacks(trial.measure) for trial, _ in mine)
+    facts = [entry.get("profile") or {} for _, entry in mine]
+    counts = Counter[str]()
+    for one in facts:
+        counts.update({key: value for key, value in (one.get("samples") or {}).items() if type(value) is int})
+    # Samples whose stack found no room are in these counts and not among the stacks.
+    taken = counts["taken"] or sum(stacks.values())
+    roles = Counter[str]()
+    for stack, count in stacks.items():
+        roles[stack[0]] += count
+    lost = Counter[str]()
+    for _, entry in mine:
+        lost.update(lost_events(entry))
+    return {
+        "trials": [trial.number for trial, _ in mine],
+        "hz": sorted({one["hz"] for one in facts if "hz" in one}),
+        "samples": sum(stacks.values()),
+        "in_kernel": share(counts["in_kernel"], taken),
+        "named": share(counts["named"], taken),
+        "complete": share(counts["complete"], taken),
+        "roles": dict(roles.most_common()),
+        "functions": functions(stacks),
+        "boxes": tree(stacks),
+        "nameless": _nameless(facts),
+        "locks": _locks(facts),
+        "lost": dict(lost),
+        "cost_ns": sum(int((entry.get("cost") or {}).get("run_ns") or 0) for _, entry in mine),
+        "agent_cpu_ns": sum(int(one.get("agent_cpu_ns") or 0) for one in facts),
+        "segment_ns": sum(int((entry.get("cost") or {}).get("segment_ns") or 0) for _, entry in mine),
+    }
+
+
+def _stacks(segment: Segment) -> Stacks:
+    return segment.stacks or {}
+
+
+def _locks(facts: list[Json]) -> Json | None:
+    """Waits for the kernel's locks added up: by kind, and by who wanted them; None where they were not asked for."""
+    found = [one["contention"] for one in facts if one.get("contention")]
+    if not found:
+        return None
+    return {
+        key: _added(row for one in found for row in one.get(key) or [])[: 2 * FUNCTIONS_MAX]
+        for key in ("kinds", "sites")
+    }
+
+
+def _added(rows: Iterable[Json]) -> list[Json]:
+    sums: dict[tuple[str, str], Json] = {}
+    for row in rows:
+        kind, stack = str(row["kind"]), str(row.get("stack") or "")
+        first = {"kind": kind, "caller": str(row.get("caller") or ""), "stack": stack}
+        mine = sums.setdefault((kind, stack), first | {"count": 0, "total_ns": 0, "max_ns": 0})
+        mine["count"] += int(row["count"])
+        mine["total_ns"] += int(row["total_ns"])
+        mine["max_ns"] = max(mine["max_ns"], int(row["max_ns"]))
+    return sorted(sums.values(), key=lambda row: (-row["total_ns"], row["kind"], row["stack"]))
+
+
+def _nameless(facts: list[Json]) -> list[Json]:
+    """Files in which samples have no function's name: how many, and what would name them."""
+    found: dict[str, Json] = {}
+    for image in (image for one in facts for image in one.get("images") or []):
+        if image.get("unnamed"):
+            row = {"path": image["path"], "unnamed": 0, "samples": 0, "symbols": image.get("symbols") or "none"}
+            mine = found.setdefault(str(image["path"]), row | {"remedy": image.get("remedy")})
+            mine["unnamed"] += int(image["unnamed"])
+            mine["samples"] += int(image["samples"])
+    return sorted(found.values(), key=lambda row: (-row["unnamed"], row["path"]))

@@ -1,0 +1,150 @@
+"""System calls and syncs of the server, by what the file is to the database: sums over the trials of each treatment.
+
+Counts are of every call of the measured segment, or estimates from slices of it with their standard errors; what a file
+system does not tell stays absent. A sum over trials is only made of trials whose probe was on.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from plimsoll.analysis.probes.page_cache import lost_events, probe
+from plimsoll.analysis.trial.readings import done_count
+from plimsoll.record import Run, Trial
+
+Json = dict[str, Any]
+PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
+_SUMS = ("count", "errors", "asked_bytes", "returned_bytes", "ns", "sequential")
+_OTHERS_KEPT = 12
+
+
+def system_calls(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
+    """The `syscalls` of verdict.json: {"calls", "syncs"} by treatment; None where neither probe was on."""
+    trials = {trial.number: trial for trial in run.trials}
+    calls: Json = {}
+    syncs: Json = {}
+    for name in run.plan.get("treatments") or {}:
+        mine = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
+        if found := calls_of(mine):
+            calls[name] = found
+        if found := syncs_of(mine):
+            syncs[name] = found
+    return {"calls": calls, "syncs": syncs} if calls or syncs else None
+
+
+def probes_on(trials: Iterable[Trial], name: str) -> list[tuple[Trial, Json]]:
+    """The trials whose probe of that name was on, with what it says."""
+    found = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
+    return [(trial, entry) for trial, entry in found if entry.get("status") == "on"]
+
+
+def _lost(found: list[tuple[Trial, Json]]) -> dict[str, int]:
+    lost: dict[str, int] = {}
+    for _, entry in found:
+        for what, count in lost_events(entry).items():
+            lost[what] = lost.get(what, 0) + count
+    return lost
+
+
+def head_of(found: list[tuple[Trial, Json]]) -> Json:
+    """Of how many trials and transactions the sums are, and what was lost."""
+    done = [done_count(trial.measure) for trial, _ in found]
+    return {
+        "trials": [trial.number for trial, _ in found],
+        "transactions": None if any(count is None for count in done) else sum(int(count or 0) for count in done),
+        "lost": _lost(found),
+    }
+
+
+def added(into: list[int], more: Iterable[int]) -> list[int]:
+    """Two histograms with buckets of the same widths, each as long as it needs to be."""
+    more = list(more)
+    length = max(len(into), len(more))
+    return [sum(one[at] for one in (into, more) if at < len(one)) for at in range(length)]
+
+
+def typical(histogram: list[int]) -> int | None:
+    """The bucket that holds the median; None of an empty one."""
+    seen, half = 0, sum(histogram) / 2
+    for bucket, count in enumerate(histogram):
+        seen += count
+        if count and seen >= half:
+            return bucket
+    return None
+
+
+def calls_of(trials: Iterable[Trial]) -> Json | None:
+    """Calls of these trials by class and kind, and the most frequent of all others."""
+    found = probes_on(trials, "syscalls")
+    if not found:
+        return None
+    by_class: dict[str, dict[str, Json]] = {}
+    others: dict[str, Json] = {}
+    for _, entry in found:
+        for name, kinds in (entry.get("call_totals") or {}).items():
+            for kind, one in kinds.items():
+                _add_call(by_class.setdefault(name, {}).setdefault(kind, {}), one)
+        for name, one in (entry.get("other_calls") or {}).items():
+            mine = others.setdefault(name, dict.fromkeys(("count", "errors", "ns"), 0))
+            for key in mine:
+                mine[key] += int(one.get(key) or 0)
+
+    def least(share: str) -> float | None:
+        return min((float(entry[share]) for _, entry in found if entry.get(share) is not None), default=None)
+
+    most = sorted(others, key=lambda name: (-others[name]["count"], name))
+    order = found[0][1]
+    return {
+        **head_of(found),
+        "classes": {name: by_class[name] for name in order.get("classes") or [] if name in by_class},
+        "order": list(order.get("calls") or []),
+        "others": {name: others[name] for name in most[:_OTHERS_KEPT]},
+        "others_left_out": sum(others[name]["count"] for name in most[_OTHERS_KEPT:]),
+        "calls_share": least("calls_share"),
+        "others_share": least("others_share"),
+    }
+
+
+def _add_call(into: Json, one: Json) -> None:
+    for key in _SUMS:
+        into[key] = into.get(key, 0) + int(one.get(key) or 0)
+    if (error := one.get("count_se")) is not None:
+        into["count_se"] = math.hypot(into.get("count_se", 0), float(error))
+    for key in ("ns_log2", "bytes_log2"):
+        into[key] = added(into.get(key, []), one.get(key) or [])
+
+
+def syncs_of(trials: Iterable[Trial]) -> Json | None:
+    """Syncs of these trials by class and call."""
+    found = probes_on(trials, "sync")
+    if not found:
+        return None
+    by_class: dict[str, dict[str, Json]] = {}
+    for _, entry in found:
+        for name, calls in (entry.get("sync_totals") or {}).items():
+            for call, one in calls.items():
+                _add_sync(by_class.setdefault(name, {}).setdefault(call, {}), one)
+    entry = found[0][1]
+    opens = [int(one["open_ns_max"]) for _, one in found if one.get("open_ns_max") is not None]
+    return {
+        **head_of(found),
+        "classes": {name: by_class[name] for name in entry.get("classes") or [] if name in by_class},
+        "absent": {key: why for _, one in found for key, why in (one.get("absent") or {}).items()},
+        "file_systems": sorted({str(one.get("type")) for one in entry.get("file_systems") or []}),
+        "open_ns_max": max(opens, default=None),
+    }
+
+
+def _add_sync(into: Json, one: Json) -> None:
+    for key in ("count", "errors", "ns"):
+        into[key] = into.get(key, 0) + int(one.get(key) or 0)
+    least, most = int(one.get("ns_min") or 0), int(one.get("ns_max") or 0)
+    into["ns_min"] = min(into.get("ns_min", least), least)
+    into["ns_max"] = max(into.get("ns_max", most), most)
+    into["ns_log2"] = added(into.get("ns_log2", []), one.get("ns_log2") or [])
+    parts = into.setdefault("parts_ns", {})
+    for part, ns in (one.get("parts_ns") or {}).items():
+        parts[part] = parts.get(part, 0) + int(ns)
+    for key in ("journal_flush_ns", "pages"):
+        if one.get(key) is not None:
+            into[key] = into.get(key, 0) + int(one[key])

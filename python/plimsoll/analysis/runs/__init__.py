@@ -1,0 +1,1 @@
+"""Two runs, or two treatments of one, against each other: what changed, and which part explains it."""

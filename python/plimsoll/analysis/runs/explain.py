@@ -1,0 +1,91 @@
+"""What there is to explain a difference by, of each treatment of a run, and what moved between two of them.
+
+The breakdown, the system calls and the stacks are each set against each other where both sides have them; where not, it
+is said why, and how to have them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.analysis.breakdown import moved
+from plimsoll.analysis.breakdown.breakdown import by_treatment
+from plimsoll.analysis.breakdown.difference import kinds_of
+from plimsoll.analysis.breakdown.trial import MEAN
+from plimsoll.analysis.probes.page_cache import probe
+from plimsoll.analysis.runs.moved_calls import of_calls
+from plimsoll.analysis.runs.moved_functions import of_functions
+from plimsoll.analysis.verdict import chosen
+from plimsoll.record import Run, Trial
+
+Json = dict[str, Any]
+BREAKDOWN, CALLS, FUNCTIONS = "breakdown", "syscalls", "profile"
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is known of one treatment of one run."""
+
+    readings: Mapping[int, Json]  # breakdowns by block
+    metrics: Mapping[int, Json]  # of its trials by number
+    trials: Mapping[int, Trial]  # those that entered the verdict, by block
+
+
+def sides_of(run: Run, verdict: Json, timed: Mapping[int, Json]) -> dict[str, Side]:
+    """By the treatment's label."""
+    used, trials = chosen(verdict["trials"]), {trial.number: trial for trial in run.trials}
+    metrics = {entry["number"]: entry["metrics"] for entry in verdict["trials"]}
+    readings = by_treatment(timed, used, verdict["treatments"])
+    mine: dict[str, dict[int, Trial]] = {}
+    for (block, treatment), entry in sorted(used.items()):
+        mine.setdefault(treatment, {})[block] = trials[entry["number"]]
+    return {
+        verdict["treatments"].get(name, {}).get("label", name): Side(readings.get(name, {}), metrics, one)
+        for name, one in mine.items()
+    }
+
+
+def explain(
+    label: str, first: Side | None, second: Side | None, spread: float | None, is_paired: bool = False
+) -> Json | None:
+    """What moved: {treatment, latency (by type), cpu, calls, functions, absent: {probe: why}}; None without a trial."""
+    if first is None or second is None:
+        return None
+    latency, cpu = _of_breakdown(first, second, spread, is_paired)
+    calls = of_calls(first.trials, second.trials, is_paired, spread)
+    functions = of_functions(first.trials, second.trials, is_paired, spread)
+    known = {BREAKDOWN: latency, CALLS: calls, FUNCTIONS: functions}
+    absent = {name: _why_absent(name, first, second) for name, found in known.items() if not found}
+    return {
+        "treatment": label,
+        "latency": latency,
+        "cpu": cpu,
+        "calls": calls,
+        "functions": functions,
+        "absent": absent,
+    }
+
+
+def _of_breakdown(first: Side, second: Side, spread: float | None, is_paired: bool) -> tuple[Json, Json | None]:
+    if not first.readings or not second.readings:
+        return {}, None
+    kinds = kinds_of([*first.readings.values(), *second.readings.values()])
+    found = {kind: moved.of_latency(first.readings, second.readings, kind, MEAN, is_paired, spread) for kind in kinds}
+    cpu = moved.of_cpu((first.readings, first.metrics), (second.readings, second.metrics), is_paired, spread)
+    return {kind: one for kind, one in found.items() if one}, cpu
+
+
+def _why_absent(name: str, first: Side, second: Side) -> str:
+    """Why the two are not set against each other by what a probe tells, and what to do."""
+    entries = [[probe(trial.measure, name) for trial in side.trials.values()] for side in (first, second)]
+    for found in (entry for side in entries for entry in side):
+        if found is not None and found.get("status") != "on":
+            remedy = found.get("remedy")
+            return f"the probe was refused: {found.get('reason') or 'no reason recorded'}" + (
+                f" ({remedy})" if remedy else ""
+            )
+    lacking = [not any(side) for side in entries]
+    if any(lacking):
+        which = "neither side has" if all(lacking) else f"the {'first' if lacking[0] else 'second'} does not have"
+        return f"{which} it; set probes.{name} = true and run again"
+    return "no block has both with figures"

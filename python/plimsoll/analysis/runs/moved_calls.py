@@ -1,0 +1,65 @@
+"""System calls that moved between two treatments or runs: their number and time a transaction, by kind and file class.
+
+From the totals of the probe `syscalls`. A process that has nothing to do, or waits for a heavyweight lock, sits in
+epoll_wait or its like, and the call's time is that of the wait: such calls are counted, and in no time.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.analysis.breakdown.moved import Amounts, Key, common_blocks, whole_of
+from plimsoll.analysis.probes.page_cache import lost_events, probe
+from plimsoll.analysis.runs.moved_many import ranked
+from plimsoll.analysis.trial.readings import done_count
+from plimsoll.record import Trial
+
+Json = dict[str, Any]
+NAME = "syscalls"
+IDLE = {
+    *("epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6", "pause", "wait4", "waitid"),
+    *("nanosleep", "clock_nanosleep", "rt_sigsuspend", "rt_sigtimedwait"),
+}
+
+
+def of_calls(
+    first: Mapping[int, Trial], second: Mapping[int, Trial], is_paired: bool, spread: float | None = None
+) -> Json | None:
+    """{time, count: {first, second, total, ratio, word, rows, others, others_count, confidence}, lost}.
+
+    From the trials of each side by block; None where a side has none with the probe. `lost`: its figures are lower
+    bounds. The ratio by which equal trials differ is one of times: it bears on the time and not on the count.
+    """
+    sides = common_blocks([_amounts(trials) for trials in (first, second)], is_paired)
+    if not all(sides):
+        return None
+    found: Json = {"lost": any(one["lost"] for side in sides for one in side.values())}
+    for what, margin in (("time", spread), ("count", None)):
+        one, two = ({block: amounts[what] for block, amounts in side.items()} for side in sides)
+        whole = whole_of([_sums(one), _sums(two)], is_paired, margin)
+        found[what] = {**whole, **ranked(one, two, whole, is_paired)}
+    return found
+
+
+def _sums(amounts: Amounts) -> dict[int, float]:
+    return {block: sum(one.values()) for block, one in amounts.items()}
+
+
+def _amounts(trials: Mapping[int, Trial]) -> dict[int, Json]:
+    """{time, count: {(kind, class): a transaction}, lost} by block."""
+    found = {}
+    for block, trial in trials.items():
+        entry, done = probe(trial.measure, NAME), done_count(trial.measure)
+        if entry is not None and entry.get("status") == "on" and done:
+            calls = _calls(entry)
+            found[block] = {
+                "time": {key: int(one["ns"]) / done for key, one in calls.items() if key[0] not in IDLE},
+                "count": {key: int(one["count"]) / done for key, one in calls.items()},
+                "lost": bool(lost_events(entry)),
+            }
+    return found
+
+
+def _calls(entry: Json) -> dict[Key, Json]:
+    by_class = entry.get("call_totals") or {}
+    found = {(str(kind), str(name)): one for name, kinds in by_class.items() for kind, one in kinds.items()}
+    return found | {(str(name), ""): one for name, one in (entry.get("other_calls") or {}).items()}

@@ -1,0 +1,141 @@
+"""Functions that moved between two treatments or runs: the CPU a transaction of the server's processes in each.
+
+From the stacks of the probe `profile`, in which a sample stands for one tick of its clock on a CPU. By a function's own
+time they add up to the whole; with what it calls they do not. A difference is never surer than the count of samples.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from plimsoll.analysis.breakdown.moved import Amounts, Key, common_blocks, whole_of, word
+from plimsoll.analysis.probes.page_cache import lost_events, probe
+from plimsoll.analysis.probes.profile import tree
+from plimsoll.analysis.runs.moved_many import Units, confidence_of, ranked, sure_difference
+from plimsoll.analysis.trial.readings import done_count
+from plimsoll.record import Trial
+
+Json = dict[str, Any]
+Stack = tuple[str, ...]
+Profiles = Mapping[int, Mapping[Stack, float]]  # nanoseconds a transaction, by block
+NAME = "profile"
+SAMPLES_MIN = 5.0
+# What nearly everything is called by says nothing of what moved.
+_NEARLY_ALL = 0.9
+
+
+def of_functions(
+    first: Mapping[int, Trial], second: Mapping[int, Trial], is_paired: bool, spread: float | None = None
+) -> Json | None:
+    """{first, second, total, ratio, word, own, with_callees, boxes, samples, lost} of the CPU a transaction.
+
+    `own` and `with_callees` are {rows, others, others_count, confidence}, a row of `own` with the `stack` in which it
+    differs most; `boxes` those of a flame graph as wide as the mean of both sides, with `difference` and `word`.
+    """
+    sides = common_blocks([_profiles(trials) for trials in (first, second)], is_paired)
+    if not all(sides):
+        return None
+    one, two = ({block: profile["stacks"] for block, profile in side.items()} for side in sides)
+    units = ({block: profile["unit"] for block, profile in side.items()} for side in sides)
+    unit = (next(units), next(units))
+    whole = whole_of([_sums(one), _sums(two)], is_paired, spread)
+    own, called = (
+        ranked(_by_function(one, of), _by_function(two, of), whole, is_paired, unit, SAMPLES_MIN)
+        for of in (_innermost, _all)
+    )
+    called["rows"] = [row for row in called["rows"] if not _is_under_all(row, whole)]
+    widths, differences = _merged(one, two)
+    for row in own["rows"]:
+        row["stack"] = _most_of(row, differences)
+    return {
+        **whole,
+        "own": own,
+        "with_callees": called,
+        "boxes": _boxes((one, two), widths, is_paired, unit),
+        "samples": [sum(profile["samples"] for profile in side.values()) for side in sides],
+        "lost": any(profile["lost"] for side in sides for profile in side.values()),
+    }
+
+
+def _profiles(trials: Mapping[int, Trial]) -> dict[int, Json]:
+    """{stacks: {stack: ns a transaction}, unit (ns a transaction that a sample stands for), samples, lost} by block."""
+    found = {}
+    for block, trial in trials.items():
+        entry, done = probe(trial.measure, NAME), done_count(trial.measure)
+        stacks = trial.measure.stacks
+        if entry is None or entry.get("status") != "on" or not done or not stacks:
+            continue
+        hz = (entry.get("profile") or {}).get("hz")
+        if hz:
+            unit = 1e9 / hz / done
+            found[block] = {
+                "stacks": {stack: count * unit for stack, count in stacks.items()},
+                "unit": unit,
+                "samples": sum(stacks.values()),
+                "lost": bool(lost_events(entry)),
+            }
+    return found
+
+
+def _sums(side: Profiles) -> dict[int, float]:
+    return {block: sum(stacks.values()) for block, stacks in side.items()}
+
+
+def _innermost(stack: Stack) -> set[str]:
+    return {stack[-1]}
+
+
+def _all(stack: Stack) -> set[str]:
+    """Each once, however often it calls itself; the first is the process's role."""
+    return set(stack[1:])
+
+
+def _by_function(side: Profiles, of: Callable[[Stack], set[str]]) -> Amounts:
+    found: dict[int, dict[Key, float]] = {}
+    for block, stacks in side.items():
+        mine = found.setdefault(block, {})
+        for stack, ns in stacks.items():
+            for name in of(stack):
+                mine[name, ""] = mine.get((name, ""), 0.0) + ns
+    return found
+
+
+def _is_under_all(row: Json, whole: Json) -> bool:
+    return all(row[side] >= _NEARLY_ALL * whole[side] for side in ("first", "second"))
+
+
+def _merged(first: Profiles, second: Profiles) -> tuple[dict[Stack, float], dict[Stack, float]]:
+    """Of each stack the mean of both sides, and second less first."""
+    widths: dict[Stack, float] = {}
+    differences: dict[Stack, float] = {}
+    for side, sign in ((first, -1), (second, 1)):
+        for stacks in side.values():
+            for stack, ns in stacks.items():
+                widths[stack] = widths.get(stack, 0.0) + ns / len(side) / 2
+                differences[stack] = differences.get(stack, 0.0) + sign * ns / len(side)
+    return widths, differences
+
+
+def _most_of(row: Json, differences: Mapping[Stack, float]) -> list[str]:
+    """The stack that ends in this function and moved most in its direction, the process's role first."""
+    sign = 1 if row["difference"]["value"] >= 0 else -1
+    mine = [stack for stack in differences if stack[-1] == row["name"]]
+    most = max(mine, key=lambda stack: (sign * differences[stack], stack))
+    return list(most)
+
+
+def _boxes(
+    sides: tuple[Profiles, Profiles], widths: Mapping[Stack, float], is_paired: bool, unit: tuple[Units, Units]
+) -> list[Json]:
+    def within(mine: Mapping[Stack, float], stacks: list[Stack]) -> float:
+        return sum(mine.get(stack, 0.0) for stack in stacks)
+
+    def about(stacks: list[Stack]) -> Json:
+        one, two = ({block: within(mine, stacks) for block, mine in side.items()} for side in sides)
+        return {"difference": sure_difference(one, two, is_paired, unit)}
+
+    boxes = tree(widths, about=about)
+    confidence = confidence_of([box["difference"].chance() for box in boxes])
+    for box in boxes:
+        found = box["difference"].interval(confidence)
+        box |= {"difference": found["value"], "word": word(found)}
+    return boxes

@@ -1,0 +1,186 @@
+"""Two runs against each other, treatment by treatment.
+
+Their blocks were not interleaved: whatever drifted between the two runs is in the ratio as much as what was changed,
+and no interval accounts for it. Runs whose machines differ in a checked key are refused unless the caller insists.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.breakdown.breakdown import over_trials
+from plimsoll.analysis.comparing import unbounded
+from plimsoll.analysis.comparing.compare import ALPHA, DELTA, word
+from plimsoll.analysis.comparing.levels import matrix, pair_row
+from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.metrics import JUDGED, METRICS
+from plimsoll.analysis.runs.explain import explain, sides_of
+from plimsoll.analysis.statistics.intervals import grade, welch
+from plimsoll.analysis.verdict import analyse, chosen
+from plimsoll.record import Run
+
+Json = dict[str, Any]
+Difference = str | Json
+NOT_INTERLEAVED = (
+    "the blocks of the two runs were not interleaved: a drift of the machine between the runs shows as a difference, "
+    "and the intervals do not account for it; run both settings as levels of one experiment to be sure"
+)
+
+
+class NotComparable(Exception):
+    """The two runs were made on machines or with settings that differ in a checked key."""
+
+    def __init__(self, differences: Sequence[Difference]) -> None:
+        self.differences = [difference_words(difference) for difference in differences]
+        super().__init__("the runs differ in what is checked: " + "; ".join(self.differences))
+
+
+class Unknown(Exception):
+    """A treatment that the run does not have; the message names those that it has."""
+
+
+def difference_words(difference: Difference) -> str:
+    """A difference of two fingerprints: text as it is, or {key, a, b}."""
+    if isinstance(difference, str):
+        return difference
+    a, b = ("nothing" if difference.get(side) is None else str(difference[side]) for side in "ab")
+    return f"{difference.get('key')}: {a} against {b}"
+
+
+def unpaired(first: Sequence[float], second: Sequence[float]) -> Json:
+    """Ratio second over first with Welch's t interval on logs; no interval below three blocks on either side."""
+    found = welch(np.log(np.asarray(first, float)).tolist(), np.log(np.asarray(second, float)).tolist())
+    assert found is not None, "neither side is empty"
+    ends = {key: None if found[key] is None else math.exp(found[key]) for key in ("low", "high")}
+    blocks = [len(first), len(second)]
+    return {"ratio": math.exp(found["value"]), **ends, "blocks": blocks, "grade": grade(min(blocks))}
+
+
+def _by_label(verdict: Json, metric: str) -> dict[str, list[tuple[float, bool]]]:
+    """The metric of each block by the treatment's label, and whether it is only the least that it can be."""
+    used = chosen(verdict["trials"])
+    found: dict[str, list[tuple[float, bool]]] = {}
+    for (_, treatment), entry in sorted(used.items()):
+        label = verdict["treatments"].get(treatment, {}).get("label", treatment)
+        value, is_beyond = unbounded.reading(entry, metric)
+        if value:
+            found.setdefault(label, []).append((value, is_beyond))
+    return found
+
+
+def _unpaired_row(sides: Sequence[list[tuple[float, bool]]], metric: Metric, delta: float, spread_log: float) -> Json:
+    """Two sides of blocks that are not paired: a side that is unbounded in some is never said to be the better one."""
+    found = unpaired(*([value for value, _ in side] for side in sides))
+    beyond = [sum(is_beyond for _, is_beyond in side) for side in sides]
+    half = math.log(found["high"] / found["ratio"]) if found["high"] else math.nan
+    mean = (-1.0 if metric.better == "lower" else 1.0) * math.log(found["ratio"])
+    if not any(beyond):
+        return found | {"verdict": word(mean, half, delta, spread_log)}
+    counts = {"unbounded": [{"blocks": n, "of": len(side)} for n, side in zip(beyond, sides, strict=True)]}
+    if all(beyond):
+        nothing = {"ratio": None, "low": None, "high": None, "bound": "unknown"}
+        return found | counts | nothing | {"verdict": "cannot tell"}
+    at_least = beyond[1] > 0
+    said: str = "worse" if at_least else "better"
+    always = max(beyond) == len(sides[at_least]) and unbounded.always_tells(min(map(len, sides)))
+    is_told = always or word(mean, half, delta, spread_log) == said
+    bound = {"high": None, "bound": "at least"} if at_least else {"low": None, "bound": "at most"}
+    return found | counts | bound | {"verdict": said if is_told else "cannot tell"}
+
+
+def compare_treatments(run: Run, first: str, second: str) -> Json:
+    """Two treatments of one run, by label or id, within blocks. Raises Unknown with what there is."""
+    timed = over_trials(run.trials)
+    verdict = analyse(run, timed)
+    labels = {name: one["label"] for name, one in verdict["treatments"].items()}
+    names = [_treatment(labels, word) for word in (first, second)]
+    used, metric = chosen(verdict["trials"]), verdict["metric"]
+    spread, delta = verdict["a_a"]["ratio_spread"], verdict["relevant_ratio"] - 1
+    row = _paired_row(names, used, METRICS[metric], delta, math.log(spread) if spread else 0.0)
+    sides = sides_of(run, verdict, timed)
+    mine = [sides.get(labels[name]) for name in names]
+    explained = explain(labels[names[1]], mine[0], mine[1], spread, is_paired=True)
+    return {
+        "format": 1,
+        "first": {"run": verdict["run"], "treatment": labels[names[0]], "path": str(run.path)},
+        "second": {"run": verdict["run"], "treatment": labels[names[1]], "path": str(run.path)},
+        "metric": metric,
+        "metric_label": METRICS[metric].label,
+        "relevant_ratio": verdict["relevant_ratio"],
+        "ratio_spread": spread,
+        "treatments": [{"treatment": labels[names[1]], **row}] if row else [],
+        "explained": [explained] if explained else [],
+        "only_first": [],
+        "only_second": [],
+        "caveats": [] if spread else ["no A/A evidence: how much two equal trials differ here is not known"],
+    }
+
+
+def _paired_row(
+    names: Sequence[str], used: Mapping[tuple[int, str], Json], metric: Metric, delta: float, spread_log: float
+) -> Json | None:
+    """Two treatments over the blocks that they share; None where they share none."""
+    blocks = sorted({block for block, treatment in used if treatment in names})
+    logs, beyond = matrix(blocks, names, used, metric)
+    common = np.isfinite(logs).all(1)
+    if not common.any():
+        return None
+    found = unbounded.compare(logs[common], beyond[common], ALPHA, spread_log)
+    row = pair_row(found, 0, 1, metric, delta, spread_log) | {"blocks": int(common.sum())}
+    if beyond[common].any():
+        row["unbounded"] = [{"blocks": int(one.sum()), "of": row["blocks"]} for one in beyond[common].T]
+    return row | {"grade": grade(row["blocks"])}
+
+
+def _treatment(labels: Mapping[str, str], word: str) -> str:
+    found = [name for name, label in labels.items() if word in (name, label)]
+    if len(found) != 1:
+        raise Unknown(f"no treatment is called {word!r}; this run has: {', '.join(labels.values())}")
+    return found[0]
+
+
+def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (), accept: bool = False) -> Json:
+    """Compare treatments of the same label; raises NotComparable when there are differences and `accept` is false."""
+    if differences and not accept:
+        raise NotComparable(differences)
+    timed = [over_trials(run.trials) for run in (run_a, run_b)]
+    one, two = (analyse(run, mine) for run, mine in zip((run_a, run_b), timed, strict=True))
+    metric = one["metric"] if one["metric"] == two["metric"] else JUDGED
+    first, second = _by_label(one, metric), _by_label(two, metric)
+    evidence = [verdict["a_a"] for verdict in (one, two) if verdict["metric"] == metric]
+    spreads = [found["ratio_spread"] for found in evidence if found["ratio_spread"]]
+    spread = max(spreads, default=None)
+    delta = max(one["relevant_ratio"], two["relevant_ratio"], 1 + DELTA) - 1
+    rows = []
+    for label in first:
+        if label not in second:
+            continue
+        spread_log = math.log(spread) if spread else 0.0
+        rows.append(
+            {"treatment": label, **_unpaired_row((first[label], second[label]), METRICS[metric], delta, spread_log)}
+        )
+    sides = [sides_of(*side) for side in ((run_a, one, timed[0]), (run_b, two, timed[1]))]
+    explained = [explain(label, sides[0].get(label), sides[1].get(label), spread) for label in first if label in second]
+    caveats = [NOT_INTERLEAVED]
+    if spread is None:
+        caveats.append("neither run has A/A evidence: how much two equal trials differ here is not known")
+    if differences:
+        caveats.append(
+            "compared although they differ in what is checked: " + "; ".join(map(difference_words, differences))
+        )
+    return {
+        "format": 1,
+        "first": {"run": one["run"], "experiment": one["experiment"], "path": str(run_a.path)},
+        "second": {"run": two["run"], "experiment": two["experiment"], "path": str(run_b.path)},
+        "metric": metric,
+        "metric_label": METRICS[metric].label,
+        "relevant_ratio": 1 + delta,
+        "ratio_spread": spread,
+        "treatments": rows,
+        "explained": [found for found in explained if found],
+        "only_first": [label for label in first if label not in second],
+        "only_second": [label for label in second if label not in first],
+        "caveats": caveats,
+    }

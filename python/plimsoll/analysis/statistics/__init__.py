@@ -1,0 +1,1 @@
+"""Methods: intervals, percentiles, tests and fits over arrays of numbers; nothing here knows a record."""

@@ -1,0 +1,178 @@
+"""Study S2's figure and its open question: what limits 20 or 30 clients of pgbench?
+
+Every TPC-B-like transaction changes a row of branches and holds it until it has committed. At scale 1 there is one such
+row, so only one transaction at a time gets past it, whatever the number of clients; at a scale of at least as many
+branches as clients most find a row of their own. The same clients at both scales, compared within blocks, tell how much
+of the limit that row is; several levels of transactions per client are averaged within the block first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.metrics import METRICS
+from plimsoll.analysis.statistics.intervals import over_blocks
+
+Json = dict[str, Any]
+CLIENTS, SCALE, EACH = "workload.clients", "workload.scale", "measure.transactions_per_client"
+METRIC = "throughput_per_second"
+Values = dict[tuple[int, float, float, Any], float]  # by block, scale, clients and transactions per client
+
+
+def clients(plan: Json, experiment: Json, used: Mapping[tuple[int, str], Json], delta: float) -> Json | None:
+    """The `clients` of verdict.json; None unless pgbench's tables are loaded by several numbers of clients."""
+    factors = {factor.get("path"): factor for factor in plan.get("factors") or []}
+    if (experiment.get("workload") or {}).get("name") != "bank" or len(_levels(factors, CLIENTS)) < 2:
+        return None
+    places = {name: _place(entry, factors, experiment) for name, entry in (plan.get("treatments") or {}).items()}
+    values: Values = {}
+    for (block, treatment), entry in used.items():
+        place, value = places.get(treatment), entry["metrics"].get(METRIC)
+        if place is not None and value:
+            values[block, *place] = value
+    whole = {name: place for name, place in places.items() if place is not None}
+    return {
+        "metric": METRIC,
+        "rows": [row for name, place in whole.items() if (row := _row(name, place, values)) is not None],
+        "growth": _growth(values),
+        "against_smallest": _against_smallest(values),
+        "delta": delta,
+    }
+
+
+def _levels(factors: Mapping[Any, Json], path: str) -> list[Json]:
+    return list((factors.get(path) or {}).get("levels") or [])
+
+
+def _place(treatment: Json, factors: Mapping[Any, Json], experiment: Json) -> tuple[float, float, Any] | None:
+    """Scale, clients and transactions per client of a treatment; those that no factor varies are the experiment's."""
+    found: list[Any] = []
+    for path in (SCALE, CLIENTS, EACH):
+        table, key = path.split(".")
+        value = (experiment.get(table) or {}).get(key)
+        for level in _levels(factors, path):
+            if str(level.get("label")) == str((treatment.get("levels") or {}).get(path)):
+                value = level.get("value")
+        found.append(value)
+    return None if found[0] is None or found[1] is None else (found[0], found[1], found[2])
+
+
+def _row(treatment: str, place: tuple[float, float, Any], values: Values) -> Json | None:
+    mine = [value for key, value in sorted(values.items(), key=lambda item: item[0][0]) if key[1:] == place]
+    found = over_blocks(mine, METRICS[METRIC].scale == "log")
+    if found is None:
+        return None
+    scale, count, each = place
+    return {
+        "treatment": treatment,
+        "scale": scale,
+        "clients": count,
+        "transactions_per_client": each,
+        **asdict(found),
+        "points": mine,
+    }
+
+
+def _logs(values: Values, top: tuple[float, float], base: tuple[float, float]) -> dict[int, float]:
+    """Log of the throughput at one (scale, clients) over that at another, by block."""
+    by_block: dict[int, list[float]] = {}
+    for (block, scale, count, each), value in values.items():
+        below = values.get((block, *base, each))
+        if (scale, count) == top and below:
+            by_block.setdefault(block, []).append(math.log(value / below))
+    return {block: float(np.mean(logs)) for block, logs in sorted(by_block.items())}
+
+
+def _ratio(logs: Mapping[int, float]) -> Json | None:
+    """A ratio over blocks with its interval."""
+    found = over_blocks([math.exp(log) for log in logs.values()], log=True)
+    return (
+        None if found is None else {"ratio": found.value, "low": found.low, "high": found.high, "blocks": found.blocks}
+    )
+
+
+def _growth(values: Values) -> list[Json]:
+    """How throughput grows with the clients, at each scale: over that of the fewest."""
+    rows = []
+    for scale in sorted({key[1] for key in values}):
+        counts = sorted({key[2] for key in values if key[1] == scale})
+        for count in counts[1:]:
+            if (found := _ratio(_logs(values, (scale, count), (scale, counts[0])))) is not None:
+                rows.append({"scale": scale, "clients": count, "fewest": counts[0], **found})
+    return rows
+
+
+def _against_smallest(values: Values) -> list[Json]:
+    """What a larger scale gains over the smallest, at each number of clients.
+
+    `beyond_fewest`: over what the fewest clients gain by it, who hardly wait for each other; null for these.
+    """
+    scales = sorted({key[1] for key in values})
+    rows = []
+    for scale in scales[1:]:
+        counts = sorted({key[2] for key in values if key[1] in (scale, scales[0])})
+        alone = _logs(values, (scale, counts[0]), (scales[0], counts[0]))
+        for count in counts:
+            logs = _logs(values, (scale, count), (scales[0], count))
+            if (found := _ratio(logs)) is not None:
+                both = {block: log - alone[block] for block, log in logs.items() if block in alone}
+                beyond = _ratio(both) if count != counts[0] else None
+                rows.append({"scale": scale, "smallest": scales[0], "clients": count, **found, "beyond_fewest": beyond})
+    return rows
+
+
+def lines(verdict: Json) -> list[str]:
+    """The answer in words: one line for each of the two largest numbers of clients."""
+    found = verdict.get("clients")
+    if not found or not found["against_smallest"]:
+        return []
+    largest = max(row["scale"] for row in found["against_smallest"])
+    rows = [row for row in found["against_smallest"] if row["scale"] == largest]
+    spread = float((verdict.get("a_a") or {}).get("ratio_spread") or 1)
+    return [_answer(row, found, spread) for row in sorted(rows, key=lambda row: -row["clients"])[:2]][::-1]
+
+
+def _answer(row: Json, found: Json, spread: float) -> str:
+    smallest, count = row["smallest"], row["clients"]
+    grown = [
+        f"scale {one['scale']:g} {_interval(one)}"
+        for one in found["growth"]
+        if one["clients"] == count and one["scale"] in (smallest, row["scale"])
+    ]
+    text = f"{count:g} clients: scale {row['scale']:g} carries {_interval(row)} the transactions of scale {smallest:g}"
+    if grown:
+        fewest = min(one["fewest"] for one in found["growth"])
+        text += f" (over {fewest:g} {'client' if fewest == 1 else 'clients'}: {', '.join(grown)})"
+    if row["low"] is None:
+        return f"{text}; no interval from fewer than three blocks"
+    if row["low"] > 1 + found["delta"] and row["ratio"] <= spread:
+        return f"{text}; cannot tell whether branch rows limit them: equal trials differ as much (A/A {spread:.2f} x)"
+    if row["low"] > 1 + found["delta"] and _gained_without_waiting(row, found):
+        return (
+            f"{text}; cannot tell whether branch rows limit them: the fewest clients seem to gain as much by the scale"
+        )
+    if row["low"] > 1 + found["delta"]:
+        return f"{text}; so branch rows, which transactions hold until they have committed, are what limits them"
+    if row["scale"] < count:
+        return f"{text}; cannot tell whether branch rows limit them: at either scale there are fewer rows than clients"
+    if row["high"] < 1 + found["delta"]:
+        return f"{text}; so branch rows are not what limits them here"
+    return f"{text}; cannot tell whether branch rows limit them"
+
+
+def _gained_without_waiting(row: Json, found: Json) -> bool:
+    """The fewest clients, who hardly wait for each other, seem to gain by the scale, and these not surely more."""
+    alike = [one for one in found["against_smallest"] if one["scale"] == row["scale"]]
+    alone, beyond = min(alike, key=lambda one: float(one["clients"])), row.get("beyond_fewest")
+    return bool(alone["ratio"] > 1 + found["delta"] and beyond and not (beyond["low"] or 0) > 1)
+
+
+def _interval(row: Json) -> str:
+    if row["low"] is None:
+        return f"{row['ratio']:.2f} x [no interval]"
+    return f"{row['ratio']:.2f} x [{row['low']:.2f}, {row['high']:.2f}]"

@@ -1,0 +1,149 @@
+"""Study S5's form: throughput with its CPU cost and steal, a knob on and off, at each memory size.
+
+Known by what the design varies: the memory of the server's group, and one factor of two levels of which one is "off".
+What the knob does is the ratio of on over off within blocks; steal, which is zero on most machines and has no ratio, is
+a difference within blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from plimsoll.analysis.comparing.compare import word
+from plimsoll.analysis.comparing.treatment_settings import factor_of, factors_of, others, setting, settings_by_treatment
+from plimsoll.analysis.decision_support.metrics import WORKLOAD
+from plimsoll.analysis.metrics import METRICS
+from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.studies.scaling import BESIDE, METRIC, ratio_within
+
+Json = dict[str, Any]
+Used = Mapping[tuple[int, str], Json]
+MEMORY = "environment.memory"
+COST, STEAL = "cpu_ns_per_transaction", "cpu_steal_share"
+_OFF = frozenset({"never", "off", "no", "none", "false", "0"})
+_USUAL = "environment.transparent_huge_pages"
+
+
+def memory_scaling(plan: Json, experiment: Json, used: Used, delta: float, spread_log: float) -> Json | None:
+    """The `memory_scaling` of verdict.json; None unless memory and a knob of on and off vary, and of decision support,
+    whose tests are no stream of transactions: its levels are compared by its own figures."""
+    if (experiment.get("workload") or {}).get("name") == WORKLOAD:
+        return None
+    by_memory = factor_of(plan, MEMORY)
+    knob = _knob(plan, by_memory)
+    if by_memory is None or knob is None:
+        return None
+    off, on = sorted((str(level["label"]) for level in knob["levels"]), key=lambda label: label.lower() not in _OFF)
+    order = [str(level["label"]) for level in by_memory["levels"]]
+    settings = settings_by_treatment(plan, experiment)
+    rows = []
+    for name, entry in (plan.get("treatments") or {}).items():
+        levels = entry.get("levels") or {}
+        at, names = others(plan, name, [by_memory, knob])
+        row = {
+            "treatment": name,
+            "memory": str(levels.get(by_memory["path"])),
+            "memory_bytes": _bytes(setting(settings[name], MEMORY)),
+            "on": str(levels.get(knob["path"])) == on,
+            "at": at,
+            "at_labels": names,
+        }
+        if row["memory"] in order:
+            rows.append(row | {key: _over(name, key, used) for key in (METRIC, *BESIDE)})
+    rows.sort(key=lambda row: (sorted(row["at"].items()), _size(row, order), row["on"]))
+    return {
+        "metric": METRIC,
+        "delta": delta,
+        "memory_label": by_memory.get("label") or "memory",
+        "knob": {"path": knob["path"], "label": knob.get("label") or knob["path"], "on": on, "off": off},
+        "rows": rows,
+        "pairs": _pairs(rows, used, delta, spread_log),
+        "growth": _growth(rows, used),
+    }
+
+
+def _knob(plan: Json, by_memory: Json | None) -> Json | None:
+    """The factor that is on or off; transparent huge pages where there are several."""
+    found = []
+    for factor, paths in factors_of(plan):
+        off = [level for level in factor["levels"] if str(level.get("label")).lower() in _OFF]
+        if factor is not by_memory and len(factor["levels"]) == 2 and len(off) == 1:
+            found.append((_USUAL not in paths, factor))
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _bytes(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _size(row: Json, order: list[str]) -> tuple[float, int]:
+    """Smallest first; what has no limit is largest."""
+    return (math.inf if row["memory_bytes"] is None else row["memory_bytes"], order.index(row["memory"]))
+
+
+def _values(treatment: str, key: str, used: Used) -> dict[int, float]:
+    found = {block: entry["metrics"].get(key) for (block, name), entry in used.items() if name == treatment}
+    return {block: value for block, value in sorted(found.items()) if value is not None}
+
+
+def _over(treatment: str, key: str, used: Used) -> Json | None:
+    metric = METRICS[key]
+    values = list(_values(treatment, key, used).values())
+    found = over_blocks(values, metric.scale == "log", metric.ceiling, floor=metric.floor)
+    return None if found is None else asdict(found)
+
+
+def _ratio(first: Json, second: Json, key: str, used: Used) -> Json | None:
+    def known(row: Json) -> dict[int, float]:
+        return {block: value for block, value in _values(row["treatment"], key, used).items() if value > 0}
+
+    return ratio_within(known(first), known(second))
+
+
+def _judged(found: Json | None, key: str, delta: float, spread_log: float) -> Json | None:
+    """The ratio with its word: of the CPU cost less is better, and no A/A spread is known of it."""
+    if found is None:
+        return None
+    half = math.nan if found["low"] is None else math.log(found["high"] / found["ratio"])
+    sign = -1.0 if METRICS[key].better == "lower" else 1.0
+    spread = spread_log if key == METRIC else 0.0
+    return found | {"verdict": word(sign * math.log(found["ratio"]), half, delta, spread)}
+
+
+def _pairs(rows: list[Json], used: Used, delta: float, spread_log: float) -> list[Json]:
+    """On over off at each memory size."""
+    found = []
+    for off in (row for row in rows if not row["on"]):
+        alike = [row for row in rows if row["on"] and (row["memory"], row["at"]) == (off["memory"], off["at"])]
+        for on in alike:
+            ratios = {
+                name: _judged(_ratio(off, on, key, used), key, delta, spread_log)
+                for name, key in (("throughput", METRIC), ("cpu", COST))
+            }
+            stands = {key: off[key] for key in ("memory", "memory_bytes", "at", "at_labels")}
+            ends = {"on": on["treatment"], "off": off["treatment"]}
+            found.append({**stands, **ends, **ratios, "steal": _steal(off, on, used)})
+    return found
+
+
+def _steal(off: Json, on: Json, used: Used) -> Json | None:
+    """On less off, as a share of all CPU time."""
+    first, second = _values(off["treatment"], STEAL, used), _values(on["treatment"], STEAL, used)
+    found = over_blocks([second[block] - first[block] for block in sorted(first.keys() & second.keys())], False,
+                        floor=None)  # fmt: skip
+    return None if found is None else asdict(found)
+
+
+def _growth(rows: list[Json], used: Used) -> list[Json]:
+    """Throughput over that of the smallest memory, the knob as it is."""
+    found = []
+    for row in rows:
+        smallest = next(one for one in rows if (one["on"], one["at"]) == (row["on"], row["at"]))
+        ratio = None if smallest is row else _ratio(smallest, row, METRIC, used)
+        if ratio is not None:
+            stands = {key: row[key] for key in ("on", "memory", "memory_bytes", "at", "at_labels")}
+            found.append({**stands, "smallest": smallest["memory"], **ratio})
+    return found

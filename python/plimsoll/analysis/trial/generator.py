@@ -1,0 +1,119 @@
+"""Was the load generator the limit, and what could its share of the cores explain?
+
+The generator was the limit when its threads had no time left, or when transactions started late by a share of their own
+latency that matters although a connection was free: then the figures describe the generator and no verdict is drawn.
+Late because every connection was busy is the system under test, and belongs to the latency. On cores shared with the
+server the generator's time is taken from the server; what that alone could explain is stated beside the verdict.
+"""
+
+from typing import Any
+
+from plimsoll.analysis.trial import starts
+from plimsoll.analysis.trial.readings import cpu_list, fact, is_open_loop, nothing_to_do, seconds_measured
+from plimsoll.record import Trial
+
+Json = dict[str, Any]
+BUSY_MAX = 0.90
+LAG_SHARE_MAX = 0.20
+OWN_LAG_NS_MIN = 200_000
+ACHIEVED_MIN = 0.95
+CONNECTIONS_BUSY_MAX = 0.90
+HOST_BUSY = 0.90
+WAKING = (
+    f"at least {LAG_SHARE_MAX:.0%} of the mean latency is the delay of waking the generator up, less than "
+    f"{OWN_LAG_NS_MIN / 1e6:.1f} ms"
+)
+RULE = (
+    f"the load generator counts as saturated when its threads used at least {BUSY_MAX:.0%} of the CPU time they could "
+    f"have, when the mean lag is at least {LAG_SHARE_MAX:.0%} of the mean latency, or when it dropped records; in an "
+    f"open loop only the lag while a connection was free counts, from {OWN_LAG_NS_MIN / 1e6:.1f} ms on and not on "
+    "shared CPUs that were full, and it also counts as saturated when less than "
+    f"{ACHIEVED_MIN:.0%} of the plan was done or the lag kept growing while connections were free"
+)
+
+
+def generator(trial: Trial, host_busy: float | None = None) -> Json:
+    """The generator's health in one trial; `limit` lists why it was the limit, and is empty when it was not.
+
+    `host_busy`: the share of all CPU time that was busy meanwhile.
+    """
+    health = (trial.measure.summary or {}).get("health") or {}
+    seconds = seconds_measured(trial.measure)
+    user, system = health.get("cpu_user_ns"), health.get("cpu_system_ns")
+    load_user, load_system = fact(trial.measure, "load_cpu_user_ns"), fact(trial.measure, "load_cpu_system_ns")
+    allowed = cpu_list(health.get("cpus_allowed"))
+    threads = health.get("threads") or 1
+    found: Json = {
+        "busy_share": None,
+        "core_share": None,
+        "shares_cores": None,
+        "explains_ratio": None,
+        "lag_share": starts.mean_lag_share(trial.measure),
+        "own_lag_share": None,
+        "own_lag_ns_mean": None,
+        "connections_busy_share": starts.connections_busy_share(trial),
+        "achieved_share": None,
+        "backlog": None,
+        "records_dropped": health.get("records_dropped"),
+        "limit": [],
+        "notes": [],
+    }
+    if user is not None and system is not None and seconds:
+        could = min(threads, len(allowed)) if allowed else threads
+        used = user + system if load_user is None or load_system is None else load_user + load_system
+        found["busy_share"] = used / (seconds * 1e9 * could)
+        found["core_share"] = (user + system) / (seconds * 1e9 * len(allowed)) if allowed else None
+    cpus = trial.data.get("cpus") or {}
+    target, load = cpu_list(cpus.get("target")), cpu_list(cpus.get("load"))
+    if target is not None and load is not None:
+        found["shares_cores"] = bool(set(target) & set(load))
+    elif cpus:
+        found["shares_cores"] = True  # "all" for either side
+    share = found["core_share"]
+    if found["shares_cores"] is not False and share is not None and share < 1:
+        found["explains_ratio"] = 1 / (1 - share)
+    if found["busy_share"] is not None and found["busy_share"] >= BUSY_MAX:
+        found["limit"].append(f"its threads used {found['busy_share']:.0%} of their CPU time")
+    if found["records_dropped"]:
+        found["limit"].append(f"it dropped {found['records_dropped']} records")
+    if is_open_loop(trial.measure):
+        _judge_open(trial, found, host_busy)
+    elif found["lag_share"] is not None and found["lag_share"] >= LAG_SHARE_MAX:
+        found["limit"].append(f"the mean lag was {found['lag_share']:.0%} of the mean latency")
+    return found
+
+
+def _judge_open(trial: Trial, found: Json, host_busy: float | None) -> None:
+    """Lag, achieved rate and backlog of an open loop: whose they are."""
+    own = starts.own_lag(trial)
+    if own is not None:
+        found["own_lag_share"], found["own_lag_ns_mean"] = own.share, own.mean_ns
+        if own.share >= LAG_SHARE_MAX:
+            words = f"transactions started late by {own.share:.0%} of their mean latency while a connection was free"
+            full = found["shares_cores"] is not False and host_busy is not None and host_busy >= HOST_BUSY
+            if own.mean_ns < OWN_LAG_NS_MIN:
+                found["notes"].append(WAKING)
+            elif full:
+                found["notes"].append(f"{words}: generator and server compete for CPUs that were full")
+            else:
+                found["limit"].append(words)
+    busy = found["connections_busy_share"]
+    had_room = busy is not None and busy < CONNECTIONS_BUSY_MAX
+    identity = (trial.measure.summary or {}).get("identity") or {}
+    if identity.get("planned"):
+        answered = int(identity.get("done") or 0) + int(identity.get("failed") or 0) + nothing_to_do(trial.measure)
+        found["achieved_share"] = answered / int(identity["planned"])
+        if found["achieved_share"] < ACHIEVED_MIN:
+            words = f"{found['achieved_share']:.0%} of the plan was carried out"
+            if had_room:
+                found["limit"].append(f"{words} although connections were free")
+            else:
+                found["notes"].append(f"{words}: the rate is above what the server carries with these connections")
+    found["backlog"] = starts.backlog(trial.measure)
+    if found["backlog"] and found["backlog"]["building"]:
+        if had_room:
+            found["limit"].append("its lag kept growing although connections were free")
+        else:
+            found["notes"].append(
+                "the queue kept growing: latency reflects the length of the trial, not the speed of the server"
+            )

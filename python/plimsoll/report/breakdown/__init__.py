@@ -1,0 +1,1 @@
+"""Where each transaction's time went, drawn."""

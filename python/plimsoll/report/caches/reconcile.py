@@ -1,0 +1,122 @@
+"""Device reads against what the page-cache probe saw brought: stacked bars with the device's own count, and a table."""
+
+from typing import Any
+
+import altair as alt
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.report.drawing import theme
+from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
+from plimsoll.report.drawing.tables import NONE, number
+from plimsoll.words.verdict import at_words
+
+Json = dict[str, Any]
+_MB = 1e-6
+_COLUMNS = 3
+
+
+def _found(verdict: Json, treatment: str) -> Json | None:
+    found: Json | None = (verdict["treatments"].get(treatment) or {}).get("reconciliation")
+    return found
+
+
+def _panel(verdict: Json, comparison: Json, parts: Json, width: int) -> Any | None:
+    rows, reads = [], []
+    for level in comparison["levels"]:
+        found = _found(verdict, level["treatment"])
+        if found is None:
+            continue
+        for place, (key, name) in enumerate(parts.items()):
+            if found[key] is not None:
+                rows.append({"level": level["level"], "part": name, "mb": found[key] * _MB, "order": place})
+        reads.append({"level": level["level"], "mb": found["device_bytes"] * _MB})
+    if not rows:
+        return None
+    order = [level["level"] for level in comparison["levels"]]
+    x = level_x(comparison, width)
+    names = list(theme.BROUGHT)
+    bars = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar(size=max(14, min(46, width // (2 * len(order)))))
+        .encode(
+            x,
+            alt.Y("mb:Q", stack="zero", title="MB in the measured segment", axis=alt.Axis(format=",~r", tickCount=6)),
+            alt.Color(
+                "part:N",
+                title=None,
+                sort=names,
+                scale=alt.Scale(domain=names, range=list(theme.BROUGHT.values())),
+                legend=alt.Legend(orient="top", direction="horizontal", columns=6, labelLimit=240),
+            ),
+            alt.Order("order:Q"),
+            tooltip=["part:N", alt.Tooltip("mb:Q", title="MB", format=",.2f"), alt.Tooltip("level:N")],
+        )
+    )
+    ticks = (
+        alt.Chart(alt.Data(values=reads))
+        .mark_tick(thickness=2.5, size=max(24, min(66, width // (2 * len(order)) + 18)))
+        .encode(x, alt.Y("mb:Q"), tooltip=[alt.Tooltip("mb:Q", title="device reads, MB", format=",.2f")])
+    )
+    return alt.layer(bars, ticks).properties(width=width, height=290)
+
+
+def reconciliation_figure(verdict: Json) -> Figure:
+    """One panel a comparison, one bar a level."""
+    name, title = "device-reads-explained", "Device reads, and what explains them"
+    probe = (verdict.get("instruments") or {}).get("page_cache") or {}
+    if probe.get("why_absent"):
+        return Figure(name, title, absent=probe["why_absent"])
+    if not verdict["comparisons"]:
+        return Figure(name, title, absent="this run compares no levels; the table has every treatment")
+    parts = verdict["reconciliation"]["parts"]
+    width = panel_width(len(verdict["comparisons"][:_COLUMNS]))
+    panels = []
+    for comparison in verdict["comparisons"]:
+        panel = _panel(verdict, comparison, parts, width)
+        if panel is not None:
+            panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
+    if not panels:
+        return Figure(name, title, absent="no trial that entered the verdict has both the probe and device counters")
+    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28)
+    caption = (
+        "Bars: what the probe saw loaded into the page cache, what was swapped in, and the remainder, means over "
+        "blocks. The line across a bar is what the device read. A remainder below zero is drawn below zero: then more "
+        "was loaded than the device read."
+    )
+    if probe.get("lost"):
+        title += " (lower bound)"
+    if probe.get("note"):
+        caption += f" {probe['note']}"
+    return Figure(name, title, caption, spec=spec_of(chart))
+
+
+def reconciliation_rows(verdict: Json) -> list[Json]:
+    """The same in numbers, one row a treatment, in MB."""
+    labels, rows = treatment_labels(verdict), []
+    for treatment in verdict["treatments"]:
+        found = _found(verdict, treatment)
+        if found is None:
+            continue
+        cells = [number(found[key], ",.2f", _MB) for key in verdict["reconciliation"]["parts"]]
+        share = found["unexplained_share"]
+        rows.append(
+            {
+                "label": labels.get(treatment, treatment),
+                "device": number(found["device_bytes"], ",.2f", _MB),
+                "parts": cells,
+                "share": NONE if share is None else f"{share:+.1%}",
+                "exceeds": found["exceeds"],
+                "blocks": found["blocks"],
+            }
+        )
+    return rows
+
+
+def class_rows(verdict: Json) -> list[Json]:
+    """What was brought, by file class, in MB; classes of which nothing was brought are left out."""
+    labels, rows = treatment_labels(verdict), []
+    for treatment in verdict["treatments"]:
+        for name, parts in ((_found(verdict, treatment) or {}).get("classes") or {}).items():
+            cells = [number(value, ",.2f", _MB) for value in parts.values()]
+            rows.append({"label": labels.get(treatment, treatment), "class": name, "parts": cells})
+    return rows

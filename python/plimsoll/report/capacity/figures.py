@@ -1,0 +1,200 @@
+"""Latency against rate with the load line and the knee drawn on it, and the line as the search found it."""
+
+import math
+from typing import Any
+
+import altair as alt
+
+from plimsoll.quantities import rate
+from plimsoll.report.drawing import theme
+from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+
+Json = dict[str, Any]
+_VERDICTS = {"holds": theme.BEST, "breaks": theme.WORSE, "cannot tell": theme.UNJUDGED, "generator": "#CC79A7"}
+_SHAPES = {"holds": "circle", "breaks": "cross", "cannot tell": "diamond", "generator": "square"}
+_LINE, _KNEE = "#0072B2", "#E69F00"
+_HEIGHT = 380
+_DRAWN_ABOVE = 30.0  # a percentile farther above the objective is drawn at the upper edge
+
+
+def capacity_figures(verdict: Json) -> list[Figure]:
+    """All figures of the page."""
+    return [curve_figure(verdict), search_figure(verdict)]
+
+
+def _judged(verdict: Json) -> list[Json]:
+    return [one for one in verdict["trials"] if one["rate"] is not None and one["verdict"]]
+
+
+def _curve_rows(verdict: Json) -> list[Json]:
+    """A row for each percentile of the objective, and for the median where it is none of them."""
+    rows = []
+    top = max(term["limit_ns"] for term in verdict["objective"]["percentiles"]) * _DRAWN_ABOVE / 1e6
+    for one in _judged(verdict):
+        named = {term["term"].partition(" ")[0]: term for term in one["terms"] if "limit_ns" in term}
+        named.setdefault("p50", (one.get("percentiles") or {}).get("p50") or {})
+        for name, found in named.items():
+            if "value" not in found:
+                continue
+            value = top if found["value"] is None else found["value"] / 1e6
+            row = {
+                "rate": one["rate"],
+                "percentile": name,
+                "ms": min(value, top),
+                "verdict": one["verdict"],
+                "trial": one["number"],
+                "beyond": value >= top,
+                "why": "; ".join(one["reasons"]),
+            }
+            if found.get("low"):
+                high = top if found.get("high") is None else found["high"] / 1e6
+                row |= {"low": min(found["low"] / 1e6, top), "high": min(high, top)}
+            rows.append(row)
+    return rows
+
+
+def _rules(verdict: Json) -> list[Any]:
+    """The objective's limits, the load line with its interval, and the knee."""
+    layers = []
+    limits = [
+        {"ms": term["limit_ns"] / 1e6, "label": f"p{term['level']:g} objective"}
+        for term in verdict["objective"]["percentiles"]
+    ]
+    base = alt.Chart(alt.Data(values=limits))
+    layers.append(base.mark_rule(strokeDash=[6, 4], strokeWidth=1.4, color=theme.WORSE).encode(alt.Y("ms:Q")))
+    layers.append(
+        base.mark_text(align="left", dy=-7, color=theme.WORSE).encode(
+            alt.Y("ms:Q"), x=alt.value(4), text=alt.Text("label:N")
+        )
+    )
+    line, knee = verdict["line"], verdict["knee"]
+    marks = []
+    if line["status"] in ("found", "at least") and line["rate"]:
+        at_least = "at least " if line["status"] == "at least" else ""
+        marks.append({"rate": line["rate"], "label": f"load line: {at_least}{rate(line['rate'])}/s", "what": "line"})
+        if line["low"] and line["high"] and line["high"] > line["low"]:
+            band = alt.Chart(alt.Data(values=[{"low": line["low"], "high": line["high"]}]))
+            layers.insert(0, band.mark_rect(opacity=0.16, color=_LINE).encode(alt.X("low:Q"), alt.X2("high:Q")))
+    if knee is not None:
+        if knee["low"] and knee["high"] > knee["low"]:
+            band = alt.Chart(alt.Data(values=[{"low": knee["low"], "high": knee["high"]}]))
+            layers.insert(0, band.mark_rect(opacity=0.10, color=_KNEE).encode(alt.X("low:Q"), alt.X2("high:Q")))
+        marks.append({"rate": knee["rate"], "label": f"the queue grows: {rate(knee['rate'])}/s", "what": "knee"})
+    for mark, colour, place in (
+        (row, _LINE if row["what"] == "line" else _KNEE, index) for index, row in enumerate(marks)
+    ):
+        one = alt.Chart(alt.Data(values=[mark]))
+        layers.append(one.mark_rule(strokeWidth=2.2, color=colour).encode(alt.X("rate:Q")))
+        layers.append(
+            one.mark_text(align="right", dx=-6, color=colour, fontWeight=600).encode(
+                alt.X("rate:Q"), y=alt.value(_HEIGHT - 12 - 16 * place), text=alt.Text("label:N")
+            )
+        )
+    return layers
+
+
+def curve_figure(verdict: Json) -> Figure:
+    """The latency-against-rate curve."""
+    name, title = "latency-against-rate", "Latency against arrival rate"
+    rows = _curve_rows(verdict)
+    if not rows:
+        return Figure(name, title, absent="no trial at a planned rate has a result")
+    present = [word for word in _VERDICTS if any(row["verdict"] == word for row in rows)]
+    values = [row["ms"] for row in rows] + [row["low"] for row in rows if row.get("low")]
+    values += [term["limit_ns"] / 1e6 for term in verdict["objective"]["percentiles"]]
+    bottom, top = min(values) / 1.3, max(values) * 1.6
+    for row in rows:
+        if "high" in row:
+            row["drawn_high"] = min(row["high"], top)
+    x = alt.X(
+        "rate:Q",
+        title="arrivals per second",
+        scale=alt.Scale(zero=True, nice=False),
+        axis=alt.Axis(format=",~r", tickCount=10, labelOverlap=True),
+    )
+    y = alt.Y(
+        "ms:Q",
+        title="latency, ms",
+        scale=alt.Scale(type="log", domain=[bottom, top], nice=False),
+        axis=alt.Axis(format="~g", values=_ticks(bottom, top)),
+    )
+    colour = alt.Color(
+        "verdict:N",
+        title=None,
+        sort=present,
+        scale=alt.Scale(domain=present, range=[_VERDICTS[word] for word in present]),
+        legend=alt.Legend(orient="top", direction="horizontal"),
+    )
+    shape = alt.Shape(
+        "verdict:N", scale=alt.Scale(domain=present, range=[_SHAPES[word] for word in present]), legend=None
+    )
+    names = sorted({row["percentile"] for row in rows}, key=lambda text: float(text[1:]))
+    dash = alt.StrokeDash("percentile:N", title=None, sort=list(reversed(names)), legend=alt.Legend(orient="top"))
+    base = alt.Chart(alt.Data(values=rows))
+    means = base.transform_aggregate(ms="median(ms)", groupby=["rate", "percentile"])
+    tips = ["percentile:N", alt.Tooltip("rate:Q", format=",.4~r"), "verdict:N", "trial:Q", "why:N"]
+    tips += [alt.Tooltip(f"{key}:Q", format=",.3~r") for key in ("ms", "low", "high")]
+    chart = alt.layer(
+        *_rules(verdict),
+        means.mark_line(strokeWidth=1.2, opacity=0.6, color=theme.SHADE).encode(x, y, strokeDash=dash),
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=2)
+        .encode(x, alt.Y("low:Q"), alt.Y2("drawn_high:Q"), color=colour),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
+    ).properties(width=WIDTH - 80, height=_HEIGHT)
+    caption = (
+        "A mark a trial: the objective's percentiles and the median, each with its 95 % interval, which allows for the "
+        "correlation of latencies under queueing. Red dashes: the objective. Blue: the load line with its interval. "
+        "Yellow: where the queue starts to grow, with its interval. Logarithmic axis; an interval without an upper "
+        f"bound reaches the upper edge, and what lies more than {_DRAWN_ABOVE:g} times above "
+        "the objective is drawn at the upper edge."
+    )
+    return Figure(name, title, caption, spec=spec_of(chart))
+
+
+def search_figure(verdict: Json) -> Figure:
+    """The rates in the order in which they were tried: where the machine drifts, verdicts at one rate differ."""
+    name, title = "search", "The search, trial by trial"
+    rows = [
+        {"trial": one["number"], "rate": one["rate"], "verdict": one["verdict"], "why": "; ".join(one["reasons"])}
+        for one in _judged(verdict)
+    ]
+    if not rows:
+        return Figure(name, title, absent="no trial at a planned rate has a result")
+    present = [word for word in _VERDICTS if any(row["verdict"] == word for row in rows)]
+    x = alt.X("trial:O", title="trial", axis=alt.Axis(labelAngle=0))
+    y = alt.Y("rate:Q", title="arrivals per second", scale=alt.Scale(zero=False), axis=alt.Axis(format=",~r"))
+    colour = alt.Color(
+        "verdict:N",
+        title=None,
+        sort=present,
+        scale=alt.Scale(domain=present, range=[_VERDICTS[word] for word in present]),
+        legend=alt.Legend(orient="top", direction="horizontal"),
+    )
+    shape = alt.Shape(
+        "verdict:N", scale=alt.Scale(domain=present, range=[_SHAPES[word] for word in present]), legend=None
+    )
+    base = alt.Chart(alt.Data(values=rows))
+    layers = [
+        base.mark_line(strokeWidth=1, opacity=0.35, color=theme.SHADE).encode(x, y),
+        base.mark_point(filled=True, size=80, opacity=1).encode(
+            x,
+            y,
+            color=colour,
+            shape=shape,
+            tooltip=["trial:O", alt.Tooltip("rate:Q", format=",.4~r"), "verdict:N", "why:N"],
+        ),
+    ]
+    line = verdict["line"]
+    if line["rate"]:
+        rule = alt.Chart(alt.Data(values=[{"rate": line["rate"]}]))
+        layers.append(rule.mark_rule(strokeWidth=2, color=_LINE).encode(alt.Y("rate:Q")))
+    chart = alt.layer(*layers).properties(width=WIDTH - 80, height=240)
+    caption = "Every trial at a planned rate, in order. Blue: the load line. Repeats at the end are in random order."
+    return Figure(name, title, caption, spec=spec_of(chart))
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each decade inside the axis."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [step * 10.0**decade for decade in decades for step in (1, 2, 5) if low <= step * 10.0**decade <= high]

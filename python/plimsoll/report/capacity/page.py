@@ -1,0 +1,144 @@
+"""The page of a load line: latency against rate with the line drawn on it, every trial with its verdict, its health.
+
+Computes nothing: every number stands in capacity.json and is only given a unit here.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis.capacity.drift import value_words
+from plimsoll.quantities import rate
+from plimsoll.record import RecordError, Run, open_run
+from plimsoll.record.run import read_json
+from plimsoll.report.capacity.figures import capacity_figures
+from plimsoll.report.drawing import tables, theme
+from plimsoll.report.drawing.html import write_page
+from plimsoll.report.drawing.machine import machine_rows
+from plimsoll.report.drawing.tables import NONE, number
+from plimsoll.words import capacity as words
+
+Json = dict[str, Any]
+
+
+def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
+    plimsoll = run.data.get("plimsoll") or {}
+    return [
+        ("run", str(run.data.get("id") or run.path.name)),
+        ("objective", verdict["objective"]["text"]),
+        ("arrivals", str(verdict["arrivals"])),
+        ("connections", str(verdict["clients"])),
+        ("began", tables.when(run.data.get("started_epoch_ns"))),
+        ("trials", str(len(verdict["trials"]))),
+        ("seed", str(run.data.get("seed"))),
+        ("plimsoll", f"{plimsoll.get('version', '?')} ({plimsoll.get('commit') or 'no commit'})"),
+    ]
+
+
+def trial_rows(verdict: Json) -> list[Json]:
+    """Every trial in the order of the search: rate, percentiles, verdict and why, and how generator and host did."""
+    rows = []
+    for one in verdict["trials"]:
+        health, conditions = one.get("health") or {}, one["conditions"]
+        backlog = one.get("backlog") or {}
+        rows.append(
+            {
+                "number": one["number"],
+                "role": one["role"] or NONE,
+                "rate": "closed loop" if one["rate"] is None else rate(one["rate"]),
+                "seconds": number(one["seconds"], ".0f"),
+                "verdict": one["verdict"] or (NONE if one["status"] == "finished" else one["status"]),
+                "class": {"holds": "word-best", "breaks": "word-worse"}.get(one["verdict"] or "", ""),
+                "why": "; ".join(one["reasons"]) or one["reason"] or "",
+                "terms": [words.term_words(term) for term in one.get("terms") or []],
+                "done": number(one.get("throughput"), ",.0f"),
+                "p50": _ms(one, "p50"),
+                "p99": _ms(one, "p99"),
+                "growth": number(backlog.get("growth"), "+,.1f"),
+                "skipped": number((one.get("identity") or {}).get("skipped"), ",.0f"),
+                "busy": number(health.get("busy_connections"), ".1f"),
+                "lag": number(health.get("lag_ns_mean"), ",.2f", 1e-6),
+                "load": number(health.get("load_busy_share"), ".0f", 100),
+                "host": number(conditions.get("host_busy_share"), ".0f", 100),
+                "steal": number(conditions.get("cpu_steal_share"), ".1f", 100),
+            }
+        )
+    return rows
+
+
+def _ms(entry: Json, name: str) -> str:
+    found = (entry.get("percentiles") or {}).get(name) or {}
+    return number(found.get("value"), ",.2f", 1e-6)
+
+
+def condition_rows(verdict: Json) -> list[Json]:
+    """The conditions trial by trial, where any trial has them."""
+    rows = []
+    for key, described in verdict["conditions"].items():
+        values = [one["conditions"].get(key) for one in verdict["trials"]]
+        if any(value is not None for value in values):
+            cells = [value_words(described["unit"], value) for value in values]
+            rows.append({"label": described["label"], "cells": cells})
+    return rows
+
+
+def earlier_rows(verdict: Json) -> list[Json]:
+    """Earlier searches for the same line on this machine."""
+    rows = []
+    for one in verdict.get("earlier") or []:
+        first = one["first"]
+        line = first["line"]
+        rows.append(
+            {
+                "run": first["run"],
+                "began": tables.when(first["started_epoch_ns"]),
+                "line": NONE
+                if line["rate"] is None
+                else f"{rate(line['rate'])} {words.interval(line['low'], line['high'])}",
+                "ratio": number(one["ratio"], ".3f"),
+                "agree": {True: "agrees", False: "differs", None: "cannot tell"}[one["agree"]],
+                "moved": [words.moved_words(row) for row in one["moved"]],
+            }
+        )
+    return rows
+
+
+def _context(run: Run, verdict: Json) -> Json:
+    figures = capacity_figures(verdict)
+    command = run.data.get("command")
+    return {
+        "title": f"{verdict['subject']}: the load line",
+        "quick": verdict["quick"],
+        "status": verdict["status"],
+        "facts": _facts(run, verdict),
+        "headline": words.headline(verdict),
+        "evidence": words.evidence_lines(verdict),
+        "figures": figures,
+        "trials": trial_rows(verdict),
+        "conditions": condition_rows(verdict),
+        "numbers": [one["number"] for one in verdict["trials"]],
+        "earlier": earlier_rows(verdict),
+        "drift": None
+        if verdict["drift"] is None
+        else {**verdict["drift"], "p": number(verdict["drift"]["p_value"], ".2g")},
+        "caveats": verdict["caveats"],
+        "checks": verdict["checks"] or [],
+        "rules": verdict["rules"],
+        "durability": tables.durability(run),
+        "settings": tables.server_settings(run),
+        "machine": machine_rows(run),
+        "fingerprint": tables.flat(run.fingerprint),
+        "experiment": tables.flat(run.experiment),
+        "command": " ".join(str(word) for word in command) if isinstance(command, list) else "",
+        "configs": {"light": theme.config("light"), "dark": theme.config("dark")},
+        "specs": {figure.name: figure.spec for figure in figures if figure.spec is not None},
+    }
+
+
+def write_capacity_report(run_dir: str | Path, is_with_files: bool = False) -> Path:
+    """Draws capacity.json; returns the page's path. With files the figures lie beside it as SVG and PNG, too."""
+    run = open_run(run_dir)
+    verdict = read_json(run.path / "capacity.json")
+    if verdict is None:
+        raise RecordError(f"{run.path}: no capacity.json; judge the run first with plimsoll report")
+    context = _context(run, verdict)
+    return write_page(run, "capacity/capacity.html.j2", context, context["figures"], is_with_files)

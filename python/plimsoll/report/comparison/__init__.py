@@ -1,0 +1,1 @@
+"""The page of two runs, or two treatments, compared."""

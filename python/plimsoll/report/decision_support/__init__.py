@@ -1,0 +1,1 @@
+"""The decision-support workload's part of the page."""

@@ -1,0 +1,76 @@
+"""The throughput tests of a series, drawn as changes against the first with their trend, beside study S3's."""
+
+from typing import Any
+
+import altair as alt
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.report.drawing import theme
+from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.studies.studies import S3_THROUGHPUT
+
+Json = dict[str, Any]
+STUDY = "study S3"
+_KINDS = {"as the one before left it": "circle", "begun with cold caches": "triangle-down"}
+
+
+def drift_figure(verdict: Json) -> Figure | None:
+    """Change of throughput against the first test, by the test's number; None where no test was repeated."""
+    labels, points, lines = treatment_labels(verdict), [], []
+    for treatment, one in verdict["decision_support"]["treatments"].items():
+        label = labels.get(treatment, treatment)
+        points += [_point(label, row) for row in one["drift"] if row["value"] is not None and _is_against(row)]
+        if one["trend"] is not None:
+            lines += [{"series": label, "test": at["run"], "change": at["change"]} for at in one["trend"]["line"]]
+    if not points:
+        return None
+    shown = list(dict.fromkeys(row["series"] for row in points))
+    last = max(row["test"] for row in points)
+    kind, first = next(iter(_KINDS)), S3_THROUGHPUT[1]
+    points += [
+        {"series": STUDY, "test": number, "change": value / first - 1, "kind": kind, "remarks": ""}
+        for number, value in S3_THROUGHPUT.items()
+        if number <= last
+    ]
+    scale = alt.Scale(domain=[*shown, STUDY], range=[*theme.SERIES[: len(shown)], theme.UNJUDGED])
+    legend = alt.Legend(orient="top", direction="horizontal", columns=4, labelLimit=260)
+    colour = alt.Color("series:N", title=None, sort=[*shown, STUDY], scale=scale, legend=legend)
+    along = alt.Scale(domain=[0.7, last + 0.3], nice=False)
+    x = alt.X(
+        "test:Q", title="throughput test", axis=alt.Axis(format="d", values=list(range(1, last + 1))), scale=along
+    )
+    y = alt.Y("change:Q", title="against the first", axis=alt.Axis(format="+.1%", tickCount=6, grid=True))
+    kinds = [name for name in _KINDS if any(row["kind"] == name for row in points)]
+    domain = alt.Scale(domain=kinds, range=[_KINDS[name] for name in kinds])
+    shape = alt.Shape("kind:N", title=None, scale=domain, legend=legend if len(kinds) > 1 else None)
+    base = alt.Chart(alt.Data(values=points))
+    tips = ["series:N", "test:Q", alt.Tooltip("change:Q", format="+.2%"), "remarks:N"]
+    layers: list[Any] = []
+    if lines:
+        trend = alt.Chart(alt.Data(values=lines))
+        layers.append(trend.mark_line(strokeDash=[5, 3], strokeWidth=1.4).encode(x, y, colour))
+    layers += [
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=1.6)
+        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x, y, colour, shape, tooltip=tips),
+    ]
+    chart = alt.layer(*layers).properties(width=WIDTH - 70, height=260)
+    caption = (
+        "Throughput of each test against the first of its series, means over blocks; the broken line is the trend. "
+        "A test that follows a kill begins with cold caches."
+    )
+    return Figure("drift", "Throughput from test to test", caption, spec=spec_of(chart))
+
+
+def _is_against(row: Json) -> bool:
+    """Whether there is a change to draw: of the first test it is none by definition."""
+    return row["run"] == 1 or row["change"] is not None
+
+
+def _point(label: str, row: Json) -> Json:
+    change = row["change"] or {"value": 0.0, "low": None, "high": None}
+    kind = next((name for name in _KINDS if name in row["remarks"]), next(iter(_KINDS)))
+    point = {"series": label, "test": row["run"], "change": change["value"], "kind": kind}
+    point["remarks"] = "; ".join(row["remarks"])
+    return point if change["low"] is None else point | {"low": change["low"], "high": change["high"]}

@@ -1,0 +1,142 @@
+"""Decision support as tables: the figures under DBT-3's names, the load test, each query's time, plans, drift."""
+
+from typing import Any
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.decision_support.drift import RULE
+from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
+from plimsoll.analysis.decision_support.trial import NAMES
+from plimsoll.report.drawing.tables import NONE, interval, number
+from plimsoll.report.studies.studies import S3_THROUGHPUT
+from plimsoll.words.decision_support import absent_lines, answer_lines, trend_line
+
+Json = dict[str, Any]
+_COLUMNS = (LOAD, POWER, THROUGHPUT, COMPOSITE)
+_PLANS_SHOWN = 60
+_PLAN_WORDS = {"other": "another", "varies": "varies from block to block"}
+
+
+def decision_support_part(verdict: Json) -> Json | None:
+    """What the template draws; None for another workload."""
+    found = verdict.get("decision_support")
+    if not found:
+        return None
+    labels = treatment_labels(verdict)
+    treatments = [(labels.get(name, name), one) for name, one in found["treatments"].items()]
+    return {
+        "like": found["like"],
+        "rule": found["rule"],
+        "columns": [found["names"][metric] for metric in _COLUMNS],
+        "rows": [_figures(label, one) for label, one in treatments],
+        "answers": answer_lines(found),
+        "absent": absent_lines(found, labels),
+        "notes": list(
+            dict.fromkeys(note for _, one in treatments for about in one["metrics"].values() for note in about["notes"])
+        ),
+        "load": [_load(label, one["load"]) for label, one in treatments if one["load"]],
+        "queries": [table for test in ("power", "throughput") if (table := _queries(treatments, test))],
+        "changes": [_change(one) for one in found["changes"] if one["verdict"] in ("slower", "faster")],
+        "plans": [_plan(one) for one in found["plans"][:_PLANS_SHOWN]],
+        "plans_more": max(0, len(found["plans"]) - _PLANS_SHOWN),
+        "cut": [f"Trial {one['number']}, {line}" for one in found["trials"] for line in one["cut"]],
+        "drift": [_drift(label, one["drift"], one["trend"]) for label, one in treatments if one["drift"]],
+    }
+
+
+def _figures(label: str, one: Json) -> Json:
+    cells = [interval((one["metrics"].get(metric) or {}).get("estimate"), ",.1f") for metric in _COLUMNS]
+    scale = NONE if one["scale_factor"] is None else f"{one['scale_factor']:g}"
+    return {"label": label, "scale_factor": scale, "streams": str(one["streams"] or NONE), "cells": cells}
+
+
+def _load(label: str, load: Json) -> Json:
+    return {
+        "label": label,
+        "phases": [(one["phase"].replace("_", " "), interval(one["seconds"], ",.2f")) for one in load["phases"]],
+        "tables": [
+            {
+                "table": one["table"],
+                "rows": f"{one['rows']:,}",
+                "seconds": interval(one["seconds"], ",.2f"),
+                "rows_per_second": interval(one["rows_per_second"], ",.0f"),
+                "mb_per_second": interval(one["bytes_per_second"], ",.1f", 1e-6),
+            }
+            for one in load["tables"]
+        ],
+    }
+
+
+def _queries(treatments: list[tuple[str, Json]], test: str) -> Json | None:
+    """A row a query, a column a treatment; what failed says so."""
+    names = [name for name in NAMES if any(name in one["queries"][test] for _, one in treatments)]
+    if not names:
+        return None
+    rows = [
+        {"query": name, "cells": [_seconds(one["queries"][test].get(name)) for _, one in treatments]} for name in names
+    ]
+    return {"test": test, "columns": [label for label, _ in treatments], "rows": rows}
+
+
+def _seconds(found: Json | None) -> str:
+    if found is None:
+        return NONE
+    failed = f"failed in {len(found['failed'])}" if found["failed"] else ""
+    if found["value"] is None:
+        return failed
+    return interval(found, ",.3f") + (f" ({failed})" if failed else "")
+
+
+def _change(one: Json) -> Json:
+    ratio = {"value": one["ratio"], "low": one["low"], "high": one["high"]}
+    return {
+        "pair": f"{one['second_label']} over {one['first_label']}",
+        "test": one["test"],
+        "query": one["query"],
+        "plan": _PLAN_WORDS.get(one["plan"], ""),
+        "ratio": interval(ratio, ".2f"),
+        "verdict": one["verdict"],
+    }
+
+
+def _plan(one: Json) -> Json:
+    return {
+        "title": f"{one['query']}: {one['second_label']} and {one['first_label']}: {_plan_words(one)}",
+        "first": "\n".join(one["first_plan"]),
+        "second": "\n".join(one["second_plan"]),
+        "first_label": one["first_label"],
+        "second_label": one["second_label"],
+    }
+
+
+def _plan_words(one: Json) -> str:
+    where = f"differ in {one['differ']} of {one['blocks']} {'block' if one['blocks'] == 1 else 'blocks'}"
+    if not one["is_told"]:
+        where += ", and each treatment has more than one"
+    if (change := one["change"]) is None:
+        return where
+    ratio = {"value": change["ratio"], "low": change["low"], "high": change["high"]}
+    return f"{where}; {interval(ratio, '.2f')} times as long: {change['verdict']}"
+
+
+def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
+    first = S3_THROUGHPUT[1]
+    return {
+        "label": label,
+        "trend": None if trend is None else trend_line(trend, label),
+        "rule": RULE,
+        "rows": [
+            {
+                "run": row["run"],
+                "value": interval(row["value"], ",.2f"),
+                "elapsed": number(row["elapsed_s"], ",.1f"),
+                "change": NONE if row["change"] is None else f"{interval(row['change'], '+.2f', 100)} %",
+                "verdict": row["verdict"] or "",
+                "remarks": "; ".join(row["remarks"]),
+                "study": number(S3_THROUGHPUT.get(row["run"]), ".2f"),
+                "study_change": NONE
+                if row["run"] not in S3_THROUGHPUT
+                else f"{100 * (S3_THROUGHPUT[row['run']] / first - 1):+.2f} %",
+            }
+            for row in rows
+        ],
+    }

@@ -1,0 +1,1 @@
+"""What every page is drawn with: figures, tables, the theme, and the page itself."""

@@ -1,0 +1,1 @@
+"""The order-entry workload's part of the page."""

@@ -1,0 +1,95 @@
+"""The order-entry workload against its rules, as tables: bounds, response times, New-Orders a minute, the ledger."""
+
+from typing import Any
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.order_entry.order_entry import CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE, NAMES
+from plimsoll.report.drawing.tables import NONE, flat, interval, number
+from plimsoll.words.order_entry import ledger_lines
+
+Json = dict[str, Any]
+_LOST_SHOWN = 20
+
+
+def order_entry_part(verdict: Json) -> Json | None:
+    """What the template draws; None for another workload."""
+    found = verdict.get("order_entry")
+    if not found:
+        return None
+    labels = treatment_labels(verdict)
+    lost = [one for kept in found["ledger"] for one in kept.get("lost") or []]
+    return {
+        "like": found["like"],
+        "rule": found["rule"],
+        "ceiling": f"{CEILING_PER_WAREHOUSE:g}",
+        "minimum": f"{MINIMUM_PER_WAREHOUSE:g}",
+        "treatments": [_treatment(labels.get(name, name), one) for name, one in found["treatments"].items()],
+        "ledger_lines": ledger_lines(verdict),
+        "lost": [_lost(one) for one in lost[:_LOST_SHOWN]],
+        "lost_more": max(0, len(lost) - _LOST_SHOWN),
+    }
+
+
+def _treatment(label: str, one: Json) -> Json:
+    return {
+        "label": label,
+        "benchmark": one["benchmark"],
+        "is_tpmc_like": one["is_tpmc_like"],
+        "departures": one["departures"],
+        "rows": [_bound(row) for row in [*one["mix"], *one["ranges"]]],
+        "limits": [_limit(row) for row in one["limits"]],
+        "facts": [("warehouses", str(one["warehouses"])), ("terminals", str(one["terminals"])), *flat(one["facts"])],
+        "rate": _rate(one["rate"]),
+    }
+
+
+def _bound(row: Json) -> Json:
+    scale, unit = (100.0, " %") if row["unit"] == "share" else (1.0, "")
+    least, most = ("" if row[end] is None else f"{row[end] * scale:.4g}{unit}" for end in ("least", "most"))
+    allowed = f"{least} to {most}" if least and most else NONE
+    if bool(least) != bool(most):
+        allowed = f"at least {least}" if least else f"at most {most}"
+    return {
+        "label": row["label"],
+        "allowed": allowed,
+        "found": NONE if row["value"] is None else f"{interval(row, '.2f', scale)}{unit}",
+        "of": number(row["of"], ",.0f"),
+        "verdict": row["verdict"],
+    }
+
+
+def _limit(row: Json) -> Json:
+    return {
+        "label": row["label"],
+        "p90": number(row["p90_ns"], ",.3f", 1e-9),
+        "mean": number(row["mean_ns"], ",.3f", 1e-9),
+        "limit": f"{row['most']:g}",
+        "found": NONE if row["value"] is None else interval(row, ".2f", 100),
+        "of": number(row["of"], ",.0f"),
+        "verdict": row["verdict"],
+        "against_mean": row["p90_not_below_mean"],
+    }
+
+
+def _rate(rate: Json) -> Json:
+    return {
+        "name": rate["name"],
+        "per_minute": interval(rate["per_minute"], ",.1f"),
+        "per_warehouse": interval(rate["per_warehouse"], ",.2f"),
+        "of_allowed": number(rate["of_allowed"], ".1f", 100),
+        "ceiling": rate["ceiling"]["verdict"] if rate["ceiling"] else NONE,
+        "minimum": rate["minimum"]["verdict"] if rate["minimum"] else NONE,
+    }
+
+
+def _lost(one: Json) -> Json:
+    is_order = one.get("order") is not None and one.get("kind") == "new_order"
+    customer = NONE if is_order else f"{one['customer_warehouse']}, {one['customer_district']}, {one['customer']}"
+    return {
+        "kind": NAMES.get(one["kind"], one["kind"]),
+        "warehouse": one["warehouse"],
+        "district": one["district"],
+        "order": one["order"] if is_order else NONE,
+        "customer": customer,
+        "amount": NONE if is_order else number(one["amount_cents"], ",.2f", 0.01),
+    }

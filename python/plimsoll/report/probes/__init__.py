@@ -1,0 +1,1 @@
+"""What the other probes counted, drawn; one part of the page a probe."""

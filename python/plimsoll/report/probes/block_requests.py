@@ -1,0 +1,119 @@
+"""Requests of the server's disks by what they carry: a table by class and operation, and what took most, in words."""
+
+from typing import Any
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.block_requests import dominant, time_of_all
+from plimsoll.report.drawing.tables import NONE, number, trials_words
+from plimsoll.report.probes import syscalls
+
+Json = dict[str, Any]
+_MB, _US, _MS, _KIB = 1e-6, 1e-3, 1e-6, 1 / 1024
+CLASSES = {
+    **syscalls.CLASSES,
+    "metadata": "metadata of the file system",
+    "journal": "journal of the file system",
+    "swap": "swap",
+    "direct": "direct, file unknown",
+    "none": "no pages",
+    "unknown": "unknown",
+}
+OPERATIONS = {
+    "read": "reads",
+    "write": "writes",
+    "flush": "flushes",
+    "discard": "discards",
+    "write_zeroes": "zeroes",
+    "other": "other",
+}
+_SHORT = {"wal": "WAL", "data": "data", "none": "", "elsewhere": "others'"}
+
+
+def block_part(verdict: Json) -> Json | None:
+    """What the template draws; None where the probe was not asked for."""
+    found = verdict.get("block")
+    if not found:
+        return None
+    labels = treatment_labels(verdict)
+    return {"treatments": [_treatment(labels.get(name, name), one) for name, one in found.items()]}
+
+
+def _treatment(label: str, one: Json) -> Json:
+    lost = ", ".join(f"{count:,} {what}" for what, count in one["lost"].items())
+    return {
+        "label": label,
+        "of": f"{trials_words(one['trials'])}, {number(one['transactions'], ',.0f')} transactions",
+        "file_systems": ", ".join(one["file_systems"]),
+        "lost": f"Lower bounds: the probe lost events ({lost})." if lost else "",
+        "absent": " ".join(f"Not measured: {what}: {why}." for what, why in one["absent"].items()),
+        "lines": words(one),
+        "rows": [
+            _row(disk, name, operation, sums, one["transactions"])
+            for disk, entry in one["disks"].items()
+            for name, operations in entry["classes"].items()
+            for operation, sums in operations.items()
+        ],
+        "disks": [_disk(disk, entry["ends"]) for disk, entry in one["disks"].items()],
+    }
+
+
+def name_of(name: str, operation: str) -> str:
+    """WAL writes, flushes, reads of metadata..."""
+    short = _SHORT.get(name, name)
+    return f"{short} {OPERATIONS.get(operation, operation)}".strip()
+
+
+def words(one: Json) -> list[str]:
+    """What took most of the requests' time, and how it was spent."""
+    whole, lines = time_of_all(one), []
+    for disk, name, operation, sums in dominant(one):
+        spent = sums["queue_ns"] + sums["device_ns"]
+        if not whole or spent / whole < 0.01:
+            continue
+        queued = sums["queue_ns_mean"]
+        waited = "queued for an unknown time" if queued is None else f"waited {queued * _MS:.3g} ms in the queue"
+        lines.append(
+            f"{name_of(name, operation)} on {disk} {waited} and {sums['device_ns_mean'] * _MS:.3g} ms at the device "
+            f"(means of {sums['count']:,}): {spent / whole:.0%} of the time of all requests."
+        )
+    return [line[0].upper() + line[1:] for line in lines]
+
+
+def _times(sums: Json, span: str, count: int) -> list[str]:
+    cells = [sums[f"{span}_mean"], sums[f"{span}_p50"], sums[f"{span}_p99"], sums.get(f"{span}_max")]
+    return [number(cell if count else None, ",.1f", _US) for cell in cells]
+
+
+def _row(disk: str, name: str, operation: str, sums: Json, transactions: int | None) -> Json:
+    count = sums["count"]
+    carries = operation != "flush"
+    return {
+        "disk": disk,
+        "class": CLASSES.get(name, name),
+        "operation": OPERATIONS.get(operation, operation),
+        "count": number(count, ",.0f"),
+        "each": f"{count / transactions:,.3g}" if transactions else NONE,
+        "megabytes": number(sums["bytes"] if carries else None, ",.1f", _MB),
+        "size": number(sums["bytes_typical"] if carries else None, ",.4g", _KIB),
+        "queue": _times(sums, "queue_ns", sums["queued"]),
+        "device": _times(sums, "device_ns", count),
+        "synchronous": f"{sums['synchronous'] / count:.0%}" if count else NONE,
+        "errors": number(sums["errors"], ",.0f"),
+    }
+
+
+def _disk(name: str, ends: Json) -> Json:
+    mean = ends["depth_ns"] / ends["segment_ns"] if ends.get("segment_ns") else None
+    return {
+        "name": name,
+        "counts": [
+            number(ends.get(key), ",.0f")
+            for key in ("issued", "completed", "requeued", "under_way", "unseen", "no_room")
+        ],
+        "holds": "holds" if ends["holds"] else "DOES NOT HOLD",
+        "beside": [
+            number(ends.get(key), ",.0f")
+            for key in ("before", "flush_asks", "bios_merged", "requests_merged", "splits")
+        ],
+        "depth": [number(mean, ",.3f"), number(ends["depth_max"], ",.0f")],
+    }

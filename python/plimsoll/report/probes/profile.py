@@ -1,0 +1,161 @@
+"""The profile on the page: flame graphs on the CPUs and off them, functions by share, what has no name and why."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.profile import is_kernel, is_nameless, together
+from plimsoll.record import Run, writer
+from plimsoll.report.drawing.figure import Figure
+from plimsoll.report.drawing.flame import flame
+
+Json = dict[str, Any]
+_SHOWN_MAX = 12
+_ON = (
+    "Width is the share of the samples; each box was called by the one below it; siblings stand by name. Boxes under a "
+    "thousandth are not drawn. A name in brackets is the file of a function without one. What runs with interrupts off "
+    "is seen where they are switched on again."
+)
+
+
+def _kind(box: Json) -> str:
+    if box["depth"] < 2:
+        return "whose"
+    if is_nameless(box["name"]):
+        return "no name"
+    return "kernel" if is_kernel(box["name"]) else "server"
+
+
+def _file_name(treatment: str) -> str:
+    return "profile-" + re.sub(r"[^A-Za-z0-9]+", "-", treatment)
+
+
+def profile_figures(verdict: Json) -> list[Figure]:
+    """A flame graph a treatment; none for a run without the probe."""
+    found = verdict.get("profile")
+    if found is None:
+        return []
+    title = "Where the server is when it is on a CPU"
+    if found["why_absent"]:
+        return [Figure("profile", title, absent=found["why_absent"])]
+    labels = treatment_labels(verdict)
+    shown = list(found["treatments"].items())[:_SHOWN_MAX]
+    return [
+        flame(
+            _file_name(name),
+            f"{title}: {labels.get(name, name)}",
+            f"{one['samples']:,} samples. {_ON}",
+            [box | {"kind": _kind(box), "name": box["name"].removesuffix("_[k]")} for box in one["boxes"]],
+            "samples",
+        )
+        for name, one in shown
+    ]
+
+
+def off_cpu_figures(verdict: Json) -> list[Figure]:
+    """Beside the profile, what the breakdown knows of the time off the CPUs."""
+    found = verdict.get("off_cpu") or {}
+    if "profile" not in verdict:
+        return []
+    labels = treatment_labels(verdict)
+    title = "What transactions wait for when they are not on a CPU"
+    caption = (
+        "From the breakdown: nanoseconds of all recorded transactions by type, part and the server's name of the wait, "
+        "of the trials that entered the verdict."
+    )
+    return [
+        flame(
+            "off-cpu-" + _file_name(name).removeprefix("profile-"),
+            f"{title}: {labels.get(name, name)}",
+            caption,
+            [box | {"kind": "whose" if box["depth"] < 2 else "wait"} for box in boxes],
+            "ms",
+            1e-6,
+        )
+        for name, boxes in list(found.items())[:_SHOWN_MAX]
+    ]
+
+
+def _percent(share: Json | None) -> str:
+    if share is None:
+        return "not known"
+    return f"{share['value']:.1%} [{share['low']:.1%}, {share['high']:.1%}]"
+
+
+def profile_part(verdict: Json) -> Json | None:
+    """Tables and sentences beside the figures."""
+    found = verdict.get("profile")
+    if found is None:
+        return None
+    labels = treatment_labels(verdict)
+    parts = []
+    for name, one in found["treatments"].items():
+        lost = ", ".join(f"{count:,} {what}" for what, count in one["lost"].items())
+        parts.append(
+            {
+                "label": labels.get(name, name),
+                "samples": f"{one['samples']:,} at {', '.join(map(str, one['hz']))} a second on each CPU",
+                "roles": ", ".join(f"{role} {count:,}" for role, count in one["roles"].items()),
+                "in_kernel": _percent(one["in_kernel"]),
+                "named": _percent(one["named"]),
+                "complete": _percent(one["complete"]),
+                "lost": lost or "none",
+                "cost": _cost(one),
+                "functions": [
+                    {
+                        "name": row["name"].removesuffix("_[k]"),
+                        "where": "kernel" if is_kernel(row["name"]) else "server",
+                        "share": _percent(row["share"]),
+                        "total": f"{row['total'] / one['samples']:.1%}",
+                    }
+                    for row in one["functions"]
+                ],
+                "nameless": [
+                    row | {"share": f"{row['unnamed'] / one['samples']:.1%}", "remedy": row["remedy"] or ""}
+                    for row in one["nameless"]
+                ],
+                "locks": _lock_rows(one["locks"]),
+                "folded": f"figures/{_file_name(name)}.folded",
+            }
+        )
+    return {"absent": found["why_absent"], "treatments": parts}
+
+
+def _lock_rows(found: Json | None) -> Json | None:
+    """Waits for the kernel's locks: a row a kind, then a row a place."""
+    if found is None:
+        return None
+    return {
+        key: [
+            {
+                "kind": row["kind"],
+                "caller": row["caller"],
+                "stack": " < ".join(reversed(row["stack"].split(";")[-5:])),
+                "count": f"{row['count']:,}",
+                "total": f"{row['total_ns'] / 1e6:,.3f}",
+                "mean": f"{row['total_ns'] / row['count'] / 1e3:,.1f}" if row["count"] else "",
+                "max": f"{row['max_ns'] / 1e3:,.1f}",
+            }
+            for row in rows
+        ]
+        for key, rows in found.items()
+    }
+
+
+def _cost(one: Json) -> str:
+    if not one["segment_ns"]:
+        return "not known"
+    share = (one["cost_ns"] + one["agent_cpu_ns"]) / one["segment_ns"]
+    return f"{share:.2%} of one CPU, {one['agent_cpu_ns'] / one['segment_ns']:.2%} of it in the agent"
+
+
+def write_folded(run: Run, verdict: Json) -> None:
+    """The collapsed stacks of each treatment beside the figures, as other tools read them."""
+    trials = {trial.number: trial for trial in run.trials}
+    for name, one in ((verdict.get("profile") or {}).get("treatments") or {}).items():
+        stacks = together(trials[number].measure.stacks or {} for number in one["trials"] if number in trials)
+        text = "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
+        folder: Path = run.path / "report" / "figures"
+        folder.mkdir(parents=True, exist_ok=True)
+        writer.write_text(folder / f"{_file_name(name)}.folded", text)

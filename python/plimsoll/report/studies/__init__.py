@@ -1,0 +1,1 @@
+"""The original studies' tables and figures."""

@@ -1,0 +1,174 @@
+"""Study S2's figures: throughput over clients and over transactions per client, and what a larger scale gains."""
+
+import math
+from typing import Any
+
+import altair as alt
+
+from plimsoll.report.drawing import theme
+from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.tables import NONE
+
+Json = dict[str, Any]
+_COLUMNS = 2
+_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke"]
+
+
+def _text(value: Any) -> str:
+    return NONE if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _rows(found: Json) -> list[Json]:
+    rows = []
+    for row in found["rows"]:
+        kept = {key: row[key] for key in ("clients", "value", "low", "high", "blocks") if row[key] is not None}
+        each = row["transactions_per_client"]
+        rows.append(kept | {"scale": f"scale {row['scale']:g}", "each": each, "order": row["scale"]})
+    return rows
+
+
+def _panels(rows: list[Json], x: alt.X, series: str, title: str, names: list[str], tips: list[Any]) -> Any:
+    """One panel a scale, one line a level of `series`, both axes logarithmic."""
+    scales = list(dict.fromkeys(row["scale"] for row in sorted(rows, key=lambda row: row["order"])))
+    columns = min(_COLUMNS, len(scales))
+    width = (WIDTH - 90 * columns) // columns
+    colour = alt.Color(
+        f"{series}:N",
+        title=title,
+        sort=names,
+        scale=alt.Scale(domain=names, range=[theme.SERIES[place % len(theme.SERIES)] for place in range(len(names))]),
+        legend=alt.Legend(orient="top", direction="horizontal"),
+    )
+    shape = alt.Shape(
+        f"{series}:N",
+        sort=names,
+        scale=alt.Scale(domain=names, range=[_SHAPES[place % len(_SHAPES)] for place in range(len(names))]),
+        legend=None,
+    )
+    y = _ratio_axis("value", "transactions/s", rows)
+    panels = []
+    for scale in scales:
+        base = alt.Chart(alt.Data(values=[row for row in rows if row["scale"] == scale]))
+        panels.append(
+            alt.layer(
+                base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, color=colour),
+                base.transform_filter("isValid(datum.low)")
+                .mark_rule(strokeWidth=2)
+                .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+                base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
+            ).properties(width=width, height=260, title=scale)
+        )
+    return panels[0] if len(panels) == 1 else alt.concat(*panels, columns=columns, spacing=28).resolve_scale(y="shared")
+
+
+def _axis(field: str, title: str, values: list[float]) -> alt.X:
+    return alt.X(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=alt.Axis(values=sorted(set(values)), format="~g", grid=False),
+    )
+
+
+def _ratio_axis(field: str, title: str, rows: list[Json]) -> alt.Y:
+    """A logarithmic axis as long as the intervals, with marks at 1, 2 and 5 of each decade."""
+    low = min(float(row.get("low") or row[field]) for row in rows)
+    high = max(float(row.get("high") or row[field]) for row in rows)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
+    shown = [tick for tick in ticks if low / 1.1 <= tick <= high * 1.1]
+    return alt.Y(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(type="log", nice=False, domain=[low / 1.1, high * 1.1]),
+        axis=alt.Axis(format=",~r", values=shown) if len(shown) > 1 else alt.Axis(format=",.3~r", tickCount=4),
+    )
+
+
+def _tips() -> list[Any]:
+    tips: list[Any] = [alt.Tooltip("clients:Q"), alt.Tooltip("each:Q", title="transactions per client"), "scale:N"]
+    tips += [alt.Tooltip(f"{key}:Q", format=",.1f") for key in ("value", "low", "high")]
+    return [*tips, "blocks:Q"]
+
+
+def _over_clients(rows: list[Json], original: str) -> Figure:
+    name, title = "clients", "Throughput by number of clients"
+    data = [{**row, "series": _text(row["each"])} for row in rows]
+    names = [_text(each) for each in sorted({row["each"] for row in rows if row["each"] is not None})] or [NONE]
+    if len(names) == 1:
+        names = list(dict.fromkeys(row["series"] for row in data))
+    chart = _panels(
+        data,
+        _axis("clients", "clients", [row["clients"] for row in rows]),
+        "series",
+        "transactions per client",
+        names,
+        _tips(),
+    )
+    caption = (
+        "Geometric mean over blocks with its 95 % t interval; both axes logarithmic. At scale 1 all clients change the "
+        "same row of pgbench_branches."
+    )
+    return Figure(name, title, caption, original, spec_of(chart))
+
+
+def _over_transactions(rows: list[Json]) -> Figure:
+    name, title = "transactions-per-client", "Throughput by transactions per client (the study's own axis)"
+    counted = [row for row in rows if row["each"] is not None]
+    if len({row["each"] for row in counted}) < 2:
+        return Figure(name, title, absent="this run has one number of transactions per client")
+    data = [{**row, "series": _text(row["clients"])} for row in counted]
+    names = [_text(count) for count in sorted({row["clients"] for row in counted})]
+    axis = _axis("each", "transactions per client", [row["each"] for row in counted])
+    chart = _panels(data, axis, "series", "clients", names, _tips())
+    return Figure(name, title, "As above, with a line for each number of clients.", spec=spec_of(chart))
+
+
+def _gain(found: Json, original: str) -> Figure:
+    name, title = "scale-gain", "What a larger scale carries more, by number of clients"
+    if not found["against_smallest"]:
+        return Figure(name, title, absent="this run has one scale", original=original)
+    rows = [
+        {key: value for key, value in row.items() if value is not None} | {"series": f"scale {row['scale']:g}"}
+        for row in found["against_smallest"]
+    ]
+    names = list(dict.fromkeys(row["series"] for row in sorted(rows, key=lambda row: row["scale"])))
+    x = _axis("clients", "clients", [row["clients"] for row in rows])
+    smallest = found["against_smallest"][0]["smallest"]
+    none: Json = {"ratio": 1}
+    y = _ratio_axis("ratio", f"throughput over that of scale {smallest:g}", [*rows, none])
+    colour = alt.Color(
+        "series:N",
+        title=None,
+        sort=names,
+        scale=alt.Scale(domain=names, range=theme.SERIES[: len(names)]),
+        legend=alt.Legend(orient="top", direction="horizontal"),
+    )
+    base = alt.Chart(alt.Data(values=rows))
+    tips = ["series:N", "clients:Q", *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("ratio", "low", "high"))]
+    chart = alt.layer(
+        alt.Chart(alt.Data(values=[none])).mark_rule(strokeDash=[4, 4], color=theme.UNJUDGED).encode(alt.Y("ratio:Q")),
+        base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, color=colour),
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=2)
+        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, tooltip=tips),
+    ).properties(width=WIDTH - 90, height=240)
+    caption = (
+        "Ratio within blocks, all transactions per client taken together, with its 95 % t interval. 1: the scale makes "
+        "no difference, so branch rows are not what limits."
+    )
+    return Figure(name, title, caption, original, spec_of(chart))
+
+
+def clients_figures(verdict: Json, study: Json) -> list[Figure]:
+    """The figures of study S2; none where the run does not vary pgbench's clients."""
+    found = verdict.get("clients")
+    if not found or not found["rows"]:
+        return []
+    rows = _rows(found)
+    return [
+        _over_clients(rows, study.get("clients", "")),
+        _over_transactions(rows),
+        _gain(found, study.get("scale", "")),
+    ]

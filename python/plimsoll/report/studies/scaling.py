@@ -1,0 +1,228 @@
+"""Scaling on the page: study S4's table and S5's form, the law's parameters, and what of a transaction's time grows."""
+
+from typing import Any
+
+from plimsoll.analysis.breakdown.parts import in_order
+from plimsoll.analysis.breakdown.trial import MEAN
+from plimsoll.analysis.studies.scaling import ABOUT
+from plimsoll.report.drawing.tables import NONE, interval, number
+from plimsoll.report.studies.studies import S4_FACTORS
+from plimsoll.words import scaling as scaling_words
+from plimsoll.words.breakdown import is_told
+
+Json = dict[str, Any]
+_US = 1e-3
+_PART_WORTH = 0.005  # of the latency, at some level: smaller parts have no row here
+
+
+def scaling_part(verdict: Json) -> Json | None:
+    """What the template needs; None for a run that varies neither CPUs, nor memory with a knob."""
+    found, by_memory = verdict.get("scaling"), verdict.get("memory_scaling")
+    if not found and not by_memory:
+        return None
+    lines = scaling_words.scaling_lines(verdict)
+    return {
+        "lines": lines if len(lines) > scaling_words.SHOWN_MAX else [],  # the others stand on top of the page
+        "notes": (found or {}).get("notes") or [],
+        "factors": _factor_tables(found) if found else [],
+        "rows": _rows(found) if found else [],
+        "rows_label": "clients",
+        "laws": [_law(law) for law in found["laws"]] if found else [],
+        "method": (found or {}).get("method", ""),
+        "memory": _memory_tables(by_memory) if by_memory else [],
+        "growth": scaling_words.growth_lines(verdict),
+        "parts": _parts(verdict) if found else [],
+        "parts_absent": _parts_absent(verdict) if found else "",
+    }
+
+
+def at_words(row: Json) -> str:
+    """Levels of the other factors: "isolation serializable"."""
+    return ", ".join(f"{row['at_labels'].get(path, path)} {level}" for path, level in row["at"].items())
+
+
+def _clients(row: Json) -> str:
+    return "" if row["clients"] is None else scaling_words.many(row["clients"], "client")
+
+
+def _label(row: Json) -> str:
+    return ", ".join(part for part in (_clients(row), at_words(row)) if part) or "as given"
+
+
+def _form(value: float) -> str:
+    return ",.0f" if abs(value) >= 100 else ".1f" if abs(value) >= 10 else ".2f"
+
+
+def _rate(row: Json | None) -> str:
+    return NONE if not row or row.get("value") is None else interval(row, _form(row["value"]))
+
+
+def _factor(row: Json | None) -> str:
+    if row is None:
+        return NONE
+    return f"{row['ratio']:.2f}" if row["low"] is None else f"{row['ratio']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+
+
+def _factor_tables(found: Json) -> list[Json]:
+    """The study's table: a row a number of clients, a column a number of CPUs, the study's own rows below."""
+    tables = []
+    for at in dict.fromkeys(at_words(row) for row in found["factors"]):
+        for fewest in sorted({row["fewest"] for row in found["factors"] if at_words(row) == at}):
+            mine = [row for row in found["factors"] if at_words(row) == at and row["fewest"] == fewest]
+            theirs = {count for row in S4_FACTORS.values() for count in row}
+            columns = sorted({row["cpus"] for row in mine} | theirs)
+            rows = []
+            for count in dict.fromkeys(row["clients"] for row in mine):
+                by_cpus = {row["cpus"]: row for row in mine if row["clients"] == count}
+                name = "this run" if count is None else f"this run, {scaling_words.many(count, 'client')}"
+                cells = [_factor(by_cpus.get(cpus)) for cpus in columns]
+                rows.append({"name": name, "ours": True, "cells": cells})
+            for name, factors in S4_FACTORS.items():
+                cells = [number(factors.get(cpus), ".1f") for cpus in columns]
+                rows.append({"name": f"the study, {name}", "ours": False, "cells": cells})
+            tables.append({"at": at, "fewest": scaling_words.many(fewest, "CPU"), "columns": columns, "rows": rows})
+    return tables
+
+
+def _rows(found: Json) -> list[Json]:
+    factors = {(row["cpus"], row["clients"], at_words(row)): row for row in found["factors"]}
+    rows = []
+    for row in found["rows"]:
+        factor = factors.get((row["cpus"], row["clients"], at_words(row)))
+        rows.append(
+            {
+                "label": _label(row),
+                "cpus": row["cpus"],
+                "throughput": _rate(row),
+                "ratio": _factor(factor),
+                "efficiency": NONE if factor is None else f"{factor['efficiency']:.0%}",
+                **_cost(row),
+                "generator": number((row["generator_cpu_ns_per_transaction"] or {}).get("value"), ",.1f", _US),
+                "blocks": row["blocks"],
+            }
+        )
+    return rows
+
+
+def _cost(row: Json) -> Json:
+    return {
+        "cost": interval(row["cpu_ns_per_transaction"], ",.1f", _US),
+        "steal": interval(row["cpu_steal_share"], ".1f", 100),
+    }
+
+
+def _law(law: Json) -> Json:
+    at = scaling_words.where(law).removesuffix(": ")
+    found = {"over": "CPUs" if law["over"] == "cpus" else "clients", "at": at or "as given", "why": law["why"]}
+    if law["status"] != "fitted":
+        return found
+    lack = law["lack_of_fit_p"]
+    holds = {key: " includes zero" if law[key]["holds_zero"] else "" for key in ("sigma", "kappa")}
+    return found | {
+        "scale": interval(law["lambda"], _form(law["lambda"]["value"])),
+        "sigma": scaling_words.share(law["sigma"]) + holds["sigma"],
+        "kappa": scaling_words.small(law["kappa"]) + holds["kappa"],
+        "peak": scaling_words.peak_words(law),
+        "lack": number(lack, ".2f"),
+    }
+
+
+def _memory_tables(found: Json) -> list[Json]:
+    """A row a memory size and knob; what on does against off stands in the row of on."""
+    tables = []
+    for at in dict.fromkeys(at_words(row) for row in found["rows"]):
+        rows = []
+        for row in (one for one in found["rows"] if at_words(one) == at):
+            growth = next((one for one in found["growth"] if _same(one, row) and one["on"] == row["on"]), None)
+            pair = next((one for one in found["pairs"] if _same(one, row)), None) if row["on"] else None
+            rows.append(_memory_row(found, row, growth, pair))
+        names = {"memory": found["memory_label"], "knob": found["knob"]["label"]}
+        ends = {"on": found["knob"]["on"], "off": found["knob"]["off"]}
+        tables.append({"at": at, **names, **ends, "rows": rows})
+    return tables
+
+
+def _same(one: Json, row: Json) -> bool:
+    return bool(one["memory"] == row["memory"] and one["at"] == row["at"])
+
+
+def _memory_row(found: Json, row: Json, growth: Json | None, pair: Json | None) -> Json:
+    pair = pair or {"throughput": None, "cpu": None, "steal": None}
+    return {
+        "memory": row["memory"],
+        "knob": found["knob"]["on" if row["on"] else "off"],
+        "throughput": _rate(row["throughput_per_second"]),
+        "growth": _factor(growth),
+        **_cost(row),
+        "throughput_ratio": _factor(pair["throughput"]),
+        "throughput_word": (pair["throughput"] or {}).get("verdict"),
+        "cost_ratio": _factor(pair["cpu"]),
+        "cost_word": (pair["cpu"] or {}).get("verdict"),
+        "steal_more": interval(pair["steal"], "+.2f", 100),
+    }
+
+
+def _parts_absent(verdict: Json) -> str:
+    found = verdict.get("breakdown")
+    if found is None:
+        return "no record of this run has a breakdown"
+    return str(found["why_absent"] or "")
+
+
+def _parts(verdict: Json) -> list[Json]:
+    """A table a line of the law: the parts of a transaction's time at each level, and which grow."""
+    breakdown = verdict.get("breakdown")
+    if not breakdown or breakdown["why_absent"]:
+        return []
+    tables = []
+    for law in verdict["scaling"]["laws"]:
+        bands = _bands(verdict, law)
+        ends = (law["fewest"], law["most"], ABOUT[law["over"]], MEAN)
+        difference = next(
+            (
+                row
+                for row in breakdown["differences"]
+                if (row["first"], row["second"], row["about"], row["band"]) == ends
+                and row["kind"] == scaling_words.first_kind(verdict, row["second"])
+            ),
+            None,
+        )
+        if len(bands) > 1:
+            tables.append(_parts_table(law, bands, (difference or {}).get("parts") or {}))
+    return tables
+
+
+def _bands(verdict: Json, law: Json) -> dict[int, Json]:
+    """The mean's parts at each level of a line."""
+    other = "clients" if law["over"] == "cpus" else "cpus"
+    found = {}
+    for row in verdict["scaling"]["rows"]:
+        if (row[other], row["at"]) != (law[other], law["at"]):
+            continue
+        entry = verdict["breakdown"]["treatments"].get(row["treatments"][0])
+        band = next(iter(entry["types"].values()))["bands"][MEAN] if entry else None
+        if band:
+            found[row[law["over"]]] = band
+    return dict(sorted(found.items()))
+
+
+def _parts_table(law: Json, bands: dict[int, Json], differences: Json) -> Json:
+    names = in_order({part for band in bands.values() for part in band["parts"]} | set(differences))
+    rows = []
+    for part in names:
+        values = [band["parts"].get(part) for band in bands.values()]
+        shares = [
+            abs(one["value"]) / band["latency"]["value"]
+            for one, band in zip(values, bands.values(), strict=True)
+            if one
+        ]
+        if max(shares, default=0.0) < _PART_WORTH:
+            continue
+        change = differences.get(part)
+        word = "cannot tell" if not change or not is_told(change) else "grows" if change["value"] > 0 else "shrinks"
+        cells = [interval(one, ",.1f", _US) for one in values]
+        rows.append({"part": part, "cells": cells, "difference": interval(change, "+,.1f", _US), "word": word})
+    over = "CPU" if law["over"] == "cpus" else "client"
+    at = scaling_words.where(law).removesuffix(": ")
+    title = f"{at}, by number of {over}s" if at else f"by number of {over}s"
+    return {"title": title, "columns": [scaling_words.many(level, over) for level in bands], "rows": rows}

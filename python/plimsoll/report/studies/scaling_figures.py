@@ -1,0 +1,170 @@
+"""Throughput by CPUs, and by clients, with the law's curve and its band; and the pairs of a knob by memory size."""
+
+from typing import Any
+
+import altair as alt
+
+from plimsoll.report.drawing import theme
+from plimsoll.report.drawing.figure import WIDTH, Figure, level_axis, spec_of
+from plimsoll.report.studies.scaling import at_words
+
+Json = dict[str, Any]
+_COLUMNS = 2
+_LINEAR_TO = 16  # more levels' worth of CPUs or clients stand on a logarithmic axis
+_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke"]
+_CAPTION = (
+    "Points: geometric mean over blocks with its 95 % t interval. Lines and bands: the Universal Scalability Law with "
+    "its 95 % interval, by the delete-one-block jackknife. Dashed: points joined where the law is withheld."
+)
+
+
+def scaling_figures(verdict: Json, study: Json) -> list[Figure]:
+    """The part's figures; none for a run that varies neither CPUs, nor memory with a knob."""
+    found, by_memory = verdict.get("scaling"), verdict.get("memory_scaling")
+    figures = []
+    if found:
+        figures.append(_throughput(found, "cpus", study.get("scaling", "")))
+        if any(law["over"] == "clients" for law in found["laws"]):
+            figures.append(_throughput(found, "clients", ""))
+    if by_memory:
+        figures.append(pairs_figure(by_memory, study.get("memory", "")))
+    return figures
+
+
+def _throughput(found: Json, over: str, original: str) -> Figure:
+    other, x_title = ("clients", "CPUs of the server") if over == "cpus" else ("cpus", "clients")
+    name, title = (
+        f"scaling-{over}",
+        f"Throughput by {'CPUs' if over == 'cpus' else 'clients'}, and the law fitted to it",
+    )
+    rows = [row for row in found["rows"] if row.get("value") is not None and row[over] is not None]
+    if not rows:
+        return Figure(name, title, absent="no trial that entered the verdict has a throughput", original=original)
+    series = {row[other]: _series(other, row[other]) for row in sorted(rows, key=lambda row: row[other] or 0)}
+    panels = []
+    for at in dict.fromkeys(at_words(row) for row in rows):
+        mine = [row for row in rows if at_words(row) == at]
+        laws = [law for law in found["laws"] if law["over"] == over and at_words(law) == at]
+        panels.append(_panel(mine, laws, (over, other), x_title, series, at))
+    columns = min(_COLUMNS, len(panels))
+    width = (WIDTH - 90 * columns) // columns
+    charts = [panel.properties(width=width, height=320) for panel in panels]
+    chart = charts[0] if len(charts) == 1 else alt.concat(*charts, columns=columns, spacing=28)
+    return Figure(name, title, _CAPTION, original, spec_of(chart))
+
+
+def _series(other: str, value: int | None) -> str:
+    if value is None:
+        return "this run"
+    word = "client" if other == "clients" else "CPU"
+    return f"{value} {word}{'' if value == 1 else 's'}"
+
+
+def _panel(
+    rows: list[Json], laws: list[Json], keys: tuple[str, str], x_title: str, series: dict[int | None, str], at: str
+) -> Any:
+    over, other = keys
+    names = list(series.values())
+    points = [
+        {key: row[key] for key in ("value", "low", "high", "blocks") if row.get(key) is not None}
+        | {"n": row[over], "series": series[row[other]]}
+        for row in rows
+    ]
+    curves = [{**point, "series": series[law[other]]} for law in laws for point in law["curve"]]
+    ticks = sorted({row["n"] for row in points})
+    scale = (
+        alt.Scale(type="log", nice=False, padding=14)
+        if ticks[-1] > _LINEAR_TO * ticks[0]
+        else alt.Scale(zero=False, padding=14)
+    )
+    x = alt.X("n:Q", title=x_title, scale=scale, axis=alt.Axis(values=ticks, format="~g"))
+    y = alt.Y("value:Q", title="transactions/s", scale=alt.Scale(zero=True), axis=alt.Axis(format=",~r", tickCount=6))
+    colours = [theme.SERIES[place % len(theme.SERIES)] for place in range(len(names))]
+    colour = alt.Color(
+        "series:N",
+        title=None,
+        sort=names,
+        scale=alt.Scale(domain=names, range=colours),
+        legend=alt.Legend(orient="top", direction="horizontal", symbolOpacity=1),
+    )
+    shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
+    shape = alt.Shape("series:N", sort=names, scale=alt.Scale(domain=names, range=shapes), legend=None)
+    law = alt.Chart(alt.Data(values=curves))
+    base = alt.Chart(alt.Data(values=points))
+    tips = ["series:N", alt.Tooltip("n:Q", title=x_title)]
+    tips += [alt.Tooltip(f"{key}:Q", format=",.1f") for key in ("value", "low", "high")]
+    layers = []
+    if curves:
+        layers += [
+            law.mark_area(opacity=0.14).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+            law.mark_line(strokeWidth=1.8).encode(x, y, color=colour),
+        ]
+    drawn = {row["series"] for row in curves}
+    joined = alt.Chart(alt.Data(values=[row for row in points if row["series"] not in drawn]))
+    layers.append(joined.mark_line(strokeWidth=1.2, opacity=0.5, strokeDash=[4, 4]).encode(x, y, color=colour))
+    layers += [
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=2)
+        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        base.mark_point(filled=True, size=80, opacity=1).encode(
+            x, y, color=colour, shape=shape, tooltip=[*tips, "blocks:Q"]
+        ),
+    ]
+    chart = alt.layer(*layers)
+    return chart.properties(title=at) if at else chart
+
+
+def pairs_figure(found: Json, original: str) -> Figure:
+    """Throughput, CPU cost and steal by memory size, the knob on and off side by side."""
+    name, title = "memory-pairs", f"Throughput with its CPU cost, {found['knob']['label']} on and off"
+    measures = (
+        ("throughput_per_second", "transactions/s", 1.0),
+        ("cpu_ns_per_transaction", "CPU, µs a transaction", 1e-3),
+        ("cpu_steal_share", "steal, % of CPU time", 100.0),
+    )
+    names = [f"{found['knob']['label']} {found['knob'][key]}" for key in ("off", "on")]
+    panels = []
+    for at in dict.fromkeys(at_words(row) for row in found["rows"]):
+        mine = [row for row in found["rows"] if at_words(row) == at]
+        for key, unit, factor in measures:
+            rows = [_point(row, key, factor, names) for row in mine if row[key] is not None]
+            if rows:
+                panels.append(_pairs_panel(rows, unit, names, (found["memory_label"], at)))
+    if not panels:
+        return Figure(name, title, absent="no trial that entered the verdict has a throughput", original=original)
+    chart = alt.concat(*panels, columns=min(len(measures), len(panels)), spacing=30)
+    caption = "Means over blocks with their 95 % t intervals. CPU: all of the host's, the load generator's included."
+    return Figure(name, title, caption, original, spec_of(chart))
+
+
+def _point(row: Json, key: str, factor: float, names: list[str]) -> Json:
+    found = {name: row[key][name] * factor for name in ("value", "low", "high") if row[key][name] is not None}
+    return found | {"memory": row["memory"], "series": names[bool(row["on"])], "blocks": row[key]["blocks"]}
+
+
+def _pairs_panel(rows: list[Json], unit: str, names: list[str], titles: tuple[str, str]) -> Any:
+    memory, at = titles
+    order = list(dict.fromkeys(row["memory"] for row in rows))
+    width = WIDTH // 3 - 96
+    x = alt.X("memory:N", sort=order, title=memory, axis=level_axis(order, width))
+    offset = alt.XOffset("series:N", sort=names, scale=alt.Scale(domain=names, paddingInner=0.5, paddingOuter=0.6))
+    y = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=True), axis=alt.Axis(format=",~r", tickCount=5))
+    colour = alt.Color(
+        "series:N",
+        title=None,
+        sort=names,
+        scale=alt.Scale(domain=names, range=[theme.UNJUDGED, theme.BEST]),
+        legend=alt.Legend(orient="top", direction="horizontal", labelLimit=300),
+    )
+    shape = alt.Shape("series:N", sort=names, scale=alt.Scale(domain=names, range=["circle", "square"]), legend=None)
+    base = alt.Chart(alt.Data(values=rows))
+    tips = ["series:N", "memory:N", *(alt.Tooltip(f"{key}:Q", format=",.3~f") for key in ("value", "low", "high"))]
+    chart = alt.layer(
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=2)
+        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), xOffset=offset, color=colour),
+        base.mark_point(filled=True, size=80, opacity=1).encode(
+            x, y, xOffset=offset, color=colour, shape=shape, tooltip=[*tips, "blocks:Q"]
+        ),
+    ).properties(width=width, height=240)
+    return chart.properties(title=at) if at else chart

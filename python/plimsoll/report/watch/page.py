@@ -1,0 +1,242 @@
+"""The page of a watched server: where its time went, over time, by query, backend and wait, its slowest transactions.
+
+Computes nothing: every number stands in breakdown.json and is only given a unit here. Text of the server (queries,
+users, programs, relations) is escaped by the template like any other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis.breakdown.parts import CLIENT, in_order
+from plimsoll.quantities import duration, share
+from plimsoll.record import RecordError, Run, open_run, writer
+from plimsoll.record.run import read_json
+from plimsoll.report.drawing.html import filled
+from plimsoll.report.drawing.machine import machine_rows
+from plimsoll.report.watch import drawings as drawn
+
+Json = dict[str, Any]
+NONE = "–"
+_EXACT = 0.995
+
+
+def _facts(run: Run, found: Json) -> list[tuple[str, str]]:
+    plimsoll, server, session = run.data.get("plimsoll") or {}, found["server"], found["session"]
+    clients = found["clients"]
+    return [
+        ("run", str(found["run"])),
+        ("server", f"PostgreSQL {session.get('version') or server.get('major')}, process {server.get('pid')}"),
+        ("data", str(server.get("data_directory"))),
+        ("watched", f"{found['watched_ns'] / 1e9:.0f} s"),
+        ("transactions", f"{found['transactions']:,} ({found['transactions_per_second'] or 0:,.1f} a second)"),
+        (
+            "clients at the end",
+            f"{clients['busy']} busy, {clients['idle_in_transaction']} idle in a transaction, "
+            + ("idle unknown" if clients["idle"] is None else f"{clients['idle']} idle"),
+        ),
+        ("plimsoll", f"{plimsoll.get('version', '?')} ({plimsoll.get('commit') or 'no commit'})"),
+    ]
+
+
+def _bucket_rows(found: Json) -> list[Json]:
+    return [
+        {
+            "bucket": row["bucket"],
+            "plain": found["plain"].get(row["bucket"], ""),
+            "bar": drawn.bar({row["bucket"]: row["ns"]}, found["busy_ns"] or None, 420)
+            if row["share"] is not None
+            else "not busy",
+            "share": share(row["share"]),
+            "backends": f"{row['backends'] or 0:.3f}",
+            "each": duration(row["ns_per_transaction"]),
+        }
+        for row in found["buckets"]
+    ]
+
+
+def _query_rows(found: Json) -> list[Json] | None:
+    if found["queries"] is None:
+        return None
+    longest = max((sum(row["buckets"].values()) for row in found["queries"]), default=0.0)
+    rows = []
+    for row in found["queries"]:
+        exact = bool(row["busy_ns"]) and row["exact_ns"] / row["busy_ns"] > _EXACT
+        who = [_session(one) for one in row["sessions"] if one]
+        rows.append(
+            {
+                "text": drawn.shown_text(row["text"], row["cut"]),
+                "id": row["query_id"],
+                "bar": drawn.bar(row["buckets"], longest or None),
+                "share": drawn.share_words(row["share"], None if exact else row["margin"]),
+                "how": "exact"
+                if exact
+                else f"{row['exact_ns'] / row['busy_ns']:.0%} exact"
+                if row["exact_ns"]
+                else "sampled",
+                "looks": f"{row['looks']:,}",
+                "backends": row["backends"],
+                "client": duration(row["client_ns"]) if row["client_ns"] else NONE,
+                "who": "; ".join(dict.fromkeys(who)),
+            }
+        )
+    return rows
+
+
+def _session(one: list[Any]) -> str:
+    database, user, application = one
+    return f"{user or NONE} in {database or NONE}" + (f" ({application})" if application else "")
+
+
+def _backend_rows(found: Json) -> list[Json]:
+    longest = max((sum(row["buckets"].values()) for row in found["backends"]), default=0)
+    rows = []
+    for row in found["backends"]:
+        who = _session([row["database"], row["user"], row["application"]]) if row["user"] or row["database"] else NONE
+        rows.append(
+            {
+                "pid": row["pid"],
+                "what": row["what"] or "",
+                "workers": len(row["workers"]),
+                "who": who,
+                "bar": drawn.bar(row["buckets"], longest or None),
+                "busy": NONE if row["busy"] is None else f"{row['busy']:.3f}",
+                "transactions": f"{row['transactions']:,}",
+                "query": row["query"] or NONE,
+            }
+        )
+    return rows
+
+
+def _wait_rows(found: Json) -> list[Json]:
+    return [
+        {
+            "event": row["event"],
+            "bucket": row["bucket"],
+            "times": f"{row['per_second'] or 0:,.1f}",
+            "each": duration(row["ns_each"]),
+            "all": duration(row["ns"]),
+            "share": share(row["share"]),
+        }
+        for row in found["waits"]
+    ]
+
+
+def _lock_rows(found: Json) -> list[Json]:
+    return [
+        {
+            "waiter": row["waiter"],
+            "blocker": row["blocker"] or "a prepared transaction",
+            "kind": row["kind"],
+            "mode": row["mode"],
+            "relation": row["relation"] or "unknown",
+            "waited": duration(row["ns"]) + (", and still does" if row["now"] else ""),
+        }
+        for row in found["lock_waits"]
+    ]
+
+
+def _slowest_rows(found: Json) -> list[Json]:
+    rows = (found["latency"] or {}).get("slowest") or []
+    longest, begin = max((row["ns"] for row in rows), default=1), _begin(found)
+    return [
+        {
+            "pid": row["pid"],
+            "at": f"{(row['began_ns'] - begin) / 1e9:,.1f} s" if begin is not None else NONE,
+            "took": duration(row["ns"]) + (", not over" if row["open"] else ""),
+            "bar": drawn.spread(row, longest),
+            "query": row["query"] or "not sampled",
+        }
+        for row in rows
+    ]
+
+
+def _begin(found: Json) -> int | None:
+    seconds = found["seconds"]
+    return seconds[0]["t_ns"] - seconds[0]["span_ns"] if seconds else None
+
+
+def _process_rows(found: Json) -> list[Json]:
+    return [
+        {
+            "what": row["what"],
+            "processes": row["processes"],
+            "cpu": NONE if row["on_cpu"] is None else f"{100 * row['on_cpu']:.1f} %",
+            "waits": "; ".join(f"{one['event']} {duration(one['ns'])}" for one in row["waits"]) or NONE,
+            "task": "; ".join(text for text in row["at_work_on"] if text),
+        }
+        for row in found["processes"]
+    ]
+
+
+def _latency_rows(found: Json) -> list[tuple[str, str]]:
+    one = found["latency"]
+    if not one:
+        return []
+    rows = [("transactions that ended", f"{one['count']:,}"), ("mean", duration(one["mean_ns"]))]
+    rows += [(f"p{key}", duration(value)) for key, value in one["percentiles"].items()]
+    return [*rows, ("longest that ended", duration(one["max_ns"])), ("under way at the end", f"{one['open']:,}")]
+
+
+def _cost_rows(found: Json) -> list[tuple[str, str]]:
+    cost, looks = found["cost"], found["looks"] or {}
+
+    def of_machine(value: float | None) -> str:
+        return NONE if value is None else f"{100 * value:.2f} % of the machine's CPU time"
+
+    lost = ", ".join(f"{count:,} {what}" for what, count in found["probe"]["lost"].items())
+    return [
+        ("the probe's programs in the kernel", of_machine(cost["probe_share"])),
+        ("sampling pg_stat_activity (server and client)", of_machine(cost["looks_share"])),
+        ("Plimsoll's own processes, drawing included", of_machine(cost["plimsoll_share"])),
+        ("samples", f"{looks['count']:,}, {looks['per_second'] or 0:.1f} a second" if looks else "none"),
+        ("time of a sample, median", duration(looks.get("took_ns_p50"))),
+        ("time of a sample, p99", duration(looks.get("took_ns_p99"))),
+        ("events lost", lost or "none"),
+    ]  # fmt: skip
+
+
+def _context(run: Run, found: Json) -> Json:
+    command, settings = run.data.get("command"), (found["session"].get("settings") or {})
+    names = in_order({name for one in found["seconds"] for name in one["buckets"]})
+    return {
+        "title": f"Where the time of PostgreSQL {found['session'].get('version') or found['server'].get('major')} goes",
+        "facts": _facts(run, found),
+        "status": found["status"],
+        "asked": found["asked_seconds"],
+        "headline": found["headline"],
+        "caveats": found["caveats"],
+        "buckets": _bucket_rows(found),
+        "legend": drawn.legend(names, found["plain"]),
+        "timeline": drawn.timeline(found["seconds"]),
+        "queries": _query_rows(found),
+        "why_no_queries": found["session"].get("why") or "no sample was taken",
+        "sharing": found["sharing"],
+        "backends": _backend_rows(found),
+        "left_out": found["backends_left_out"],
+        "waits": _wait_rows(found),
+        "locks": _lock_rows(found),
+        "relations": [{**row, "relation": row["relation"] or "unknown"} for row in found["relations"]],
+        "slowest": _slowest_rows(found),
+        "latency": _latency_rows(found),
+        "processes": _process_rows(found),
+        "cost": _cost_rows(found),
+        "client": CLIENT,
+        "machine": machine_rows(run),
+        "settings": sorted({**settings.get("settings", {}), **settings.get("durability", {})}.items()),
+        "command": " ".join(str(word) for word in command) if isinstance(command, list) else "",
+    }
+
+
+def write_live_report(run_dir: str | Path) -> Path:
+    """Draws breakdown.json; returns the page's path."""
+    run = open_run(run_dir)
+    found = read_json(run.path / "breakdown.json")
+    if found is None:
+        raise RecordError(f"{run.path}: no breakdown.json; judge the run first with plimsoll report")
+    folder = run.path / "report"
+    folder.mkdir(exist_ok=True)
+    style = (Path(__file__).parent / "live.css").read_text(encoding="utf-8")
+    writer.write_text(folder / "index.html", filled("watch/live.html.j2", _context(run, found), style))
+    return folder / "index.html"

@@ -1,0 +1,114 @@
+"""Decision support in sentences: the figures under DBT-3's names, what is absent and why, drift, plans that differ."""
+
+from typing import Any
+
+from plimsoll.analysis.decision_support.metrics import LOAD
+from plimsoll.analysis.trial.answers import wrong_answers
+
+Json = dict[str, Any]
+_ABSENT_SHOWN = 3
+AGAINST = {"known": "the known ones", "duckdb": "DuckDB's"}
+
+
+def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
+    """A line with the figures of the first treatment that has any, then absences, drift and plans; [] without tests."""
+    found = verdict.get("decision_support")
+    if not found:
+        return []
+    said = [line for name, one in found["treatments"].items() if (line := figures_line(one, labels.get(name, name)))][
+        :1
+    ]
+    return [*said, *answer_lines(found), *absent_lines(found, labels), *drift_lines(found, labels), *plan_lines(found)]
+
+
+def answer_lines(found: Json) -> list[str]:
+    """How many answers were compared with what, and in which trials some were wrong; [] where none was."""
+    told = [(one["number"], one["answers"]) for one in found["trials"] if one["answers"]]
+    if not told:
+        return []
+    checks = [check for _, answers in told for check in answers["checks"]]
+    right = sum(bool(check["ok"]) for check in checks)
+    against = " and ".join(dict.fromkeys(AGAINST[answers["against"]] for _, answers in told))
+    trials = f"{len(told)} trial" + ("s" if len(told) > 1 else "")
+    said = [f"answers of {trials} as loaded, compared with {against}: {right:,} of {len(checks):,} right"]
+    return said + [f"trial {number}: {wrong}" for number, answers in told if (wrong := wrong_answers(answers))]
+
+
+def figures_line(one: Json, label: str) -> str | None:
+    """The figures of a treatment; None where it has none."""
+    parts = []
+    for metric, about in one["metrics"].items():
+        estimate = about["estimate"]
+        if estimate is None:
+            continue
+        unit = " s" if metric == LOAD else ""
+        interval = "" if estimate["low"] is None else f" [{estimate['low']:,.1f}, {estimate['high']:,.1f}]"
+        parts.append(f"{metric.removesuffix('_seconds').partition('_')[0]} {estimate['value']:,.1f}{unit}{interval}")
+    if not parts:
+        return None
+    streams = f", {one['streams']} streams" if one["streams"] else ""
+    return f"DBT-3-like, scale factor {one['scale_factor']:g}{streams} ({label}): {', '.join(parts)}"
+
+
+def absent_lines(found: Json, labels: dict[str, str]) -> list[str]:
+    """Trials of which a test has no figure, with the reason."""
+    said = [
+        f"{labels.get(name, name)}, trial {absent['trial']}: {metric.partition('_')[0]}: {absent['why']}"
+        for name, one in found["treatments"].items()
+        for metric, about in one["metrics"].items()
+        for absent in about["absent"]
+        if not metric.startswith("composite")
+    ]
+    more = len(said) - _ABSENT_SHOWN
+    return said[:_ABSENT_SHOWN] + ([f"and {more} more figures are absent, in the report"] if more > 0 else [])
+
+
+def drift_lines(found: Json, labels: dict[str, str]) -> list[str]:
+    """The trend over the throughput tests and the last against the first, of each treatment that repeated them."""
+    said = [
+        trend_line(one["trend"], labels.get(name, name)) for name, one in found["treatments"].items() if one["trend"]
+    ]
+    for name, one in found["treatments"].items():
+        if not one["drift"]:
+            continue
+        last = one["drift"][-1]
+        change = last["change"]
+        if change is None:
+            said.append(f"{labels.get(name, name)}: drift unknown: a throughput test has no figure")
+            continue
+        between = "" if change["low"] is None else f" [{change['low']:+.2%}, {change['high']:+.2%}]"
+        against = f"throughput test {last['run']} against the first: {change['value']:+.2%}{between}"
+        said.append(f"{labels.get(name, name)}: {against}: {last['verdict']}")
+    return said
+
+
+def trend_line(trend: Json, label: str) -> str:
+    """What became of throughput over a series."""
+    if trend["a_test"] is None:
+        return f"{label}: {trend['verdict']} whether throughput drifts: too few throughput tests have a figure"
+    a_test, over_all = (f"{one['value']:+.2%} [{one['low']:+.2%}, {one['high']:+.2%}]" for one in _of(trend))
+    return (
+        f"{label}: throughput over {trend['tests']} tests: {trend['verdict']} "
+        f"(by the trend {a_test} from test to test, {over_all} over all)"
+    )
+
+
+def _of(trend: Json) -> tuple[Json, Json]:
+    return trend["a_test"], trend["over_all"]
+
+
+def plan_lines(found: Json) -> list[str]:
+    """Which queries have other plans, by pair of treatments, and which of them are told to be slower or faster."""
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for one in found["plans"]:
+        if one["is_told"]:
+            pairs.setdefault((one["first_label"], one["second_label"]), []).append(one["query"] + _told(one["change"]))
+    return [
+        f"other plans than with {first} at {second}: {', '.join(names)}" for (first, second), names in pairs.items()
+    ]
+
+
+def _told(change: Json | None) -> str:
+    if change is None or change["verdict"] not in ("slower", "faster"):
+        return ""
+    return f" ({change['verdict']}: {change['ratio']:.2f} [{change['low']:.2f}, {change['high']:.2f}] times as long)"

@@ -1,0 +1,119 @@
+"""System calls and functions that moved, in lines for the terminal: those that differ from zero, then the others."""
+
+from typing import Any
+
+from plimsoll.analysis.breakdown.moved import CANNOT_TELL
+from plimsoll.analysis.probes.profile import is_kernel
+from plimsoll.words.breakdown import amount
+from plimsoll.words.moved import head, line, wrapped
+
+Json = dict[str, Any]
+ROWS_MAX = 8
+SHOWN_MIN = 0.02  # of the largest difference that is told: what is less is only named
+NAMES_MAX = 5
+TOGETHER = (
+    "  (system calls and functions: intervals are corrected for the length of each list: of the names in it at "
+    "most one in twenty is expected to be there by chance)"
+)
+ABOUT = {"breakdown": "parts and wait events", "syscalls": "system calls", "profile": "functions"}
+_WORTH = 0.05
+_CALLERS = 4
+_NAME_WIDTH = 60
+
+
+def count(found: Json, signed: bool = True) -> str:
+    """+1.02 [0.98, 1.06], of calls."""
+    text = format(found["value"], ("+" if signed else "") + ".3g")
+    return text if found["low"] is None else f"{text} [{found['low']:.3g}, {found['high']:.3g}]"
+
+
+def call_lines(calls: Json, spread: float | None = None) -> list[str]:
+    """The time in system calls, then how many there are."""
+    lines = []
+    for what, of, form in (("time", "time in system calls", amount), ("count", "system calls", count)):
+        found = calls[what]
+        lines += head(of, found, spread, form)
+        lines += _rows(found, found, form, _call)
+    if calls["lost"]:
+        lines += wrapped("the probe lost events: these are lower bounds")
+    return lines
+
+
+def function_lines(functions: Json, spread: float | None = None) -> list[str]:
+    """The CPU of the server's processes by function: its own, then with what it calls."""
+    samples = " and ".join(f"{number:,}" for number in functions["samples"])
+    lines = head("CPU of the server's processes", functions, spread, amount)
+    lines.append(f"    in functions themselves (from {samples} samples):")
+    lines += _rows(functions, functions["own"], amount, _function)
+    lines.append("    with what they call:")
+    lines += _rows(functions, functions["with_callees"], amount, _function)
+    if functions["lost"]:
+        lines += wrapped("the probe lost samples: these are lower bounds")
+    return lines
+
+
+def absent_lines(explained: list[Json]) -> list[str]:
+    """What is not known of which treatments, why, and what to do."""
+    lines = []
+    for name, about in ABOUT.items():
+        reasons: dict[str, list[str]] = {}
+        for found in explained:
+            if name in found["absent"]:
+                reasons.setdefault(found["absent"][name], []).append(found["treatment"])
+        for why, labels in reasons.items():
+            whose = "" if len(labels) == len(explained) else f", {', '.join(labels)}"
+            lines.append(f"What changed of {about}{whose}: not known: {why}")
+    return lines
+
+
+def _call(row: Json) -> str:
+    return str(row["name"]) + (f" ({row['part']})" if row["part"] else "")
+
+
+def _function(row: Json) -> str:
+    name = _printable(row["name"])
+    return f"{name.removesuffix('_[k]')} (kernel)" if is_kernel(name) else name
+
+
+def _rows(whole: Json, found: Json, form: Any, named: Any) -> list[str]:
+    told = [row for row in found["rows"] if row["word"] != CANNOT_TELL]
+    largest = max((abs(row["difference"]["value"]) for row in told), default=0.0)
+    shown = [row for row in told if abs(row["difference"]["value"]) >= SHOWN_MIN * largest][:ROWS_MAX]
+    lines = []
+    for row in shown:
+        lines.append(line(row | {"name": _shortened(named(row))}, "    ", form))
+        lines += _callers(row)
+    others = found["others"]
+    if others is not None and others["word"] != CANNOT_TELL:
+        lines.append(line(others | {"name": f"{found['others_count']:,} others together"}, "    ", form))
+    least = _WORTH * abs(whole["total"]["value"])
+    unknown = [
+        named(row) for row in found["rows"] if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least
+    ]
+    if told[len(shown) :]:
+        lines += wrapped(f"also changed: {_some([named(row) for row in told[len(shown) :]])}")
+    return lines + (wrapped(f"cannot tell for: {_some(unknown)}") if unknown else [])
+
+
+def _some(names: list[str]) -> str:
+    left = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {left} more" if left > 0 else "")
+
+
+def _callers(row: Json) -> list[str]:
+    """Who called it where it moved most, the nearest first; its process's role ends the line."""
+    stack = [_printable(name) for name in row.get("stack") or []]
+    if len(stack) < 2:
+        return []
+    role, callers = stack[0], [name.removesuffix("_[k]") for name in reversed(stack[1:-1])]
+    shown = callers[:_CALLERS] + (["…"] if len(callers) > _CALLERS else [])
+    return wrapped(" < ".join([*(_shortened(name) for name in shown), role]), "          by ", "            ")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
+
+
+def _printable(name: str) -> str:
+    """Names come from files that anybody may have made: nothing of them steers the terminal."""
+    return "".join(one if one.isprintable() else "?" for one in name)

@@ -1,0 +1,58 @@
+"""What the order-entry workload did, in sentences. The label that it is "-like" stands in every one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.analysis.order_entry.ranges import BROKEN, CANNOT_TELL, DOES_NOT_APPLY
+
+Json = dict[str, Any]
+
+
+def lines(verdict: Json) -> list[str]:
+    """One line for the terminal and the head of the report; none for another workload."""
+    found = verdict.get("order_entry")
+    if not found:
+        return []
+    treatments = list(found["treatments"].values())
+    kinds = list(dict.fromkeys(one["benchmark"] for one in treatments)) or ["order entry"]
+    text = f"Order entry ({found['like']}): {'; '.join(kinds)}"
+    if treatments:
+        text += f"; {_bounds_words(treatments)}"
+    return [text, *ledger_lines(verdict)]
+
+
+def _bounds_words(treatments: list[Json]) -> str:
+    broken, unknown, judged = [], 0, 0
+    for one in treatments:
+        for label, said in judgements(one):
+            judged += 1
+            unknown += said == CANNOT_TELL
+            if said == BROKEN and label not in broken:
+                broken.append(label)
+    text = f"bounds broken: {', '.join(broken)}" if broken else "no bound of its mix, ranges and response times broken"
+    return f"{text} ({unknown} of {judged} undecided: too few transactions)" if unknown else text
+
+
+def judgements(one: Json) -> list[tuple[str, str]]:
+    """Every bound that applies to a treatment, with its word."""
+    found = [(row["label"], row["verdict"]) for part in ("mix", "ranges") for row in one[part]]
+    for row in one["limits"]:
+        found.append((f"{row['label']} response time", row["verdict"]))
+        found.append((f"{row['label']} 90th percentile below average", row["p90_not_below_mean"]))
+    for name in ("ceiling", "minimum"):
+        if one["rate"][name]:
+            found.append((f"{name} of {one['rate'][name]['bound']:g} a warehouse", one["rate"][name]["verdict"]))
+    return [(label, said) for label, said in found if said != DOES_NOT_APPLY]
+
+
+def ledger_lines(verdict: Json) -> list[str]:
+    """What became of the acknowledged transactions, where a ledger was kept."""
+    kept = (verdict.get("order_entry") or {}).get("ledger") or []
+    if not kept:
+        return []
+    parts = []
+    for key, name in (("new_orders", "New-Orders"), ("payments", "Payments")):
+        sums = {what: sum(int(one[key][what]) for one in kept) for what in ("acknowledged", "lost", "twice")}
+        parts.append(f"{sums['acknowledged']} {name} acknowledged, {sums['lost']} lost, {sums['twice']} duplicated")
+    return [f"Ledger: {'; '.join(parts)}"]

@@ -1,0 +1,167 @@
+"""Scaling in words: what more CPUs carry, what the law says of it, what a knob does at each memory size, what grows.
+
+Says nothing that the numbers do not carry: a factor whose interval holds 1, or that equal trials differ by, is "cannot
+tell"; a parameter whose interval holds zero is called so.
+"""
+
+from typing import Any
+
+from plimsoll.analysis.breakdown.trial import MEAN
+from plimsoll.analysis.studies.scaling import ABOUT
+from plimsoll.words.breakdown import exceeds_spread, is_told, named_parts, part_words, subject
+
+Json = dict[str, Any]
+SHOWN_MAX = 2
+_WORTH = 0.01  # of the time a transaction takes with the fewest: less of growth is not worth a word
+_THROUGHPUT = {"better": "more", "worse": "fewer"}
+_COST = {"better": "less", "worse": "more"}
+
+
+def lines(verdict: Json) -> list[str]:
+    """The answers that lead: of the most clients over CPUs, and of the knob at each memory size."""
+    return scaling_lines(verdict)[-SHOWN_MAX:] + memory_lines(verdict)
+
+
+def scaling_lines(verdict: Json) -> list[str]:
+    """One sentence for each number of clients, the fewest first."""
+    found = verdict.get("scaling")
+    laws = [law for law in (found or {}).get("laws") or [] if law["over"] == "cpus"]
+    laws.sort(key=lambda law: (law["clients"] or 0, sorted(law["at"].items())))
+    return [text for law in laws if (text := _line(verdict, law)) is not None]
+
+
+def _line(verdict: Json, law: Json) -> str | None:
+    rows = verdict["scaling"]["factors"]
+    alike = [row for row in rows if (row["clients"], row["at"]) == (law["clients"], law["at"])]
+    if not alike:
+        return None
+    row = max(alike, key=lambda one: int(one["cpus"]))
+    text = (
+        f"{where(law)}{many(row['cpus'], 'CPU')} {_verb(row['cpus'])} {times(row)} the transactions of {row['fewest']}"
+    )
+    return f"{text}{_judged(verdict, row)}; {law_words(law)}"
+
+
+def where(law: Json) -> str:
+    """ "32 clients, isolation serializable: "; empty where nothing else varies and the clients are not known."""
+    parts = [many(law["clients"], "client")] if law["clients"] is not None else []
+    parts += [many(law["cpus"], "CPU")] if law["cpus"] is not None else []
+    parts += [f"{law['at_labels'].get(path, path)} {level}" for path, level in law["at"].items()]
+    return f"{', '.join(parts)}: " if parts else ""
+
+
+def many(count: int, what: str) -> str:
+    """1 CPU, 2 CPUs."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _verb(count: int) -> str:
+    return "carries" if count == 1 else "carry"
+
+
+def times(row: Json) -> str:
+    """1.83 x [1.75, 1.91]"""
+    if row["low"] is None:
+        return f"{row['ratio']:.2f} x [no interval]"
+    return f"{row['ratio']:.2f} x [{row['low']:.2f}, {row['high']:.2f}]"
+
+
+def _judged(verdict: Json, row: Json) -> str:
+    spread = float((verdict.get("a_a") or {}).get("ratio_spread") or 1)
+    if row["low"] is None:
+        return ", from fewer than three blocks"
+    if row["low"] <= 1 <= row["high"]:
+        return ", cannot tell whether more"
+    if max(row["ratio"], 1 / row["ratio"]) <= spread:
+        return f", cannot tell whether more: equal trials differ as much (A/A {spread:.2f} x)"
+    if row["high"] < 1:
+        return ", so fewer"
+    return f", {row['efficiency']:.0%} of what as many CPUs could"
+
+
+def law_words(law: Json) -> str:
+    """The law's parameters, or why it is withheld."""
+    if law["status"] != "fitted":
+        return f"scaling law: cannot tell ({law['why']})"
+    sigma, kappa = law["sigma"], law["kappa"]
+    found = f"contention {share(sigma)}{_zero(sigma)}, coherency {small(kappa)}{_zero(kappa)}"
+    return f"by the Universal Scalability Law {found}; {peak_words(law)}"
+
+
+def _zero(found: Json) -> str:
+    return " (includes zero)" if found["holds_zero"] else ""
+
+
+def share(found: Json) -> str:
+    """4.6 % [3.8, 5.4]"""
+    high = "100" if found["high"] is None else f"{100 * found['high']:.1f}"
+    return f"{100 * found['value']:.1f} % [{100 * found['low']:.1f}, {high}]"
+
+
+def small(found: Json) -> str:
+    """0.0043 [0.0038, 0.0049]"""
+    high = "no bound" if found["high"] is None else f"{found['high']:.2g}"
+    return f"{found['value']:.2g} [{found['low']:.2g}, {high}]"
+
+
+def peak_words(law: Json) -> str:
+    """Where throughput is largest, as far as the law and its intervals say."""
+    peak, name = law["peak"], "CPUs" if law["over"] == "cpus" else "clients"
+    if peak["low"] is None:
+        return "cannot tell where throughput is largest"
+    if peak["value"] is None or peak["high"] is None:
+        return f"throughput is largest at no fewer than {peak['low']:.3g} {name}, if anywhere"
+    beyond = ", beyond what was measured" if peak["beyond_measured"] else ""
+    return f"throughput is largest at {peak['value']:.3g} {name} [{peak['low']:.3g}, {peak['high']:.3g}]{beyond}"
+
+
+def growth_lines(verdict: Json) -> list[str]:
+    """Which parts of a transaction's time grow from the fewest to the most CPUs, or clients."""
+    rows = [row for row in (verdict.get("breakdown") or {}).get("differences") or [] if row["band"] == MEAN]
+    rows = [row for row in rows if row["about"] in ABOUT.values()]
+    return [f"What grows: {_growth(verdict, row)}" for row in rows if row["kind"] == first_kind(verdict, row["second"])]
+
+
+def first_kind(verdict: Json, treatment: str) -> str:
+    """All types together, or the only one."""
+    return next(iter(verdict["breakdown"]["treatments"][treatment]["types"]))
+
+
+def _growth(verdict: Json, row: Json) -> str:
+    text = subject(row)
+    if row["total"]["low"] is None:
+        return f"{text}: cannot tell, no interval from fewer than three blocks"
+    if is_told(row["total"]) and not exceeds_spread(verdict, row):
+        return f"{text}: cannot tell, equal trials differ as much"
+    least = _WORTH * _latency(verdict, row)
+    named = [part for part in named_parts(row, only_growing=True) if row["parts"][part]["value"] >= least]
+    if not named:
+        return f"{text}: no single part grew significantly"
+    return f"{text}: {', '.join(part_words(verdict, row, part) for part in named)} a transaction"
+
+
+def _latency(verdict: Json, row: Json) -> float:
+    """The mean of the fewest, to set what grows against."""
+    band = verdict["breakdown"]["treatments"][row["first"]]["types"].get(row["kind"], {}).get("bands", {}).get(MEAN)
+    return float(band["latency"]["value"]) if band else 0.0
+
+
+def memory_lines(verdict: Json) -> list[str]:
+    """What the knob does at each memory size: transactions, CPU cost, steal."""
+    found = verdict.get("memory_scaling")
+    return [_pair(found, pair) for pair in (found or {}).get("pairs") or [] if found and pair["throughput"]]
+
+
+def _pair(found: Json, pair: Json) -> str:
+    knob, ratio = found["knob"], pair["throughput"]
+    at = "".join(f", {pair['at_labels'].get(path, path)} {level}" for path, level in pair["at"].items())
+    text = (
+        f"{found['memory_label']} {pair['memory']}{at}: {knob['label']} {knob['on']} carries {times(ratio)} the "
+        f"transactions of {knob['off']} ({_THROUGHPUT.get(ratio['verdict'], ratio['verdict'])})"
+    )
+    if pair["cpu"]:
+        text += f" at {times(pair['cpu'])} the CPU cost ({_COST.get(pair['cpu']['verdict'], pair['cpu']['verdict'])})"
+    steal = pair["steal"]
+    if steal and is_told(steal):
+        text += f", steal {100 * steal['value']:+.1f} points [{100 * steal['low']:.1f}, {100 * steal['high']:.1f}]"
+    return text
