@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
 from overhead.judge import orders
 from peers import copying, judge
-from peers.arms import Arm, Bare, Pgbench, Plimsoll, Run, Sysbench, Task
+from peers.arms import OTHER_BUILD, Arm, Bare, Pgbench, Plimsoll, Run, Sysbench, Task
 from peers.judge import Bound, Ratio
 from peers.site import SETTINGS, Bank
 
@@ -44,6 +44,7 @@ CAPACITY_SHARE = 0.3
 AGREEMENT = 0.05
 LOADER_BOUND = 1.5
 COPYING_BOUND = 0.8
+WORSE_BY = 1.02  # than another build of the agent, at most
 
 
 def pairs(ours: Arm, theirs: Arm, task: Task, count: int, seed: int) -> tuple[list[Run], list[Run]]:
@@ -61,9 +62,11 @@ def pairs(ours: Arm, theirs: Arm, task: Task, count: int, seed: int) -> tuple[li
     return found
 
 
-def cost_bounds(kind: str, found: list[Ratio]) -> list[Bound]:
+def cost_bounds(kind: str, found: list[Ratio], is_other_build: bool) -> list[Bound]:
     """What the generator's cost is held to."""
     cpu, tps = found
+    if is_other_build:
+        return [judge.at_most(cpu, WORSE_BY)]
     if kind == "select_only":
         return [judge.at_most(cpu, 0.7), judge.median_at_least(tps, 1.05), judge.at_least(tps, 1.0)]
     if kind == "tpcb_like":
@@ -75,21 +78,23 @@ def measure_cost(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]
     """CPU time a transaction and throughput at saturation."""
     results = []
     for kind in options.kind or KINDS:
-        theirs, judged, reported = _floor_arms(site) if options.floor else _arms(site, kind)
+        theirs, judged, reported = _floor_arms(site) if options.floor else _arms(site, kind, options.against)
         for clients in options.clients:
             for ours in (judged, *reported):
                 say(f"{kind}, {clients} connections: {ours.name} against {theirs.name}")
                 task = Task(kind, clients, options.seconds, options.seed)
                 mine, peers = pairs(ours, theirs, task, options.pairs, options.seed)
                 found = judge.cost(mine, peers)
-                bounds = cost_bounds(kind, found) if ours is judged else []
+                bounds = cost_bounds(kind, found, options.against is not None) if ours is judged else []
                 results.append(_result(f"{kind}, {clients} connections", ours, theirs, mine, peers, found, bounds))
     return results
 
 
-def _arms(site: Bank, kind: str) -> tuple[Arm, Arm, list[Arm]]:
+def _arms(site: Bank, kind: str, other_build: Path | None = None) -> tuple[Arm, Arm, list[Arm]]:
     """The peer, ours with equal messages, and what is shown beside."""
     place = (site.cluster, site.install.bin_dir, site.folder)
+    if other_build is not None:
+        return Plimsoll(*place, program=other_build), Plimsoll(*place), []
     if kind == "point_select":
         peer = Sysbench(*place)
         peer.prepare()
@@ -123,18 +128,19 @@ def measure_latency(site: Bank, options: argparse.Namespace) -> list[dict[str, A
 def measure_loader(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows a second of the whole of `pgbench -i` and of `populate`, into the same empty database."""
     rows = options.scale * 100_011
-    found: dict[str, list[float]] = {"plimsoll": [], "pgbench": []}
+    peer = "pgbench" if options.against is None else OTHER_BUILD
+    found: dict[str, list[float]] = {"plimsoll": [], peer: []}
     phases: list[Any] = []
     for number, ours_first in enumerate(orders(options.seed, options.pairs), start=1):
         for mine in (ours_first, not ours_first):
             _drop_tables(site)
             began = time.monotonic()
-            phases.append(_populate(site, options) if mine else _init_phases(site, options))
-            found["plimsoll" if mine else "pgbench"].append(rows / (time.monotonic() - began))
+            phases.append(_fill(site, options, mine))
+            found["plimsoll" if mine else peer].append(rows / (time.monotonic() - began))
         said = ", ".join(f"{name} {values[-1]:,.0f} rows/s" for name, values in found.items())
         say(f"  pair {number} of {options.pairs}: {said}")
-    ratio = judge.ratio("rows a second", found["plimsoll"], found["pgbench"])
-    bound = judge.at_least(ratio, LOADER_BOUND)
+    ratio = judge.ratio("rows a second", found["plimsoll"], found[peer])
+    bound = judge.at_least(ratio, LOADER_BOUND if options.against is None else 1 / WORSE_BY)
     title = f"loading scale {options.scale}, {options.partitions} partitions, wal_level {options.wal_level}"
     return [
         {
@@ -187,12 +193,19 @@ def _drop_tables(site: Bank) -> None:
     site.cluster.checkpoint()
 
 
-def _populate(site: Bank, options: argparse.Namespace) -> dict[str, Any]:
+def _fill(site: Bank, options: argparse.Namespace, mine: bool) -> dict[str, Any]:
+    if mine or options.against is not None:
+        return _populate(site, options, agent.PROGRAM if mine else options.against)
+    return _init_phases(site, options)
+
+
+def _populate(site: Bank, options: argparse.Namespace, program: Path) -> dict[str, Any]:
     tables = {"scale": options.scale, "partitions": options.partitions}
     workload = {"name": "bank", "seed": 1, "transaction": "tpcb_like", **tables}
     target = {**site.cluster.connection.as_request(), "schema": "public"}
     seen: list[Any] = []
-    running = agent.Agent("populate", {"target": target, "workload": workload, "parallel": 2})
+    request = {"target": target, "workload": workload, "parallel": 2}
+    running = agent.Agent("populate", request, program=program)
     seen.extend(line for line in running.lines() if line.get("event") in ("phase", "populated"))
     running.finish()
     return {"plimsoll": [{key: line.get(key) for key in ("phase", "seconds")} for line in seen]}
@@ -271,6 +284,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=["cost", "latency", *LOADS], help="what is compared")
     parser.add_argument("--kind", action="append", choices=KINDS, help="of cost; may be repeated; all if left out")
+    parser.add_argument(
+        "--against", type=Path, help="of cost and loader: another build of the agent in the place of the peer"
+    )
     parser.add_argument("--floor", action="store_true", help="of cost: beside it a bare client, and threads not pinned")
     parser.add_argument("--clients", action="append", type=int, help="may be repeated; 8 and 32 if left out")
     parser.add_argument("--pairs", type=int, help="runs of each arm; 20, of the loaders 5")
@@ -288,6 +304,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     options.clients = options.clients or [8, 32]
     if options.pairs < 3 or options.seconds < 1:
         parser.error("--pairs must be at least 3, --seconds at least 1")
+    if options.against is not None and (options.floor or options.what not in ("cost", "loader")):
+        parser.error("--against is of cost and loader, and not with --floor")
+    if options.against is not None and not os.access(options.against, os.X_OK):
+        parser.error(f"--against {options.against}: not a program")
     if options.floor:
         options.kind = ["select_only"]
     options.seed = random.SystemRandom().getrandbits(31) if options.seed is None else options.seed

@@ -204,6 +204,7 @@ class Bare(Arm):
         return Run(int(done), float(seconds), cpu_ns)
 
 
+OTHER_BUILD = "plimsoll, the other build"
 POINT_SELECT = "\\set id random(1, {rows})\nSELECT c FROM sbtest1 WHERE id = :id;\n"
 
 
@@ -215,13 +216,13 @@ class Plimsoll(Arm):
     pin_threads: bool = True
     scale: int = 50
     rows: int = 1_000_000
+    program: Path = agent.PROGRAM
 
     @property
     def name(self) -> str:
-        """With or without the message that libpq sends with each execution, and threads kept on their CPUs or not."""
-        return (
-            "plimsoll" + ("" if self.describe else " without Describe") + ("" if self.pin_threads else ", not pinned")
-        )
+        """Which build; with or without the message that libpq sends with each execution; threads pinned or not."""
+        build = "plimsoll" if self.program == agent.PROGRAM else OTHER_BUILD
+        return build + ("" if self.describe else " without Describe") + ("" if self.pin_threads else ", not pinned")
 
     def _workload(self, task: Task) -> dict[str, object]:
         if task.kind == "point_select":
@@ -247,7 +248,7 @@ class Plimsoll(Arm):
             "out": str(out),
         }
         process = subprocess.Popen(
-            [str(agent.PROGRAM), "load"],
+            [str(self.program), "load"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -29,7 +29,9 @@ class AgentFailed(Exception):
 class Agent:
     """One running call of the agent."""
 
-    def __init__(self, verb: str, request: dict[str, Any], cpus: set[int] | None = None) -> None:
+    def __init__(
+        self, verb: str, request: dict[str, Any], cpus: set[int] | None = None, program: Path | None = None
+    ) -> None:
         def place() -> None:
             # A Ctrl-C at the terminal reaches the front only; the front then tells the agent to stop.
             os.setpgid(0, 0)
@@ -42,7 +44,7 @@ class Agent:
         self.verb = verb
         self._sqlstate: str | None = None
         self._process = subprocess.Popen(
-            [str(PROGRAM), verb],
+            [str(program or PROGRAM), verb],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -12,8 +12,8 @@ from scipy import stats
 
 from plimsoll.analysis import analyse
 from plimsoll.analysis.admission import check_commits
+from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.order_entry import ranges as order_entry_ranges
-from plimsoll.analysis.order_entry.order_entry import order_entry
 from plimsoll.analysis.statistics.distributions import rate_interval, share_interval
 from plimsoll.analysis.trial.histograms import Histogram
 from plimsoll.record import Trial, open_run
