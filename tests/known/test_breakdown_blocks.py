@@ -47,7 +47,8 @@ def test_a_block_is_one_row_with_the_pauses_of_its_client(quiet: Laboratory, las
     lands(row, row.blocked_ns("client"), truth, "client", "other_wait", elsewhere_ns=ELSEWHERE_NS)
     assert row.wait("Client:ClientRead").ns >= 2 * PAUSE_S * 1e9
     assert abs(row.wait("Timeout:PgSleep").ns - SLEEP_S * 1e9) < 10 * MS
-    assert row.wait("Client:ClientRead").count == 3, "between four requests"
+    # Between four requests; where no pause was, a backend that is kept from a CPU finds the next one there.
+    assert row.wait("Client:ClientRead").count in (2, 3)
 
 
 def test_a_failed_block_ends_with_its_rollback(quiet: Laboratory) -> None:
