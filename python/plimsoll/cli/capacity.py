@@ -20,8 +20,8 @@ from plimsoll.environment.fingerprint import comparable
 from plimsoll.experiment import ExperimentError, Problem
 from plimsoll.record import RecordError, Run, compact, open_run, writer
 from plimsoll.record.run import read_json
-from plimsoll.run import capacity_source
-from plimsoll.run.capacity import Asked, CapacityRunner
+from plimsoll.run.capacity import source as capacity_source
+from plimsoll.run.capacity.search import Asked, CapacityRunner
 from plimsoll.run.observer import Silent
 
 EARLIER_MAX = 5

@@ -13,7 +13,7 @@ import pytest
 
 from plimsoll.experiment import Experiment
 from plimsoll.run import decision_support
-from plimsoll.run.capacity_source import source_of
+from plimsoll.run.capacity.source import source_of
 from plimsoll.run.observer import Silent
 from plimsoll.run.requests import data_request, streams_request, workload_request
 from plimsoll.run.signals import Stopped

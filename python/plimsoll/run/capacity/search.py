@@ -24,7 +24,7 @@ from plimsoll.experiment import Plan, PlannedTrial, Treatment
 from plimsoll.record import Trial, writer
 from plimsoll.record.run import read_json
 from plimsoll.run import agent, datasets, documents, planning
-from plimsoll.run.capacity_source import late_limit_ms, settings_for
+from plimsoll.run.capacity.source import late_limit_ms, settings_for
 from plimsoll.run.existing import ExistingServer
 from plimsoll.run.private import Private, explained, opened
 from plimsoll.run.refusals import TrialFailed

@@ -22,10 +22,10 @@ from plimsoll.analysis.live_kind import KIND
 from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.record import writer
 from plimsoll.run import agent
-from plimsoll.run.live_record import LiveTables
 from plimsoll.run.observer import Observer
 from plimsoll.run.versions import versions
-from plimsoll.target.looker import Looker, Way
+from plimsoll.run.watch.tables import LiveTables
+from plimsoll.target.activity_sampler import ActivitySampler, Way
 from plimsoll.target.running import RunningServer
 
 Json = dict[str, Any]
@@ -82,18 +82,18 @@ class Watch:
         folder = writer.trial_folder(self.out, 1) / "measure"
         folder.mkdir(parents=True)
         # Before any thread is started: a copy of a process has only the thread that made it.
-        self._looker = Looker(self.asked.way)
+        self._sampler = ActivitySampler(self.asked.way)
         self._tables = LiveTables(folder)
         self._document = self._opened()
         try:
             self._agent = agent.Agent("watch", self._request(folder))
         except OSError as error:
-            self._looker.finish()
+            self._sampler.finish()
             raise CannotWatch(f"{agent.PROGRAM}: {error.strerror}; ./plimsoll setup builds it") from None
         around = threading.Thread(target=self._surroundings, daemon=True)
         around.start()
         try:
-            for name, lines in (("agent", self._agent.lines()), ("looks", self._looker.lines())):
+            for name, lines in (("agent", self._agent.lines()), ("looks", self._sampler.lines())):
                 threading.Thread(target=self._hear, args=(name, lines), daemon=True).start()
             self.observer.event("started")
             self._follow()
@@ -106,7 +106,7 @@ class Watch:
         else:
             self._end_agent()
         finally:
-            self._looker.finish()
+            self._sampler.finish()
             around.join(END_SECONDS)
         return self._closed()
 
@@ -276,7 +276,7 @@ class Watch:
             "cpus": os.cpu_count(),
             "front_cpu_ns": int(front * 1e9),
             "agent_cpu_ns": self._agent_cpu_ns,
-            "looker_cpu_ns": int(self._looker.cpu_seconds * 1e9),
+            "looker_cpu_ns": int(self._sampler.cpu_seconds * 1e9),
             "session_cpu_ns": own.buckets.get("cpu", 0),
         }
         epoch = time.time_ns() - time.monotonic_ns()

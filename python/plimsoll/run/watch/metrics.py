@@ -21,7 +21,7 @@ NS = 1e-9
 
 
 class LiveMetrics(Collector):
-    """Listens to a watch (run/live.py), and tells what it heard last."""
+    """Listens to a watch (run/watch/watch.py), and tells what it heard last."""
 
     def __init__(self, run: str, pid: int, data: str) -> None:
         self._lock = threading.Lock()

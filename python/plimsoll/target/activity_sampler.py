@@ -45,7 +45,7 @@ class Way:
     uid: int | None = None
 
 
-class Looker:
+class ActivitySampler:
     """The child. `lines` gives what it tells until it ends; `stop` ends it."""
 
     def __init__(self, way: Way, per_second: float = PER_SECOND) -> None:
