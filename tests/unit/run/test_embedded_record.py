@@ -11,7 +11,7 @@ import numpy as np
 from plimsoll.analysis.decision_support_trial import caveats, reading
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import Trial
-from plimsoll.run import embedded_record as records
+from plimsoll.run.servers.duckdb import record as records
 
 Json = dict[str, Any]
 SECOND = 1_000_000_000
@@ -42,9 +42,9 @@ def streams(*numbers: int) -> list[Json]:
     return [{"stream": number, "queries": queries} for number in numbers]
 
 
-def done(works: list[Json], **other: str) -> records.Course:
+def done(works: list[Json], **other: str) -> records.Progress:
     """Each piece of work takes a second of its session; `other`: statuses by name."""
-    course = records.Course(works)
+    progress = records.Progress(works)
     at: dict[int, int] = {}
     for work in works:
         planned_ns = at.get(work["connection"], 10)
@@ -59,9 +59,9 @@ def done(works: list[Json], **other: str) -> records.Course:
             line |= refreshed if "function" in work else {"rows": 4, "own_ns": SECOND // 100}
         elif status != "skipped":
             line |= {"error": "it said why", "error_class": "BinderException"}
-        course.see({"event": "began", "index": work["index"], "t_ns": planned_ns})
-        course.see(line)
-    return course
+        progress.see({"event": "began", "index": work["index"], "t_ns": planned_ns})
+        progress.see(line)
+    return progress
 
 
 def test_a_power_test_is_stream_0_between_a_pair() -> None:
@@ -84,25 +84,25 @@ def test_a_throughput_test_has_a_pair_a_stream_in_a_session_of_its_own() -> None
     assert len(records.planned("throughput", streams(1, 2), refresh=False)) == 44
 
 
-def test_a_course_is_accounted_for_at_any_moment() -> None:
+def test_a_test_is_accounted_for_at_any_moment() -> None:
     works = records.planned("power", streams(0), refresh=True)
-    course = records.Course(works)
-    course.see({"event": "began", "index": 0, "t_ns": 12})
-    assert course.at() == [{"stream": 0, "connection": 0, "place": 0, "name": "RF1", "began_ns": 12}]
-    assert course.identity() == {"planned": 24, "done": 0, "failed": 0, "skipped": 0, "lost": 0}
+    progress = records.Progress(works)
+    progress.see({"event": "began", "index": 0, "t_ns": 12})
+    assert progress.at() == [{"stream": 0, "connection": 0, "place": 0, "name": "RF1", "began_ns": 12}]
+    assert progress.identity() == {"planned": 24, "done": 0, "failed": 0, "skipped": 0, "lost": 0}
     whole = done(works, Q3="failed", Q4="timed out", RF2="skipped")
     assert whole.identity() == {"planned": 24, "done": 21, "failed": 2, "skipped": 1, "lost": 0}
     assert whole.at() == []
 
 
-def trial_of(folder: Path, course: records.Course, test: str, one: DecisionSupport) -> Trial:
-    """Written as run/embedded.py does, and read again."""
+def trial_of(folder: Path, progress: records.Progress, test: str, one: DecisionSupport) -> Trial:
+    """Written as run/servers/duckdb/at_work.py does, and read again."""
     out = folder / test
     out.mkdir()
-    found = records.summary(one, test, course, TOLD, SURROUNDINGS)
-    (out / "queries.json").write_text(json.dumps(records.queries(one, test, course)))
+    found = records.summary(one, test, progress, TOLD, SURROUNDINGS)
+    (out / "queries.json").write_text(json.dumps(records.queries(one, test, progress)))
     (out / "summary.json").write_text(json.dumps(found))
-    np.save(out / "transactions.npy", records.transactions(course, 71))
+    np.save(out / "transactions.npy", records.transactions(progress, 71))
     tests = {"tests": [{"test": test, "segment": test}], "measured_segment": test}
     (folder / "trial.json").write_text(json.dumps(tests))
     return Trial(folder, {"number": 1, "resolved": {"workload": one.model_dump()}})

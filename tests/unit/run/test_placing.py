@@ -10,8 +10,9 @@ import pytest
 from plimsoll.environment import Fault, Journal, StateDir, placed
 from plimsoll.environment.recovery import undo
 from plimsoll.experiment import Experiment, load, plan_trials
-from plimsoll.run.placing import Homes, are_varied, homes_of, is_series, move_wal, temp_settings
-from plimsoll.run.planning import needs_of
+from plimsoll.run.planning.needs import needs_of
+from plimsoll.run.servers.postgresql.files import move_wal, temp_settings
+from plimsoll.run.surroundings.file_locations import FileLocations, are_varied, is_series, locations_of
 
 
 def made(repeats: int = 1, **files: str) -> Experiment:
@@ -21,26 +22,26 @@ def made(repeats: int = 1, **files: str) -> Experiment:
 
 
 def test_everything_lies_in_the_work_folder_unless_it_is_said(tmp_path: Path) -> None:
-    homes = homes_of(made(), StateDir(tmp_path), "abc-0001")
-    assert homes == Homes.together(tmp_path / "work" / "abc-0001")
-    assert homes.placed == [] and temp_settings(homes) == {}
+    locations = locations_of(made(), StateDir(tmp_path), "abc-0001")
+    assert locations == FileLocations.together(tmp_path / "work" / "abc-0001")
+    assert locations.apart == [] and temp_settings(locations) == {}
 
 
 def test_places_of_their_own(tmp_path: Path) -> None:
-    homes = homes_of(made(data="/a", wal="/b", temp="/b"), StateDir(tmp_path), "abc-0001")
-    assert [str(one) for one in homes.placed] == [
+    locations = locations_of(made(data="/a", wal="/b", temp="/b"), StateDir(tmp_path), "abc-0001")
+    assert [str(one) for one in locations.apart] == [
         "/a/plimsoll-abc-0001",
         "/b/plimsoll-abc-0001-wal",
         "/b/plimsoll-abc-0001-temp",
     ]
-    assert temp_settings(homes) == {"temp_tablespaces": "plimsoll_temp"}
+    assert temp_settings(locations) == {"temp_tablespaces": "plimsoll_temp"}
 
 
 def test_a_series_lies_where_no_undo_removes_it(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     assert is_series(made(repeats=5)) and not is_series(made())
-    assert homes_of(made(repeats=5), state, "abc-0001").data == tmp_path / "datasets" / "plimsoll-abc-0001"
-    assert str(homes_of(made(repeats=5, data="/a"), state, "abc-0001").data) == "/a/plimsoll-abc-0001"
+    assert locations_of(made(repeats=5), state, "abc-0001").data == tmp_path / "datasets" / "plimsoll-abc-0001"
+    assert str(locations_of(made(repeats=5, data="/a"), state, "abc-0001").data) == "/a/plimsoll-abc-0001"
 
 
 def test_places_are_varied_as_anything_else_is(tmp_path: Path) -> None:
@@ -52,8 +53,8 @@ def test_places_are_varied_as_anything_else_is(tmp_path: Path) -> None:
         '[[factors.levels]]\nlabel = "apart"\nset = {"workload.clients" = 1, "target.files.wal" = "/log"}\n'
     )
     plan = plan_trials((source := load(str(file))).experiment, source.treatments, 1)
-    found = [homes_of(one.settings, StateDir(tmp_path), "abc-0001") for one in plan.treatments]
-    assert [[str(folder) for folder in homes.placed] for homes in found] == [
+    found = [locations_of(one.settings, StateDir(tmp_path), "abc-0001") for one in plan.treatments]
+    assert [[str(folder) for folder in locations.apart] for locations in found] == [
         ["/a/plimsoll-abc-0001"],
         ["/a/plimsoll-abc-0001", "/log/plimsoll-abc-0001-wal"],
         ["/b/plimsoll-abc-0001"],
@@ -99,13 +100,13 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_the_log_moves_and_leaves_a_link(tmp_path: Path) -> None:
-    homes = Homes(tmp_path / "data", tmp_path / "wal", None, tmp_path)
+    locations = FileLocations(tmp_path / "data", tmp_path / "wal", None, tmp_path)
     inside = tmp_path / "data" / "data" / "pg_wal"
     (inside / "archive_status").mkdir(parents=True)
     (inside / "000000010000000000000001").write_bytes(b"log" * 10_000)
     (tmp_path / "wal").mkdir()
-    move_wal(homes, (-1, -1))
+    move_wal(locations, (-1, -1))
     assert inside.is_symlink()
     assert (tmp_path / "wal" / "pg_wal" / "000000010000000000000001").read_bytes() == b"log" * 10_000
     assert (inside / "archive_status").is_dir()
-    move_wal(Homes.together(tmp_path), (-1, -1))  # nothing to do
+    move_wal(FileLocations.together(tmp_path), (-1, -1))  # nothing to do

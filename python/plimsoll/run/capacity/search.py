@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import psycopg
-
 from plimsoll.analysis.capacity import assess
 from plimsoll.analysis.capacity_kind import KIND
 from plimsoll.analysis.capacity_objective import Objective
@@ -23,18 +21,22 @@ from plimsoll.analysis.capacity_search import Step, Tried, limits, next_step
 from plimsoll.experiment import Plan, PlannedTrial, Treatment
 from plimsoll.record import Trial, writer
 from plimsoll.record.run import read_json
-from plimsoll.run import agent, datasets, documents, planning
 from plimsoll.run.capacity.source import late_limit_ms, settings_for
-from plimsoll.run.existing import ExistingServer
-from plimsoll.run.private import Private, explained, opened
+from plimsoll.run.one_trial import run_trial
+from plimsoll.run.planning import documents
+from plimsoll.run.planning.needs import Needs
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.runner import Runner
-from plimsoll.run.trial import Report, finish, measure, warm_up
+from plimsoll.run.servers.kind import ServerOfTrial
+from plimsoll.run.servers.registry import kind_of
+from plimsoll.run.trial.at_work import AtWork
+from plimsoll.run.trial.log import TrialLog
+from plimsoll.run.trial.transactions import TakesTransactions, measure, warm_up
 
 FAILURES_MAX = 2
 CLOSING_SECONDS = 5.0
 WRITES_BYTES_PER_SECOND = 8 * 2**20
-Work = Callable[[Step, Report], None]
+Work = Callable[[Step, TrialLog], None]
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,11 @@ class CapacityRunner(Runner):
     def _base(self) -> Any:
         return self.source.treatments[0].settings
 
-    def needs(self) -> planning.Needs:
+    def needs(self) -> Needs:
         """The time is given; what is written in it is estimated."""
         needs = super().needs()
         needs.seconds = needs.build_seconds + self.asked.seconds
-        if not self.source.experiment.target.dsn:
+        if kind_of(self.source.experiment).is_private:
             needs.disk_bytes += int(WRITES_BYTES_PER_SECOND * self.asked.seconds)
         return needs
 
@@ -95,25 +97,28 @@ class CapacityRunner(Runner):
         return self._document
 
     def _trials(self) -> None:
-        if self.source.experiment.target.dsn:
+        with self._servers() as server_of:
             began = time.monotonic()
-            with ExistingServer(self, self._base) as server:
-                self._search(partial(self._on_existing, server), began)
-            self._keep_checks(self._last_checks())
-            return
-        built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
-        began = time.monotonic()
-        opening = Report(self._planned(1, self._step_zero()))
+            if kind_of(self.source.experiment).is_private:
+                self._on_one_server(server_of, began)
+            else:
+                self._search(partial(self._on_its_own, server_of), began)
+                self._keep_checks(self._last_checks())
+
+    def _on_one_server(self, server_of: ServerOfTrial, began: float) -> None:
+        """A private server is started once, and warmed by the first trial."""
+        opening = TrialLog(self._planned(1, self._step_zero()))
         try:
-            with opened(self, opening, built) as private:
-                self._search(partial(self._on_private, private, opening), began)
+            with server_of(opening).opened(opening) as at:
+                self._search(partial(self._on_shared, at, opening), began)
                 if not self._has_failed:  # what a failed trial did to the data is not known
                     self.observer.event("phase", phase="check")
-                    self._keep_checks(private.load.check())
+                    at.check(opening)
+                    self._keep_checks(opening.facts["checks"])
         except TrialFailed as error:
             if not self.plan.trials:  # the server never came up: the run has this one trial, which says why
                 self.plan.trials.append(opening.trial)
-                finish(opening, self.out, "failed", str(error))
+                opening.write(self.out, "failed", str(error))
             self.observer.event("note", text=f"the search ended early: {error}")
 
     def _step_zero(self) -> Step:
@@ -186,29 +191,26 @@ class CapacityRunner(Runner):
 
     # --- one trial --------------------------------------------------------------------------------------------------
 
-    def _on_private(self, private: Private, opening: Report, step: Step, report: Report) -> None:
-        first = report.trial.number == 1
-        found = opening.found if first else {key: opening.found[key] for key in ("server", "cpus")}
-        report.found |= found | {"capacity": self._place(step)}
-        folder = writer.trial_folder(self.out, report.trial.number)
+    def _on_shared(self, at: AtWork, opening: TrialLog, step: Step, log: TrialLog) -> None:
+        """A trial on the server that is up; its first one has what was told of the server's start."""
+        assert isinstance(at, TakesTransactions)  # a workload without a load line was refused
+        first = log.trial.number == 1
+        told = opening.facts if first else {key: opening.facts[key] for key in ("server", "cpus")}
+        log.facts |= told | {"capacity": self._place(step)}
+        folder = writer.trial_folder(self.out, log.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
-        load = replace(
-            private.load, settings=report.trial.treatment.settings, folder=folder, next_index=self._next_index
-        )
+        load = replace(at.load, settings=log.trial.treatment.settings, folder=folder, next_index=self._next_index)
         try:
-            warm_up(load, report)
-            measure(load, report)
-        except (agent.AgentFailed, psycopg.Error) as error:
-            report.log_tail = private.server.log_tail()
-            raise explained(error, private.place, private.server.log_tail(2000)) from error
+            with at.explaining(log):
+                warm_up(load, log)
+                measure(load, log)
         finally:
             left = read_json(folder / "measure" / "summary.json") or {}  # a load that failed may have got far
             self._next_index = max(load.next_index, int(left.get("next_index") or 0))
-            report.found["group"] = private.place.describe_group()
 
-    def _on_existing(self, server: ExistingServer, step: Step, report: Report) -> None:
-        report.found["capacity"] = self._place(step)
-        server.run_trial(report)
+    def _on_its_own(self, server_of: ServerOfTrial, step: Step, log: TrialLog) -> None:
+        log.facts["capacity"] = self._place(step)
+        run_trial(self, log, server_of(log))
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from typing import Any
 from plimsoll.analysis import capacity_objective
 from plimsoll.analysis.capacity_objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
-from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.source import find
 
 WORKLOADS = {
@@ -137,8 +136,8 @@ def late_limit_ms(objective: Objective) -> float:
 def subject_of(what: str, settings: Experiment) -> str:
     """What the line is of, in a few words."""
     workload = settings.workload
-    assert not isinstance(workload, DecisionSupport)  # refused when it was read
     text = workload.subject()
     name = "" if what in WORKLOADS else f"{settings.name}: "
-    mode = "" if workload.mode == "prepared" else f", {workload.mode} statements"
-    return f"{name}{text}, {workload.clients} connections{mode}"
+    mode = workload.how_sent().get("mode", "prepared")
+    sent = "" if mode == "prepared" else f", {mode} statements"
+    return f"{name}{text}, {workload.clients} connections{sent}"
