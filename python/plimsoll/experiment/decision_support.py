@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.strict import Seed
+from plimsoll.experiment.workloads import base
 from plimsoll.experiment.workloads.base import ONE_A_RUN, AnyWorkload, Json, NotAsked
 
 Test = Literal["load", "power", "throughput"]
@@ -56,7 +57,7 @@ class DecisionSupport(AnyWorkload):
     """A decision-support load as DBT-3 has it: eight tables, 22 queries, two refresh functions."""
 
     is_checked_as_loaded: ClassVar[bool] = True  # of prices, before any refresh function
-    made_of: ClassVar[str] = "tests of decision support"
+    made_of: ClassVar[str] = base.TESTS
     own_metrics: ClassVar[tuple[str, ...]] = tuple(JUDGED)
     private_only: ClassVar[str] = "its refresh functions change tables that others may need"
 

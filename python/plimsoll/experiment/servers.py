@@ -14,6 +14,7 @@ from plimsoll.experiment.measuring import Warmup
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Workload
+from plimsoll.experiment.workloads.base import TESTS, TRANSACTIONS
 
 Check = Callable[[Workload, Target, Warmup, Probes], None]
 
@@ -26,6 +27,7 @@ def _anything(*_tables: object) -> None:
 class ServerFacts:
     """What may be asked of a kind of server."""
 
+    performs: frozenset[str] = frozenset({TRANSACTIONS})  # what trials may be made of (`made_of` of a workload)
     check: Check = _anything  # raises ValueError where an experiment asks for what it has not
     has_file_locations: bool = False  # its data, log and temporary files can lie at places of their own (target.files)
     recovers: bool = False  # started again after a kill it goes on with the data that it had
@@ -33,8 +35,8 @@ class ServerFacts:
 
 
 SERVERS: Final[dict[str, ServerFacts]] = {
-    "postgresql": ServerFacts(has_file_locations=True, recovers=True),
-    "duckdb": ServerFacts(check=embedded.check, is_columnar=True),
+    "postgresql": ServerFacts(performs=frozenset({TRANSACTIONS, TESTS}), has_file_locations=True, recovers=True),
+    "duckdb": ServerFacts(performs=frozenset({TESTS}), check=embedded.check, is_columnar=True),
 }
 OF_SOMEBODY_ELSE: Final = ServerFacts()
 

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll.experiment import Experiment
+from plimsoll.experiment.workloads.base import TESTS, TRANSACTIONS
 from plimsoll.run.decision_support import tests
 from plimsoll.run.trial import transactions
 from plimsoll.run.trial.segment import Segment
 
 # By what a workload says that its trials are made of (`made_of`).
 SEGMENTS: dict[str, Callable[[Any], list[Segment]]] = {
-    "transactions": transactions.segments,
-    "tests of decision support": tests.segments,
+    TRANSACTIONS: transactions.segments,
+    TESTS: tests.segments,
 }
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.target.connection import Connection
-from plimsoll.target.server import Server
+from plimsoll.target.server import ReachedServer
 
 
-class ReachedPostgres(Server):
+class ReachedPostgres(ReachedServer):
     """The server at the other end of a connection."""
-
-    load_connection: Connection
 
     def __init__(self, connection: Connection) -> None:
         self.load_connection = connection

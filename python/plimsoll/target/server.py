@@ -62,3 +62,9 @@ class Server:
         """The end of its log; empty where there is none."""
         del size_max
         return ""
+
+
+class ReachedServer(Server):
+    """One that the load reaches by a connection."""
+
+    load_connection: Connection

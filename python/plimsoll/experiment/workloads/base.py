@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -14,6 +14,8 @@ Json = dict[str, Any]
 Weight = Annotated[int, Field(ge=0, le=1000)]
 Mode = Literal["prepared", "extended", "simple"]
 SCALE_MAX = 100_000
+TRANSACTIONS: Final = "transactions"
+TESTS: Final = "tests of decision support"
 ONE_A_RUN = Fixed("each workload has keys of its own, so it has an experiment of its own")
 
 
@@ -40,13 +42,13 @@ class AnyWorkload(Strict, ABC):
     # Why it wants a server of its own; empty where it does not.
     private_only: ClassVar[str] = ""
     # What a trial of it is made of: a line of the list in run/segments.py.
-    made_of: ClassVar[str] = "transactions"
+    made_of: ClassVar[str] = TRANSACTIONS
     # Metrics that it alone has, by which levels may be compared.
     own_metrics: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def request(self, memory_bytes: int) -> Json:
-        """What is done: the agent's `workload` object (schema/agent.md)."""
+        """What is done: the agent's `workload` object (schema/agent.md); empty where the agent has no part in it."""
 
     def data_request(self, memory_bytes: int) -> Json | None:
         """What fills the tables: a `workload` object for `populate`; None where the agent fills none."""

@@ -14,7 +14,8 @@ from pathlib import Path
 from plimsoll.environment import StateDir
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
-from plimsoll.experiment import Plan, size
+from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment.servers import SERVERS, facts_of
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import Needs
 from plimsoll.run.servers.registry import kind_of, kinds_of
@@ -28,6 +29,7 @@ REMARKS_MAX = 3
 def obstacles(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
     """Reasons against the plan, each once."""
     reasons = [*_cpus(plan), *_descriptors(plan)]
+    reasons += [reason for treatment in plan.treatments if (reason := _unable(treatment.settings))]
     for kind, treatments in kinds_of(plan):
         reasons += kind.obstacles(plan, treatments, state)
     if kind_of(plan.experiment).is_private:
@@ -45,6 +47,15 @@ def remarks(plan: Plan) -> list[str]:
         left = len(of_workloads) - REMARKS_MAX
         of_workloads = [*of_workloads[:REMARKS_MAX], f"and {left} more treatments likewise"]
     return [*of_servers, *of_workloads]
+
+
+def _unable(settings: Experiment) -> str | None:
+    """Why the server cannot perform what trials of the workload are made of; None where it can."""
+    workload, target = settings.workload, settings.target
+    if target.dsn is not None or workload.made_of in facts_of(target).performs:
+        return None  # what somebody else's server is refused, its kind says
+    able = " or ".join(f'"{name}"' for name, facts in SERVERS.items() if workload.made_of in facts.performs)
+    return f"target.server = {target.server}: it does not perform {workload.name}; choose {able or 'another workload'}"
 
 
 def _room(needs: Needs, state: StateDir) -> Iterator[str]:

@@ -103,9 +103,9 @@ class DatasetBuilder(ABC, Generic[AnyServer]):
 
 def refusal(settings: Experiment) -> str | None:
     """Why the agent refuses a workload (a size it cannot make, a script's command); None when it takes it."""
-    done = {"workload": workload_request(settings), **settings.workload.how_sent()}
-    data = data_request(settings)
-    for request in (done, {"workload": data} if data else None):
+    done, data = workload_request(settings), data_request(settings)
+    of_load = {"workload": done, **settings.workload.how_sent()} if done else None
+    for request in (of_load, {"workload": data} if data else None):
         description = _described(json.dumps(request)) if request else None
         if isinstance(description, str):
             return description

@@ -186,7 +186,7 @@ class PrivateTrial(TrialServer):
         begun = TrialLog(log.trial) if goes_on else log
         self._start(at, begun, is_new=not goes_on)
         if goes_on:
-            log.facts.setdefault("phases", []).extend(begun.facts["phases"])
+            log.facts.setdefault("phases", []).extend(begun.facts.get("phases", []))
 
     def _start(self, at: PrivateAtWork, log: TrialLog, *, is_new: bool) -> None:
         before = page_cache.residency(at.data)

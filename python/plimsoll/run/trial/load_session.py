@@ -13,14 +13,14 @@ from plimsoll.run.observer import Observer
 from plimsoll.run.requests import load_request, schedule_request
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.place import Place
-from plimsoll.target.reached_postgres import ReachedPostgres
+from plimsoll.target.server import ReachedServer
 
 
 @dataclass
 class LoadSession:
     """What the agent is asked to do in each segment of a trial."""
 
-    server: ReachedPostgres
+    server: ReachedServer
     workload: dict[str, Any]
     settings: Experiment
     place: Place
