@@ -84,9 +84,10 @@ def call(
     *,
     on_line: Callable[[Agent, dict[str, Any]], None] | None = None,
     cpus: set[int] | None = None,
+    host: Host = HERE,
 ) -> dict[str, Any]:
     """Runs the agent to its end; the last line is the result. `on_line` sees how it goes on, and may stop it."""
-    agent = Agent(verb, request, cpus)
+    agent = Agent(verb, request, cpus, host)
     result: dict[str, Any] = {}
     try:
         for line in agent.lines():

@@ -48,6 +48,10 @@ class Host(ABC):
         """User and group number of a user."""
 
     @abstractmethod
+    def has_user(self, user: str) -> bool:
+        """Whether there is such a user."""
+
+    @abstractmethod
     def server_user(self) -> str:
         """Who owns private servers."""
 
@@ -71,6 +75,14 @@ class Host(ABC):
         """The columns of /proc/diskstats of these devices, in the kernel's order."""
         rows = (line.split() for line in self.read("/proc/diskstats").splitlines())
         return {row[2]: [int(value) for value in row[3:]] for row in rows if row[2] in names}
+
+    def cpu_ns(self, pid: int) -> int | None:
+        """What a process has used of a CPU so far, to the kernel's tick; None where it is gone."""
+        try:
+            fields = self.read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        except OSError:
+            return None
+        return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
     def reclaimed_bytes(self) -> int:
         """File pages the kernel's reclaim has taken since boot, whole host."""
@@ -119,6 +131,9 @@ class ThisMachine(Host):
     def account(self, user: str) -> tuple[int, int]:
         found = pwd.getpwnam(user)
         return found.pw_uid, found.pw_gid
+
+    def has_user(self, user: str) -> bool:
+        return user in {account.pw_name for account in pwd.getpwall()}
 
     def server_user(self) -> str:
         """The dedicated user, or the caller when that is not root."""

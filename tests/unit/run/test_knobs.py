@@ -30,7 +30,7 @@ from plimsoll.environment.registry import Args, puts_back
 from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS
-from plimsoll.run.host import ThisMachine
+from plimsoll.run.host import HERE, ThisMachine
 from plimsoll.run.observer import Silent
 from plimsoll.run.planning.documents import resolved
 from plimsoll.run.planning.needs import Needs
@@ -100,7 +100,7 @@ def made(title: str = "x", **environment: Any) -> Experiment:
 
 
 def around(state: StateDir) -> Any:
-    return SimpleNamespace(state=state, interrupts=Interrupts(Silent()), observer=Silent())
+    return SimpleNamespace(state=state, host=HERE, interrupts=Interrupts(Silent()), observer=Silent())
 
 
 @pytest.fixture

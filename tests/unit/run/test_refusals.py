@@ -89,8 +89,7 @@ def test_a_script_that_only_fails_is_asked_why_at_once(tmp_path: Path, monkeypat
     """A refusal ends the warm-up after two lines; what may pass leaves it to begin anew, and it is asked no more."""
     sqlstate, calls = "42P01", []
 
-    def call(_verb: str, request: Json, *, on_line: Any, cpus: object) -> Json:
-        del cpus
+    def call(_verb: str, request: Json, *, on_line: Any, **_where: object) -> Json:
         stopped: list[int] = []
         for second in range(1, 6):
             line = {"event": "progress", "t_ns": second * 10**9, "done": 0, "failed": 9 * second}

@@ -6,8 +6,6 @@ charges a page to whoever touched it first, and a page charged outside is a seco
 
 from __future__ import annotations
 
-import os
-import pwd
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +20,7 @@ from plimsoll.environment.fault import Fault
 from plimsoll.experiment import Experiment, Plan, Treatment
 from plimsoll.record import writer
 from plimsoll.run import agent
-from plimsoll.run.host import SERVER_USER
+from plimsoll.run.host import HERE, SERVER_USER
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.servers.kind import AnyServer, ServerKind, ServerOfTrial
 from plimsoll.run.servers.residency import in_bytes, residency_watched
@@ -84,7 +82,7 @@ class PrivateKind(ServerKind, Generic[AnyServer]):
         del plan
         for treatment in treatments:
             settings = treatment.settings
-            if os.geteuid() == 0 and SERVER_USER not in {account.pw_name for account in pwd.getpwall()}:
+            if HERE.server_user() == SERVER_USER and not HERE.has_user(SERVER_USER):
                 yield (
                     f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup "
                     "creates it"

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.environment import Group, Journal, Limits, StateDir, group_limits, server, work_dir
+from plimsoll.environment import Group, Journal, Limits, group_limits, server, work_dir
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment
-from plimsoll.run.host import HERE
 from plimsoll.run.surroundings import file_locations, knobs
 from plimsoll.run.surroundings.file_locations import FileLocations
 from plimsoll.run.trial.log import TrialLog
@@ -106,7 +105,7 @@ def arranged(context: RunContext, settings: Experiment, name: str, log: TrialLog
     state = context.state
     journal = Journal.create(state, name)
     try:
-        yield _arrange(state, journal, settings, name, log)
+        yield _arrange(context, journal, settings, name, log)
     finally:
         with context.interrupts.must_finish(), log.phase("put back", context.observer):
             for undone in journal.put_back_all():
@@ -116,9 +115,9 @@ def arranged(context: RunContext, settings: Experiment, name: str, log: TrialLog
                     context.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
 
 
-def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str, log: TrialLog) -> PrivatePlace:
-    wanted = settings.environment
-    user = HERE.server_user()
+def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: str, log: TrialLog) -> PrivatePlace:
+    state, host, wanted = context.state, context.host, settings.environment
+    user = host.server_user()
     state.check_traversable(user)
     work_dir.make(state, journal, state.work / name, mode=0o755)
     site = knobs.site_of(settings, state, name)
@@ -128,15 +127,16 @@ def _arrange(state: StateDir, journal: Journal, settings: Experiment, name: str,
     server.record(journal, locations.data / "data")
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     log.facts["cpus"] = {
-        "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(HERE.cpus()),
-        "load": cpu_lists.show(load_cpus or HERE.cpus()),
+        "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(host.cpus()),
+        "load": cpu_lists.show(load_cpus or host.cpus()),
     }
     return PrivatePlace(
-        devices=HERE.devices(state.root, *locations.apart),
+        devices=host.devices(state.root, *locations.apart),
         group=enclosure.group if enclosure.limits is not None else None,
         load_cpus=load_cpus,
         locations=locations,
-        owner=HERE.account(user),
+        owner=host.account(user),
         limits=enclosure.limits,
         cage=enclosure.group if enclosure.limits is None else None,
+        host=host,
     )

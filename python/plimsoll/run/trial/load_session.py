@@ -60,7 +60,7 @@ class LoadSession:
                 running.stop()
 
         try:
-            summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus)
+            summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus, host=self.place.host)
         except agent.AgentFailed as error:
             if (refused := refusals.by_agent(error, self.settings)) is not None:
                 raise refused from error
@@ -98,4 +98,4 @@ class LoadSession:
             "workload": self.workload,
             "segments": [str(path) for path in self.summaries],
         }
-        return agent.call("check", request, cpus=self.place.load_cpus)
+        return agent.call("check", request, cpus=self.place.load_cpus, host=self.place.host)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.environment import Group
@@ -19,11 +19,7 @@ class Place:
     devices: list[str]
     group: Group | None
     load_cpus: set[int] | None
-
-    @property
-    def host(self) -> Host:
-        """The machine."""
-        return HERE
+    host: Host = field(default=HERE, kw_only=True)
 
     def probes(self, settings: Experiment) -> dict[str, Any] | None:
         """What the agent is asked to watch in the kernel; none where the server's files are not known."""

@@ -22,6 +22,7 @@ from plimsoll.analysis.live_kind import KIND
 from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.record import writer
 from plimsoll.run import agent
+from plimsoll.run.host import HERE
 from plimsoll.run.observer import Observer
 from plimsoll.run.versions import versions
 from plimsoll.run.watch.tables import LiveTables
@@ -162,7 +163,7 @@ class Watch:
     def _stop(self) -> None:
         """Told once; what the agent has used of a CPU is read while it is still there."""
         self._told = True
-        self._agent_cpu_ns = _cpu_ns(self._agent.pid)
+        self._agent_cpu_ns = HERE.cpu_ns(self._agent.pid)
         self._agent.stop()
 
     def _is_over(self) -> bool:
@@ -290,12 +291,3 @@ class Watch:
             "probes": self._watched or {},
             "instrument": instrument,
         }
-
-
-def _cpu_ns(pid: int) -> int | None:
-    """What a process has used of a CPU so far, to the kernel's tick."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")

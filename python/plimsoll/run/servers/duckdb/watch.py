@@ -33,13 +33,13 @@ class Watch:
                 "throttle": {"path": scratch} if wanted.throttle else None,
             },
         }
-        self._cpus = place.load_cpus
+        self._cpus, self._host = place.load_cpus, place.host
         self._latest: Json = {}
         self._watching = threading.Event()
         self.told: Json = {}
 
     def __enter__(self) -> Watch:
-        self._agent = agent.Agent("watch", self._request, self._cpus)
+        self._agent = agent.Agent("watch", self._request, self._cpus, self._host)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
         try:

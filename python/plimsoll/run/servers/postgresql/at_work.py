@@ -53,7 +53,7 @@ class PostgresAtWork(PrivateAtWork):
             "workload": data_request(self.settings),
             "parallel": LOADERS,
         }
-        return agent.call("populate", request, on_line=see, cpus=self.place.load_cpus)
+        return agent.call("populate", request, on_line=see, cpus=self.place.load_cpus, host=self.place.host)
 
     def check_as_loaded(self) -> list[Json]:
         return self.load.check_as_loaded()

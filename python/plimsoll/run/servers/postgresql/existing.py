@@ -19,7 +19,6 @@ from plimsoll.environment import Fault, Journal, StateDir
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment, Plan, Treatment
 from plimsoll.run import agent
-from plimsoll.run.host import HERE
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.requests import workload_request
 from plimsoll.run.servers import double_caching
@@ -133,7 +132,7 @@ class _TrialOnExisting(TrialServer):
             "residency": None,
             "double_caching": double_caching.none(double_caching.EXISTING),
             "group": None,
-            "cpus": {"target": None, "load": cpu_lists.show(at.place.load_cpus or HERE.cpus())},
+            "cpus": {"target": None, "load": cpu_lists.show(at.place.load_cpus or at.place.host.cpus())},
         }
         log.caveat("existing server: its memory, swap, caches, CPUs and settings were left as they are")
         if not self.tables.is_ours:
@@ -151,7 +150,12 @@ class _TrialOnExisting(TrialServer):
     def _at_work(self, log: TrialLog) -> _AtWork:
         context, tables, settings = self.context, self.tables, log.trial.treatment.settings
         wanted = settings.environment.load_cpus
-        place = Place(devices=[], group=None, load_cpus=None if wanted == "all" else set(cpu_lists.check(wanted)))
+        place = Place(
+            devices=[],
+            group=None,
+            load_cpus=None if wanted == "all" else set(cpu_lists.check(wanted)),
+            host=context.host,
+        )
         server = ReachedPostgres(tables.connection)
         folder = trial_folder(context, log)
         load = LoadSession(

@@ -40,7 +40,7 @@ class Streams:
             if load.is_stopping():
                 running.stop()
 
-        told = agent.call("streams", request, on_line=see, cpus=load.place.load_cpus)
+        told = agent.call("streams", request, on_line=see, cpus=load.place.load_cpus, host=load.place.host)
         # A test that came to its end before it heard of a stop is done.
         if load.is_stopping() and told.get("ended_by") != "transactions":
             raise Stopped
