@@ -129,8 +129,8 @@ class ThisMachine(Host):
         )
 
     def account(self, user: str) -> tuple[int, int]:
-        found = pwd.getpwnam(user)
-        return found.pw_uid, found.pw_gid
+        entry = pwd.getpwnam(user)
+        return entry.pw_uid, entry.pw_gid
 
     def has_user(self, user: str) -> bool:
         return user in {account.pw_name for account in pwd.getpwall()}

@@ -114,8 +114,8 @@ class Runner(RunContext):
 
     def is_done(self, trial: PlannedTrial) -> bool:
         """Whether a trial has its result: a failure is one, a stop is none."""
-        found = read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
-        return found is not None and found.get("status") in ("finished", "failed")
+        stored = read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
+        return stored is not None and stored.get("status") in ("finished", "failed")
 
     def _trials(self) -> None:
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
@@ -209,9 +209,9 @@ class Runner(RunContext):
     def _refuse_another_machine(self) -> None:
         """A record is of one machine in one state; what was measured on another is not compared with it."""
         stored = read_json(self.out / "fingerprint.json") or {}
-        found = comparable(stored, fingerprint(self._places()))
-        if found:
-            raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in found])
+        differences = comparable(stored, fingerprint(self._places()))
+        if differences:
+            raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in differences])
 
 
 def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:

@@ -147,11 +147,11 @@ class CapacityRunner(Runner):
             self.plan.trials.append(trial)
             self._write_plan()
             self._one(trial, partial(work, step))
-            found = read_trial(Trial(writer.trial_folder(self.out, trial.number), {}))
-            failures = 0 if found is not None else failures + 1
-            self._has_failed |= found is None
-            if found is not None:
-                self._readings.append(found)
+            reading = read_trial(Trial(writer.trial_folder(self.out, trial.number), {}))
+            failures = 0 if reading is not None else failures + 1
+            self._has_failed |= reading is None
+            if reading is not None:
+                self._readings.append(reading)
                 if step.role != SATURATION:  # that one had the warm-up in it
                     overhead = 0.5 * overhead + 0.5 * max(0.5, time.monotonic() - started - step.seconds)
 

@@ -35,15 +35,15 @@ def objective_of(text: str) -> Objective:
 
 def check_options(minutes: float | None, arrivals: str, clients: int | None) -> list[Problem]:
     """What is wrong with the options that no experiment file knows."""
-    found = []
+    problems = []
     if minutes is not None and not MINUTES_MIN <= minutes <= MINUTES_MAX:
         allowed = f"{MINUTES_MIN:g} to {MINUTES_MAX:g}"
-        found.append(Problem("command line", "--minutes", f"{minutes:g} is out of range", allowed))
+        problems.append(Problem("command line", "--minutes", f"{minutes:g} is out of range", allowed))
     if arrivals not in ARRIVALS:
-        found.append(Problem("command line", "--arrivals", f"{arrivals!r} is not known", " or ".join(ARRIVALS)))
+        problems.append(Problem("command line", "--arrivals", f"{arrivals!r} is not known", " or ".join(ARRIVALS)))
     if clients is not None and not 1 <= clients <= 10_000:
-        found.append(Problem("command line", "--clients", f"{clients} is out of range", "1 to 10000"))
-    return found
+        problems.append(Problem("command line", "--clients", f"{clients} is out of range", "1 to 10000"))
+    return problems
 
 
 def source_of(what: str, *, quick: bool, sets: list[str] | None, clients: int | None, dsn: str | None) -> Source:

@@ -119,7 +119,7 @@ def combine(layout: Layout, held: Buffers, files: Iterable[tuple[str, PageMap]])
         sums.setdefault(relation, _Sums()).add(_Sums(server_bytes=len(blocks) * layout.block_bytes))
     for name, pages in files:
         part = buffers.parse_file(name)
-        found = _Sums(bytes=pages.size_bytes, page_cache_bytes=pages.resident_bytes)
+        of_file = _Sums(bytes=pages.size_bytes, page_cache_bytes=pages.resident_bytes)
         relation = OTHERS
         if part is not None:
             (node, fork), segment = part
@@ -127,8 +127,8 @@ def combine(layout: Layout, held: Buffers, files: Iterable[tuple[str, PageMap]])
             if (node, fork) in held.blocks:
                 inside = held.blocks[node, fork] - segment * layout.segment_blocks
                 inside = inside[(inside >= 0) & (inside < layout.segment_blocks)]
-                found.both_bytes = both_bytes(pages.resident, inside, layout.block_bytes)
-        sums.setdefault(relation, _Sums()).add(found)
+                of_file.both_bytes = both_bytes(pages.resident, inside, layout.block_bytes)
+        sums.setdefault(relation, _Sums()).add(of_file)
     total = _Sums()
     for one in sums.values():
         total.add(one)

@@ -56,8 +56,13 @@ class Asked:
     def document(self) -> Json:
         """The `breakdown` of run.json."""
         one = self.server
-        found = {"pid": one.pid, "data_directory": str(one.data), "major": one.major, "port": one.port}
-        return {"server": found | {"owner": one.owner}, "seconds": self.seconds, "top": self.top, "ended_early": None}
+        described = {"pid": one.pid, "data_directory": str(one.data), "major": one.major, "port": one.port}
+        return {
+            "server": described | {"owner": one.owner},
+            "seconds": self.seconds,
+            "top": self.top,
+            "ended_early": None,
+        }
 
 
 @dataclass
@@ -188,9 +193,9 @@ class Watch:
 
     def _check(self, probes: Json) -> None:
         """A refusal ends it here."""
-        found = probes.get("breakdown") or {}
-        if found.get("status") != "on":
-            reason, remedy = found.get("reason") or "it reported nothing about the breakdown probe", found.get("remedy")
+        probe = probes.get("breakdown") or {}
+        if probe.get("status") != "on":
+            reason, remedy = probe.get("reason") or "it reported nothing about the breakdown probe", probe.get("remedy")
             raise CannotWatch(f"the probe was refused: {reason}" + (f"; {remedy}" if remedy else ""))
 
     def _of_looks(self, line: Json) -> None:
@@ -238,8 +243,8 @@ class Watch:
     def _surroundings(self) -> None:
         """What it was watched on, found out while the agent gets ready."""
         self._document["plimsoll"] = versions()
-        found = fingerprint([self.asked.server.data, self.out], agent=agent.PROGRAM)
-        writer.write_json(self.out / "fingerprint.json", found)
+        machine = fingerprint([self.asked.server.data, self.out], agent=agent.PROGRAM)
+        writer.write_json(self.out / "fingerprint.json", machine)
 
     def _end_agent(self) -> None:
         try:

@@ -105,8 +105,8 @@ class Loading:
         seconds = self._seconds()
         with self._phase("checkpoint"):
             self._server.ask("checkpoint")
-        found = {one["table"]: one["rows"] for one in self._work}
-        about = {"tables": found, "bytes": self._server.bytes(), "seconds": seconds}
+        row_counts = {one["table"]: one["rows"] for one in self._work}
+        about = {"tables": row_counts, "bytes": self._server.bytes(), "seconds": seconds}
         return about | {"phases": self._phases, "work": self._work}
 
     def _seconds(self) -> float:
@@ -239,5 +239,5 @@ class RefreshSets:
         used = {name: range(1, count + 1) for name, count in taken.items()}
         self._make([(name, number) for name, numbers in used.items() for number in numbers])
         lines = {name: sum(self._made[name][number]["line_count"] for number in used[name]) for name in taken}
-        found = [self._server.ask(sql) for sql in statements(rows, taken)]
-        return checks(rows, taken, lines, found)
+        answers = [self._server.ask(sql) for sql in statements(rows, taken)]
+        return checks(rows, taken, lines, answers)

@@ -66,10 +66,10 @@ def _query(query: Json) -> Json:
 
 def sessions_of(works: list[Json]) -> list[list[Json]]:
     """What the driver has to know of the work, by session."""
-    found: list[list[Json]] = [[] for _ in range(1 + max(work["connection"] for work in works))]
+    sessions: list[list[Json]] = [[] for _ in range(1 + max(work["connection"] for work in works))]
     for work in works:
-        found[work["connection"]].append({key: work[key] for key in ("index", "sql", "function") if key in work})
-    return found
+        sessions[work["connection"]].append({key: work[key] for key in ("index", "sql", "function") if key in work})
+    return sessions
 
 
 def sets_needed(works: list[Json]) -> dict[str, int]:
@@ -192,13 +192,13 @@ def transactions(progress: Progress, pid: int) -> np.ndarray:
 
 def errors(progress: Progress) -> list[Json]:
     """The kinds of failure, each with its first message; DuckDB names a class where PostgreSQL has a code."""
-    found: dict[str, Json] = {}
+    kinds: dict[str, Json] = {}
     for ended in progress.ended.values():
         if "error" in ended:
             code = _code(ended)
-            entry = found.setdefault(code, {"sqlstate": code, "message": ended["error"], "count": 0})
+            entry = kinds.setdefault(code, {"sqlstate": code, "message": ended["error"], "count": 0})
             entry["count"] += 1
-    return list(found.values())
+    return list(kinds.values())
 
 
 def _code(ended: Json) -> str:
@@ -206,12 +206,12 @@ def _code(ended: Json) -> str:
 
 
 def _by_kind(progress: Progress) -> Json:
-    found = {name: dict.fromkeys((*COUNTED, "statements", "retries"), 0) for name in NAMES}
+    by_name = {name: dict.fromkeys((*COUNTED, "statements", "retries"), 0) for name in NAMES}
     for index, ended in progress.ended.items():
-        kind = found[progress.works[index]["name"]]
+        kind = by_name[progress.works[index]["name"]]
         kind[COUNTED[OUTCOMES[ended["status"]]]] += 1
         kind["statements"] += ended["status"] != "skipped"
-    return found
+    return by_name
 
 
 def summary(workload: DecisionSupport, test: str, progress: Progress, told: Json, surroundings: Json) -> Json:

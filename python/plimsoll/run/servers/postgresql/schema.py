@@ -69,15 +69,15 @@ def password_for_put_back(password: str | None) -> Iterator[None]:
 def schema_in_use(connection: Connection, settings: Experiment) -> str | None:
     """The schema that is used as it is; None where the run makes its own. Raises ValueError when it cannot be used."""
     scale = settings.workload.pgbench_scale()
-    if scale is not None and (found := bank.find(connection)) is not None:
-        if (reason := bank.unfit(found, scale)) is not None:
+    if scale is not None and (tables := bank.find(connection)) is not None:
+        if (reason := bank.unfit(tables, scale)) is not None:
             raise ValueError(reason)
         if settings.workload.setup_sql() is not None:
             raise ValueError(
-                f"schema {found.schema} has the tables of pgbench already, and workload.setup is run only on data "
+                f"schema {tables.schema} has the tables of pgbench already, and workload.setup is run only on data "
                 "that the run makes; leave workload.setup out, or name a database without them"
             )
-        return found.schema
+        return tables.schema
     if data_request(settings) is None and settings.workload.setup_sql() is None:
         return bank.current_schema(connection)
     return None
