@@ -97,13 +97,14 @@ class CapacityRunner(Runner):
         return self._document
 
     def _trials(self) -> None:
+        began, is_private = time.monotonic(), kind_of(self.source.experiment).is_private
         with self._servers() as server_of:
-            began = time.monotonic()
-            if kind_of(self.source.experiment).is_private:
-                self._on_one_server(server_of, began)
+            if is_private:
+                self._on_one_server(server_of, time.monotonic())  # building data is not in the time that was given
             else:
                 self._search(partial(self._on_its_own, server_of), began)
-                self._keep_checks(self._last_checks())
+        if not is_private:
+            self._keep_checks(self._last_checks())
 
     def _on_one_server(self, server_of: ServerOfTrial, began: float) -> None:
         """A private server is started once, and warmed by the first trial."""
