@@ -14,8 +14,9 @@ from typing import Any
 
 from plimsoll.environment import Fault, Journal, StateDir, undo
 from plimsoll.environment.discover import PostgresInstall
-from plimsoll.run import planning
+from plimsoll.run.host import HERE
 from plimsoll.run.signals import Interrupts
+from plimsoll.target.installs import installed
 
 HOLDS, BROKEN, BAD_REQUEST, IMPOSSIBLE, CANNOT_TELL = 0, 1, 2, 3, 4
 
@@ -32,7 +33,7 @@ class Laboratory:
 @contextmanager
 def laboratory(name: str, interrupts: Interrupts) -> Iterator[Laboratory]:
     """Alone on the machine as far as Plimsoll goes; whatever happens inside, what was journalled is put back."""
-    install = max(planning.installed(), key=lambda found: int(found.version), default=None)
+    install = max(installed(), key=lambda found: int(found.version), default=None)
     if install is None:
         raise Fault("no PostgreSQL server is installed", remedy="see ./plimsoll doctor")
     state = StateDir()
@@ -56,7 +57,7 @@ def machine() -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "kernel": platform.release(),
         "cpus": os.cpu_count(),
-        "memory_bytes": planning.host_memory_bytes(),
+        "memory_bytes": HERE.memory_bytes(),
         "virtual": virtual,
     }
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from plimsoll.experiment.model import Experiment
 from plimsoll.experiment.probes import Probes
-from plimsoll.run.placing import Homes
-from plimsoll.run.surroundings import PrivatePlace
+from plimsoll.run.surroundings.arranged import PrivatePlace
+from plimsoll.run.surroundings.file_locations import FileLocations
 
 # Of the machine's CPU time: with it the breakdown can do with a part of the time, and has no reason to begin by itself.
 _BUDGET_PERCENT = 100
@@ -37,7 +37,7 @@ def _asked(folder: Path, names: Sequence[str], **settings: Any) -> dict[str, Any
 
 
 def _probes(folder: Path, wanted: Probes) -> dict[str, Any]:
-    place = PrivatePlace([], None, None, homes=Homes.together(folder), owner=(0, 0), limits=None)
+    place = PrivatePlace([], None, None, locations=FileLocations.together(folder), owner=(0, 0), limits=None)
     return place.probes(Experiment.model_construct(probes=wanted)) or {}
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
 from plimsoll.environment.discover import PostgresInstall
 from plimsoll.record.npy import read_table
-from plimsoll.run import agent, planning
-from plimsoll.run.placing import Homes
-from plimsoll.run.surroundings import PrivatePlace, launch_outside, own, watched_devices
+from plimsoll.run import agent
+from plimsoll.run.host import HERE
+from plimsoll.run.surroundings.arranged import PrivatePlace
+from plimsoll.run.surroundings.file_locations import FileLocations
 from plimsoll.target import PostgresServer
 from plimsoll.target.dataset import BUILD_SETTINGS
 
@@ -65,11 +66,11 @@ class Site(ABC):
 
     def build(self) -> None:
         """Makes the cluster and its data, stopped and on disk. The journal removes all of it."""
-        user = planning.server_user()
+        user = HERE.server_user()
         self.state.check_traversable(user)
         work_dir.make(self.state, self.journal, self.folder, mode=0o755)
         server.record(self.journal, self.data)
-        self.cluster = PostgresServer(self.install.bin_dir, self.data, self.folder, user, launch_outside)
+        self.cluster = PostgresServer(self.install.bin_dir, self.data, self.folder, user, HERE.start_as)
         self.cluster.initdb()
         self.cluster.configure(BUILD_SETTINGS, None)
         self.cluster.start()
@@ -82,7 +83,7 @@ class Site(ABC):
     def start(self, settings: dict[str, bool | int | float | str]) -> None:
         """Starts the server and warms both caches: Linux's with every file, the server's with what it has room for."""
         self.cluster.configure(SETTINGS | settings, None)
-        place = PrivatePlace([], None, None, Homes.together(self.folder), own(self.cluster.user), None)
+        place = PrivatePlace([], None, None, FileLocations.together(self.folder), HERE.account(self.cluster.user), None)
         place.read_inside(self.data)
         self.cluster.start()
         self.cluster.prewarm(self.schema)
@@ -167,7 +168,7 @@ class Orders(LoadedSite):
             "first_index": self.next_index,
             "stop": {"seconds": seconds},
             "out": str(out),
-            "sample": {"devices": watched_devices(self.folder)},
+            "sample": {"devices": HERE.devices(self.folder)},
         }
         return _OrdersLoad(self, request)
 
@@ -231,7 +232,7 @@ class SelectOnly(LoadedSite):
         connection = self.cluster.connection
         address = ["-h", connection.host, "-p", str(connection.port), "-U", connection.user, connection.dbname]
         argv = [str(self.install.bin_dir / "pgbench"), *arguments, *address]
-        return launch_outside(argv, user=connection.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return HERE.start_as(argv, user=connection.user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 @dataclass

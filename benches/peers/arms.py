@@ -22,7 +22,7 @@ import numpy as np
 from plimsoll.environment import Fault
 from plimsoll.record.npy import read_table
 from plimsoll.run import agent
-from plimsoll.run.surroundings import launch_outside
+from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer
 
 THREADS = 2
@@ -115,7 +115,7 @@ class Pgbench(Arm):
             argv += ["-R", str(task.rate), "-l", f"--log-prefix={self.folder}/pgbench_log"]
         connection = self.server.connection
         argv += ["-h", connection.host, "-p", str(connection.port), "-U", connection.user, connection.dbname]
-        process = launch_outside(
+        process = HERE.start_as(
             [str(self.bin_dir / "pgbench"), *argv],
             user=connection.user,
             preexec_fn=None if task.rate is None else _be_punctual,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from peers.site import Bank
 from plimsoll.run import agent
-from plimsoll.run.surroundings import own
+from plimsoll.run.host import HERE
 
 FILES = Path("/dev/shm/plimsoll-copying")
 # What ours sets while it fills tables of a server whose wal_level is minimal.
@@ -99,7 +99,7 @@ class OrderEntry:
 @contextmanager
 def files(user: str) -> Iterator[None]:
     """The folder of the ready files; gone at the end."""
-    uid, gid = own(user)
+    uid, gid = HERE.account(user)
     shutil.rmtree(FILES, ignore_errors=True)
     FILES.mkdir(mode=0o700)
     shutil.chown(FILES, uid, gid)

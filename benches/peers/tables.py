@@ -19,7 +19,7 @@ from typing import Any
 
 from peers.site import Bank
 from plimsoll.run import agent
-from plimsoll.run.surroundings import own
+from plimsoll.run.host import HERE
 
 LINES = "lineitem"
 
@@ -120,7 +120,7 @@ def files(folder: Path, user: str) -> Iterator[None]:
     """The folder of the files; gone at the end."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o755)
-    shutil.chown(folder, *own(user))
+    shutil.chown(folder, *HERE.account(user))
     try:
         yield
     finally:

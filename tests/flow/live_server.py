@@ -21,7 +21,7 @@ import psycopg
 from laboratory import Laboratory, make_reachable
 
 from plimsoll.environment import discover
-from plimsoll.run.surroundings import launch_outside
+from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer
 
 Settings = Mapping[str, bool | int | float | str]
@@ -65,7 +65,7 @@ class LiveServer:
         one = self.server.connection
         place = ["-h", one.host, "-p", str(one.port), "-U", user or one.user]
         command = [str(self.bin_dir / program), *place, *argv, "postgres"]
-        return launch_outside(command, user=self.server.user, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return HERE.start_as(command, user=self.server.user, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def start(self, *argv: str, agent: Path | None = None, **more: str) -> subprocess.Popen[str]:
         """The verb, not waited for."""
@@ -98,7 +98,7 @@ def live_server(
         bin_dir = Path(discover.servers()[-1].bin_dir)
         folder = lab.state / "server"
         make_reachable(folder)
-        made = PostgresServer(of_server or bin_dir, folder / "data", folder, user, launch_outside, tcp=True)
+        made = PostgresServer(of_server or bin_dir, folder / "data", folder, user, HERE.start_as, tcp=True)
         made.initdb()
         made.configure({**SETTINGS, **(settings or {})}, None)
         log = undo.enter_context(around_log(folder / "data/pg_wal"))

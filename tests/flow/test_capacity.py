@@ -16,7 +16,7 @@ from laboratory import Laboratory, in_this_process
 from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
 from plimsoll.record import open_run
-from plimsoll.run.surroundings import launch_outside
+from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer
 
 PASSWORD = "s3cr3t-pw"
@@ -78,7 +78,7 @@ def existing() -> Iterator[PostgresServer]:
         work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         bin_dir = Path(discover.servers()[-1].bin_dir)
-        server = PostgresServer(bin_dir, folder / "data", folder, "plimsoll", launch_outside)
+        server = PostgresServer(bin_dir, folder / "data", folder, "plimsoll", HERE.start_as)
         server.initdb()
         server.configure({"fsync": False}, None)
         server.start()

@@ -13,10 +13,12 @@ from decision_support_servers import Duck, Json, Rows, postgres, streams, worklo
 
 from plimsoll.analysis.trial.answers import AGREED, COLUMNS, differences
 from plimsoll.experiment import Experiment
-from plimsoll.run import answers
-from plimsoll.run.answers import Right, known, of_postgresql
+from plimsoll.run.decision_support import answers
+from plimsoll.run.decision_support.answers import Right, known
 from plimsoll.run.observer import Silent
-from plimsoll.run.trial import Report
+from plimsoll.run.servers.postgresql.at_work import asking_of
+from plimsoll.run.trial.capabilities import Ask, QueryRefused
+from plimsoll.run.trial.log import TrialLog
 
 SCALE_FACTOR = 0.02
 SEED = 1_122_113_041
@@ -57,7 +59,7 @@ def test_every_query_of_every_stream_runs(duck: Duck, drawn: list[Json]) -> None
 
 def test_two_servers_agree(duck: Duck, drawn: list[Json], needs: Callable[..., None], server_user: str) -> None:
     needs(*SERVER)
-    with postgres(SCALE_FACTOR, server_user) as connection, of_postgresql(connection, None) as ask:
+    with postgres(SCALE_FACTOR, server_user) as connection, asking_of(connection, None) as ask:
         for query in drawn:
             expected = ask(query["sql"])
             assert not differences(query["query"], expected, duck.ask(query["sql"]), AGREED), query
@@ -79,20 +81,20 @@ def test_a_row_that_changed_is_found_by_its_answers(
     settings = Experiment.model_validate(document)
     trial = SimpleNamespace(settings=settings, observer=Silent(), is_stopping=lambda: False)
 
-    def wrong(ask: answers.Ask) -> set[str]:
-        report = Report(SimpleNamespace())
-        answers.check(trial, "duckdb", ask, report, tmp_path, (os.geteuid(), os.getegid()))
-        assert [check["name"] for check in report.found["answers"]["checks"]] == [f"Q{n}" for n in range(1, 23)]
-        return {check["name"] for check in report.found["answers"]["checks"] if not check["ok"]}
+    def wrong(ask: Ask) -> set[str]:
+        log = TrialLog(SimpleNamespace())
+        answers.check(trial, "duckdb", ask, log, tmp_path, (os.geteuid(), os.getegid()))
+        assert [check["name"] for check in log.facts["answers"]["checks"]] == [f"Q{n}" for n in range(1, 23)]
+        return {check["name"] for check in log.facts["answers"]["checks"] if not check["ok"]}
 
     with postgres(SCALE_FACTOR, server_user) as connection:
-        with of_postgresql(connection, 60) as ask:
+        with asking_of(connection, 60) as ask:
             assert wrong(ask) == set()
         with connection.open(connection.dbname) as session:
             session.execute(CHANGE)
-        with of_postgresql(connection, 60) as ask:
+        with asking_of(connection, 60) as ask:
             assert "Q1" in wrong(ask)
-            with pytest.raises(answers.Refused, match="nothing"):
+            with pytest.raises(QueryRefused, match="nothing"):
                 ask("select * from nothing")
             with connection.open(connection.dbname) as session, pytest.raises(psycopg.OperationalError):
                 session.execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
@@ -121,7 +123,7 @@ def test_known_answers_by_duckdb(whole_duck: Duck) -> None:
 @pytest.mark.long
 def test_known_answers_by_postgresql(whole_duck: Duck, needs: Callable[..., None], server_user: str) -> None:
     needs(*SERVER)
-    with postgres(1, server_user) as connection, of_postgresql(connection, None) as ask:
+    with postgres(1, server_user) as connection, asking_of(connection, None) as ask:
         asked = [(right, list(ask(right.sql))) for right in known()]
     check_known(asked)
     # Beyond the two decimals that are known, and with the whole keys of query 11.

@@ -20,11 +20,12 @@ from live_server import live_server
 from plimsoll.analysis import analyse
 from plimsoll.analysis.trial.answers import AGREED, differences
 from plimsoll.record import open_run
-from plimsoll.run import agent, embedded_record
-from plimsoll.run.embedded_load import RefreshSets, alone, build_database
+from plimsoll.run import agent
 from plimsoll.run.observer import Silent
+from plimsoll.run.servers.duckdb import record as embedded_record
+from plimsoll.run.servers.duckdb.loading import RefreshSets, alone, build_database
 from plimsoll.target import ServerFailed
-from plimsoll.target.embedded import DriverEnded, DuckServer
+from plimsoll.target.duckdb_server import DriverEnded, DuckServer
 
 SCALE_FACTOR = 0.01
 SEED = 1_122_113_041
@@ -240,7 +241,8 @@ def database(tmp_path: Path) -> Iterator[DuckServer]:
     assert [phase["phase"] for phase in built["phases"]] == ["tables", "rows", "analyze", "checkpoint"]
     assert sum(work["bytes"] for work in built["work"]) > 9_000_000
     made.temp.mkdir()
-    made.start({"threads": 2}, None)
+    made.configure({"threads": 2}, None)
+    made.start()
     yield made
     made.abandon()
 
@@ -319,7 +321,7 @@ def test_a_generator_or_a_driver_that_ends_early_leaves_nobody_waiting(tmp_path:
 
 def test_a_table_that_cannot_be_filled_fails_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server refuses rows of another shape; whoever writes them is ended."""
-    from plimsoll.run import embedded_load
+    from plimsoll.run.servers.duckdb import loading as embedded_load
 
     known = embedded_load.describe(workload(SCALE_FACTOR))
     narrow = [sql.replace("l_comment varchar(44) NOT NULL", "l_comment integer NOT NULL") for sql in known["ddl"]]

@@ -15,8 +15,7 @@ from plimsoll.analysis import analyse
 from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
 from plimsoll.record import Run, open_run
-from plimsoll.run.planning import own
-from plimsoll.run.surroundings import launch_outside
+from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer
 
 HEAD = """
@@ -145,7 +144,7 @@ def pgbench_database(needs: Callable[..., None]) -> Iterator[tuple[str, Postgres
         folder = state.work / "existing"
         work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
-        server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", launch_outside)
+        server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", HERE.start_as)
         server.initdb()
         server.configure({"fsync": False, "max_connections": 30}, None)
         server.start()
@@ -203,14 +202,14 @@ def test_our_tables_are_found_by_pgbench(laboratory: Laboratory) -> None:
     ran(laboratory, "ours", BANK + "[measure]\nseconds = 1\n")
     kept = next(path for path in state.datasets.glob("bank-2-*"))
     install = discover.servers()[-1]
-    uid, gid = own("plimsoll")
+    uid, gid = HERE.account("plimsoll")
     with Journal.create(state, "clone") as journal:
         folder = state.work / "clone"
         work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         subprocess.run(["cp", "-a", str(kept / "data"), str(folder / "data")], check=True)
         subprocess.run(["chown", "-R", f"{uid}:{gid}", str(folder / "data")], check=True)
-        server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", launch_outside)
+        server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", HERE.start_as)
         server.configure({"fsync": False}, None)
         server.start()
         host = server.connection.host

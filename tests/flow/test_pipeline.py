@@ -15,8 +15,8 @@ from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
 from plimsoll.experiment import load
 from plimsoll.record import open_run
+from plimsoll.run.host import HERE
 from plimsoll.run.runner import Runner
-from plimsoll.run.surroundings import launch_outside
 from plimsoll.target import PostgresServer
 
 NEEDS = ("root", "cgroup memory", "swap", "sysctl", "postgresql", "server user")
@@ -127,7 +127,7 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
         folder = state.work / "existing"
         work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
-        server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", launch_outside)
+        server = PostgresServer(Path(install.bin_dir), folder / "data", folder, "plimsoll", HERE.start_as)
         server.initdb()
         server.configure({"fsync": False}, None)
         server.start()

@@ -17,7 +17,7 @@ from breakdown_watch import Breakdown
 
 from plimsoll.environment import Journal, StateDir, discover, work_dir
 from plimsoll.environment import server as server_knob
-from plimsoll.run.surroundings import launch_outside
+from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer
 
 AroundLog = Callable[[Path], contextlib.AbstractContextManager[Any]]
@@ -70,7 +70,7 @@ def laboratory(user: str, around_log: AroundLog = contextlib.nullcontext) -> Ite
         folder = state.work / "server"
         work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
-        made = PostgresServer(Path(discover.servers()[-1].bin_dir), folder / "data", folder, user, launch_outside)
+        made = PostgresServer(Path(discover.servers()[-1].bin_dir), folder / "data", folder, user, HERE.start_as)
         made.initdb()
         made.configure(_QUIET, None)
         log = undo.enter_context(around_log(folder / "data/pg_wal"))

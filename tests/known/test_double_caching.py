@@ -11,8 +11,8 @@ import pytest
 
 from plimsoll.environment import Journal, StateDir, discover, page_cache, work_dir
 from plimsoll.environment import server as server_knob
-from plimsoll.run.double_caching import Watch
-from plimsoll.run.surroundings import launch_outside
+from plimsoll.run.host import HERE
+from plimsoll.run.servers.double_caching import Watch
 from plimsoll.target import PostgresServer
 
 PAGE, BLOCK = 4096, 8192
@@ -30,7 +30,7 @@ def server(needs: Callable[..., None], state: StateDir, run_id: str, server_user
         work_dir.make(state, journal, folder, mode=0o755)
         server_knob.record(journal, folder / "data")
         install = discover.servers()[-1]
-        made = PostgresServer(Path(install.bin_dir), folder / "data", folder, server_user, launch_outside)
+        made = PostgresServer(Path(install.bin_dir), folder / "data", folder, server_user, HERE.start_as)
         made.initdb()
         made.configure({"fsync": False, "autovacuum": False, "shared_buffers": "32MB"}, None)
         made.start()

@@ -13,11 +13,12 @@ import pytest
 
 from plimsoll.environment import StateDir, processes
 from plimsoll.experiment import Experiment
-from plimsoll.run import datasets, planning
+from plimsoll.run.host import HERE
 from plimsoll.run.observer import Silent
+from plimsoll.run.servers.registry import kind_of
 from plimsoll.run.signals import Interrupts
-from plimsoll.run.surroundings import arranged
-from plimsoll.run.trial import Report
+from plimsoll.run.surroundings.arranged import arranged
+from plimsoll.run.trial.log import TrialLog
 
 # Each has a session of its own and no parent: what a daemon does.
 DETACHED = "setsid -f sleep {seconds} </dev/null >/dev/null 2>&1"
@@ -54,13 +55,13 @@ def test_what_a_server_without_limits_has_started_ends_with_its_trial(
 ) -> None:
     needs("root", "cgroup memory", "server user")
     seconds = f"3141.{os.getpid()}"
-    runner: Any = SimpleNamespace(state=state, interrupts=Interrupts(Silent()), observer=Silent())
-    report = Report(SimpleNamespace(number=1))  # type: ignore[arg-type]
-    with arranged(runner, _settings(), run_id, report) as place:
+    runner: Any = SimpleNamespace(state=state, host=HERE, interrupts=Interrupts(Silent()), observer=Silent())
+    log = TrialLog(SimpleNamespace(number=1))  # type: ignore[arg-type]
+    with arranged(runner, _settings(), run_id, log) as place:
         assert place.group is None and place.describe_group() is None  # nothing is measured of it
         found = place.folder.stat()
         assert (found.st_uid, found.st_mode & 0o777) == (os.geteuid(), 0o755)
-        place.launch(["sh", "-c", DETACHED.format(seconds=seconds)], user=planning.server_user()).wait()
+        place.launch(["sh", "-c", DETACHED.format(seconds=seconds)], user=HERE.server_user()).wait()
         assert _wait_for(lambda: len(_sleepers(seconds)) == 1)
     assert _gone(seconds)
 
@@ -76,7 +77,7 @@ def test_set_up_sql_reaches_no_file_of_root_s_and_leaves_no_program(
     setup = f"copy (select 1) to program '{put}'; copy (select 1) to program '{DETACHED.format(seconds=seconds)}';"
     settings = _settings(setup)
     try:
-        built = datasets.build(settings, "script-pg-0123456789ab", state, Silent(), Interrupts(Silent()))
+        built = kind_of(settings).build(settings, "script-pg-0123456789ab", state, Silent(), Interrupts(Silent()))
         assert sorted(path.name for path in built.path.iterdir()) == ["data", "dataset.json"]
         assert built.path.stat().st_uid == os.geteuid()
         assert precious.read_text() == "secret"
@@ -88,8 +89,10 @@ def test_set_up_sql_reaches_no_file_of_root_s_and_leaves_no_program(
 def test_places_of_their_own_are_root_s(needs: Callable[..., None], state: StateDir, tmp_path: Path, name: str) -> None:
     needs("root", "server user")
     tmp_path.chmod(0o755)
-    runner: Any = SimpleNamespace(state=state, interrupts=Interrupts(Silent()), observer=Silent())
-    with arranged(runner, _settings(**{name: str(tmp_path)}), "place-0001", Report(SimpleNamespace(number=1))) as place:  # type: ignore[arg-type]
-        (folder,) = place.homes.placed
+    runner: Any = SimpleNamespace(state=state, host=HERE, interrupts=Interrupts(Silent()), observer=Silent())
+    with arranged(
+        runner, _settings(**{name: str(tmp_path)}), "place-0001", TrialLog(SimpleNamespace(number=1))
+    ) as place:  # type: ignore[arg-type]
+        (folder,) = place.locations.apart
         assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (os.geteuid(), 0o755)
     assert not folder.exists()

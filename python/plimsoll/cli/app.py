@@ -153,7 +153,7 @@ def plan(
 ) -> None:
     """The trials in order, what they need, and everything that stands in the way; starts nothing."""
     from plimsoll.cli import show
-    from plimsoll.run.documents import plan_document
+    from plimsoll.run.planning.documents import plan_document
 
     runner = _runner(_source(name, quick, sets, blocks), Path("plan"), [], seed)
     needs = runner.needs()
@@ -401,7 +401,7 @@ def _refuse(where: str, message: str, allowed: str) -> NoReturn:
 
 def _source(name: str, quick: bool, sets: list[str] | None, blocks: int | None) -> Any:
     from plimsoll.experiment import load
-    from plimsoll.run.fitting import Machine, fitted
+    from plimsoll.run.planning.fitting import Machine, fitted
 
     return fitted(load(name, quick=quick, sets=sets, blocks=blocks), Machine.found())
 

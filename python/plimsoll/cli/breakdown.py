@@ -17,7 +17,7 @@ from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import shown
 
 if TYPE_CHECKING:
-    from plimsoll.run.live import Asked
+    from plimsoll.run.watch.watch import Asked
     from plimsoll.target import Connection
     from plimsoll.target.running import RunningServer
 
@@ -41,9 +41,9 @@ def run(request: Request, out: Path | None, as_json: bool) -> int:
     """Watches, and ends with the picture, the record and the report."""
     from plimsoll.cli.breakdown_view import Prepared, View, print_final
     from plimsoll.cli.metrics import told_on
-    from plimsoll.run.live import CannotWatch, Watch
     from plimsoll.run.observer import Observer, Several, Silent
     from plimsoll.run.signals import Interrupts
+    from plimsoll.run.watch.watch import CannotWatch, Watch
 
     asked = _asked(request)
     folder = _folder(out).absolute()
@@ -53,7 +53,7 @@ def run(request: Request, out: Path | None, as_json: bool) -> int:
     try:
         with contextlib.ExitStack() as open_while_watching:
             if request.metrics is not None:
-                from plimsoll.run.live_metrics import LiveMetrics
+                from plimsoll.run.watch.metrics import LiveMetrics
 
                 metrics = LiveMetrics(folder.name, asked.server.pid, str(asked.server.data))
                 told_on(metrics, request.metrics, open_while_watching)
@@ -97,8 +97,8 @@ def report(folder: Path, as_json: bool) -> int:
 
 def _asked(request: Request) -> Asked:
     """Reads what was given and finds the server. Ends with the exit code that says what is wrong."""
-    from plimsoll.run.live import Asked
-    from plimsoll.target.looker import Way
+    from plimsoll.run.watch.watch import Asked
+    from plimsoll.target.activity_sampler import Way
     from plimsoll.target.running import by_pid, nothing_named, sockets_of
 
     seconds = _seconds(request.seconds)

@@ -19,7 +19,7 @@ from plimsoll.cli.console import console
 
 if TYPE_CHECKING:
     from plimsoll.analysis.watch.live import Picture
-    from plimsoll.run.live import Asked
+    from plimsoll.run.watch.watch import Asked
 
 Json = dict[str, Any]
 OFTEN_S, OFTEN_LINES, SELDOM_S = 0.5, 10, 10.0

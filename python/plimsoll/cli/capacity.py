@@ -19,8 +19,8 @@ from plimsoll.environment.fingerprint import comparable
 from plimsoll.experiment import ExperimentError, Problem
 from plimsoll.record import RecordError, Run, compact, open_run, writer
 from plimsoll.record.run import read_json
-from plimsoll.run import capacity_source
-from plimsoll.run.capacity import Asked, CapacityRunner
+from plimsoll.run.capacity import source as capacity_source
+from plimsoll.run.capacity.search import Asked, CapacityRunner
 from plimsoll.run.observer import Silent
 from plimsoll.words.capacity import compared_words, terminal_lines, trial_words
 

@@ -89,7 +89,7 @@ def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
 
 def _told_on(runner: Runner, trials: int, port: int, stack: contextlib.ExitStack) -> Observer:
     """What the run tells on a loopback port until `stack` is left."""
-    from plimsoll.run.openmetrics import RunMetrics
+    from plimsoll.run.watch.openmetrics import RunMetrics
 
     found = RunMetrics(runner.out.name, runner.source.experiment.name, trials)
     told_on(found, port, stack)

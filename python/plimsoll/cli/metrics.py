@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def told_on(found: Collector, port: int, stack: contextlib.ExitStack) -> None:
     """Opens the loopback port until `stack` is left; says where, on the standard error."""
     from plimsoll.experiment import ExperimentError, Problem
-    from plimsoll.run.openmetrics import Endpoint
+    from plimsoll.run.watch.openmetrics import Endpoint
 
     try:
         endpoint = stack.enter_context(Endpoint(found, port))

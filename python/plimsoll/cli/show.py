@@ -14,7 +14,7 @@ from plimsoll.experiment import Experiment, Plan, size
 
 if TYPE_CHECKING:
     from plimsoll.environment.doctor import Check
-    from plimsoll.run.planning import Needs
+    from plimsoll.run.planning.needs import Needs
     from plimsoll.target.dataset import Dataset
 
 

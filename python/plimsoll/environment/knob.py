@@ -2,7 +2,8 @@
 
 The constraint: arranging changes the machine, so it takes the journal, and what was found is recorded there before
 anything is changed. How a kind of change is put back stands beside the part, declared with `registry.puts_back`; the
-journal is put back newest first, and so in the reverse order of arranging. The knobs there are: run/knobs.py.
+journal is put back newest first, and so in the reverse order of arranging. The knobs there are stand
+in run/surroundings/knobs.py.
 """
 
 from __future__ import annotations

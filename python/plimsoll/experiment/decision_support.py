@@ -11,7 +11,9 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.strict import Seed
+from plimsoll.experiment.workloads import base
 from plimsoll.experiment.workloads.base import ONE_A_RUN, AnyWorkload, Json, NotAsked
 
 Test = Literal["load", "power", "throughput"]
@@ -32,7 +34,10 @@ STREAMS_MIN: Final = {
     100_000: 11,
 }
 BYTES = 2_234_420_000  # at scale factor 1
-EMBEDDED_BYTES = 400 * 2**20  # a guess: compressed columns, no keys and no indexes
+COLUMNAR_BYTES = 400 * 2**20  # a guess: compressed columns, no keys and no indexes
+# Guesses, for want of a measurement: what a stream of 22 queries takes at scale factor 1, and the rest of a pass.
+STREAM_S_A_SCALE = 60.0
+STREAM_S_MIN = 2.0
 REFRESH_SETS = 999  # that can be told apart by their keys
 # What levels may be compared by, and the tests that it takes.
 JUDGED: Final[dict[str, tuple[Test, ...]]] = {
@@ -52,6 +57,8 @@ class DecisionSupport(AnyWorkload):
     """A decision-support load as DBT-3 has it: eight tables, 22 queries, two refresh functions."""
 
     is_checked_as_loaded: ClassVar[bool] = True  # of prices, before any refresh function
+    made_of: ClassVar[str] = base.TESTS
+    own_metrics: ClassVar[tuple[str, ...]] = tuple(JUDGED)
     private_only: ClassVar[str] = "its refresh functions change tables that others may need"
 
     name: Annotated[Literal["decision_support"], ONE_A_RUN]
@@ -165,15 +172,15 @@ class DecisionSupport(AnyWorkload):
         del memory_bytes
         return {"name": self.name, "scale_factor": self.scale_factor}
 
-    def estimated_bytes(self, memory_bytes: int = 0, *, embedded: bool = False) -> int:
-        """All tables with their keys and indexes; `embedded`: as DuckDB keeps them.
+    def estimated_bytes(self, memory_bytes: int = 0, *, columnar: bool = False) -> int:
+        """All tables with their keys and indexes; `columnar`: as DuckDB keeps them.
 
         The agent's own arithmetic over pages (`estimated_bytes` of its `describe`) as a line, so that a plan can be
         made without asking it: from a scale factor of 1 on it differs by less than a thousandth, at the smallest by a
         twentieth.
         """
         del memory_bytes
-        return round((EMBEDDED_BYTES if embedded else BYTES) * self.scale_factor)
+        return round((COLUMNAR_BYTES if columnar else BYTES) * self.scale_factor)
 
     def caveats(self) -> list[str]:
         found = []
@@ -195,37 +202,46 @@ class DecisionSupport(AnyWorkload):
         what = "decision_support has streams of queries, and a load line is of transactions that arrive at a rate"
         return NotAsked("workload.name", what, "another workload")
 
+    def bytes_beside(self) -> int:
+        """Of the DuckDB that answers are compared with; it is gone before the next test begins."""
+        return self.estimated_bytes(columnar=True) if self.answers_against == "duckdb" else 0
+
+    def own_seconds(self, load_bytes_per_s: float) -> float:
+        """Of all tests, about: a stream by its scale factor, two at once."""
+        stream_s = STREAM_S_MIN + STREAM_S_A_SCALE * self.scale_factor
+        passes: float = ("power" in self.tests) + self.explain + (self.answers_against is not None)
+        if "throughput" in self.tests:
+            passes += self.repeats * max(1.0, self.streams_run / 2)
+        load_s = self.estimated_bytes() / load_bytes_per_s
+        if self.answers_against == "duckdb":
+            passes += 1
+            load_s += self.bytes_beside() / load_bytes_per_s
+        return stream_s * passes + (load_s if "load" in self.tests else 0)
+
     def judged(self) -> str:
-        """What levels are compared by unless an experiment says otherwise."""
         return next(metric for metric, tests in JUDGED.items() if set(tests) <= set(self.tests))
 
+    def check_judged(self, judged: str) -> None:
+        able = [metric for metric, needed in JUDGED.items() if set(needed) <= set(self.tests)]
+        if judged not in able:
+            raise ValueError(f"judged is {judged}, which these tests do not give; allowed: {', '.join(able)}")
 
-# --- what the other tables of the file may say beside it; each raises ValueError with what is allowed -----------------
+    def check_measure(self, ends_given: int) -> None:
+        if ends_given:
+            raise ValueError("decision_support's tests are measured whole; allowed: no seconds and no transactions")
 
+    def check_warmup(self, until: str, *, prewarm: bool) -> None:
+        if until != "none":
+            raise ValueError(
+                'decision_support has no warm-up, for each of its tests counts; allowed: warmup.until = "none" '
+                "(warmup.prewarm may be true)"
+            )
+        if prewarm and "load" in self.tests:
+            raise ValueError(
+                "prewarm reads tables that the load test has yet to make; allowed: prewarm = false, or tests without "
+                '"load"'
+            )
 
-def no_end(ends_given: int) -> None:
-    """Of [measure]: how many keys it has that say when to end."""
-    if ends_given:
-        raise ValueError("decision_support's tests are measured whole; allowed: no seconds and no transactions")
-
-
-def no_warmup(workload: DecisionSupport, until: str, *, prewarm: bool) -> None:
-    """Of [warmup]."""
-    if until != "none":
-        raise ValueError(
-            'decision_support has no warm-up, for each of its tests counts; allowed: warmup.until = "none" '
-            "(warmup.prewarm may be true)"
-        )
-    if prewarm and "load" in workload.tests:
-        raise ValueError(
-            'prewarm reads tables that the load test has yet to make; allowed: prewarm = false, or tests without "load"'
-        )
-
-
-def judges(tests: list[Test], judged: str) -> None:
-    """Of [design]: whether what it judges by comes out of these tests; without any, of another workload."""
-    able = [metric for metric, needed in JUDGED.items() if tests and set(needed) <= set(tests)]
-    if tests and judged not in able:
-        raise ValueError(f"judged is {judged}, which these tests do not give; allowed: {', '.join(able)}")
-    if not tests and judged in JUDGED:
-        raise ValueError(f"judged is {judged}, which workload decision_support alone has; allowed: another metric")
+    def check_schedule(self, schedule: Schedule) -> None:
+        if schedule != Closed():
+            raise ValueError("decision_support's streams follow its specification; allowed: no [schedule]")

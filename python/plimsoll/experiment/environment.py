@@ -1,7 +1,7 @@
 """Table [environment] of the experiment file: what surrounds the server.
 
 The fact that constrains it: this is what a user asks for, read without a machine. What a key does to one, and whether
-it can be had here, is said by the knob that names the key (run/knobs.py).
+it can be had here, is said by the knob that names the key (run/surroundings/knobs.py).
 """
 
 from __future__ import annotations

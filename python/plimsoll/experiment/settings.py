@@ -10,15 +10,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from plimsoll.experiment import decision_support, embedded
-from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.measuring import Measure, Warmup
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
+from plimsoll.experiment.servers import SERVERS
 from plimsoll.experiment.strict import Fixed, Strict
 from plimsoll.experiment.target import Target
-from plimsoll.experiment.workload import OrderEntry, Workload
+from plimsoll.experiment.workload import OWNERS, Workload
 
 OF_THE_QUESTION = Fixed("it says what the question is, and every trial answers the same one")
 OF_THE_PLAN = Fixed("a run has one design, by which its trials are arranged and compared")
@@ -82,53 +81,47 @@ class Settings(Strict):
         """The metric that levels are compared by."""
         if self.design.judged is not None:
             return self.design.judged
-        if isinstance(self.workload, DecisionSupport):
-            return self.workload.judged()
-        return "latency_ns_p99" if self.is_open else "throughput_per_second"
+        return self.workload.judged() or ("latency_ns_p99" if self.is_open else "throughput_per_second")
+
+    # Each of these is asked of the workload, which is not there when it is wrong itself: that is said of it.
 
     @field_validator("measure")
     @classmethod
     def _has_an_end(cls, value: Measure, info: ValidationInfo) -> Measure:
-        workload = info.data.get("workload")  # not there when it is wrong itself, which is said of it
-        if isinstance(workload, DecisionSupport):
-            decision_support.no_end(value.ends_given)
-        elif workload is not None and value.ends_given != 1:
-            raise ValueError("give one of seconds and transactions (or transactions_per_client)")
+        if (workload := info.data.get("workload")) is not None:
+            workload.check_measure(value.ends_given)
         return value
 
     @field_validator("warmup")
     @classmethod
     def _has_a_load_to_warm_by(cls, value: Warmup, info: ValidationInfo) -> Warmup:
-        if isinstance(workload := info.data.get("workload"), DecisionSupport):
-            decision_support.no_warmup(workload, value.until, prewarm=value.prewarm)
+        if (workload := info.data.get("workload")) is not None:
+            workload.check_warmup(value.until, prewarm=value.prewarm)
         return value
 
     @field_validator("schedule")
     @classmethod
-    def _fits_the_tests(cls, value: Schedule, info: ValidationInfo) -> Schedule:
-        if isinstance(info.data.get("workload"), DecisionSupport) and value != Closed():
-            raise ValueError("decision_support's streams follow its specification; allowed: no [schedule]")
+    def _fits_the_workload(cls, value: Schedule, info: ValidationInfo) -> Schedule:
+        if (workload := info.data.get("workload")) is not None:
+            workload.check_schedule(value)
         return value
 
     @field_validator("design")
     @classmethod
     def _judges_what_is_measured(cls, value: Design, info: ValidationInfo) -> Design:
         if (workload := info.data.get("workload")) is not None and value.judged is not None:
-            tests = workload.tests if isinstance(workload, DecisionSupport) else []
-            decision_support.judges(tests, value.judged)
+            workload.check_judged(value.judged)
+            if value.judged in OWNERS and value.judged not in workload.own_metrics:
+                owner = OWNERS[value.judged]
+                raise ValueError(f"judged is {value.judged}, which workload {owner} alone has; allowed: another metric")
         return value
 
     @model_validator(mode="after")
     def _fits_the_server(self) -> Settings:
-        if self.target.server == "duckdb":
-            embedded.check(self.workload, self.target, self.warmup, self.probes)
+        SERVERS[self.target.server].check(self.workload, self.target, self.warmup, self.probes)
         return self
 
     @model_validator(mode="after")
     def _users_wait_for_answers(self) -> Settings:
-        if isinstance(self.workload, OrderEntry) and self.workload.keying_and_think and self.is_open:
-            raise ValueError(
-                "workload.keying_and_think has users who wait for each answer, and this schedule starts transactions "
-                'whoever waits; allowed: schedule.kind = "closed", or keying_and_think = false'
-            )
+        self.workload.check_arrivals(is_open=self.is_open)
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final, get_args
 
 from pydantic import Discriminator
 
@@ -14,6 +14,23 @@ from plimsoll.experiment.workloads.order_entry import OrderEntry
 from plimsoll.experiment.workloads.script import Script, ScriptFile
 from plimsoll.experiment.workloads.wpi_orders import WpiOrders
 
-__all__ = ["Bank", "DecisionSupport", "Load", "OrderEntry", "Script", "ScriptFile", "Workload", "WpiOrders", "Zipf"]
+__all__ = [
+    "OWNERS",
+    "Bank",
+    "DecisionSupport",
+    "Load",
+    "OrderEntry",
+    "Script",
+    "ScriptFile",
+    "Workload",
+    "WpiOrders",
+    "Zipf",
+]
 
 Workload = Annotated[WpiOrders | Bank | OrderEntry | Script | DecisionSupport, Discriminator("name")]
+# The workloads that have metrics of their own, by these.
+OWNERS: Final = {
+    metric: get_args(kind.model_fields["name"].annotation)[0]
+    for kind in (WpiOrders, Bank, OrderEntry, Script, DecisionSupport)
+    for metric in kind.own_metrics
+}

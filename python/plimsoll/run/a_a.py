@@ -14,10 +14,10 @@ NAME = "newest.json"
 def newest(state: StateDir) -> dict[str, Any] | None:
     """The stored spread (schema/record.md, run.json `a_a`); None when no A/A run was made here."""
     try:
-        found = json.loads((state.a_a / NAME).read_text())
+        spread = json.loads((state.a_a / NAME).read_text())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return spread if isinstance(spread, dict) else None
 
 
 def store(state: StateDir, spread: dict[str, Any]) -> None:

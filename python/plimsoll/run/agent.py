@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from plimsoll.run.host import HERE, Host
 
 PROGRAM = Path(os.environ.get("PLIMSOLL_AGENT", Path(__file__).resolve().parents[3] / "target/release/plimsoll-agent"))
 EXIT_RECORD, EXIT_BAD_REQUEST, EXIT_UNREACHABLE, EXIT_STOPPED, EXIT_IDENTITY = 1, 2, 3, 4, 70
@@ -30,27 +30,16 @@ class Agent:
     """One running call of the agent."""
 
     def __init__(
-        self, verb: str, request: dict[str, Any], cpus: set[int] | None = None, program: Path | None = None
+        self,
+        verb: str,
+        request: dict[str, Any],
+        cpus: set[int] | None = None,
+        host: Host = HERE,
+        program: Path | None = None,
     ) -> None:
-        def place() -> None:
-            # A Ctrl-C at the terminal reaches the front only; the front then tells the agent to stop.
-            os.setpgid(0, 0)
-            # A descriptor a connection: as many as we may have, not as many as shells are given.
-            _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-            if cpus:
-                os.sched_setaffinity(0, cpus)
-
         self.verb = verb
         self._sqlstate: str | None = None
-        self._process = subprocess.Popen(
-            [str(program or PROGRAM), verb],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=place,
-        )
+        self._process = host.start_led([str(program or PROGRAM), verb], cpus)
         assert self._process.stdin is not None
         self._tell(json.dumps(request))
 
@@ -81,10 +70,10 @@ class Agent:
         for line in self._process.stdout:
             if not line.endswith("\n"):
                 return  # torn: the agent was killed while it wrote, which its exit code tells
-            found = json.loads(line)
-            if found.get("event") == "refused":
-                self._sqlstate = str(found["sqlstate"])
-            yield found
+            told = json.loads(line)
+            if told.get("event") == "refused":
+                self._sqlstate = str(told["sqlstate"])
+            yield told
 
     def finish(self) -> None:
         """Waits for the end. Raises AgentFailed unless it ended well or as it was told to."""
@@ -102,9 +91,10 @@ def call(
     *,
     on_line: Callable[[Agent, dict[str, Any]], None] | None = None,
     cpus: set[int] | None = None,
+    host: Host = HERE,
 ) -> dict[str, Any]:
     """Runs the agent to its end; the last line is the result. `on_line` sees how it goes on, and may stop it."""
-    agent = Agent(verb, request, cpus)
+    agent = Agent(verb, request, cpus, host)
     result: dict[str, Any] = {}
     try:
         for line in agent.lines():

@@ -8,18 +8,20 @@ from pathlib import Path
 
 from plimsoll.environment.state import StateDir
 from plimsoll.experiment import PlannedTrial, Source
+from plimsoll.run.host import HERE, Host
 from plimsoll.run.observer import Observer
 from plimsoll.run.signals import Interrupts
 
 
 @dataclass
 class RunContext:
-    """Where a run's record and state lie, who follows it, and how it is stopped."""
+    """Where a run's record and state lie, the machine that it is on, who follows it, and how it is stopped."""
 
     source: Source
     out: Path
     state: StateDir
     observer: Observer
+    host: Host = field(default=HERE, kw_only=True)
     interrupts: Interrupts = field(init=False)
 
     def __post_init__(self) -> None:

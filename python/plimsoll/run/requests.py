@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.schedule import Closed, Open, Ramp, Steps
-from plimsoll.run import planning
+from plimsoll.run.sizes import memory_bytes
+
+LOADERS: Final = 2  # sessions that fill tables side by side
 
 
 def workload_request(settings: Experiment) -> dict[str, Any]:
     """What is done: the agent's `workload` object."""
-    return settings.workload.request(planning.memory_bytes(settings))
+    return settings.workload.request(memory_bytes(settings))
 
 
 def data_request(settings: Experiment) -> dict[str, Any] | None:
     """What fills the tables: a `workload` object for `populate`; None where the agent fills none."""
-    return settings.workload.data_request(planning.memory_bytes(settings))
+    return settings.workload.data_request(memory_bytes(settings))
 
 
 def schedule_request(settings: Experiment, block: int, *, warmup: bool = False) -> dict[str, Any]:
@@ -39,26 +40,6 @@ def schedule_request(settings: Experiment, block: int, *, warmup: bool = False) 
 
 def load_request(settings: Experiment, cpus: int) -> dict[str, Any]:
     """How the load speaks and what it keeps: keys of the agent's `load`. `cpus`: how many the load may use."""
-    workload, measure = settings.workload, settings.measure
-    assert not isinstance(workload, DecisionSupport)  # it has streams, and no mix of transactions
-    return {
-        "clients": workload.clients,
-        "threads": min(workload.threads or cpus, workload.clients),
-        "mode": workload.mode,
-        "describe": workload.describe,
-        "retries_max": workload.retries_max,
-        "reconnect": workload.reconnect,
-        "rows_max": measure.rows_max,
-        "sample_one_in": measure.sample_one_in,
-    }
-
-
-def streams_request(workload: DecisionSupport, test: str) -> dict[str, Any]:
-    """What is run: keys of the agent's `streams`. `test`: "power", "throughput", or "plans", a pass under EXPLAIN."""
-    return {
-        "test": "throughput" if test == "throughput" else "power",
-        "streams": workload.streams_run if test == "throughput" else 1,
-        "refresh": workload.refresh and test != "plans",
-        "timeout_seconds": workload.query_timeout_seconds,
-        "explain": test == "plans",
-    }
+    measure = settings.measure
+    kept = {"rows_max": measure.rows_max, "sample_one_in": measure.sample_one_in}
+    return settings.workload.load_request(cpus) | kept

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,19 @@ from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, pl
 from plimsoll.experiment.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
-from plimsoll.run import a_a, datasets, documents, obstacles, planning
+from plimsoll.run import a_a, datasets
 from plimsoll.run.context import RunContext
-from plimsoll.run.embedded import run_embedded
-from plimsoll.run.existing import ExistingServer
 from plimsoll.run.observer import Observer
-from plimsoll.run.placing import is_series
-from plimsoll.run.private import run_private
+from plimsoll.run.one_trial import run_trial
+from plimsoll.run.planning import documents, obstacles
+from plimsoll.run.planning.needs import Needs, needs_of
 from plimsoll.run.refusals import Refused, TrialFailed, shared
-from plimsoll.run.series import has_tables, run_series
+from plimsoll.run.servers.kind import ServerOfTrial
+from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.signals import Stopped
-from plimsoll.run.trial import Report, finish
+from plimsoll.run.trial import series
+from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.versions import versions
-from plimsoll.target.dataset import Dataset
 
 
 class Impossible(Exception):
@@ -62,19 +62,19 @@ class Runner(RunContext):
             self.seed = wanted if wanted is not None else secrets.randbits(32)
         self.plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
 
-    def needs(self) -> planning.Needs:
+    def needs(self) -> Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
         missing = datasets.missing_bytes(self.plan, self.state)
-        needs = planning.needs_of(self.plan, left, missing, has_tables=self._has_tables)
+        needs = needs_of(self.plan, left, missing, has_tables=self._has_tables)
         needs.remarks = [f"left out on this machine: {text}" for text in self.source.left_out]
         needs.remarks += obstacles.remarks(self.plan)
         needs.impossible = obstacles.obstacles(self.plan, needs, self.state) + datasets.refusals(self.plan)
         return needs
 
     def _has_tables(self, trial: PlannedTrial) -> bool:
-        """A series that was cut goes on with its own."""
-        return has_tables(writer.trial_folder(self.out, trial.number))
+        """A series that was interrupted goes on with its own."""
+        return series.goes_on(writer.trial_folder(self.out, trial.number))
 
     def run(self) -> str:
         """Runs every trial that has no result yet; returns the run's status. Raises Impossible before the first."""
@@ -114,36 +114,42 @@ class Runner(RunContext):
 
     def is_done(self, trial: PlannedTrial) -> bool:
         """Whether a trial has its result: a failure is one, a stop is none."""
-        found = read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
-        return found is not None and found.get("status") in ("finished", "failed")
+        stored = read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
+        return stored is not None and stored.get("status") in ("finished", "failed")
 
     def _trials(self) -> None:
         left = [trial for trial in self.plan.trials if not self.is_done(trial)]
-        if self.source.experiment.target.dsn:
-            with ExistingServer(self, self.plan.treatments[0].settings) as server:
-                for trial in left:
-                    self._one(trial, server.run_trial)
-            return
         if not left:
             return
-        built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
-        for trial in left:
-            self._one(trial, lambda report: _run_on_its_server(self, report, built))
+        with self._servers() as server_of:
+            for trial in left:
+                self._one(trial, lambda log: run_trial(self, log, server_of(log)))
 
-    def _one(self, trial: PlannedTrial, work: Callable[[Report], None]) -> None:
+    @contextlib.contextmanager
+    def _servers(self) -> Iterator[ServerOfTrial]:
+        """For as long as the run lasts: what gives each trial the server that its treatment names."""
+        built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
+        with contextlib.ExitStack() as stack:
+            of_kind = {
+                kind: stack.enter_context(kind.of_run(self, treatments[0].settings, built))
+                for kind, treatments in kinds_of(self.plan)
+            }
+            yield lambda log: of_kind[kind_of(log.trial.treatment.settings)](log)
+
+    def _one(self, trial: PlannedTrial, work: Callable[[TrialLog], None]) -> None:
         writer.append_event(self.out, "trial", trial=trial.number)
         self.observer.event("trial", trial=trial)
-        report = Report(trial)
+        log = TrialLog(trial)
         status, reason, refused = "finished", None, None
         try:
-            work(report)
+            work(log)
         except TrialFailed as error:
             status, reason = "failed", str(error)
             refused = error if isinstance(error, Refused) else None
         except Stopped:
-            finish(report, self.out, "stopped", "the run was stopped")
+            log.write(self.out, "stopped", "the run was stopped")
             raise
-        finish(report, self.out, status, reason)
+        log.write(self.out, status, reason)
         writer.append_event(self.out, "trial_end", trial=trial.number, status=status, reason=reason)
         self.observer.event("trial_end", trial=trial, status=status, reason=reason)
         after = self.plan.trials[trial.number :]
@@ -203,19 +209,9 @@ class Runner(RunContext):
     def _refuse_another_machine(self) -> None:
         """A record is of one machine in one state; what was measured on another is not compared with it."""
         stored = read_json(self.out / "fingerprint.json") or {}
-        found = comparable(stored, fingerprint(self._places()))
-        if found:
-            raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in found])
-
-
-def _run_on_its_server(runner: Runner, report: Report, built: dict[str, Dataset]) -> None:
-    settings = report.trial.treatment.settings
-    if planning.is_embedded(settings):
-        run_embedded(runner, report, built)
-    elif is_series(settings):
-        run_series(runner, report, built)
-    else:
-        run_private(runner, report, built)
+        differences = comparable(stored, fingerprint(self._places()))
+        if differences:
+            raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in differences])
 
 
 def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:
@@ -225,8 +221,7 @@ def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -
         raise ExperimentError(
             [Problem(str(out), "--resume", "not the folder of a run", "a folder that a run has made")]
         )
-    if stored["target"].get("dsn"):
-        what = "a run on an existing server cannot be resumed: its data were dropped when it stopped"
-        raise ExperimentError([Problem(str(out), "--resume", what, "a new run")])
     source = reload(stored, Path(document["file"]), bool(document["quick"]))
+    if why := kind_of(source.experiment).why_not_resumed:
+        raise ExperimentError([Problem(str(out), "--resume", why, "a new run")])
     return Runner(source, out, state, observer, command, seed=int(document["seed"]))

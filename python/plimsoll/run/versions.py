@@ -13,14 +13,14 @@ from plimsoll.run import agent
 def versions() -> dict[str, Any]:
     """Plimsoll's version, the commit of its sources where git knows it, and the agent's version."""
     root = Path(__file__).resolve().parents[3]
-    found: dict[str, Any] = {"version": __version__, "commit": None, "agent_version": None}
+    known: dict[str, Any] = {"version": __version__, "commit": None, "agent_version": None}
     for key, argv in (
         ("commit", ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]),
         ("agent_version", [str(agent.PROGRAM), "--version"]),
     ):
         try:
             done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True)
-            found[key] = done.stdout.strip()
+            known[key] = done.stdout.strip()
         except (OSError, subprocess.SubprocessError):
             continue
-    return found
+    return known

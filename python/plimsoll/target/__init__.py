@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plimsoll.target.connection import Connection
-    from plimsoll.target.postgres import PostgresServer, ServerFailed
+    from plimsoll.target.postgres import PostgresServer
+    from plimsoll.target.server import ServerFailed
 
-_WHERE = {"Connection": "connection", "PostgresServer": "postgres", "ServerFailed": "postgres"}
+_WHERE = {"Connection": "connection", "PostgresServer": "postgres", "ServerFailed": "server"}
 
 __all__ = ["Connection", "PostgresServer", "ServerFailed"]
 

@@ -1,4 +1,4 @@
-"""The process that holds DuckDB: it performs what it is told, times it, and tells. target/embedded.py runs it.
+"""The process that holds DuckDB: it performs what it is told, times it, and tells. target/duckdb_server.py runs it.
 
 DuckDB lives in its client's process, and one process at a time may write a database. So this process is the server
 under test, and streams are its threads, a connection each: DuckDB lets go of the interpreter's lock while it works.

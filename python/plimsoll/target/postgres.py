@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,22 +26,18 @@ from psycopg import sql
 from plimsoll.environment.own_folder import OwnFolder, read_theirs
 from plimsoll.experiment import size
 from plimsoll.target.connection import Connection
+from plimsoll.target.reached_postgres import ReachedPostgres
+from plimsoll.target.server import LOG, LOG_TAIL_BYTES, Launch, ServerFailed, Settings
 
-Launch = Callable[..., "subprocess.Popen[bytes]"]
-LOG_TAIL_BYTES = 64 * 1024
 DATABASE = "plimsoll"
 LOOPBACK = "127.0.0.1"
-SOCKET, LOG, CONFIGURATION, RULES = "s", "server.log", "postgresql.conf", "pg_hba.conf"  # in the server's folder
+SOCKET, CONFIGURATION, RULES = "s", "postgresql.conf", "pg_hba.conf"  # in the server's folder
 # Of the cluster's own file. Clusters of earlier versions include a file of settings: those of another trial.
 _IDLE = re.compile(r"\s*(#|$|include(_dir|_if_exists)?\b)", re.IGNORECASE)
 PREWARM_SHARE = 0.97  # of the buffers; the rest is for catalogues and new pages
 
 
-class ServerFailed(Exception):
-    """The server did not start, or ended; the message carries the end of its log."""
-
-
-class PostgresServer:
+class PostgresServer(ReachedPostgres):
     """One cluster in `data`, run by `user`. `launch(argv, user=...)` starts a process in the group.
 
     `run_dir`: a folder that the caller owns and nobody else may write, of log and configuration; the socket is in its
@@ -54,10 +49,11 @@ class PostgresServer:
         self._own = OwnFolder(run_dir)
         port = _free_port() if tcp else 5432
         self.connection = Connection(host=str(run_dir / SOCKET), port=port, user=user, dbname=DATABASE)
-        self.load_connection = self.connection
+        load_connection = self.connection
         if tcp:
             # Anybody on the machine reaches a port of loopback, so it asks for a password, made for this trial.
-            self.load_connection = replace(self.connection, host=LOOPBACK, password=secrets.token_urlsafe(24))
+            load_connection = replace(self.connection, host=LOOPBACK, password=secrets.token_urlsafe(24))
+        super().__init__(load_connection)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -78,7 +74,7 @@ class PostgresServer:
         if process.returncode:
             raise ServerFailed(f"initdb failed: {output.decode(errors='replace').strip()[-2000:]}")
 
-    def configure(self, settings: dict[str, bool | int | float | str], memory: int | None) -> None:
+    def configure(self, settings: Settings, memory: int | None) -> None:
         """Writes the settings; sizes with units or relative to `memory` (bytes) become what the server reads.
 
         They follow what initdb has set for this machine (locale, time zone), and go into our own folder: nothing is

@@ -9,7 +9,9 @@ import pytest
 from plimsoll.experiment import ExperimentError, load
 from plimsoll.experiment.decision_support import DecisionSupport, streams_min
 from plimsoll.experiment.source import reload
-from plimsoll.run import planning
+from plimsoll.run.planning.needs import BUILD_BYTES_PER_S
+from plimsoll.run.servers.registry import kind_of
+from plimsoll.run.sizes import data_bytes
 
 HEAD = """format = 1
 name = "mine"
@@ -78,8 +80,8 @@ def test_answers_are_compared_with_what_there_is_at_that_size() -> None:
 
 def test_a_plan_has_time_for_answers() -> None:
     small = {"tests": ["load", "power"], "scale_factor": 0.99}
-    without, duckdb = (planning.tests_seconds(of(**small, answers=one)) for one in (False, True))
-    known = planning.tests_seconds(of(**small | {"scale_factor": 1.0}, answers=True))
+    without, duckdb = (of(**small, answers=one).own_seconds(BUILD_BYTES_PER_S) for one in (False, True))
+    known = of(**small | {"scale_factor": 1.0}, answers=True).own_seconds(BUILD_BYTES_PER_S)
     assert without < known < duckdb
 
 
@@ -164,8 +166,8 @@ def test_duckdb_runs_decision_support_with_settings_of_its_own(tmp_path: Path) -
 memory_limit = "0.5 x memory"
 """
     one = load(written(tmp_path, DUCK, more, WORKLOAD, COLD)).experiment
-    assert planning.is_embedded(one) and planning.server_version(one) == duckdb.__version__
-    assert planning.data_bytes(one) < planning.data_bytes(load(written(tmp_path, WORKLOAD, COLD)).experiment)
+    assert kind_of(one).version(one) == duckdb.__version__
+    assert data_bytes(one) < data_bytes(load(written(tmp_path, WORKLOAD, COLD)).experiment)
     again = reload(one.model_dump(mode="json"), tmp_path / "experiment.toml", quick=False)
     assert again.experiment == one
 

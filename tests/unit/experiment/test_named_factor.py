@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.experiment import ExperimentError, Source, load, plan_trials
 from plimsoll.experiment.source import reload
-from plimsoll.run.documents import plan_document
+from plimsoll.run.planning.documents import plan_document
 
 FILE = """format = 1
 name = "mine"

@@ -13,7 +13,7 @@ from plimsoll.analysis.watch.live import Picture
 from plimsoll.analysis.watch.verdict import analyse_live
 from plimsoll.record import RecordError, open_run, writer
 from plimsoll.report.watch.page import write_live_report
-from plimsoll.run.live_record import LiveTables
+from plimsoll.run.watch.tables import LiveTables
 
 Json = dict[str, Any]
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from plimsoll.experiment import Experiment
-from plimsoll.run import answers
+from plimsoll.run.decision_support import answers
 from plimsoll.run.signals import Stopped
-from plimsoll.run.trial import Report
+from plimsoll.run.trial.capabilities import QueryRefused
+from plimsoll.run.trial.log import TrialLog
 
 Json = dict[str, Any]
 OWNER = (0, 0)
@@ -67,10 +68,10 @@ def check(trial: Trial, against: Any, found: dict[str, Any], folder: Path) -> Js
         rows: Sequence[Any] = answer
         return rows
 
-    report = Report(SimpleNamespace())
-    answers.check(trial, against, ask, report, folder, OWNER)
-    assert [phase["name"] for phase in report.found["phases"]] == ["answers"]
-    told: Json = report.found["answers"]
+    log = TrialLog(SimpleNamespace())
+    answers.check(trial, against, ask, log, folder, OWNER)
+    assert [phase["name"] for phase in log.facts["phases"]] == ["answers"]
+    told: Json = log.facts["answers"]
     assert told["against"] == against
     return {one["name"]: (one["ok"], one["found"]) for one in told["checks"]}
 
@@ -92,7 +93,7 @@ def test_what_is_wrong_is_told_by_row_and_column(tmp_path: Path) -> None:
 
 
 def test_a_query_that_is_refused_is_a_wrong_answer(tmp_path: Path) -> None:
-    found = FOUND | {"six": answers.Refused("canceling statement due to statement timeout")}
+    found = FOUND | {"six": QueryRefused("canceling statement due to statement timeout")}
     assert check(Trial(), "known", found, tmp_path)["Q6"] == (False, "canceling statement due to statement timeout")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.experiment import ExperimentError, Source
-from plimsoll.run.capacity_source import source_of, subject_of
+from plimsoll.run.capacity.source import source_of, subject_of
 
 
 def asked(*sets: str) -> Source:

@@ -12,14 +12,22 @@ from typing import Any
 import pytest
 
 from plimsoll.experiment import Experiment
-from plimsoll.run import decision_support
-from plimsoll.run.capacity_source import source_of
+from plimsoll.run import agent
+from plimsoll.run.capacity.source import source_of
+from plimsoll.run.decision_support import tests
 from plimsoll.run.observer import Silent
-from plimsoll.run.requests import data_request, streams_request, workload_request
+from plimsoll.run.requests import data_request, workload_request
+from plimsoll.run.segments import segments_of
+from plimsoll.run.servers.postgresql.at_work import PostgresAtWork
+from plimsoll.run.servers.postgresql.streams import streams_request
 from plimsoll.run.signals import Stopped
-from plimsoll.run.trial import Load, Place, Report
+from plimsoll.run.trial.load_session import LoadSession
+from plimsoll.run.trial.log import TrialLog
+from plimsoll.run.trial.place import Place
+from plimsoll.run.trial.segment import Progress, perform
 from plimsoll.target import Connection
 from plimsoll.target.dataset import key_of
+from plimsoll.target.reached_postgres import ReachedPostgres
 
 Json = dict[str, Any]
 
@@ -51,64 +59,78 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
             else {"event": "x", "checks": []}
         )
 
-    def read(_load: Load, _report: Report, name: str, into: Json) -> None:
+    def read(_server: object, _place: object, _log: TrialLog, name: str, into: Json) -> None:
         found.happened.append(name)
         into.setdefault("counters", {})[name] = {"xact_commit": len(found.happened)}
 
-    monkeypatch.setattr(decision_support.agent, "call", call)
-    monkeypatch.setattr(decision_support, "read_counters", read)
-    monkeypatch.setattr(decision_support, "vacuum", lambda _connection: found.happened.append("vacuum"))
+    monkeypatch.setattr(agent, "call", call)
+    monkeypatch.setattr(tests, "read_counters", read)
     return found
 
 
-def run(played: Played, folder: Path, stopping: bool = False, **about: Any) -> Report:
-    settings = made(**about)
-    place = Place(devices=[], group=None, load_cpus=None)
-    connection = Connection("/x", 1, "u", "d")
-    load = Load(connection, workload_request(settings), settings, place, folder, Silent(), lambda: stopping)
-    report = Report(SimpleNamespace())
+class AtWork(PostgresAtWork):
+    """A PostgreSQL of which nothing is asked but what the agent is asked."""
+
+    played: Played
 
     @contextlib.contextmanager
-    def watched() -> Iterator[None]:
-        played.happened.append("caches")
+    def watched(self, log: TrialLog) -> Iterator[None]:
+        del log
+        self.played.happened.append("caches")
         yield
-        played.happened.append("caches again")
+        self.played.happened.append("caches again")
 
-    if settings.workload.loads_itself():
-        decision_support.load_test(load, report)
-    decision_support.run_tests(load, settings.workload, report, watched)
-    return report
+    def has_loaded(self) -> None:
+        self.played.happened.append("loaded")
+
+    def vacuum(self) -> None:
+        self.played.happened.append("vacuum")
+
+    def end(self, log: TrialLog) -> None:
+        pass
+
+
+def run(played: Played, folder: Path, stopping: bool = False, **about: Any) -> TrialLog:
+    settings = made(**about)
+    place: Any = Place(devices=[], group=None, load_cpus=None)
+    server: Any = ReachedPostgres(Connection("/x", 1, "u", "d"))
+    context: Any = SimpleNamespace(observer=Silent(), interrupts=SimpleNamespace(is_stopping=lambda: stopping))
+    load = LoadSession(server, workload_request(settings), settings, place, folder, Silent(), lambda: stopping)
+    at = AtWork(server, place, settings, folder, context, load, caches=SimpleNamespace())
+    at.played, log = played, TrialLog(SimpleNamespace())
+    perform(segments_of(settings), at, log, Progress())
+    return log
 
 
 def test_the_tests_in_their_order(played: Played, tmp_path: Path) -> None:
-    report = run(played, tmp_path, tests=["load", "power", "throughput"], repeats=2, explain=True)
+    log = run(played, tmp_path, tests=["load", "power", "throughput"], repeats=2, explain=True)
     assert played.happened == [
-        *("populate", "check", "caches", "before", "streams power", "after", "caches again"),
+        *("populate", "check", "loaded", "caches", "before", "streams power", "after", "caches again"),
         *("before", "streams throughput", "after", "vacuum", "before", "streams throughput", "after"),
         *("before", "streams power", "after", "check"),
     ]
     names = ["power", "throughput-1", "throughput-2", "plans"]
     assert [(tmp_path / name).is_dir() for name in names] == [True] * 4
     assert [Path(request["out"]).name for request in played.requests if "out" in request] == names
-    assert [one["segment"] for one in report.found["tests"]] == names
-    assert report.found["measured_segment"] == "power"
-    assert report.found["counters"] == report.found["tests"][0]["counters"]
-    assert report.found["load_test"] == {"seconds": 12.5, "phases": []}
-    phases = [one["name"] for one in report.found["phases"]]
+    assert [one["segment"] for one in log.facts["tests"]] == names
+    assert log.facts["measured_segment"] == "power"
+    assert log.facts["counters"] == log.facts["tests"][0]["counters"]
+    assert log.facts["load_test"] == {"seconds": 12.5, "phases": []}
+    phases = [one["name"] for one in log.facts["phases"]]
     assert phases == ["load", "check", "power", "throughput", "vacuum", "throughput", "plans", "check"]
 
 
 def test_the_first_test_stands_for_the_trial(played: Played, tmp_path: Path) -> None:
-    report = run(played, tmp_path, tests=["throughput"])
-    assert report.found["measured_segment"] == "throughput-1"
+    log = run(played, tmp_path, tests=["throughput"])
+    assert log.facts["measured_segment"] == "throughput-1"
     assert "vacuum" not in played.happened
 
 
 def test_a_load_test_alone_measures_no_segment(played: Played, tmp_path: Path) -> None:
-    report = run(played, tmp_path, tests=["load"])
-    assert played.happened == ["populate", "check", "check"]
-    assert report.found["load_checks"] == report.found["checks"] == []
-    assert "measured_segment" not in report.found
+    log = run(played, tmp_path, tests=["load"])
+    assert played.happened == ["populate", "check", "loaded", "check"]
+    assert log.facts["load_checks"] == log.facts["checks"] == []
+    assert "measured_segment" not in log.facts
 
 
 def test_a_stop_ends_the_trial_after_the_test_under_way(played: Played, tmp_path: Path) -> None:

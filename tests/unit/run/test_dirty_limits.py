@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.experiment import load
-from plimsoll.run.surroundings import dirty_limits_caveat
+from plimsoll.run.servers.postgresql.dirty_limits import dirty_limits_caveat
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 
 from plimsoll.environment import page_cache
 from plimsoll.environment.page_cache import PageMap
-from plimsoll.run import double_caching
-from plimsoll.run.trial import Report
+from plimsoll.run.servers import double_caching
+from plimsoll.run.trial.log import TrialLog
 from plimsoll.target import Connection, buffers
 from plimsoll.target.buffers import Buffers, Layout, Relation
 
@@ -184,7 +184,7 @@ def test_a_reading_that_fails_is_absent(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def _watched(watch: double_caching.Watch) -> dict:
-    report = Report(trial=None)  # type: ignore[arg-type]
-    with watch.around(report):
+    log = TrialLog(trial=None)  # type: ignore[arg-type]
+    with watch.around(log):
         pass
-    return report.found["double_caching"]
+    return log.facts["double_caching"]

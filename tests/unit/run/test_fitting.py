@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.experiment import Source, load
-from plimsoll.run.fitting import Machine, fitted
+from plimsoll.run.planning.fitting import Machine, fitted
 
 GIB = 2**30
 TEXT = """format = 1

@@ -30,20 +30,23 @@ from plimsoll.environment.registry import Args, puts_back
 from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS
-from plimsoll.run import knobs, planning
-from plimsoll.run.documents import resolved
+from plimsoll.run.host import HERE, ThisMachine
 from plimsoll.run.observer import Silent
-from plimsoll.run.obstacles import obstacles
+from plimsoll.run.planning.documents import resolved
+from plimsoll.run.planning.needs import Needs
+from plimsoll.run.planning.obstacles import obstacles
 from plimsoll.run.signals import Interrupts
-from plimsoll.run.surroundings import arranged
-from plimsoll.run.trial import Report
+from plimsoll.run.sizes import environment_in_bytes
+from plimsoll.run.surroundings import knobs
+from plimsoll.run.surroundings.arranged import arranged
+from plimsoll.run.trial.log import TrialLog
 
 PUT_BACK: list[str] = []
 
 
-def report_of_a_trial() -> Report:
+def log_of_a_trial() -> TrialLog:
     """Nothing but its number is asked of the trial."""
-    return Report(cast(PlannedTrial, SimpleNamespace(number=1)))
+    return TrialLog(cast(PlannedTrial, SimpleNamespace(number=1)))
 
 
 @puts_back("toy", survives_reboot=True)
@@ -97,13 +100,13 @@ def made(title: str = "x", **environment: Any) -> Experiment:
 
 
 def around(state: StateDir) -> Any:
-    return SimpleNamespace(state=state, interrupts=Interrupts(Silent()), observer=Silent())
+    return SimpleNamespace(state=state, host=HERE, interrupts=Interrupts(Silent()), observer=Silent())
 
 
 @pytest.fixture
 def no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "detect", lambda: None)
-    monkeypatch.setattr(planning, "server_user", getpass.getuser)
+    monkeypatch.setattr(ThisMachine, "server_user", lambda _: getpass.getuser())
 
 
 @pytest.fixture
@@ -114,8 +117,8 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_groups", "toys")
 def test_a_new_knob_is_arranged_after_those_it_depends_on_and_put_back_before_them(state: StateDir) -> None:
-    report = report_of_a_trial()
-    with arranged(around(state), made(), "toy-0001", report):
+    log = log_of_a_trial()
+    with arranged(around(state), made(), "toy-0001", log):
         assert (state.work / "toy-0001.mount").read_text() == "toy-0001.array"
         lines = (state.journal / "toy-0001.jsonl").read_text().splitlines()[1:]
         entries = [(entry["kind"], Path(next(iter(entry["args"].values()))).name) for entry in map(json.loads, lines)]
@@ -133,7 +136,7 @@ def test_a_new_knob_is_arranged_after_those_it_depends_on_and_put_back_before_th
 @pytest.mark.usefixtures("no_groups", "toys")
 def test_a_knob_that_cannot_be_had_puts_those_before_it_back(state: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Array, "arrange", lambda _self, site, _journal: site.state.work / "lost")
-    with pytest.raises(AssertionError), arranged(around(state), made(), "toy-0002", report_of_a_trial()):
+    with pytest.raises(AssertionError), arranged(around(state), made(), "toy-0002", log_of_a_trial()):
         pass
     assert list(state.work.iterdir()) == [] and list(state.journal.iterdir()) == []
 
@@ -147,7 +150,7 @@ def test_a_new_knob_says_its_obstacle_before_anything_is_started(state: StateDir
         )
         source = load(str(file))
         plan = plan_trials(source.experiment, source.treatments, 1)
-        return [text for text in obstacles(plan, planning.Needs(), state) if text.startswith("environment.")]
+        return [text for text in obstacles(plan, Needs(), state) if text.startswith("environment.")]
 
     assert said("a question") == []
     assert said("without disks") == [
@@ -174,7 +177,7 @@ def test_the_order_of_a_trial(state: StateDir, tmp_path: Path, monkeypatch: pyte
     settings = settings.model_copy(
         update={"target": settings.target.model_validate({"files": {"wal": str(tmp_path / "log")}})}
     )
-    with arranged(around(state), settings, "all-0001", report_of_a_trial()) as place:
+    with arranged(around(state), settings, "all-0001", log_of_a_trial()) as place:
         assert place.limits == Limits(64 << 20, 32 << 20, "0", 10) and place.cage is None
     assert done == [
         ("files", "log"),
@@ -240,9 +243,9 @@ def test_what_cannot_be_ordered_is_refused(declared: list[tuple[str, ...]], said
 
 
 def test_what_was_relative_is_in_the_plan_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "host_memory_bytes", lambda: 1 << 30)
+    monkeypatch.setattr(ThisMachine, "memory_bytes", lambda _: 1 << 30)
     wanted = made(memory="0.5 x memory", swap="2 x memory", sysctl={"vm.dirty_bytes": "0.25 x memory", "vm.x": "word"})
     document = resolved(wanted)["environment"]
     assert (document["memory"], document["swap"], document["read_ahead"]) == (1 << 29, 1 << 30, "as found")
     assert document["sysctl"] == {"vm.dirty_bytes": 1 << 27, "vm.x": "word"}
-    assert document == planning.environment_in_bytes(wanted).model_dump(mode="json")
+    assert document == environment_in_bytes(wanted).model_dump(mode="json")

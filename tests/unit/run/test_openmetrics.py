@@ -16,9 +16,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from plimsoll.analysis.watch.live import Picture
 from plimsoll.cli import execute
 from plimsoll.experiment import ExperimentError
-from plimsoll.run.live_metrics import LiveMetrics
 from plimsoll.run.observer import Several
-from plimsoll.run.openmetrics import Endpoint, RunMetrics
+from plimsoll.run.watch.metrics import LiveMetrics
+from plimsoll.run.watch.openmetrics import Endpoint, RunMetrics
 
 _LIVE = runpy.run_path(str(Path(__file__).parents[2] / "flow" / "live_world.py"))
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -1,7 +1,7 @@
 """Estimates of a plan, against sums by hand."""
 
 from plimsoll.experiment import load, plan_trials
-from plimsoll.run.planning import needs_of
+from plimsoll.run.planning.needs import needs_of
 
 SETS = [
     "environment.memory=1 GiB",

@@ -12,9 +12,13 @@ import pytest
 
 from plimsoll.environment import Fault
 from plimsoll.experiment import Experiment
-from plimsoll.run import agent, datasets, refusals
+from plimsoll.run import agent, refusals
 from plimsoll.run.observer import Silent
-from plimsoll.run.trial import Load, Report, warm_up
+from plimsoll.run.servers.postgresql import filling
+from plimsoll.run.trial.load_session import LoadSession
+from plimsoll.run.trial.log import TrialLog
+from plimsoll.run.trial.place import Place
+from plimsoll.run.trial.transactions import warm_up
 
 Json = dict[str, Any]
 AMBIGUOUS, NO_TABLE = ("42725", "operator is not unique: unknown + unknown"), ("42P01", "no such table")
@@ -38,10 +42,10 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *lines: Json, code:
     monkeypatch.setattr(agent, "PROGRAM", program)
 
 
-def load(folder: Path, one: Experiment) -> Load:
-    connection: Any = SimpleNamespace(as_request=dict)
-    place: Any = SimpleNamespace(load_cpus=None, devices=[], group=None, probes=lambda _settings: None)
-    return Load(connection, {}, one, place, folder, Silent(), lambda: False)
+def load(folder: Path, one: Experiment) -> LoadSession:
+    server: Any = SimpleNamespace(load_connection=SimpleNamespace(as_request=dict))
+    place = Place(devices=[], group=None, load_cpus=None)
+    return LoadSession(server, {}, one, place, folder, Silent(), lambda: False)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +89,7 @@ def test_a_script_that_only_fails_is_asked_why_at_once(tmp_path: Path, monkeypat
     """A refusal ends the warm-up after two lines; what may pass leaves it to begin anew, and it is asked no more."""
     sqlstate, calls = "42P01", []
 
-    def call(_verb: str, request: Json, *, on_line: Any, cpus: object) -> Json:
-        del cpus
+    def call(_verb: str, request: Json, *, on_line: Any, **_where: object) -> Json:
         stopped: list[int] = []
         for second in range(1, 6):
             line = {"event": "progress", "t_ns": second * 10**9, "done": 0, "failed": 9 * second}
@@ -97,11 +100,11 @@ def test_a_script_that_only_fails_is_asked_why_at_once(tmp_path: Path, monkeypat
     monkeypatch.setattr(agent, "call", call)
     one = load(tmp_path, settings())
     with pytest.raises(refusals.Refused):
-        warm_up(one, Report(SimpleNamespace()))  # type: ignore[arg-type]
+        warm_up(one, TrialLog(SimpleNamespace()))  # type: ignore[arg-type]
     assert calls == [({"seconds": 60.0}, [2])]
     calls.clear()
     sqlstate = "57P01"
-    warm_up(one, Report(SimpleNamespace()))  # type: ignore[arg-type]
+    warm_up(one, TrialLog(SimpleNamespace()))  # type: ignore[arg-type]
     assert calls == [({"seconds": 60.0}, [2]), ({"seconds": 60.0}, [])]
 
 
@@ -137,10 +140,10 @@ def test_an_error_in_the_set_up_names_its_file(monkeypatch: pytest.MonkeyPatch) 
     def run_sql(_connection: object, _text: str) -> None:
         raise psycopg.errors.SyntaxError("syntax error at or near (")
 
-    monkeypatch.setattr(datasets.bank, "run_sql", run_sql)
+    monkeypatch.setattr(filling.bank, "run_sql", run_sql)
     monkeypatch.setattr(psycopg.errors.SyntaxError, "sqlstate", "42601")
     one = settings({"setup": "tables.sql", "setup_text": "create tabel"})
     with pytest.raises(Fault) as caught:
-        datasets.fill(SimpleNamespace(as_request=dict), one, Silent())  # type: ignore[arg-type]
+        filling.fill(SimpleNamespace(as_request=dict), one, Silent())  # type: ignore[arg-type]
     assert "workload.setup: tables.sql: syntax error" in caught.value.what
     assert "fix tables.sql" in caught.value.remedy

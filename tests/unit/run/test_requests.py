@@ -7,11 +7,12 @@ import pytest
 
 from plimsoll.experiment import Experiment
 from plimsoll.experiment.source import load
-from plimsoll.run.documents import plan_document, resolved
-from plimsoll.run.placing import Homes
-from plimsoll.run.planning import data_bytes, measured_seconds
+from plimsoll.run.planning.documents import plan_document, resolved
+from plimsoll.run.planning.needs import measured_seconds
 from plimsoll.run.requests import data_request, load_request, schedule_request, workload_request
-from plimsoll.run.surroundings import PrivatePlace
+from plimsoll.run.sizes import data_bytes
+from plimsoll.run.surroundings.arranged import PrivatePlace
+from plimsoll.run.surroundings.file_locations import FileLocations
 from plimsoll.target.dataset import key_of
 
 BANK = {"name": "bank", "scale": 3}
@@ -194,7 +195,7 @@ def test_order_entry_takes_some_100_mib_a_warehouse() -> None:
 
 @pytest.mark.parametrize(("percent", "budget"), [({}, 0.005), ({"breakdown_budget_percent": 0}, None)])
 def test_what_the_breakdown_may_take(percent: dict[str, float], budget: float | None) -> None:
-    place = PrivatePlace([], None, None, homes=Homes.together(Path("/x")), owner=(0, 0), limits=None)
+    place = PrivatePlace([], None, None, locations=FileLocations.together(Path("/x")), owner=(0, 0), limits=None)
     asked = place.probes(made(BANK, probes={"breakdown_rows": "requests", **percent}))
     assert asked is not None
     assert asked["breakdown"] == {"data_directory": "/x/data", "rows": "requests", "budget": budget}
@@ -207,7 +208,7 @@ def test_what_the_breakdown_may_take(percent: dict[str, float], budget: float | 
 
 
 def test_the_profile_is_asked_for_with_its_rate() -> None:
-    place = PrivatePlace([], None, None, homes=Homes.together(Path("/x")), owner=(0, 0), limits=None)
+    place = PrivatePlace([], None, None, locations=FileLocations.together(Path("/x")), owner=(0, 0), limits=None)
     plain = place.probes(made(BANK))
     assert plain is not None
     assert plain["profile"] is None

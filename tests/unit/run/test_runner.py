@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +17,9 @@ from plimsoll.run.observer import Silent
 from plimsoll.run.refusals import Refused, TrialFailed
 from plimsoll.run.runner import Runner
 from plimsoll.run.signals import Stopped
-from plimsoll.run.trial import Report
+from plimsoll.run.trial.log import TrialLog
 
-Work = Callable[[Report], None]
+Work = Callable[[TrialLog], None]
 EXPERIMENT = """format = 1
 name = "mine"
 title = "A question"
@@ -44,8 +43,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: str, work: Wor
     (tmp_path / "one.sql").write_text("select 1;\n")
     (tmp_path / "two.sql").write_text("select 2;\n")
     (tmp_path / "experiment.toml").write_text(EXPERIMENT + factor)
-    monkeypatch.setattr(of_runner.datasets, "build_all", lambda *_: {})
-    monkeypatch.setattr(of_runner, "_run_on_its_server", lambda _runner, report, _built: work(report))
+    monkeypatch.setattr(Runner, "_servers", lambda _: contextlib.nullcontext(lambda _log: None))
+    monkeypatch.setattr(of_runner, "run_trial", lambda _runner, log, _server: work(log))
     found = Runner(
         load(str(tmp_path / "experiment.toml")), tmp_path / "run", StateDir(tmp_path / "state"), Silent(), [], 1
     )
@@ -61,7 +60,7 @@ def statuses(runner: Runner) -> list[str | None]:
     return [trial.status for trial in open_run(runner.out).trials]
 
 
-def refuse(_report: Report) -> None:
+def refuse(_log: TrialLog) -> None:
     raise Refused("one.sql:1: the server says no", remedy="fix the script")
 
 
@@ -78,7 +77,7 @@ def test_what_every_trial_shares_ends_the_run(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_may_pass_leaves_the_others_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(_report: Report) -> None:
+    def crash(_log: TrialLog) -> None:
         raise TrialFailed("the server ended")
 
     runner = made(tmp_path, monkeypatch, MEMORY, crash)
@@ -92,10 +91,10 @@ def test_treatments_with_other_statements_are_tried(
 ) -> None:
     refused: list[Any] = []
 
-    def one_refuses(report: Report) -> None:
-        if report.trial.treatment is runner.plan.treatments[0]:
-            refused.append(report.trial)
-            refuse(report)
+    def one_refuses(log: TrialLog) -> None:
+        if log.trial.treatment is runner.plan.treatments[0]:
+            refused.append(log.trial)
+            refuse(log)
 
     runner = made(tmp_path, monkeypatch, factor, one_refuses)
     assert runner.run() == "finished"
@@ -114,9 +113,9 @@ def test_the_run_ends_once_each_of_them_was_refused(tmp_path: Path, monkeypatch:
 
 
 def test_a_last_trial_that_is_refused_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def last(report: Report) -> None:
-        if report.trial is runner.plan.trials[-1]:
-            refuse(report)
+    def last(log: TrialLog) -> None:
+        if log.trial is runner.plan.trials[-1]:
+            refuse(log)
 
     runner = made(tmp_path, monkeypatch, MEMORY, last)
     assert runner.run() == "finished"
@@ -125,8 +124,8 @@ def test_a_last_trial_that_is_refused_ends_nothing(tmp_path: Path, monkeypatch: 
 def test_a_trial_that_was_stopped_is_run_again_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
 
-    def stop_once(report: Report) -> None:
-        tried.append(report.trial.number)
+    def stop_once(log: TrialLog) -> None:
+        tried.append(log.trial.number)
         if len(tried) == 2:
             raise Stopped
 
@@ -140,9 +139,7 @@ def test_a_trial_that_was_stopped_is_run_again_and_no_other(tmp_path: Path, monk
 
 
 def test_no_password_of_the_server_is_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = contextlib.nullcontext(SimpleNamespace(run_trial=lambda _: None))
-    runner = made(tmp_path, monkeypatch, MODES + SERVER, refuse)
-    monkeypatch.setattr(of_runner, "ExistingServer", lambda *_: server)
+    runner = made(tmp_path, monkeypatch, MODES + SERVER, lambda _: None)
     assert runner.run() == "finished"
     kept = [path.read_text() for path in runner.out.rglob("*") if path.is_file()]
     assert sum("localhost" in text for text in kept) >= 1

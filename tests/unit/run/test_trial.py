@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from plimsoll.experiment import load
-from plimsoll.run import trial
 from plimsoll.run.observer import Silent
 from plimsoll.run.signals import Stopped
-from plimsoll.run.trial import Load, Place
+from plimsoll.run.trial import load_session
+from plimsoll.run.trial.load_session import LoadSession
+from plimsoll.run.trial.place import Place
 from plimsoll.target import Connection
+from plimsoll.target.reached_postgres import ReachedPostgres
 
 EXPERIMENT = """format = 1
 name = "mine"
@@ -43,15 +45,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
         Path(request["out"], "summary.json").write_text(json.dumps(summary))
         return summary
 
-    monkeypatch.setattr(trial.agent, "call", call)
+    monkeypatch.setattr(load_session.agent, "call", call)
     return found
 
 
-def _load(tmp_path: Path, *, stops: bool = False) -> Load:
+def _load(tmp_path: Path, *, stops: bool = False) -> LoadSession:
     (tmp_path / "experiment.toml").write_text(EXPERIMENT)
     settings = load(str(tmp_path / "experiment.toml")).treatments[0].settings
-    return Load(
-        Connection("/nowhere", 5432, "somebody", "bank"),
+    return LoadSession(
+        ReachedPostgres(Connection("/nowhere", 5432, "somebody", "bank")),
         {"name": "bank"},
         settings,
         Place([], None, None),

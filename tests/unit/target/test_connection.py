@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.run import existing
+from plimsoll.run.servers.postgresql import schema
 from plimsoll.target.connection import Connection, as_counters, shown_setting, stored_password
 
 
@@ -180,9 +180,9 @@ def test_counters_have_the_names_of_the_record() -> None:
 
 @pytest.mark.parametrize("run", ["own-server-2024.01.02", "A" * 100, "...", "a" * 39 + "-b"])
 def test_a_runs_schema_has_a_name_of_its_own(run: str) -> None:
-    names = {existing.schema_name(run) for _ in range(3)}
+    names = {schema.schema_name(run) for _ in range(3)}
     assert len(names) == 3
-    assert all(existing._OURS.fullmatch(name) and len(name) <= 63 for name in names)
+    assert all(schema._OURS.fullmatch(name) and len(name) <= 63 for name in names)
 
 
 @pytest.mark.parametrize("before", [None, "theirs"])
@@ -191,7 +191,7 @@ def test_the_password_is_in_the_environment_only_while_putting_back(
 ) -> None:
     if before is not None:
         monkeypatch.setenv("PGPASSWORD", before)
-    with pytest.raises(KeyError), existing._password_for_put_back("ours"):
+    with pytest.raises(KeyError), schema.password_for_put_back("ours"):
         assert os.environ["PGPASSWORD"] == "ours"
         raise KeyError
     assert os.environ.get("PGPASSWORD") == before

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from plimsoll.target import ServerFailed
-from plimsoll.target.embedded import DriverEnded, DuckServer, as_setting
+from plimsoll.target.duckdb_server import DriverEnded, DuckServer, as_setting
 
 Json = dict[str, Any]
 LONG = "select count(*) from range(1000000000000) t(i) where i % 7 = 3"
@@ -36,7 +36,8 @@ def launch(argv: list[str], **streams: Any) -> subprocess.Popen[bytes]:
 def server(tmp_path: Path) -> Iterator[DuckServer]:
     (tmp_path / "data").mkdir()
     made = DuckServer(tmp_path / "data", tmp_path, launch, None)
-    made.start({"threads": 2, "memory_limit": "0.5 x memory"}, 2**30)
+    made.configure({"threads": 2, "memory_limit": "0.5 x memory"}, 2**30)
+    made.start()
     yield made
     made.abandon()
 
@@ -53,7 +54,7 @@ def test_no_code_comes_from_the_folder_that_the_driver_is_started_in(
     monkeypatch.setenv("PYTHONPATH", str(strange))
     server = DuckServer(tmp_path / "data", tmp_path, launch, None)
     try:
-        server.start({}, None)
+        server.start()
         assert server.ask("select 42") == [[42]]
     finally:
         server.abandon()
@@ -186,7 +187,7 @@ def test_a_driver_that_was_killed_says_so(server: DuckServer) -> None:
 def test_the_driver_ends_with_its_input(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     made = DuckServer(tmp_path / "data", tmp_path, launch, None)
-    made.start({}, None)
+    made.start()
     made.begin("ask", statements=[LONG])
     made.abandon()
     assert not Path(f"/proc/{made.pid}").exists()
@@ -196,10 +197,10 @@ def test_a_database_that_was_closed_is_there_again(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for expected in (None, [[3]]):
         made = DuckServer(tmp_path / "data", tmp_path, launch, None)
-        made.start({}, None)
+        made.start()
         if expected is None:
             made.ask(*TABLES)
-            made.close()
+            made.stop()
             assert [path.name for path in made.data.iterdir()] == ["plimsoll.duckdb"]
         else:
             assert made.ask("select count(*) from lineitem") == expected

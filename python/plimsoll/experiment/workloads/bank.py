@@ -75,8 +75,8 @@ class Bank(Load):
     def pgbench_scale(self) -> int | None:
         return self.scale
 
-    def estimated_bytes(self, memory_bytes: int, *, embedded: bool = False) -> int:
-        del memory_bytes, embedded
+    def estimated_bytes(self, memory_bytes: int, *, columnar: bool = False) -> int:
+        del memory_bytes, columnar
         return estimated_bytes(self.scale, self.fillfactor)
 
     def caveats(self) -> list[str]:

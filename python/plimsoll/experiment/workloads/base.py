@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
 
+from plimsoll.experiment.schedule import Schedule
 from plimsoll.experiment.strict import Fixed, Strict
 
 Json = dict[str, Any]
 Weight = Annotated[int, Field(ge=0, le=1000)]
 Mode = Literal["prepared", "extended", "simple"]
 SCALE_MAX = 100_000
+TRANSACTIONS: Final = "transactions"
+TESTS: Final = "tests of decision support"
 ONE_A_RUN = Fixed("each workload has keys of its own, so it has an experiment of its own")
 
 
@@ -27,6 +30,9 @@ class NotAsked(NamedTuple):
 class AnyWorkload(Strict, ABC):
     """A workload as the flow sees it. `memory_bytes`: what sizes relative to memory refer to."""
 
+    if TYPE_CHECKING:  # each declares its own, after the keys that it shares
+        name: str
+
     # Whether the agent knows what must hold of the tables after a trial, and whether it is asked when they are loaded,
     # because some of it holds only then.
     is_checked: ClassVar[bool] = True
@@ -35,10 +41,14 @@ class AnyWorkload(Strict, ABC):
     is_users_own: ClassVar[bool] = False
     # Why it wants a server of its own; empty where it does not.
     private_only: ClassVar[str] = ""
+    # What a trial of it is made of: a line of the list in run/segments.py.
+    made_of: ClassVar[str] = TRANSACTIONS
+    # Metrics that it alone has, by which levels may be compared.
+    own_metrics: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def request(self, memory_bytes: int) -> Json:
-        """What is done: the agent's `workload` object (schema/agent.md)."""
+        """What is done: the agent's `workload` object (schema/agent.md); empty where the agent has no part in it."""
 
     def data_request(self, memory_bytes: int) -> Json | None:
         """What fills the tables: a `workload` object for `populate`; None where the agent fills none."""
@@ -48,13 +58,29 @@ class AnyWorkload(Strict, ABC):
         """SQL that is run once when the data are made; None where there is none."""
         return None
 
+    def setup_path(self) -> str | None:
+        """The file of that SQL, as the user named it."""
+        return None
+
     def pgbench_scale(self) -> int | None:
         """The scale of the tables of pgbench that it needs; None where it needs none of them."""
         return None
 
     @abstractmethod
-    def estimated_bytes(self, memory_bytes: int, *, embedded: bool = False) -> int:
-        """The size of its data, as loaded; `embedded`: as DuckDB keeps them."""
+    def estimated_bytes(self, memory_bytes: int, *, columnar: bool = False) -> int:
+        """The size of its data, as loaded; `columnar`: in a server that keeps columns."""
+
+    def bytes_beside(self) -> int:
+        """What else its trials need for a while: a second server, with which answers are compared."""
+        return 0
+
+    def own_seconds(self, load_bytes_per_s: float) -> float | None:
+        """How long what it measures takes, about, where it decides that itself; None where [measure] does.
+
+        `load_bytes_per_s`: how fast tables are filled.
+        """
+        del load_bytes_per_s
+        return None
 
     def how_sent(self) -> Json:
         """What of the way to the server decides whether it takes the statements: keys of the agent's requests."""
@@ -85,6 +111,37 @@ class AnyWorkload(Strict, ABC):
         """Why no load line can be asked of it; None where one can."""
         return None
 
+    def load_request(self, cpus: int) -> Json:
+        """How its load speaks: keys of the agent's `load`. `cpus`: how many the load may use."""
+        raise NotImplementedError(f"{self.name} has no transactions")  # only those made of them are asked
+
+    # --- what the other tables of the file may say beside it: each raises ValueError with what is allowed -------------
+
+    def judged(self) -> str | None:
+        """What levels are compared by unless an experiment says otherwise; None: as of any load of transactions."""
+        return None
+
+    def check_judged(self, judged: str) -> None:
+        """Of [design]: whether what it judges by can be had of this workload."""
+        del judged
+
+    def check_measure(self, ends_given: int) -> None:
+        """Of [measure]: how many keys it has that say when to end."""
+        if ends_given != 1:
+            raise ValueError("give one of seconds and transactions (or transactions_per_client)")
+
+    def check_warmup(self, until: str, *, prewarm: bool) -> None:
+        """Of [warmup]."""
+        del until, prewarm
+
+    def check_schedule(self, schedule: Schedule) -> None:
+        """Of [schedule]."""
+        del schedule
+
+    def check_arrivals(self, *, is_open: bool) -> None:
+        """Of [schedule] once more, when all of it is known to be right by itself."""
+        del is_open
+
 
 class Load(AnyWorkload):
     """What every workload of transactions has: how many connections, and how they speak with the server."""
@@ -104,6 +161,16 @@ class Load(AnyWorkload):
 
     def how_sent(self) -> Json:
         return {"mode": self.mode}
+
+    def load_request(self, cpus: int) -> Json:
+        return {
+            "clients": self.clients,
+            "threads": min(self.threads or cpus, self.clients),
+            "mode": self.mode,
+            "describe": self.describe,
+            "retries_max": self.retries_max,
+            "reconnect": self.reconnect,
+        }
 
 
 def some_weight(mix: dict[Any, int] | None) -> None:

@@ -88,9 +88,9 @@ class OrderEntry(Load):
             "foreign_keys": self.foreign_keys,
         }
 
-    def estimated_bytes(self, memory_bytes: int, *, embedded: bool = False) -> int:
+    def estimated_bytes(self, memory_bytes: int, *, columnar: bool = False) -> int:
         """All nine tables with their indexes."""
-        del memory_bytes, embedded
+        del memory_bytes, columnar
         return ITEMS_BYTES + self.warehouses * WAREHOUSE_BYTES
 
     def caveats(self) -> list[str]:
@@ -102,6 +102,13 @@ class OrderEntry(Load):
         if self.isolation != "read committed" and not self.retries_max:
             found.append(f"{self.isolation} without retries_max: transactions that conflict fail")
         return found
+
+    def check_arrivals(self, *, is_open: bool) -> None:
+        if self.keying_and_think and is_open:
+            raise ValueError(
+                "workload.keying_and_think has users who wait for each answer, and this schedule starts transactions "
+                'whoever waits; allowed: schedule.kind = "closed", or keying_and_think = false'
+            )
 
     def subject(self) -> str:
         houses = "1 warehouse" if self.warehouses == 1 else f"{self.warehouses} warehouses"

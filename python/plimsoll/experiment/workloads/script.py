@@ -86,12 +86,15 @@ class Script(Load):
     def setup_sql(self) -> str | None:
         return self.setup_text
 
+    def setup_path(self) -> str | None:
+        return self.setup
+
     def pgbench_scale(self) -> int | None:
         return self.scale
 
-    def estimated_bytes(self, memory_bytes: int, *, embedded: bool = False) -> int:
+    def estimated_bytes(self, memory_bytes: int, *, columnar: bool = False) -> int:
         """Without what a setup file adds, which is not known."""
-        del memory_bytes, embedded
+        del memory_bytes, columnar
         return estimated_bytes(self.scale) if self.scale else 0
 
     def remedy(self, sqlstates: set[str]) -> str:

@@ -47,8 +47,8 @@ class WpiOrders(Load):
         }
         return request if self.mix is None else {**request, "mix": self.mix}
 
-    def estimated_bytes(self, memory_bytes: int, *, embedded: bool = False) -> int:
-        del embedded
+    def estimated_bytes(self, memory_bytes: int, *, columnar: bool = False) -> int:
+        del columnar
         return size.parse(self.size, memory_bytes)
 
     def subject(self) -> str:

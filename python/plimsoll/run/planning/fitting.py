@@ -1,0 +1,77 @@
+"""Levels that this machine can give: one experiment file serves small machines and large ones.
+
+Of a factor with `where_possible` the levels that ask for CPUs or memory which are not here are left out, and named; a
+factor of which nothing would be left keeps all, so that the plan says what stands in the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plimsoll.environment import cpus as cpu_lists
+from plimsoll.experiment import Source, size
+from plimsoll.experiment.design import show_level
+from plimsoll.experiment.source import reload
+from plimsoll.run.host import HERE
+from plimsoll.run.planning.needs import LOAD_MEMORY_BYTES
+
+CPUS = ("environment.target_cpus", "environment.load_cpus")
+MEMORY = "environment.memory"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What levels are held against."""
+
+    cpus: frozenset[int]
+    memory_bytes: int
+    available_bytes: int
+
+    @classmethod
+    def found(cls) -> Machine:
+        """The one we are on."""
+        return cls(frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes())
+
+
+def fitted(source: Source, machine: Machine) -> Source:
+    """The experiment with the levels that this machine can give; `left_out` says which are missing, and why."""
+    left_out: list[str] = []
+    kept: dict[int, list[Any]] = {}
+    for place, factor in enumerate(source.experiment.factors):
+        if not factor.where_possible:
+            continue
+        reasons = [_lacking(factor.settings_of(level), machine) for level in factor.levels]
+        if not any(reasons) or all(reasons):
+            continue
+        kept[place] = [index for index, reason in enumerate(reasons) if not reason]
+        name = factor.label or factor.key
+        left_out += [
+            f"{name} {show_level(level)} ({reason})"
+            for level, reason in zip(factor.levels, reasons, strict=True)
+            if reason
+        ]
+    if not kept:
+        return source
+    document = source.experiment.model_dump(mode="json")
+    for place, indices in kept.items():
+        levels = document["factors"][place]["levels"]
+        document["factors"][place]["levels"] = [levels[index] for index in indices]
+    again = reload(document, source.path, source.quick)
+    return replace(again, changed=source.changed, left_out=tuple(left_out))
+
+
+def _lacking(settings: dict[str, Any], machine: Machine) -> str | None:
+    """What of these settings is not here; None where all is. A setting that cannot be read is the plan's to refuse."""
+    for path in CPUS:
+        wanted = settings.get(path, "all")
+        missing = set() if wanted == "all" else set(cpu_lists.parse(str(wanted))) - machine.cpus
+        if missing:
+            return f"no CPU {cpu_lists.show(missing)}"
+    memory = settings.get(MEMORY, "unlimited")
+    if memory == "unlimited":
+        return None
+    needed = size.parse(memory, machine.memory_bytes) + LOAD_MEMORY_BYTES
+    if needed > machine.available_bytes:
+        return f"{size.show(needed)} with the load generator, {size.show(machine.available_bytes)} are available"
+    return None

@@ -1,0 +1,97 @@
+"""Every reason that makes a plan impossible here, all at once, before anything is started; each with its remedy.
+
+The knobs themselves are asked, in their order: what they would refuse in the first trial is said now.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from plimsoll.environment import StateDir
+from plimsoll.environment import cpus as cpu_lists
+from plimsoll.environment.devices import existing
+from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment.servers import SERVERS, facts_of
+from plimsoll.run.host import HERE
+from plimsoll.run.planning.needs import Needs
+from plimsoll.run.servers.registry import kind_of, kinds_of
+
+SOCKET_PATH_MAX = 107
+SOCKET = "build-0123456789ab/s/.s.PGSQL.65535"  # of a data set that is built: a trial's is shorter
+DESCRIPTORS_BESIDE = 200
+REMARKS_MAX = 3
+
+
+def obstacles(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
+    """Reasons against the plan, each once."""
+    reasons = [*_cpus(plan), *_descriptors(plan)]
+    reasons += [reason for treatment in plan.treatments if (reason := _unable(treatment.settings))]
+    for kind, treatments in kinds_of(plan):
+        reasons += kind.obstacles(plan, treatments, state)
+    if kind_of(plan.experiment).is_private:
+        reasons += _room(needs, state)
+    return list(dict.fromkeys(reasons))
+
+
+def remarks(plan: Plan) -> list[str]:
+    """What the reader of the plan should know, though it stops nothing."""
+    of_servers = [text for kind, treatments in kinds_of(plan) for text in kind.remarks(plan, treatments)]
+    of_workloads = [
+        f"{treatment.label}: {text}" for treatment in plan.treatments for text in treatment.settings.workload.caveats()
+    ]
+    if len(of_workloads) > REMARKS_MAX:
+        left = len(of_workloads) - REMARKS_MAX
+        of_workloads = [*of_workloads[:REMARKS_MAX], f"and {left} more treatments likewise"]
+    return [*of_servers, *of_workloads]
+
+
+def _unable(settings: Experiment) -> str | None:
+    """Why the server cannot perform what trials of the workload are made of; None where it can."""
+    workload, target = settings.workload, settings.target
+    if target.dsn is not None or workload.made_of in facts_of(target).performs:
+        return None  # what somebody else's server is refused, its kind says
+    able = " or ".join(f'"{name}"' for name, facts in SERVERS.items() if workload.made_of in facts.performs)
+    return f"target.server = {target.server}: it does not perform {workload.name}; choose {able or 'another workload'}"
+
+
+def _room(needs: Needs, state: StateDir) -> Iterator[str]:
+    if needs.memory_bytes > HERE.available_bytes():
+        yield (
+            f"environment.memory: {size.show(needs.memory_bytes)} are needed (the group and the load generator), "
+            f"{size.show(HERE.available_bytes())} are available; choose a smaller environment.memory"
+        )
+    for place, needed in needs.placed_bytes.items():
+        if Path(place).is_dir() and needed > (there := shutil.disk_usage(place).free):
+            yield f"target.files.data = {place}: {size.show(needed)} are needed and {size.show(there)} are free there"
+    free = shutil.disk_usage(existing(state.root)).free
+    if needs.disk_bytes > free:
+        yield (
+            f"{size.show(needs.disk_bytes)} of disk are needed under {state.root}, {size.show(free)} are free; "
+            "./plimsoll cache remove frees kept data sets, PLIMSOLL_STATE names another folder"
+        )
+    path = Path(state.work) / SOCKET
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+        yield f"{path}: too long for a socket's path ({SOCKET_PATH_MAX} bytes); PLIMSOLL_STATE names a shorter folder"
+
+
+def _descriptors(plan: Plan) -> Iterator[str]:
+    """The agent needs a file descriptor a connection."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    clients = max(treatment.settings.workload.clients for treatment in plan.treatments)
+    if most != resource.RLIM_INFINITY and clients + DESCRIPTORS_BESIDE > most:
+        yield (
+            f"workload.clients = {clients}: a process may open {most} files here and needs "
+            f"{clients + DESCRIPTORS_BESIDE}; raise the hard limit of open files (ulimit -Hn)"
+        )
+
+
+def _cpus(plan: Plan) -> Iterator[str]:
+    usable = HERE.cpus()
+    for key in ("target_cpus", "load_cpus"):
+        for wanted in {getattr(treatment.settings.environment, key) for treatment in plan.treatments}:
+            if wanted != "all" and not set(cpu_lists.parse(wanted)) <= set(usable):
+                yield f"environment.{key} = {wanted}: the CPUs that may be used here are {cpu_lists.show(usable)}"

@@ -1,0 +1,1 @@
+"""DuckDB: the server that lives in the process of its driver."""

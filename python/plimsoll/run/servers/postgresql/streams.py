@@ -1,0 +1,57 @@
+"""A test of decision support on PostgreSQL: the agent's `streams`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.run import agent
+from plimsoll.run.signals import Stopped
+from plimsoll.run.trial.load_session import LoadSession
+
+
+@dataclass
+class Streams:
+    """One test, performed into the folder `name` of the trial."""
+
+    load: LoadSession
+    test: str
+    name: str
+    seed: int
+
+    def perform(self) -> None:
+        """From its first statement to its last. Raises Stopped when it was cut short."""
+        load, workload = self.load, self.load.settings.workload
+        assert isinstance(workload, DecisionSupport)  # no other has such tests
+        out = load.folder / self.name
+        out.mkdir(parents=True, exist_ok=True)
+        request = {
+            "target": load.server.load_connection.as_request(),
+            "workload": load.workload | {"seed": self.seed},
+            **streams_request(workload, self.test),
+            "out": str(out),
+            "sample": load.place.sample(),
+            "probes": load.place.probes(load.settings),
+        }
+
+        def see(running: agent.Agent, line: dict[str, Any]) -> None:
+            load.observer.event("sample", line=line)
+            if load.is_stopping():
+                running.stop()
+
+        told = agent.call("streams", request, on_line=see, cpus=load.place.load_cpus, host=load.place.host)
+        # A test that came to its end before it heard of a stop is done.
+        if load.is_stopping() and told.get("ended_by") != "transactions":
+            raise Stopped
+
+
+def streams_request(workload: DecisionSupport, test: str) -> dict[str, Any]:
+    """What is run: keys of the agent's `streams`. `test`: "power", "throughput", or "plans", a pass under EXPLAIN."""
+    return {
+        "test": "throughput" if test == "throughput" else "power",
+        "streams": workload.streams_run if test == "throughput" else 1,
+        "refresh": workload.refresh and test != "plans",
+        "timeout_seconds": workload.query_timeout_seconds,
+        "explain": test == "plans",
+    }

@@ -1,0 +1,142 @@
+"""What a treatment asks of the machine, arranged for one trial and put back after it, whatever happened.
+
+The order matters: what has to outlive the server is arranged before it and therefore put back after it. Of the knobs
+it is that of run/surroundings/knobs.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.environment import Group, Journal, Limits, group_limits, server, work_dir
+from plimsoll.environment import cpus as cpu_lists
+from plimsoll.experiment import Experiment
+from plimsoll.run.surroundings import file_locations, knobs
+from plimsoll.run.surroundings.file_locations import FileLocations
+from plimsoll.run.trial.log import TrialLog
+from plimsoll.run.trial.place import Place
+
+if TYPE_CHECKING:
+    from plimsoll.run.context import RunContext
+
+
+@dataclass
+class PrivatePlace(Place):
+    """Where a private server lives during one trial."""
+
+    locations: FileLocations
+    owner: tuple[int, int]
+    limits: Limits | None
+    cage: Group | None = None  # without limits, where none are asked for: nothing that the server starts outlives it
+
+    @property
+    def folder(self) -> Path:
+        """Of the server's log and configuration, and of its socket's folder: ours, so that only root writes in it."""
+        return self.locations.work
+
+    @property
+    def data(self) -> Path:
+        """What the server keeps: its cluster, its database, the files themselves."""
+        return self.locations.data / "data"
+
+    def launch(self, argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Starts a program as the server's user, inside the group when there is one."""
+        inside = self.group or self.cage
+        return inside.exec_in(argv, **options) if inside is not None else self.host.start_as(argv, **options)
+
+    def launch_as_we_are(self, argv: list[str], **streams: Any) -> subprocess.Popen[bytes]:
+        """Starts a program inside the group when there is one; it is to give up its rights itself."""
+        inside = self.group or self.cage
+        return inside.exec_in(argv, **streams) if inside is not None else self.host.start(argv, **streams)
+
+    def probes(self, settings: Experiment) -> dict[str, Any] | None:
+        """The probes of the experiment, for this server's files."""
+        wanted, folder = settings.probes, str(self.locations.data)
+        breakdown = {
+            "data_directory": f"{folder}/data",
+            "rows": wanted.breakdown_rows,
+            "budget": wanted.breakdown_budget_percent / 100 or None,
+        }
+        profile = {"data_directory": f"{folder}/data", "hz": wanted.profile_hz, "locks": wanted.profile_locks}
+        syscalls = {"data_directory": f"{folder}/data", "counted": wanted.syscalls_counted}
+        return {
+            "page_cache": {"data_directory": f"{folder}/data", "scratch": folder} if wanted.page_cache else None,
+            "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
+            "throttle": {"path": folder} if wanted.throttle else None,
+            "breakdown": breakdown if wanted.breakdown else None,
+            "profile": profile if wanted.profile else None,
+            "syscalls": syscalls if wanted.syscalls else None,
+            "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
+            "block": {"data_directory": f"{folder}/data"} if wanted.block else None,
+        }
+
+    def read_inside(self, tree: Path) -> None:
+        """Reads every file of a tree inside the group, so that the pages are charged to it."""
+        files = [str(path) for path in sorted(tree.rglob("*")) if path.is_file()]
+        for start in range(0, len(files), 500):
+            argv = ["cat", "--", *files[start : start + 500]]
+            self.launch(argv, user=self.host.server_user(), stdout=subprocess.DEVNULL).wait()
+
+    def oom_kills(self) -> int:
+        """How often the kernel killed for want of memory in the group."""
+        inside = self.group or self.cage
+        return (inside.oom_kills() or 0) if inside is not None else 0
+
+    def describe_group(self) -> dict[str, Any] | None:
+        """The `group` of trial.json."""
+        if self.group is None or self.limits is None:
+            return None
+        return {
+            "version": self.group.version,
+            "limit_bytes": self.limits.memory_bytes,
+            "swap_limit_bytes": self.limits.swap_bytes,
+            "oom_kills": self.group.oom_kills(),
+        }
+
+
+@contextmanager
+def arranged(context: RunContext, settings: Experiment, name: str, log: TrialLog) -> Iterator[PrivatePlace]:
+    """The machine as the treatment wants it. Everything is put back at the end, signals or not."""
+    state = context.state
+    journal = Journal.create(state, name)
+    try:
+        yield _arrange(context, journal, settings, name, log)
+    finally:
+        with context.interrupts.must_finish(), log.phase("put back", context.observer):
+            for undone in journal.put_back_all():
+                if undone.is_left:
+                    what = f"changed by another program or user during the trial, and left as it is: {undone.what}"
+                    log.caveat(what)
+                    context.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
+
+
+def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: str, log: TrialLog) -> PrivatePlace:
+    state, host, wanted = context.state, context.host, settings.environment
+    user = host.server_user()
+    state.check_traversable(user)
+    work_dir.make(state, journal, state.work / name, mode=0o755)
+    site = knobs.site_of(settings, state, name)
+    for knob in knobs.KNOBS:
+        site.arrange(knob, journal)
+    locations, enclosure = site.made_by(file_locations.KNOB), site.made_by(group_limits.KNOB)
+    server.record(journal, locations.data / "data")
+    load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
+    log.facts["cpus"] = {
+        "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(host.cpus()),
+        "load": cpu_lists.show(load_cpus or host.cpus()),
+    }
+    return PrivatePlace(
+        devices=host.devices(state.root, *locations.apart),
+        group=enclosure.group if enclosure.limits is not None else None,
+        load_cpus=load_cpus,
+        locations=locations,
+        owner=host.account(user),
+        limits=enclosure.limits,
+        cage=enclosure.group if enclosure.limits is None else None,
+        host=host,
+    )

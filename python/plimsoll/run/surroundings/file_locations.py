@@ -1,0 +1,108 @@
+"""Where the server's files lie during a trial: with its socket in the work folder, or at places of their own.
+
+The fact that constrains it: a folder that is in a journal is gone after a kill. What has to outlive one (the data of a
+series) is in none, and whoever made it removes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plimsoll.environment import Fault, Journal, StateDir, placed
+from plimsoll.environment.knob import Knob, Site
+from plimsoll.experiment import Experiment
+from plimsoll.experiment.servers import facts_of
+from plimsoll.run.host import HERE
+
+
+@dataclass(frozen=True)
+class FileLocations:
+    """Folders of one trial: what the server keeps is in `data`/data; `wal` and `temp`: None where they lie with it."""
+
+    data: Path
+    wal: Path | None
+    temp: Path | None
+    work: Path
+
+    @staticmethod
+    def together(folder: Path) -> FileLocations:
+        """Everything in one folder."""
+        return FileLocations(folder, None, None, folder)
+
+    @property
+    def apart(self) -> list[Path]:
+        """Those that are not in the work folder."""
+        return [folder for folder in (self.data, self.wal, self.temp) if folder is not None and folder != self.work]
+
+    def make(self, owner: tuple[int, int], journal: Journal | None) -> None:
+        """Makes them; without a journal they stay until `remove`, and may be there already.
+
+        What the server writes lies below the one of the data and the one of the log, which are ours; the one of the
+        temporary files is a tablespace, and so the server's.
+        """
+        for folder in self.apart:
+            if folder == self.temp:
+                placed.make(folder, uid=owner[0], gid=owner[1], journal=journal)
+            else:
+                placed.make(folder, uid=os.geteuid(), gid=os.getegid(), mode=0o755, journal=journal)
+
+    def remove(self) -> None:
+        """Removes those that are not in the work folder."""
+        for folder in self.apart:
+            placed.remove(folder)
+
+
+def is_series(settings: Experiment) -> bool:
+    """Whether the trial goes on after a kill with the data that it had: its workload asks for it, its server can."""
+    return facts_of(settings.target).recovers and settings.workload.goes_on_after_kills()
+
+
+def are_varied(settings: Experiment) -> bool:
+    """Whether trials of the run have their files at different places."""
+    return any(path.startswith("target.files.") for factor in settings.factors for path in factor.paths)
+
+
+def locations_of(settings: Experiment, state: StateDir, name: str) -> FileLocations:
+    """Where the files of the trial `name` lie; nothing is made."""
+    files = settings.target.files
+    work = state.work / name
+    data = placed.folder_of(state.datasets, name) if is_series(settings) else work
+    if files.data is not None:
+        data = placed.folder_of(Path(files.data), name)
+    wal = None if files.wal is None else placed.folder_of(Path(files.wal), f"{name}-wal")
+    temp = None if files.temp is None else placed.folder_of(Path(files.temp), f"{name}-temp")
+    return FileLocations(data, wal, temp, work)
+
+
+class Files(Knob[FileLocations]):
+    """The folders of a trial's files, at places that the user names."""
+
+    name = "files"
+    keys = ("target.files",)
+
+    def obstacles(self, site: Site) -> Iterator[str]:
+        """Places have to be folders that the server's user can reach."""
+        target = site.settings.target
+        if target.files.given and not facts_of(target).has_file_locations:
+            yield f"target.files: {target.server} keeps all its files in one folder; leave target.files out"
+            return
+        for key, value in target.files.given.items():
+            place = Path(value)
+            if not place.is_dir():
+                yield f"target.files.{key} = {value}: no such folder; make it, or mount its file system there"
+                continue
+            try:
+                StateDir(place).check_traversable(HERE.server_user(), f"target.files.{key} =")
+            except Fault as fault:
+                yield f"{fault.what}; `chmod o+x` lets it pass"
+
+    def arrange(self, site: Site, journal: Journal) -> FileLocations:
+        locations = locations_of(site.settings, site.state, site.name)
+        locations.make(HERE.account(HERE.server_user()), None if is_series(site.settings) else journal)
+        return locations
+
+
+KNOB = Files()

@@ -1,0 +1,24 @@
+"""The knobs there are. A trial's are arranged in this order and put back in the reverse; obstacles are asked of each.
+
+The fact that constrains it: what has to outlive the server (its folders, the swap it may have pages in) is arranged
+before it. A knob is one file, which says what it depends on, and a line here; the settings that turn it are a field of
+the experiment's tables.
+"""
+
+from __future__ import annotations
+
+from plimsoll.environment import StateDir, group_limits, huge_pages, readahead, swap, sysctl
+from plimsoll.environment.knob import Knob, Site, in_order
+from plimsoll.experiment import Experiment
+from plimsoll.run.sizes import environment_in_bytes
+from plimsoll.run.surroundings import file_locations
+
+KNOBS: tuple[Knob[object], ...] = in_order(
+    (file_locations.KNOB, swap.KNOB, sysctl.KNOB, readahead.KNOB, huge_pages.KNOB, group_limits.KNOB)
+)
+
+
+def site_of(settings: Experiment, state: StateDir, name: str) -> Site:
+    """What knobs may know of the trial `name`."""
+    in_bytes = settings.model_copy(update={"environment": environment_in_bytes(settings)})
+    return Site(in_bytes, state, name, file_locations.locations_of(settings, state, name).data)

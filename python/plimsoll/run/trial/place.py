@@ -1,0 +1,42 @@
+"""Where the server under test is: what can be watched there, and where the load may run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from plimsoll.environment import Group
+from plimsoll.experiment import Experiment
+from plimsoll.run.host import HERE, Host
+from plimsoll.run.trial.log import TrialLog
+from plimsoll.target.server import Server
+
+
+@dataclass
+class Place:
+    """Of a server of which nothing but its connection is known."""
+
+    devices: list[str]
+    group: Group | None
+    load_cpus: set[int] | None
+    host: Host = field(default=HERE, kw_only=True)
+
+    def probes(self, settings: Experiment) -> dict[str, Any] | None:
+        """What the agent is asked to watch in the kernel; none where the server's files are not known."""
+        del settings
+        return None
+
+    def sample(self) -> dict[str, Any]:
+        """What series the agent is asked for."""
+        group = self.group.for_agent() if self.group is not None else None
+        return {"interval_ms": 1000, "devices": self.devices, "group": group}
+
+
+def read_counters(server: Server, place: Place, log: TrialLog, name: str, into: dict[str, Any]) -> None:
+    """Reads every counter exactly, with no client connected, into `into`; `name`: "before" or "after"."""
+    if not server.is_settled():
+        log.caveat(f"{name} the measured segment clients were still connected: counters may be late")
+    into.setdefault("counters", {})[name] = server.counters()
+    into.setdefault("device_counters", {})[name] = place.host.device_counters(place.devices)
+    if place.group is not None:
+        into.setdefault("group_counters", {})[name] = place.group.stats()

@@ -1,0 +1,153 @@
+"""The record of a test on an embedded server, from lines by hand: read again by the analysis as any other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.decision_support.trial import caveats, reading
+from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.record import Trial
+from plimsoll.run.servers.duckdb import record as records
+
+Json = dict[str, Any]
+SECOND = 1_000_000_000
+SURROUNDINGS = {
+    "samples": 3,
+    "sample_late_ns_max": 1,
+    "probes": {},
+    "devices": [],
+    "cpus_allowed": "0-1",
+    "epoch_minus_monotonic_ns": 5,
+    "pid": 71,
+    "is_stopped": False,
+    "seed": 1,
+}
+TOLD = {"released_ns": 10, "own_cpu_user_ns": 3, "own_cpu_system_ns": 2, "memory_bytes_max": 4096}
+
+
+def workload(**about: Any) -> DecisionSupport:
+    return DecisionSupport.model_validate({"name": "decision_support", "scale_factor": 1.0, **about})
+
+
+def streams(*numbers: int) -> list[Json]:
+    """As the agent's `plan` tells them."""
+    queries = [
+        {"query": number, "title": f"title {number}", "parameters": {"date": "1995-01-01"}, "sql": f"select {number}"}
+        for number in range(1, 23)
+    ]
+    return [{"stream": number, "queries": queries} for number in numbers]
+
+
+def done(works: list[Json], **other: str) -> records.Progress:
+    """Each piece of work takes a second of its session; `other`: statuses by name."""
+    progress = records.Progress(works)
+    at: dict[int, int] = {}
+    for work in works:
+        planned_ns = at.get(work["connection"], 10)
+        status = other.get(work["name"], "done")
+        line: Json = {"event": "ended", "index": work["index"], "planned_ns": planned_ns, "status": status}
+        if status != "skipped":
+            line |= {"start_ns": planned_ns + 5, "end_ns": planned_ns + SECOND, "own_ns": None}
+            at[work["connection"]] = planned_ns + SECOND
+        if status == "done":
+            left = {"orders": 2, "lines": 9, "prices_wrong": 0, "ok": work["name"] == "RF1"}
+            refreshed = {"set": 1, "orders": 2, "lines": 9, "rows": 11, "verified": left}
+            line |= refreshed if "function" in work else {"rows": 4, "own_ns": SECOND // 100}
+        elif status != "skipped":
+            line |= {"error": "it said why", "error_class": "BinderException"}
+        progress.see({"event": "began", "index": work["index"], "t_ns": planned_ns})
+        progress.see(line)
+    return progress
+
+
+def test_a_power_test_is_stream_0_between_a_pair() -> None:
+    works = records.planned("power", streams(0), refresh=True)
+    assert [work["name"] for work in works][:3] == ["RF1", "Q1", "Q2"] and works[-1]["name"] == "RF2"
+    assert {(work["stream"], work["connection"]) for work in works} == {(0, 0)}
+    assert [work["index"] for work in works] == [work["place"] for work in works] == list(range(24))
+    assert len(records.planned("power", streams(0), refresh=False)) == 22
+    assert records.sets_needed(works) == {"RF1": 1, "RF2": 1}
+    (session,) = records.sessions_of(works)
+    assert session[:2] == [{"index": 0, "function": "RF1"}, {"index": 1, "sql": "select 1"}]
+
+
+def test_a_throughput_test_has_a_pair_a_stream_in_a_session_of_its_own() -> None:
+    works = records.planned("throughput", streams(1, 2), refresh=True)
+    assert [(work["stream"], work["connection"]) for work in works[21:23]] == [(1, 0), (2, 1)]
+    assert [work["name"] for work in works[44:]] == ["RF1", "RF2", "RF1", "RF2"]
+    assert {(work["stream"], work["connection"]) for work in works[44:]} == {(None, 2)}
+    assert [len(session) for session in records.sessions_of(works)] == [22, 22, 4]
+    assert len(records.planned("throughput", streams(1, 2), refresh=False)) == 44
+
+
+def test_a_test_is_accounted_for_at_any_moment() -> None:
+    works = records.planned("power", streams(0), refresh=True)
+    progress = records.Progress(works)
+    progress.see({"event": "began", "index": 0, "t_ns": 12})
+    assert progress.at() == [{"stream": 0, "connection": 0, "place": 0, "name": "RF1", "began_ns": 12}]
+    assert progress.identity() == {"planned": 24, "done": 0, "failed": 0, "skipped": 0, "lost": 0}
+    whole = done(works, Q3="failed", Q4="timed out", RF2="skipped")
+    assert whole.identity() == {"planned": 24, "done": 21, "failed": 2, "skipped": 1, "lost": 0}
+    assert whole.at() == []
+
+
+def trial_of(folder: Path, progress: records.Progress, test: str, one: DecisionSupport) -> Trial:
+    """Written as run/servers/duckdb/at_work.py does, and read again."""
+    out = folder / test
+    out.mkdir()
+    found = records.summary(one, test, progress, TOLD, SURROUNDINGS)
+    (out / "queries.json").write_text(json.dumps(records.queries(one, test, progress)))
+    (out / "summary.json").write_text(json.dumps(found))
+    np.save(out / "transactions.npy", records.transactions(progress, 71))
+    tests = {"tests": [{"test": test, "segment": test}], "measured_segment": test}
+    (folder / "trial.json").write_text(json.dumps(tests))
+    return Trial(folder, {"number": 1, "resolved": {"workload": one.model_dump()}})
+
+
+def test_the_analysis_reads_it(tmp_path: Path) -> None:
+    one = workload(tests=["power"])
+    trial = trial_of(tmp_path, done(records.planned("power", streams(0), refresh=True)), "power", one)
+    found = reading(trial)
+    assert found is not None
+    # 24 pieces of a second each, less the five nanoseconds before each.
+    assert round(found["figures"]["power_queries_per_hour"]["value"], 3) == 3600
+    assert list(found["times_s"]["power"])[-2:] == ["RF1", "RF2"]
+    assert caveats(found) == ["the driver's own part of the queries' time: power 1.00%"]
+    (work,) = [work for work in found["segments"][0]["work"] if work["name"] == "RF1"]
+    assert (work["set"], work["rows"]) == (1, 11)
+    rows = trial.measure.transactions
+    assert rows is not None and len(rows) == 24
+    assert list(rows["kind"][:2]) == [22, 0] and set(rows["outcome"]) == {0} and set(rows["backend_pid"]) == {71}
+    summary = trial.measure.summary or {}
+    assert (summary["verification"]["checked"], summary["verification"]["wrong"]) == (2, 1)
+    (example,) = summary["verification"]["examples"]
+    assert example["index"] == 23 and example["message"].startswith("after RF2 of set 1 there are 2 of its orders")
+    assert summary["identity"]["planned"] == summary["identity"]["done"] == 24
+    assert summary["health"]["lag_ns"] == {"p50": 5, "p99": 5, "max": 5}
+    assert summary["kinds"][22:] == ["RF1", "RF2"] and summary["facts"]["driver_own_queries"] == 22
+
+
+def test_what_failed_leaves_no_metric_and_says_so(tmp_path: Path) -> None:
+    one = workload(tests=["throughput"], query_timeout_seconds=1)
+    works = records.planned("throughput", streams(1, 2), refresh=True)
+    trial = trial_of(tmp_path, done(works, Q3="timed out", Q4="failed", RF2="skipped"), "throughput", one)
+    found = reading(trial)
+    assert found is not None
+    figure = found["figures"]["throughput_queries_per_hour"]
+    assert figure["value"] is None and "stream 1 Q3 (timed out)" in figure["why_absent"]
+    summary = trial.measure.summary or {}
+    assert [(error["sqlstate"], error["count"]) for error in summary["errors"]] == [
+        ("57014", 2),
+        ("BinderException", 2),
+    ]
+    rows = trial.measure.transactions
+    assert rows is not None
+    by_index = {int(row["index"]): row for row in rows}
+    assert (by_index[2]["outcome"], by_index[2]["error"], by_index[3]["error"]) == (1, 1, 2)
+    assert by_index[45]["outcome"] == 2 and by_index[45]["statements"] == 0
+    (skipped, *_rest) = [row for row in (trial.measure.queries or {})["queries"] if row["name"] == "RF2"]
+    assert (skipped["began_ns"], skipped["rows"], skipped["status"]) == (None, None, "skipped")
