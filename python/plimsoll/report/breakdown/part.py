@@ -9,8 +9,9 @@ from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.report.breakdown.cost import boundaries, by_calls, cost_row, joined
-from plimsoll.report.breakdown.figures import type_name
+from plimsoll.report.breakdown.figures import breakdown_figures, type_name
 from plimsoll.report.drawing.tables import NONE, number, trials_words
+from plimsoll.report.section import Page, Section
 from plimsoll.words import breakdown as breakdown_words
 
 Json = dict[str, Any]
@@ -238,3 +239,17 @@ def _system(verdict: Json) -> list[Json]:
                 }
             )
     return rows
+
+
+def _context(page: Page) -> Json:
+    return {"breakdown": breakdown_part(page.verdict), "parts": page.verdict["breakdown"].get("parts")}
+
+
+SECTION = Section(
+    key="breakdown",
+    template="breakdown/breakdown.html.j2",
+    applies=lambda page: bool(page.verdict.get("breakdown")),
+    context=_context,
+    figures=lambda page: breakdown_figures(page.verdict),
+    evidence=lambda page: [f"{line}." for line in breakdown_words.why_lines(page.verdict)],
+)

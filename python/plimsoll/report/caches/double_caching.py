@@ -9,6 +9,7 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.tables import NONE, number, trials_words
+from plimsoll.report.section import Section
 from plimsoll.words import caches as cache_words
 from plimsoll.words.verdict import at_words
 
@@ -133,3 +134,11 @@ def double_caching_rows(verdict: Json) -> list[Json]:
             }
         )
     return rows
+
+
+SECTION = Section(
+    key="double-caching",
+    template="caches/double_caching.html.j2",
+    context=lambda page: {"rows": double_caching_rows(page.verdict)},
+    figures=lambda page: [double_caching_figure(page.verdict)],
+)

@@ -8,6 +8,7 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.tables import NONE, number
+from plimsoll.report.section import Page, Section
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -120,3 +121,19 @@ def class_rows(verdict: Json) -> list[Json]:
             cells = [number(value, ",.2f", _MB) for value in parts.values()]
             rows.append({"label": labels.get(treatment, treatment), "class": name, "parts": cells})
     return rows
+
+
+def _context(page: Page) -> Json:
+    return {
+        "reconciled": reconciliation_rows(page.verdict),
+        "reconciliation": page.verdict["reconciliation"],
+        "classes": class_rows(page.verdict),
+    }
+
+
+SECTION = Section(
+    key="device",
+    template="caches/reconcile.html.j2",
+    context=_context,
+    figures=lambda page: [reconciliation_figure(page.verdict)],
+)

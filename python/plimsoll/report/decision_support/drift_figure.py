@@ -7,7 +7,7 @@ import altair as alt
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
-from plimsoll.report.studies.studies import S3_THROUGHPUT
+from plimsoll.report.original_studies import S3_THROUGHPUT
 
 Json = dict[str, Any]
 STUDY = "study S3"

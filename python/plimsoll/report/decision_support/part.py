@@ -6,9 +6,11 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.drift import RULE
 from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
 from plimsoll.analysis.decision_support.trial import NAMES
+from plimsoll.report.decision_support.figures import decision_support_figures
 from plimsoll.report.drawing.tables import NONE, interval, number
-from plimsoll.report.studies.studies import S3_THROUGHPUT
-from plimsoll.words.decision_support import absent_lines, answer_lines, trend_line
+from plimsoll.report.original_studies import S3_THROUGHPUT
+from plimsoll.report.section import Page, Section
+from plimsoll.words.decision_support import absent_lines, answer_lines, lines, trend_line
 
 Json = dict[str, Any]
 _COLUMNS = (LOAD, POWER, THROUGHPUT, COMPOSITE)
@@ -140,3 +142,17 @@ def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
             for row in rows
         ],
     }
+
+
+def _context(page: Page) -> Json:
+    return {"decision_support": decision_support_part(page.verdict), "study": page.study}
+
+
+SECTION = Section(
+    key="decision-support",
+    template="decision_support/decision_support.html.j2",
+    applies=lambda page: bool(page.verdict.get("decision_support")),
+    context=_context,
+    figures=lambda page: decision_support_figures(page.run, page.verdict),
+    evidence=lambda page: [f"{line}." for line in lines(page.verdict, treatment_labels(page.verdict))],
+)

@@ -10,7 +10,8 @@ from plimsoll.analysis.probes.block_requests import dominant
 from plimsoll.record import Run
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.series import shown_trials
-from plimsoll.report.probes.block_requests import name_of
+from plimsoll.report.probes.block_requests import block_part, name_of
+from plimsoll.report.section import Section
 
 Json = dict[str, Any]
 _LINES_MAX = 6
@@ -156,3 +157,12 @@ def device_rows(table: Any, devices: list[str], began_ns: int) -> list[Json]:
                     row = {"what": f"{disk}, {operation}", "seconds": round(seconds, 2), "value": round(ms, 4)}
                     rows.append(row)
     return rows
+
+
+SECTION = Section(
+    key="block",
+    template="probes/block_requests.html.j2",
+    applies=lambda page: bool(page.verdict.get("block")),
+    context=lambda page: {"block": block_part(page.verdict)},
+    figures=lambda page: block_figures(page.run, page.verdict),
+)

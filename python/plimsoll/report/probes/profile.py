@@ -1,14 +1,14 @@
 """The profile on the page: flame graphs on the CPUs and off them, functions by share, what has no name and why."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.probes.profile import is_kernel, is_nameless, together
-from plimsoll.record import Run, writer
+from plimsoll.record import Run
 from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.flame import flame
+from plimsoll.report.section import Section
 
 Json = dict[str, Any]
 _SHOWN_MAX = 12
@@ -150,12 +150,24 @@ def _cost(one: Json) -> str:
     return f"{share:.2%} of one CPU, {one['agent_cpu_ns'] / one['segment_ns']:.2%} of it in the agent"
 
 
-def write_folded(run: Run, verdict: Json) -> None:
-    """The collapsed stacks of each treatment beside the figures, as other tools read them."""
+def folded_files(run: Run, verdict: Json) -> dict[str, str]:
+    """The collapsed stacks of each treatment, as other tools read them: texts by the file's name."""
     trials = {trial.number: trial for trial in run.trials}
-    for name, one in ((verdict.get("profile") or {}).get("treatments") or {}).items():
+    found = {}
+    for name, one in verdict["profile"]["treatments"].items():
         stacks = together(trials[number].measure.stacks or {} for number in one["trials"] if number in trials)
-        text = "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
-        folder: Path = run.path / "report" / "figures"
-        folder.mkdir(parents=True, exist_ok=True)
-        writer.write_text(folder / f"{_file_name(name)}.folded", text)
+        found[f"{_file_name(name)}.folded"] = "".join(
+            f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items())
+        )
+    return found
+
+
+SECTION = Section(
+    key="profile",
+    template="probes/profile.html.j2",
+    applies=lambda page: page.verdict.get("profile") is not None,
+    context=lambda page: {"profile": profile_part(page.verdict)},
+    figures=lambda page: profile_figures(page.verdict) + off_cpu_figures(page.verdict),
+    files=lambda page: folded_files(page.run, page.verdict),
+    says_why=lambda page: bool(page.verdict["profile"]["why_absent"]),
+)

@@ -8,7 +8,8 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.record import Run
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.series import shown_trials
-from plimsoll.report.probes.syscalls import CLASSES
+from plimsoll.report.probes.syscalls import CLASSES, system_calls_part
+from plimsoll.report.section import Section
 
 Json = dict[str, Any]
 _POINTS_MAX = 1500
@@ -76,3 +77,12 @@ def _chart(panels: list[tuple[str, list[Json]]]) -> Any:
         for label, rows in panels
     ]
     return alt.concat(*charts, columns=columns, spacing=26)
+
+
+SECTION = Section(
+    key="system-calls",
+    template="probes/syscalls.html.j2",
+    applies=lambda page: bool(page.verdict.get("syscalls")),
+    context=lambda page: {"syscalls": system_calls_part(page.verdict), "study": page.study},
+    figures=lambda page: sync_figures(page.run, page.verdict),
+)

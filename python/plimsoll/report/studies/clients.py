@@ -5,9 +5,12 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.tables import NONE
+from plimsoll.report.original_studies import study_of
+from plimsoll.report.section import Page, Section
 
 Json = dict[str, Any]
 _COLUMNS = 2
@@ -161,14 +164,27 @@ def _gain(found: Json, original: str) -> Figure:
     return Figure(name, title, caption, original, spec_of(chart))
 
 
-def clients_figures(verdict: Json, study: Json) -> list[Figure]:
-    """The figures of study S2; none where the run does not vary pgbench's clients."""
-    found = verdict.get("clients")
-    if not found or not found["rows"]:
-        return []
+def clients_figures(run: Run, verdict: Json) -> list[Figure]:
+    """The figures of study S2."""
+    study, found = study_of(run.experiment) or {}, verdict["clients"]
     rows = _rows(found)
     return [
         _over_clients(rows, study.get("clients", "")),
         _over_transactions(rows),
         _gain(found, study.get("scale", "")),
     ]
+
+
+def _applies(page: Page) -> bool:
+    """Where the experiment names it, and the run varies pgbench's clients."""
+    return page.names("clients") and bool((page.verdict.get("clients") or {}).get("rows"))
+
+
+SECTION = Section(
+    key="clients",
+    template="studies/clients.html.j2",
+    applies=_applies,
+    context=lambda page: {"study": page.study},
+    figures=lambda page: clients_figures(page.run, page.verdict),
+    needs="the run does not vary the number of pgbench's clients",
+)

@@ -6,7 +6,7 @@ from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.studies.scaling import ABOUT
 from plimsoll.report.drawing.tables import NONE, interval, number
-from plimsoll.report.studies.studies import S4_FACTORS
+from plimsoll.report.original_studies import S4_FACTORS
 from plimsoll.words import scaling as scaling_words
 from plimsoll.words.breakdown import is_told
 

@@ -4,9 +4,12 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, level_axis, spec_of
-from plimsoll.report.studies.scaling import at_words
+from plimsoll.report.original_studies import study_of
+from plimsoll.report.section import Page, Section
+from plimsoll.report.studies.scaling import at_words, scaling_part
 
 Json = dict[str, Any]
 _COLUMNS = 2
@@ -18,8 +21,9 @@ _CAPTION = (
 )
 
 
-def scaling_figures(verdict: Json, study: Json) -> list[Figure]:
-    """The part's figures; none for a run that varies neither CPUs, nor memory with a knob."""
+def scaling_figures(run: Run, verdict: Json) -> list[Figure]:
+    """By CPUs, by clients, and by memory size with the knob on and off: those that the run varies."""
+    study = study_of(run.experiment) or {}
     found, by_memory = verdict.get("scaling"), verdict.get("memory_scaling")
     figures = []
     if found:
@@ -168,3 +172,18 @@ def _pairs_panel(rows: list[Json], unit: str, names: list[str], titles: tuple[st
         ),
     ).properties(width=width, height=240)
     return chart.properties(title=at) if at else chart
+
+
+def _applies(page: Page) -> bool:
+    """Where the experiment names it, and the run varies the CPUs, or memory with a knob."""
+    return page.names("scaling") and bool(page.verdict.get("scaling") or page.verdict.get("memory_scaling"))
+
+
+SECTION = Section(
+    key="scaling",
+    template="studies/scaling.html.j2",
+    applies=_applies,
+    context=lambda page: {"scaling": scaling_part(page.verdict), "study": page.study},
+    figures=lambda page: scaling_figures(page.run, page.verdict),
+    needs="the run varies neither the server's CPUs, nor memory with a setting that is on or off",
+)
