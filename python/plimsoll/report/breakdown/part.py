@@ -5,6 +5,7 @@ from typing import Any
 from plimsoll.analysis.breakdown.moved import CANNOT_TELL
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.sampling import sampling_words
+from plimsoll.analysis.breakdown.totals import own_read_share, shares
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.trial.histograms import ALL
@@ -184,8 +185,7 @@ def _reads(verdict: Json) -> list[Json]:
             continue
         cells = {name: number(reads[f"{name}_ns_per_transaction"], ",.1f", _US) for name in _READ_CAUSES}
         slow = {f"{name}_slowest": number(reads[f"{name}_ns_per_slowest"], ",.1f", _US) for name in _READ_CAUSES}
-        told = reads["own_ns"] + reads["on_its_way_ns"]
-        share = f"{reads['own_ns'] / told:.0%}" if told else NONE
+        share = number(own_read_share(reads), ".0%")
         rows.append({"label": label, "kind": kind, "share": share, **cells, **slow})
     return rows
 
@@ -214,10 +214,10 @@ def _payers(verdict: Json) -> list[Json]:
     """Group commit: who ended the waits for another's sync."""
     rows = []
     for label, kind, found in _each(verdict):
-        whole = sum(one["ns"] for one in found["payers"].values())
+        paid = shares({role: one["ns"] for role, one in found["payers"].items()})
         for role, one in found["payers"].items():
-            share = f"{one['ns'] / whole:.0%}" if whole else NONE
-            rows.append({"label": label, "kind": kind, "role": role, "count": f"{one['count']:,}", "share": share})
+            cells = {"count": f"{one['count']:,}", "share": number(paid[role], ".0%")}
+            rows.append({"label": label, "kind": kind, "role": role, **cells})
     return rows
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.original_studies import S3_THROUGHPUT
@@ -26,10 +27,10 @@ def drift_figure(verdict: Json) -> Figure | None:
         return None
     shown = list(dict.fromkeys(row["series"] for row in points))
     last = max(row["test"] for row in points)
-    kind, first = next(iter(_KINDS)), S3_THROUGHPUT[1]
+    kind = next(iter(_KINDS))
     points += [
-        {"series": STUDY, "test": number, "change": value / first - 1, "kind": kind, "remarks": ""}
-        for number, value in S3_THROUGHPUT.items()
+        {"series": STUDY, "test": number, "change": change, "kind": kind, "remarks": ""}
+        for number, change in zip(S3_THROUGHPUT, drift(list(S3_THROUGHPUT.values())), strict=True)
         if number <= last
     ]
     scale = alt.Scale(domain=[*shown, STUDY], range=[*theme.SERIES[: len(shown)], theme.UNJUDGED])

@@ -9,7 +9,7 @@ import altair as alt
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.run import WORKERS
-from plimsoll.analysis.decision_support.trial import DONE, NAMES, REFRESH_STREAM
+from plimsoll.analysis.decision_support.trial import DONE, NAMES, REFRESH_STREAM, lasted_s
 from plimsoll.analysis.trial import vmstat
 from plimsoll.record import Run
 from plimsoll.report.breakdown.waterfall import MS, choice
@@ -167,11 +167,10 @@ def _bars(segment: Json, shown: str) -> list[Json]:
     ended = [one["to_s"] for one in segment["work"] if one["to_s"] is not None]
     rows = []
     for one in segment["work"]:
-        if one["from_s"] is None or one["to_s"] is None:
+        if (lasted := lasted_s(one)) is None:
             continue
         is_refresh = one["stream"] == REFRESH_STREAM or one["name"].startswith("RF")
         kind = "not done" if one["status"] != DONE else "refresh function" if is_refresh else "query"
-        lasted = one["to_s"] - one["from_s"]
         place = 1_000_000 if one["stream"] == REFRESH_STREAM else int(one["stream"] or 0)
         row = {"shown": shown, "stream": str(one["stream"]), "place": place, "query": one["name"], "kind": kind}
         row |= {"from": round(one["from_s"], 4), "to": round(one["to_s"], 4), "seconds": round(lasted, 4)}

@@ -4,6 +4,7 @@ from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.drift import RULE
+from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
 from plimsoll.analysis.decision_support.trial import NAMES
 from plimsoll.report.decision_support.figures import decision_support_figures
@@ -120,8 +121,12 @@ def _plan_words(one: Json) -> str:
     return f"{where}; {interval(ratio, '.2f')} times as long: {change['verdict']}"
 
 
+def _percent(share: float | None) -> str:
+    return NONE if share is None else f"{number(share, '+.2f', 100)} %"
+
+
 def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
-    first = S3_THROUGHPUT[1]
+    study_changes = dict(zip(S3_THROUGHPUT, drift(list(S3_THROUGHPUT.values())), strict=True))
     return {
         "label": label,
         "trend": None if trend is None else trend_line(trend, label),
@@ -135,9 +140,7 @@ def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
                 "verdict": row["verdict"] or "",
                 "remarks": "; ".join(row["remarks"]),
                 "study": number(S3_THROUGHPUT.get(row["run"]), ".2f"),
-                "study_change": NONE
-                if row["run"] not in S3_THROUGHPUT
-                else f"{100 * (S3_THROUGHPUT[row['run']] / first - 1):+.2f} %",
+                "study_change": _percent(study_changes.get(row["run"])),
             }
             for row in rows
         ],

@@ -46,7 +46,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
                 {**where, "seconds": row["seconds"], "part": _PARTS[row["part"]], "mib": round(row["bytes"] / 2**20, 1)}
             )
         if found and window:
-            windows.append({**where, "from": 0, "to": (window[1] - window[0]) / 1e9})
+            windows.append({**where, "from": 0, "to": curves.measured_seconds(window)})
     if not rows:
         return Figure(
             name, title, absent="the group's memory was not sampled (no memory controller, or an existing server)"
@@ -109,7 +109,7 @@ def _warmup_rows(run: Run, verdict: Json, comparison: Json) -> tuple[list[Json],
         window = curves.measured_window(trial)
         if window is None or trial.treatment not in levels:
             continue
-        end = max(end, (window[1] - window[0]) / 1e9)
+        end = max(end, curves.measured_seconds(window))
         where = {"level": levels[trial.treatment], "trial": trial.number, "block": trial.block}
         for row in curves.hit_ratio_curve(trial):
             rows.append({**where, "seconds": row["seconds"], "percent": round(100 * row["hit_ratio"], 2)})

@@ -4,6 +4,7 @@ from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.comparing.unbounded import reading
+from plimsoll.analysis.trial.throughput import relative_half_width
 from plimsoll.record import Run
 from plimsoll.report.drawing.tables import NONE, number, short_form
 from plimsoll.report.section import Section
@@ -57,10 +58,7 @@ def trial_rows(verdict: Json) -> list[Json]:
 
 
 def _within(found: Json | None) -> str:
-    """Half the interval of the mean of the trial's seconds, as a share of it."""
-    if not found or found["high"] is None or not found["mean"]:
-        return NONE
-    return f"{100 * (found['high'] - found['mean']) / found['mean']:.1f}"
+    return number(relative_half_width(found), ".1f", 100)
 
 
 def _commits(found: Json) -> str:
