@@ -8,6 +8,7 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.marks import intervals
 from plimsoll.report.original_studies import S3_THROUGHPUT
 
 Json = dict[str, Any]
@@ -51,9 +52,7 @@ def drift_figure(verdict: Json) -> Figure | None:
         trend = alt.Chart(alt.Data(values=lines))
         layers.append(trend.mark_line(strokeDash=[5, 3], strokeWidth=1.4).encode(x, y, colour))
     layers += [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=1.6)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
+        intervals(base, 1.6, x, colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, colour, shape, tooltip=tips),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH - 70, height=260)

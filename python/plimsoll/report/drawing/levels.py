@@ -8,6 +8,7 @@ from plimsoll.analysis.comparing.a_a import band
 from plimsoll.analysis.comparing.unbounded import reading
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_axis, panel_width, spec_of
+from plimsoll.report.drawing.marks import intervals, side_by_side, titled
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -102,9 +103,7 @@ def _panel(
     layers = [equals] if equals is not None else []
     layers += [
         base.mark_line(color=theme.UNJUDGED, opacity=0.45, strokeWidth=1.2).encode(x, y),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2.4)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        intervals(base, 2.4, x, color=colour),
         alt.Chart(alt.Data(values=points))
         .mark_point(filled=False, size=34, strokeWidth=1.2, opacity=0.75, xOffset=13, color=theme.UNJUDGED)
         .encode(
@@ -157,11 +156,9 @@ def levels_figure(
             (width, HEIGHT_HALF if half else HEIGHT),
             equals,
         )
-        panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
+        panels.append(titled(panel, at_words(comparison)))
     if not panels:
         why = absent or f'no trial that entered the verdict has the metric "{verdict["metrics"][key]["label"]}"'
         return Figure(name, title, absent=why, original=original)
-    chart = (
-        panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28).resolve_scale(y="shared")
-    )
+    chart = side_by_side(panels, _COLUMNS, y="shared")
     return Figure(name, title, caption, original, spec_of(chart))
