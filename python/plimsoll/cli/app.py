@@ -179,13 +179,15 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Runs an experiment and ends with its verdict and report."""
-    from plimsoll.cli import execute, folders
-
     if resume:
         if quick or sets or blocks is not None or out or seed is not None:
             allowed = "--resume RUN without other options than --metrics, --no-page and --json"
             _refuse("--resume", "a run is resumed with the settings that it began with", allowed)
-        sys.exit(execute.resume(Path(name), as_json, metrics, not no_page))
+        from plimsoll.cli import records
+
+        sys.exit(records.resume(Path(name), as_json, metrics, not no_page))
+    from plimsoll.cli import execute, folders
+
     source = _source(name, quick, sets, blocks)
     sys.exit(execute.run(source, folders.folder_for(source.experiment.name, out), seed, as_json, metrics, not no_page))
 
@@ -247,9 +249,9 @@ def demo(
 @app.command()
 def report(folder: RunFolder, as_json: Json = False, figures: Figures = False) -> None:
     """Judges a run's record again and redraws its report."""
-    from plimsoll.cli import execute
+    from plimsoll.cli import records
 
-    sys.exit(execute.report(folder, as_json, figures))
+    sys.exit(records.report(folder, as_json, figures))
 
 
 @app.command()
@@ -265,7 +267,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Two runs side by side, or two treatments of one, and what changed; refuses when machines differ."""
-    from plimsoll.cli import execute
+    from plimsoll.cli import records
 
     if (second is None) == (treatments is None):
         _refuse(
@@ -274,9 +276,9 @@ def compare(
             "RUN RUN, or RUN --treatments FIRST SECOND",
         )
     if second is None and treatments is not None:
-        sys.exit(execute.compare_treatments(first, *treatments, as_json=as_json, page=page))
+        sys.exit(records.compare_treatments(first, *treatments, as_json=as_json, page=page))
     assert second is not None
-    sys.exit(execute.compare(first, second, force, as_json, page))
+    sys.exit(records.compare(first, second, force, as_json, page))
 
 
 @app.command()

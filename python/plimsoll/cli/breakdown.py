@@ -83,18 +83,6 @@ def judge(folder: Path, top: int | None = None) -> tuple[dict[str, Any], Path]:
     return found, write_live_report(folder)
 
 
-def report(folder: Path, as_json: bool) -> int:
-    """Judges and draws again."""
-    from plimsoll.cli.breakdown_view import print_final
-
-    found, page = judge(folder)
-    if as_json:
-        print(json.dumps(found))
-    else:
-        print_final(found, shown(page))
-    return 0
-
-
 def _asked(request: Request) -> Asked:
     """Reads what was given and finds the server. Ends with the exit code that says what is wrong."""
     from plimsoll.run.watch.watch import Asked

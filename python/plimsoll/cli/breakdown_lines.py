@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
+from plimsoll.analysis.watch.queries import exact_share, is_exact
 from plimsoll.quantities import duration, share
 
 Json = dict[str, Any]
@@ -98,10 +99,10 @@ def query_lines(found: Json, width: int) -> list[Text]:
     for row in found["queries"]:
         if not row["busy_ns"] and not row["client_ns"]:
             continue
-        exact = row["busy_ns"] and row["exact_ns"] / row["busy_ns"] > 0.995
+        exact = is_exact(row)
         how = "exact" if exact else f"{row['looks']:,} samples"
         if not exact and row["exact_ns"]:
-            how = f"{row['exact_ns'] / row['busy_ns']:.0%} exact"
+            how = f"{exact_share(row):.0%} exact"
         margin = "" if exact or row["margin"] is None else f"±{100 * row['margin']:.1f}"
         text = row["text"] or NOTHING
         line = f"{cut(text, width - 32):<{width - 31}}{share(row['share']):>8}{margin:>8}{how:>15}"

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.capacity.compare import compare_capacity, unlike
-from plimsoll.analysis.capacity.kind import is_capacity
 from plimsoll.cli import show
 from plimsoll.cli.capacity_progress import CapacityProgress
 from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import folder_for, shown
 from plimsoll.environment import StateDir
 from plimsoll.environment.fingerprint import comparable
-from plimsoll.experiment import ExperimentError, Problem
+from plimsoll.experiment import ExperimentError
 from plimsoll.record import RecordError, Run, compact, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.run.capacity import source as capacity_source
@@ -62,7 +61,7 @@ def run(request: Request, out: Path | None, seed: int | None, as_json: bool) -> 
     if as_json:
         print(json.dumps({"status": status, "run": str(runner.out), "report": str(path), "verdict": verdict}))
     else:
-        _say(verdict, path)
+        say(verdict, path)
         if status == "stopped":
             console.print("stopped; the verdict is that of the trials that finished")
     if status == "stopped":
@@ -106,41 +105,19 @@ def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any], Pa
     return verdict, write_capacity_report(folder, is_with_files)
 
 
-def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
-    """Judges and draws again."""
-    if not any(trial.status == "finished" for trial in open_run(folder).trials):
-        raise RecordError(f"{folder}: no trial of this run has finished; search again")
-    verdict, path = judge(folder, is_with_files)
-    if as_json:
-        print(json.dumps(verdict))
-    else:
-        _say(verdict, path)
-    return 0
-
-
-def compare(first: Run, second: Run, force: bool, as_json: bool) -> int:
-    """Two load lines: whether they agree, and if not, what moved."""
+def compare(first: Run, second: Run, force: bool) -> tuple[dict[str, Any], list[str]]:
+    """Two load lines: whether they agree, and if not, what changed; the document, and its lines for people."""
     from plimsoll.analysis import NotComparable
     from plimsoll.analysis.capacity.verdict import analyse_capacity
 
-    if not (is_capacity(first) and is_capacity(second)):
-        what = "one of the two searched for a load line and the other compared settings"
-        raise ExperimentError([Problem("command line", "compare", what, "two runs of one kind")])
     one, two = analyse_capacity(first), analyse_capacity(second)
     differences = [f"{row['key']}: {row['a']} against {row['b']}" for row in _machines(first, second)]
     differences += unlike(one, two)
     if differences and not force:
         raise NotComparable(differences)
     result = compare_capacity(one, two, differences)
-    if as_json:
-        print(json.dumps(result))
-    else:
-        out = show.console()
-        out.print(f"{result['second']['run']}:")
-        out.print(compared_words(result))
-        for difference in differences:
-            out.print(f"Caveat: compared although they differ: {difference}")
-    return 0
+    caveats = [f"Caveat: compared although they differ: {difference}" for difference in differences]
+    return result, [f"{result['second']['run']}:", compared_words(result), *caveats]
 
 
 def _machines(first: Run, second: Run) -> list[dict[str, Any]]:
@@ -178,7 +155,8 @@ def _figures(folder: Path, number: int) -> str:
     return trial_words(trial_entry(trial, read_trial(trial), from_json(found.data["capacity"]["objective"])))
 
 
-def _say(verdict: dict[str, Any], path: Path) -> None:
+def say(verdict: dict[str, Any], path: Path) -> None:
+    """The line for people."""
     out = show.console()
     out.print()
     for line in terminal_lines(verdict, shown(path)):

@@ -1,4 +1,4 @@
-"""The verbs that run, judge and draw: the flow of the whole program, experiment to report."""
+"""The verb `run`: the flow of the whole program, experiment to report."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.capacity.kind import is_capacity
-from plimsoll.analysis.watch.kind import is_breakdown
 from plimsoll.cli import show
 from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import shown
 from plimsoll.cli.metrics import told_on
 from plimsoll.cli.progress import Progress
 from plimsoll.environment import StateDir
-from plimsoll.experiment import ExperimentError, Problem, Source
-from plimsoll.record import RecordError, compact, open_run, writer
+from plimsoll.experiment import Source
+from plimsoll.record import compact, open_run, writer
 from plimsoll.run import a_a
 from plimsoll.run.observer import Observer, Several, Silent
 from plimsoll.run.runner import Runner
@@ -36,15 +34,6 @@ def run(
 
 def resume(out: Path, as_json: bool, metrics: int | None = None, draws: bool = True) -> int:
     """A run that goes on."""
-    if (out / "run.json").is_file() and is_breakdown(open_run(out)):
-        what = "a watch cannot be resumed"
-        raise ExperimentError(
-            [Problem(str(out), "--resume", what, "./plimsoll report for what it recorded, or a new watch")]
-        )
-    if (out / "run.json").is_file() and is_capacity(open_run(out)):
-        what = "a load-line search cannot be resumed: the machine may have changed since"
-        allowed = "./plimsoll report for what it recorded, or a new search"
-        raise ExperimentError([Problem(str(out), "--resume", what, allowed)])
     return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json, metrics, draws)
 
 
@@ -79,7 +68,7 @@ def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
             )
         )
     else:
-        _say(verdict, path, runner.out)
+        say(verdict, path, runner.out)
         if status == "stopped":
             out.print(
                 f"stopped; every finished trial is kept. Resume with: ./plimsoll run --resume {shown(runner.out)}"
@@ -118,84 +107,6 @@ def judge(folder: Path, is_with_files: bool = False, draws: bool = True) -> tupl
     return verdict, write_report(folder, is_with_files)
 
 
-def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
-    """The verb: judge and draw again."""
-    if is_breakdown(open_run(folder)):
-        from plimsoll.cli import breakdown
-
-        if is_with_files:
-            what = "the report of a watch has its figures inside and writes no separate files"
-            raise ExperimentError([Problem("command line", "--figures", what, "no --figures")])
-        return breakdown.report(folder.absolute(), as_json)
-    if is_capacity(open_run(folder)):
-        from plimsoll.cli import capacity
-
-        return capacity.report(folder.absolute(), as_json, is_with_files)
-    if not as_json:
-        show.console().print("judging the record and drawing the report")
-    verdict, path = judge(folder.absolute(), is_with_files)
-    if verdict is None:
-        raise RecordError(f"{folder}: no trial of this run has ended yet; ./plimsoll run --resume continues it")
-    if as_json:
-        print(json.dumps(verdict))
-    else:
-        _say(verdict, path, folder)
-    return 0
-
-
-def compare(first: Path, second: Path, force: bool, as_json: bool, page: Path | None = None) -> int:
-    """The verb: two runs side by side."""
-    from plimsoll.analysis import compare_runs
-    from plimsoll.environment.fingerprint import comparable
-
-    one, other = open_run(first), open_run(second)
-    if is_breakdown(one) or is_breakdown(other):
-        what = "one of the two is a watch of a server's own load: it varied nothing that could be compared"
-        raise ExperimentError([Problem("command line", "compare", what, "two runs of an experiment, or of capacity")])
-    if is_capacity(one) or is_capacity(other):
-        from plimsoll.cli import capacity
-
-        if page is not None:
-            raise ExperimentError([Problem("command line", "--page", "a load-line search has none", "no --page")])
-        return capacity.compare(one, other, force, as_json)
-    _check_free(page)
-    differences = comparable(one.fingerprint or {}, other.fingerprint or {})
-    return _say_comparison(compare_runs(one, other, differences, accept=force), as_json, page)
-
-
-def compare_treatments(folder: Path, first: str, second: str, *, as_json: bool, page: Path | None = None) -> int:
-    """The verb, of two treatments of one run."""
-    from plimsoll.analysis import compare_treatments as compared
-
-    run = open_run(folder)
-    if is_capacity(run):
-        raise RecordError(f"{folder}: a load-line search has no treatments; give two such runs to compare")
-    _check_free(page)
-    return _say_comparison(compared(run, first, second), as_json, page)
-
-
-def _check_free(page: Path | None) -> None:
-    """What is there already is not written over, and a folder that is not there is not made."""
-    if page is not None and (page.exists() or not page.absolute().parent.is_dir()):
-        what = "this file exists already" if page.exists() else "there is no such folder to write into"
-        raise ExperimentError([Problem("command line", f"--page {page}", what, "a file that does not exist yet")])
-
-
-def _say_comparison(result: dict[str, Any], as_json: bool, page: Path | None) -> int:
-    from plimsoll.words.comparison import comparison_lines
-
-    if page is not None:
-        from plimsoll.report.comparison.page import write_comparison
-
-        write_comparison(result, page)
-    if as_json:
-        print(json.dumps(result))
-    else:
-        for line in comparison_lines(result) + ([f"Page: {shown(page)}"] if page is not None else []):
-            show.console().print(line)
-    return 0
-
-
 def _figures(folder: Path, number: int) -> str:
     """A finished trial in one line."""
     from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
@@ -224,7 +135,8 @@ def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
         a_a.store(runner.state, {"run": runner.out.name, "epoch_ns": time.time_ns(), **spread})
 
 
-def _say(verdict: dict[str, Any] | None, path: Path | None, folder: Path) -> None:
+def say(verdict: dict[str, Any] | None, path: Path | None, folder: Path) -> None:
+    """The verdict for people."""
     from plimsoll.words.verdict import WIDTH, terminal_lines
 
     out = show.console()

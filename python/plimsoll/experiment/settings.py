@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.measuring import Measure, Warmup
+from plimsoll.experiment.page import SectionKey, Study, each_once
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.servers import SERVERS
@@ -62,6 +63,14 @@ class Settings(Strict):
     name: Annotated[str, OF_THE_QUESTION] = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
     title: Annotated[str, OF_THE_QUESTION] = Field(min_length=1, max_length=200)
     source: Annotated[str, OF_THE_QUESTION] = Field("", description="the study or the reason the question comes from")
+    study: Annotated[Study | None, OF_THE_QUESTION] = Field(
+        None, description="the study that it repeats, whose findings the report sets beside its own"
+    )
+    sections: Annotated[list[SectionKey], OF_THE_QUESTION] = Field(
+        default_factory=list,
+        description="sections of the report that are drawn only where they are named: clients (throughput over clients "
+        "of pgbench) and scaling (over CPUs, or over memory with a setting on and off)",
+    )
     environment: Environment = Environment()
     target: Target = Target()
     workload: Workload
@@ -84,6 +93,12 @@ class Settings(Strict):
         return self.workload.judged() or ("latency_ns_p99" if self.is_open else "throughput_per_second")
 
     # Each of these is asked of the workload, which is not there when it is wrong itself: that is said of it.
+
+    @field_validator("sections")
+    @classmethod
+    def _each_section_once(cls, value: list[SectionKey]) -> list[SectionKey]:
+        each_once(value)
+        return value
 
     @field_validator("measure")
     @classmethod

@@ -1,40 +1,24 @@
-"""What the report of a run says, and in which order."""
+"""A run's page: the verdict in words, the sections that apply, and why what is not drawn is not.
+
+The page names no section: what there is, and in which order, stands in sections.py.
+"""
+
+from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
-from plimsoll.report import figures, load
-from plimsoll.report.breakdown.figures import breakdown_figures
-from plimsoll.report.breakdown.part import breakdown_part
-from plimsoll.report.caches import double_caching, reconcile
-from plimsoll.report.decision_support.figures import decision_support_figures
-from plimsoll.report.decision_support.part import decision_support_part
 from plimsoll.report.drawing import tables, theme
 from plimsoll.report.drawing.figure import Figure
-from plimsoll.report.drawing.html import write_page
-from plimsoll.report.drawing.machine import machine_rows
-from plimsoll.report.order_entry.part import order_entry_part
-from plimsoll.report.probes import instruments
-from plimsoll.report.probes.block_figures import block_figures
-from plimsoll.report.probes.block_requests import block_part
-from plimsoll.report.probes.profile import off_cpu_figures, profile_figures, profile_part, write_folded
-from plimsoll.report.probes.syscalls import system_calls_part
-from plimsoll.report.probes.syscalls_figures import sync_figures
-from plimsoll.report.probes.writeback import writeback_figures, writeback_tables
-from plimsoll.report.studies.clients import clients_figures
-from plimsoll.report.studies.scaling import scaling_part
-from plimsoll.report.studies.scaling_figures import scaling_figures
-from plimsoll.report.studies.studies import study_of
-from plimsoll.words import breakdown as breakdown_words
-from plimsoll.words import decision_support as decision_support_words
-from plimsoll.words import order_entry as order_entry_words
+from plimsoll.report.drawing.html import piece, write_page
+from plimsoll.report.section import Page, Section
+from plimsoll.report.sections import CLOSING, SECTIONS
 from plimsoll.words import verdict as words
 
 Json = dict[str, Any]
-_TABLES_SHOWN = 4
+Drawn = list[tuple[Section, list[Figure]]]
 
 
 def _verdict(run: Run) -> Json:
@@ -63,23 +47,42 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
     ]
 
 
-def _context(run: Run, verdict: Json) -> Json:
-    shown: list[tuple[str, list[Figure]]] = [
-        ("main", [figures.main_figure(verdict)]),
-        ("decision_support", decision_support_figures(run, verdict)),
-        ("breakdown", breakdown_figures(verdict)),
-        ("profile", profile_figures(verdict) + off_cpu_figures(verdict)),
-        ("clients", clients_figures(verdict, study_of(run.experiment) or {})),
-        ("scaling", scaling_figures(verdict, study_of(run.experiment) or {})),
-        ("study", figures.study_figures(run, verdict)),
-        ("device", figures.device_figures(verdict)),
-        ("twice", figures.twice_figures(verdict)),
-        ("time", figures.time_figures(run, verdict)),
-        ("syncs", sync_figures(run, verdict)),
-        ("block", block_figures(run, verdict)),
-        ("writeback", writeback_figures(run, verdict, study_of(run.experiment) or {})),
-    ]
-    command = run.data.get("command")
+def _drawn(page: Page, sections: tuple[Section, ...]) -> Drawn:
+    """The sections that apply, each with its figures."""
+    return [(section, section.figures(page)) for section in sections if section.applies(page)]
+
+
+def _written(page: Page, drawn: Drawn, is_with_files: bool) -> list[str]:
+    """The text of each section."""
+    texts: list[str] = []
+    for section, figures in drawn:
+        common = {
+            "figures": figures,
+            "drawn": any(figure.spec is not None for figure in figures),
+            "with_files": is_with_files,
+        }
+        texts.append(piece(section.template, {**section.context(page), **common}))
+    return texts
+
+
+def _not_drawn(page: Page, drawn: Drawn) -> list[tuple[str, list[str]]]:
+    """Each reason why something is missing, with the titles of what is: figures, and sections that were asked for."""
+    found: dict[str, list[str]] = {}
+    for section, figures in drawn:
+        for figure in figures if not section.says_why(page) else ():
+            if figure.spec is None:
+                found.setdefault(figure.absent, []).append(figure.title)
+    there = {section.key for section, _ in drawn}
+    for section in SECTIONS:
+        if section.key in (page.run.experiment.get("sections") or ()) and section.key not in there:
+            found.setdefault(section.needs, []).append(f'the section "{section.key}"')
+    return list(found.items())
+
+
+def _context(page: Page, is_with_files: bool) -> Json:
+    run, verdict = page.run, page.verdict
+    drawn, closing = _drawn(page, SECTIONS), _drawn(page, CLOSING)
+    figures = [figure for _, group in drawn + closing for figure in group]
     heads = words.headlines(verdict)
     # As many as a reader takes in; the rest is folded, and never a single one.
     shown_heads = words.HEADLINES_MAX - 1 if len(heads) > words.HEADLINES_MAX else len(heads)
@@ -91,73 +94,30 @@ def _context(run: Run, verdict: Json) -> Json:
         "facts": _facts(run, verdict),
         "headlines": heads[:shown_heads],
         "more_headlines": heads[shown_heads:],
-        "tables_shown": _TABLES_SHOWN,
-        "a_a": words.a_a_words(verdict),
-        "generator": words.generator_words(verdict),
-        "cache_lines": words.cache_lines(verdict),
-        "why_lines": breakdown_words.why_lines(verdict),
-        "breakdown": breakdown_part(verdict),
-        "profile": profile_part(verdict),
-        "order_entry": order_entry_part(verdict),
-        "order_entry_lines": order_entry_words.lines(verdict),
-        "decision_support": decision_support_part(verdict),
-        "decision_support_lines": decision_support_words.lines(verdict, treatment_labels(verdict)),
-        "scaling": scaling_part(verdict),
-        "syscalls": system_calls_part(verdict),
-        "block": block_part(verdict),
-        "level_tables": tables.level_tables(verdict),
-        "judged": words.metric_words(verdict["metric"]),
-        "open_rows": load.open_rows(verdict),
-        "merged_rows": load.merged_rows(verdict),
-        "percentile_names": load.percentile_names(),
-        "figures": dict(shown),
-        "drawn": {name for name, group in shown if any(figure.spec is not None for figure in group)},
-        "not_drawn": _not_drawn(verdict, shown),
-        "reconciled": reconcile.reconciliation_rows(verdict),
-        "reconciliation": verdict["reconciliation"],
-        "classes": reconcile.class_rows(verdict),
-        "twice_rows": double_caching.double_caching_rows(verdict),
-        "instruments": instruments.instrument_tables(verdict),
-        "probe_rows": instruments.probe_rows(verdict),
-        "study": study_of(run.experiment),
-        "writeback": writeback_tables(run, verdict),
-        "trials": tables.trial_rows(verdict),
-        "exclusions": tables.exclusions(run, verdict),
-        "caveats": verdict["caveats"],
-        "identity": verdict["identity"],
-        "durability": tables.durability(run),
-        "settings": tables.server_settings(run),
-        "machine": machine_rows(run),
-        "fingerprint": tables.flat(run.fingerprint),
-        "grid": len(verdict["comparisons"]) == 1,
-        "experiment": tables.flat(run.experiment),
-        "generator_rows": tables.generator_rows(verdict),
-        "generator_rule": verdict["generator"]["rule"],
-        "a_a_definition": verdict["a_a"]["definition"],
-        "commit_rule": next((t["commits"]["rule"] for t in verdict["trials"] if t["commits"].get("rule")), ""),
-        "stationarity_test": verdict["stationarity_test"],
-        "metrics": verdict["metrics"],
-        "verdict": verdict,
-        "command": " ".join(str(word) for word in command) if isinstance(command, list) else "",
+        "evidence": [line for section, _ in drawn for line in section.evidence(page)],
+        "sections": _written(page, drawn, is_with_files),
+        "not_drawn": _not_drawn(page, drawn),
+        "closing": _written(page, closing, is_with_files),
         "configs": {"light": theme.config("light"), "dark": theme.config("dark")},
-        "specs": {figure.name: figure.spec for _, group in shown for figure in group if figure.spec is not None},
-        "all_figures": [figure for _, group in shown for figure in group],
+        "specs": {figure.name: figure.spec for figure in figures if figure.spec is not None},
+        "all_figures": figures,
     }
 
 
-def _not_drawn(verdict: Json, shown: list[tuple[str, list[Figure]]]) -> list[tuple[str, list[str]]]:
-    """Why what is not drawn is not: each reason with the titles of the figures. A part of the page says its own."""
-    parts = {name for name in ("profile",) if (verdict.get(name) or {}).get("why_absent")}
-    found: dict[str, list[str]] = {}
-    for figure in (figure for name, group in shown if name not in parts for figure in group if figure.spec is None):
-        found.setdefault(figure.absent, []).append(figure.title)
-    return list(found.items())
+def _write_files(run: Run, page: Page) -> None:
+    """What sections give other programs, beside the figures."""
+    folder = run.path / "report" / "figures"
+    for section in SECTIONS:
+        for name, text in section.files(page).items() if section.applies(page) else ():
+            folder.mkdir(parents=True, exist_ok=True)
+            writer.write_text(folder / name, text)
 
 
 def write_report(run_dir: str | Path, is_with_files: bool = False) -> Path:
     """Draw a run's verdict; returns the page's path. With files the figures lie beside it as SVG and PNG, too."""
     run = open_run(run_dir)
     verdict = _verdict(run)
-    context = _context(run, verdict)
-    write_folded(run, verdict)
+    page = Page(run, verdict)
+    context = _context(page, is_with_files)
+    _write_files(run, page)
     return write_page(run, "report.html.j2", context, context["all_figures"], is_with_files)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.probes.block_requests import added_buckets, dominant, percentile, requests_of, width_of
-from plimsoll.report.probes.block_figures import block_figures, depth_rows, device_rows
+from plimsoll.analysis.probes.block_series import depth_rows, device_rows
+from plimsoll.report.probes.block_figures import block_figures
 from plimsoll.report.probes.block_requests import block_part
 
 trial = runpy.run_path(str(Path(__file__).with_name("probe_trial.py")))["trial"]
@@ -147,12 +148,12 @@ def test_seconds_are_growth_and_an_interval_without_requests_has_no_mean() -> No
         dtype=[(name, "i8") for name in ("t_ns", "device", "depth_ns", "depth_max")],
     )
     rows = depth_rows(depths, ["vda"])
-    assert [row["value"] for row in rows if row["what"] == "vda, mean"] == [0.5, 0.0]
-    assert [row["value"] for row in rows if row["what"] == "vda, most"] == [3, 0]
+    assert [row["value"] for row in rows if (row["device"], row["how"]) == ("vda", "mean")] == [0.5, 0.0]
+    assert [row["value"] for row in rows if (row["device"], row["how"]) == ("vda", "most")] == [3, 0]
     counted = np.array(
         [(10**9, 0, 1, 1, 2, 4 * 10**6), (2 * 10**9, 0, 1, 1, 4, 8 * 10**6), (3 * 10**9, 0, 1, 1, 4, 8 * 10**6)],
         dtype=[(name, "i8") for name in ("t_ns", "device", "class", "operation", "count", "device_ns")],
     )
-    writes = [{"what": "vda, writes", "seconds": seconds, "value": 2.0} for seconds in (1.0, 2.0)]
+    writes = [{"device": "vda", "how": "writes", "seconds": seconds, "value": 2.0} for seconds in (1.0, 2.0)]
     assert device_rows(counted, ["vda"], 0) == writes
     assert depth_rows(None, ["vda"]) == []

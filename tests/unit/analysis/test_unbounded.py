@@ -15,7 +15,7 @@ from plimsoll.analysis.metrics import METRICS
 from plimsoll.analysis.runs.runs import compare_treatments
 from plimsoll.record import open_run
 from plimsoll.report import write_report
-from plimsoll.report.drawing.tables import level_tables
+from plimsoll.report.every_run.levels import level_tables
 from plimsoll.words import verdict as words
 from plimsoll.words.comparison import comparison_lines
 

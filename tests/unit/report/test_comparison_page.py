@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis import compare_runs
-from plimsoll.cli import execute
+from plimsoll.cli import records
 from plimsoll.experiment import ExperimentError
 from plimsoll.record import open_run
 from plimsoll.report.comparison.page import moved_figures, write_comparison
@@ -74,5 +74,5 @@ def test_a_page_goes_where_nothing_is(runs: tuple[Path, Path], tmp_path: Path) -
     taken.write_text("mine")
     for place, said in ((taken, "this file exists already"), (tmp_path / "none/x.html", "no such folder")):
         with pytest.raises(ExperimentError, match=said):
-            execute.compare(*runs, False, True, place)
+            records.compare(*runs, False, True, place)
     assert taken.read_text() == "mine"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from plimsoll.record import open_run
-from plimsoll.report.figures import main_figure, study_figures
+from plimsoll.report.caches.both import both_caches_figures
+from plimsoll.report.every_run.levels import main_figure
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 # Figure: the metric in it, and the axis's unit by the metric's.
@@ -41,7 +42,7 @@ def _rows(part: Any) -> Iterator[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def figures() -> dict[str, Any]:
     verdict = json.loads((GOLDEN / "synthetic.expected.json").read_text())
-    drawn = [main_figure(verdict), *study_figures(open_run(GOLDEN / "synthetic"), verdict)]
+    drawn = [main_figure(verdict), *both_caches_figures(open_run(GOLDEN / "synthetic"), verdict)]
     return {"verdict": verdict, **{figure.name: figure.spec for figure in drawn}}
 
 

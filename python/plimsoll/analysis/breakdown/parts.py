@@ -4,6 +4,7 @@ Buckets are the server's, as the record names them. Around them stand the parts 
 wait before the first byte was sent, and the way to the server and back.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 Json = dict[str, Any]
@@ -65,3 +66,9 @@ def split_cpu(ns: dict[str, float], user_ns: float, system_ns: float) -> dict[st
     shared = {name: value for name, value in ns.items() if name != CPU}
     user = ns[CPU] * user_ns / (user_ns + system_ns)
     return shared | {USER: user, KERNEL: ns[CPU] - user}
+
+
+def largest_share(part: str, bands: Iterable[dict[str, Any]]) -> float:
+    """The largest share of the latency that a part has in some of these bands; 0 where it is in none."""
+    shares = [abs(one["value"]) / band["latency"]["value"] for band in bands if (one := band["parts"].get(part))]
+    return max(shares, default=0.0)

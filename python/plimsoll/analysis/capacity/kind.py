@@ -1,10 +1,3 @@
-"""How a run that looked for a load line is told from one that compared settings, without loading its statistics."""
-
-from plimsoll.record import Run
+"""What run.json says of a run that looked for a load line. Here so that asking for it loads no statistics."""
 
 KIND = "capacity"
-
-
-def is_capacity(run: Run) -> bool:
-    """Whether a run looked for a load line."""
-    return run.data.get("kind") == KIND

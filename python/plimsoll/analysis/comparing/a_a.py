@@ -67,3 +67,10 @@ def spread(own: dict[str, Any] | None, stored: dict[str, Any] | None, metric: st
         "ratio_spread": None if chosen is None else float(chosen["ratio_spread"]),
         "blocks": None if chosen is None else chosen.get("blocks"),
     }
+
+
+def band(estimate: float | None, ratio_spread: float | None) -> tuple[float, float] | None:
+    """What is within the spread of equals around an estimate; None where either is not known."""
+    if not ratio_spread or estimate is None:
+        return None
+    return estimate / ratio_spread, estimate * ratio_spread

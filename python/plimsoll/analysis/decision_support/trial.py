@@ -166,9 +166,12 @@ def _work(one: Json, test: str, zero: int) -> Json:
 
 def seconds_of(one: Json) -> float | None:
     """How long a piece of work took; None unless it was done."""
-    if one["status"] != DONE or one["from_s"] is None or one["to_s"] is None:
-        return None
-    return float(one["to_s"] - one["from_s"])
+    return lasted_s(one) if one["status"] == DONE else None
+
+
+def lasted_s(one: Json) -> float | None:
+    """How long a piece of work was under way, whatever became of it; None where its begin or end is not known."""
+    return None if one["from_s"] is None or one["to_s"] is None else float(one["to_s"] - one["from_s"])
 
 
 def _times(segments: list[Json]) -> dict[str, list[float]]:

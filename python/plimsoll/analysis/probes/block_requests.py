@@ -146,3 +146,22 @@ def time_of_all(found: Json) -> int:
         for operations in entry["classes"].values()
         for one in operations.values()
     )
+
+
+def spent_share(sums: Json, whole_ns: int) -> float | None:
+    """The share of all requests' time, queued and at the device, that these took; None of no time."""
+    return (sums["queue_ns"] + sums["device_ns"]) / whole_ns if whole_ns else None
+
+
+def rates(sums: Json, transactions: int | None) -> Json:
+    """{`per_transaction`, `synchronous_share` (of those that somebody waited for)}; null where there is nothing."""
+    count = sums["count"]
+    return {
+        "per_transaction": count / transactions if transactions else None,
+        "synchronous_share": sums["synchronous"] / count if count else None,
+    }
+
+
+def depth_mean(ends: Json) -> float | None:
+    """Requests at the device, mean over the measured segment."""
+    return ends["depth_ns"] / ends["segment_ns"] if ends.get("segment_ns") else None

@@ -207,3 +207,25 @@ def _nameless(facts: list[Json]) -> list[Json]:
             mine["unnamed"] += int(image["unnamed"])
             mine["samples"] += int(image["samples"])
     return sorted(found.values(), key=lambda row: (-row["unnamed"], row["path"]))
+
+
+def share_of(samples: int, one: Json) -> float:
+    """The share of a treatment's samples."""
+    return float(samples / one["samples"])
+
+
+def wait_mean_ns(row: Json) -> float | None:
+    """How long a wait for a lock of this kind or at this place took; None of none."""
+    return row["total_ns"] / row["count"] if row["count"] else None
+
+
+def cost_shares(one: Json) -> tuple[float, float] | None:
+    """What profiling took of one CPU, and what of it the agent did; None where the segment's length is not known."""
+    if not one["segment_ns"]:
+        return None
+    return (one["cost_ns"] + one["agent_cpu_ns"]) / one["segment_ns"], one["agent_cpu_ns"] / one["segment_ns"]
+
+
+def stacks_of(trials: Iterable[Trial]) -> list[tuple[tuple[str, ...], int]]:
+    """The stacks of some trials with their samples, in the order of their frames."""
+    return sorted(together(_stacks(trial.measure) for trial in trials).items())

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Run, Trial
@@ -16,6 +18,8 @@ Json = dict[str, Any]
 PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
 _SUMS = ("count", "errors", "asked_bytes", "returned_bytes", "ns", "sequential")
 _OTHERS_KEPT = 12
+# Of a normal distribution: 95 % of it lies within so many standard errors. A segment has some tens of slices at least.
+_NORMAL_95 = 1.96
 
 
 def system_calls(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
@@ -148,3 +152,54 @@ def _add_sync(into: Json, one: Json) -> None:
     for key in ("journal_flush_ns", "pages"):
         if one.get(key) is not None:
             into[key] = into.get(key, 0) + int(one[key])
+
+
+def together(calls: Iterable[Json]) -> Json:
+    """Calls of several kinds as one: {`bytes`, `bucket` (log2 of the median size), `sequential_share`}."""
+    calls = list(calls)
+    sizes: list[int] = []
+    for one in calls:
+        sizes = added(sizes, one["bytes_log2"])
+    count = sum(one["count"] for one in calls)
+    return {
+        "bytes": sum(one["returned_bytes"] for one in calls),
+        "bucket": typical(sizes),
+        "sequential_share": sum(one["sequential"] for one in calls) / count if count else None,
+    }
+
+
+def call_rates(one: Json, transactions: int | None) -> Json:
+    """{`per_transaction`, `ns_mean`, `count_margin` (half the 95 % interval of an estimate)}; null if not known."""
+    count = one["count"]
+    return {
+        "per_transaction": count / transactions if transactions else None,
+        "ns_mean": one["ns"] / count if count else None,
+        "count_margin": _NORMAL_95 * one["count_se"] if "count_se" in one else None,
+    }
+
+
+def sync_parts(one: Json) -> Json:
+    """What a sync consists of, mean ns a call: {`parts`: {name: {ns, share}}, `closure` (the sum's share of the whole),
+    `journal_flush_ns`, `pages`}."""
+    count, whole, parts = one["count"], one["ns"], one["parts_ns"]
+    flushed, pages = one.get("journal_flush_ns"), one.get("pages")
+    return {
+        "parts": {name: {"ns": ns / count, "share": ns / whole if whole else 0.0} for name, ns in parts.items()},
+        "closure": sum(parts.values()) / whole if whole else None,
+        "journal_flush_ns": None if flushed is None else flushed / count,
+        "pages": None if pages is None else pages / count,
+    }
+
+
+def sync_sequence(trial: Trial, most: int) -> list[Json]:
+    """Single syncs in the order in which they were entered: {`place` (from 1), `ns`, `call`, `class`}."""
+    table = trial.measure.syncs
+    if table is None or not len(table):
+        return []
+    entry = ((trial.measure.summary or {}).get("probes") or {}).get("sync") or {}
+    classes, calls = entry.get("classes") or [], entry.get("calls") or []
+    first = table[np.argsort(table["t_ns"], kind="stable")][:most]
+    return [
+        {"place": place, "ns": int(row["ns"]), "call": calls[row["call"]], "class": classes[row["class"]]}
+        for place, row in enumerate(first, start=1)
+    ]

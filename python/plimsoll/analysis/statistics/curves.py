@@ -29,6 +29,11 @@ def measured_window(trial: Trial) -> tuple[int, int] | None:
     return int(start), int(end)
 
 
+def measured_seconds(window: tuple[int, int]) -> float:
+    """How long a window of measured_window is."""
+    return (window[1] - window[0]) / 1e9
+
+
 def drawn_rows(times: np.ndarray) -> np.ndarray:
     """Which rows to draw: without stumps, and evenly spaced ones where there are too many."""
     rows = np.flatnonzero(np.diff(times, prepend=-np.inf) >= _STUMP_SECONDS)

@@ -101,3 +101,10 @@ def as_json(segment: Segment) -> dict[str, Any] | None:
     """The `throughput` of a trial in verdict.json."""
     found = throughput(segment)
     return None if found is None else asdict(found)
+
+
+def relative_half_width(found: dict[str, Any] | None) -> float | None:
+    """Half the interval of the mean of a trial's seconds, as a share of the mean; None where there is no interval."""
+    if not found or found["high"] is None or not found["mean"]:
+        return None
+    return float((found["high"] - found["mean"]) / found["mean"])

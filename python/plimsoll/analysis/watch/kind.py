@@ -1,10 +1,3 @@
-"""How a record of a server that was only watched is told from one of an experiment, without loading its statistics."""
-
-from plimsoll.record import Run
+"""What run.json says of a run that watched a server's own load. Here so that asking for it loads no statistics."""
 
 KIND = "breakdown"
-
-
-def is_breakdown(run: Run) -> bool:
-    """Whether a run watched a server's own load."""
-    return run.data.get("kind") == KIND

@@ -20,6 +20,7 @@ from plimsoll.analysis.breakdown.parts import CLIENT, CPU, RUN_QUEUE
 Json = dict[str, Any]
 ACTIVE = "active"
 CONFIDENCE_Z = 1.96
+_EXACT = 0.995
 KEPT_NS = 10_000_000_000  # of looks that no line has come for
 
 
@@ -141,6 +142,16 @@ class Queries:
         counted = sum(looks.values())
         sharing = {"looks": self.looks, "sessions_seen": counted, "exact_ns": exact, "sampled_ns": rest}
         return found, sharing | {"unshared": unshared}
+
+
+def exact_share(row: dict[str, Any]) -> float:
+    """The share of a query's busy time that is exact and not distributed by samples."""
+    return float(row["exact_ns"] / row["busy_ns"]) if row["busy_ns"] else 0.0
+
+
+def is_exact(row: dict[str, Any]) -> bool:
+    """Whether next to nothing of a query's busy time was distributed by samples."""
+    return exact_share(row) > _EXACT
 
 
 def margin(query: Query, counted: int, busy_ns: float, sampled_ns: float) -> float | None:

@@ -3,8 +3,9 @@
 from typing import Any
 
 from plimsoll.analysis.breakdown.parts import BY_CALLS, is_by_calls
+from plimsoll.analysis.breakdown.totals import added, probe_share, requests
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.report.drawing.tables import NONE
+from plimsoll.report.drawing.tables import NONE, number
 
 Json = dict[str, Any]
 _US = 1e-3
@@ -24,50 +25,36 @@ def cost_row(verdict: Json, treatment: str) -> Json:
     found, entry = verdict["breakdown"], verdict["breakdown"]["treatments"][treatment]
     trials = [one for one in found["trials"] if one["number"] in entry["trials"]]
     costs, sampling = [one["cost"] for one in trials], [one["sampling"] for one in trials]
-    shares = [
-        share
-        for one, cost in zip(sampling, costs, strict=True)
-        if (share := cost["cpu_share"] if one["share"] is None else one["share"]) is not None
-    ]
+    cpu_shares = [share for one in trials if (share := probe_share(one)) is not None]
     budgets = [one["budget_share"] for one in sampling if one["budget_share"] is not None]
     highest = [one["one_in_max"] for one in sampling]
-    seen, sent = ([one["requests"].get(key) for one in trials] for key in ("seen", "sent"))
-    known = [value for value in (*seen, *sent) if value is not None]
-    is_known = len(known) == 2 * len(trials)
+    seen = requests(trials)
     types = entry["types"].values()
     worst = max(
         (one["closure_share_worst"] for one in types if one["closure_share_worst"] is not None), key=abs, default=None
     )
     unnamed = max((one["unnamed_share_max"] for one in types if one["unnamed_share_max"] is not None), default=None)
     absolute = max((one["absolute_share_max"] for one in types if one["absolute_share_max"] is not None), default=None)
-    lost: dict[str, int] = {}
-    for one in trials:
-        for what, count in one["lost"].items():
-            lost[what] = lost.get(what, 0) + count
+    lost = added(one["lost"] for one in trials)
     return {
         "label": treatment_labels(verdict).get(treatment, treatment),
         "each": _span([c["ns_per_transaction"] for c in costs if c["ns_per_transaction"] is not None], ",.2f", _US),
-        "share": _span(shares, ".2f", 100),
+        "share": _span(cpu_shares, ".2f", 100),
         "budget": _span(budgets, ".3g", 100),
         "watched": "all" if max(highest, default=1) == 1 else f"1 in {_span(highest, ',.0f')}",
         "lost": ", ".join(f"{count:,} {what}" for what, count in lost.items()) or "none",
         "closure": NONE if worst is None else f"{worst:+.2%}",
         "absolute": NONE if absolute is None else f"{absolute:.2%}",
         "unnamed": NONE if unnamed is None else f"{unnamed:.1%}",
-        "seen": f"{sum(value or 0 for value in seen):,}" if is_known else NONE,
-        "sent": f"{sum(value or 0 for value in sent):,}" if is_known else NONE,
-        # Only where all of the time was watched are they to be equal.
-        "differ": is_known
-        and any(rate == 1 and one != other for rate, one, other in zip(highest, seen, sent, strict=True)),
+        "seen": number(seen["seen"], ",.0f"),
+        "sent": number(seen["sent"], ",.0f"),
+        "differ": seen["differ"],
     }
 
 
 def joined(trials: list[Json]) -> list[tuple[str, str]]:
     """What became of requests and transactions, over the trials."""
-    sums: dict[str, int] = {}
-    for one in trials:
-        for key, count in (one.get("joined") or {}).items():
-            sums[key] = max(sums.get(key, 0), count) if key.endswith("_max") else sums.get(key, 0) + count
+    sums = added(one.get("joined") or {} for one in trials)
     names = {
         "requests_joined": "requests joined with a transaction",
         "requests_without_transaction": "requests of no transaction",
@@ -81,8 +68,7 @@ def joined(trials: list[Json]) -> list[tuple[str, str]]:
         "transactions_thinned": "transactions left out so that early ones count no more than late ones",
     }
     rows = [(name, f"{sums.get(key, 0):,}") for key, name in names.items() if sums.get(key) or key not in _SELDOM]
-    for what in dict.fromkeys(what for one in trials for what in one["counts"]):
-        total = sum(int(one["counts"].get(what) or 0) for one in trials)
+    for what, total in added(one["counts"] for one in trials).items():
         rows.append((f"of every client, {what.replace('_', ' ')}", f"{total:,}"))
     if any(one["sampled"] for one in trials):
         rows.append(("transactions recorded", "a sample: requests of the others are of no transaction"))

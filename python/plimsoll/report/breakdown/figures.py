@@ -15,6 +15,7 @@ from plimsoll.report.breakdown import waterfall as breakdown_waterfall
 from plimsoll.report.breakdown.waterfall import MS, choice, interval_text
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.marks import by_colour
 
 Json = dict[str, Any]
 _STEP = 24
@@ -41,12 +42,8 @@ def _types(verdict: Json) -> list[tuple[str, str, Json]]:
 def _colour(rows: list[Json]) -> alt.Color:
     """Parts in their order, those that occur."""
     names = in_order({row["part"] for row in rows})
-    return alt.Color(
-        "part:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=[theme.SPENT.get(name, theme.UNJUDGED) for name in names]),
-        legend=alt.Legend(orient="top", direction="horizontal", columns=9, labelLimit=160),
+    return by_colour(
+        "part:N", names, [theme.SPENT.get(name, theme.UNJUDGED) for name in names], columns=9, labelLimit=160
     )
 
 

@@ -5,12 +5,14 @@ from typing import Any
 from plimsoll.analysis.breakdown.moved import CANNOT_TELL
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.sampling import sampling_words
+from plimsoll.analysis.breakdown.totals import own_read_share, shares
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.report.breakdown.cost import boundaries, by_calls, cost_row, joined
-from plimsoll.report.breakdown.figures import type_name
+from plimsoll.report.breakdown.figures import breakdown_figures, type_name
 from plimsoll.report.drawing.tables import NONE, number, trials_words
+from plimsoll.report.section import Page, Section
 from plimsoll.words import breakdown as breakdown_words
 
 Json = dict[str, Any]
@@ -183,8 +185,7 @@ def _reads(verdict: Json) -> list[Json]:
             continue
         cells = {name: number(reads[f"{name}_ns_per_transaction"], ",.1f", _US) for name in _READ_CAUSES}
         slow = {f"{name}_slowest": number(reads[f"{name}_ns_per_slowest"], ",.1f", _US) for name in _READ_CAUSES}
-        told = reads["own_ns"] + reads["on_its_way_ns"]
-        share = f"{reads['own_ns'] / told:.0%}" if told else NONE
+        share = number(own_read_share(reads), ".0%")
         rows.append({"label": label, "kind": kind, "share": share, **cells, **slow})
     return rows
 
@@ -213,10 +214,10 @@ def _payers(verdict: Json) -> list[Json]:
     """Group commit: who ended the waits for another's sync."""
     rows = []
     for label, kind, found in _each(verdict):
-        whole = sum(one["ns"] for one in found["payers"].values())
+        paid = shares({role: one["ns"] for role, one in found["payers"].items()})
         for role, one in found["payers"].items():
-            share = f"{one['ns'] / whole:.0%}" if whole else NONE
-            rows.append({"label": label, "kind": kind, "role": role, "count": f"{one['count']:,}", "share": share})
+            cells = {"count": f"{one['count']:,}", "share": number(paid[role], ".0%")}
+            rows.append({"label": label, "kind": kind, "role": role, **cells})
     return rows
 
 
@@ -238,3 +239,17 @@ def _system(verdict: Json) -> list[Json]:
                 }
             )
     return rows
+
+
+def _context(page: Page) -> Json:
+    return {"breakdown": breakdown_part(page.verdict), "parts": page.verdict["breakdown"].get("parts")}
+
+
+SECTION = Section(
+    key="breakdown",
+    template="breakdown/breakdown.html.j2",
+    applies=lambda page: bool(page.verdict.get("breakdown")),
+    context=_context,
+    figures=lambda page: breakdown_figures(page.verdict),
+    evidence=lambda page: [f"{line}." for line in breakdown_words.why_lines(page.verdict)],
+)

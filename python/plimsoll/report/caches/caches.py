@@ -10,6 +10,7 @@ import altair as alt
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.levels import HEIGHT, HEIGHT_HALF, levels_figure
+from plimsoll.report.drawing.marks import by_colour, intervals, side_by_side, titled
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -54,22 +55,14 @@ def _panel(rows: list[Json], comparison: Json, width: int, height: int) -> Any:
     names = list(_CACHES.values())
     x = level_x(comparison, width)
     y = alt.Y("value:Q", title="blocks per query", axis=alt.Axis(format="~r", tickCount=6))
-    colour = alt.Color(
-        "cache:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=_COLOURS),
-        legend=alt.Legend(orient="top", direction="horizontal", labelLimit=260),
-    )
+    colour = by_colour("cache:N", names, _COLOURS, labelLimit=260)
     shape = alt.Shape("cache:N", scale=alt.Scale(domain=names, range=["circle", "square"]), legend=None)
     tips = [alt.Tooltip("cache:N"), alt.Tooltip("level:N", title=comparison["label"])]
     tips += [alt.Tooltip(f"{key}:Q", format=",.4~r") for key in ("value", "low", "high")]
     base = alt.Chart(alt.Data(values=rows))
     return alt.layer(
         base.mark_line(opacity=0.45, strokeWidth=1.2).encode(x, y, color=colour),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2.4)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        intervals(base, 2.4, x, color=colour),
         base.mark_point(filled=True, size=80, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
         base.transform_filter(f"datum.cache == '{names[1]}'")
         .mark_text(dy=-11)
@@ -91,12 +84,10 @@ def misses_figure(verdict: Json, study: Json) -> Figure:
         rows = _rows(verdict, comparison)
         if any(row["cache"] == _CACHES["page_cache_misses_per_query"] for row in rows):
             panel = _panel(rows, comparison, width, HEIGHT_HALF if half else HEIGHT)
-            panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
+            panels.append(titled(panel, at_words(comparison)))
     if not panels:
         return Figure(name, title, absent="no level has both counts", original=original)
-    chart = (
-        panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28).resolve_scale(y="shared")
-    )
+    chart = side_by_side(panels, _COLUMNS, y="shared")
     caption = _caption(
         "Blocks of 8 KiB of the data files per statement sent. What the database's cache misses it asks of Linux; what "
         "the page cache misses too (labelled) has to come from the device.",

@@ -8,7 +8,9 @@ from plimsoll.analysis.caches.double_caching import WHEN
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.marks import by_colour
 from plimsoll.report.drawing.tables import NONE, number, trials_words
+from plimsoll.report.section import Section
 from plimsoll.words import caches as cache_words
 from plimsoll.words.verdict import at_words
 
@@ -59,13 +61,7 @@ def _panel(rows: list[Json], level: str, relations: list[str], width: int, label
         .encode(
             alt.X("mb:Q", stack="zero", title="MB", axis=alt.Axis(format=",~r", tickCount=4, grid=True)),
             alt.Y("relation:N", sort=relations, scale=alt.Scale(domain=relations), title=None, axis=axis),
-            alt.Color(
-                "part:N",
-                title=None,
-                sort=names,
-                scale=alt.Scale(domain=names, range=list(theme.HELD.values())),
-                legend=alt.Legend(orient="top", direction="horizontal", labelLimit=240),
-            ),
+            by_colour("part:N", names, list(theme.HELD.values()), labelLimit=240),
             alt.Order("order:Q"),
             tooltip=["relation:N", "part:N", alt.Tooltip("mb:Q", title="MB", format=",.1f"), "level:N"],
         )
@@ -133,3 +129,11 @@ def double_caching_rows(verdict: Json) -> list[Json]:
             }
         )
     return rows
+
+
+SECTION = Section(
+    key="double-caching",
+    template="caches/double_caching.html.j2",
+    context=lambda page: {"rows": double_caching_rows(page.verdict)},
+    figures=lambda page: [double_caching_figure(page.verdict)],
+)

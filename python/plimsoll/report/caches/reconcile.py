@@ -7,7 +7,9 @@ import altair as alt
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
+from plimsoll.report.drawing.marks import by_colour, side_by_side, titled
 from plimsoll.report.drawing.tables import NONE, number
+from plimsoll.report.section import Page, Section
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -41,13 +43,7 @@ def _panel(verdict: Json, comparison: Json, parts: Json, width: int) -> Any | No
         .encode(
             x,
             alt.Y("mb:Q", stack="zero", title="MB in the measured segment", axis=alt.Axis(format=",~r", tickCount=6)),
-            alt.Color(
-                "part:N",
-                title=None,
-                sort=names,
-                scale=alt.Scale(domain=names, range=list(theme.BROUGHT.values())),
-                legend=alt.Legend(orient="top", direction="horizontal", columns=6, labelLimit=240),
-            ),
+            by_colour("part:N", names, list(theme.BROUGHT.values()), columns=6, labelLimit=240),
             alt.Order("order:Q"),
             tooltip=["part:N", alt.Tooltip("mb:Q", title="MB", format=",.2f"), alt.Tooltip("level:N")],
         )
@@ -74,10 +70,10 @@ def reconciliation_figure(verdict: Json) -> Figure:
     for comparison in verdict["comparisons"]:
         panel = _panel(verdict, comparison, parts, width)
         if panel is not None:
-            panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
+            panels.append(titled(panel, at_words(comparison)))
     if not panels:
         return Figure(name, title, absent="no trial that entered the verdict has both the probe and device counters")
-    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28)
+    chart = side_by_side(panels, _COLUMNS)
     caption = (
         "Bars: what the probe saw loaded into the page cache, what was swapped in, and the remainder, means over "
         "blocks. The line across a bar is what the device read. A remainder below zero is drawn below zero: then more "
@@ -120,3 +116,19 @@ def class_rows(verdict: Json) -> list[Json]:
             cells = [number(value, ",.2f", _MB) for value in parts.values()]
             rows.append({"label": labels.get(treatment, treatment), "class": name, "parts": cells})
     return rows
+
+
+def _context(page: Page) -> Json:
+    return {
+        "reconciled": reconciliation_rows(page.verdict),
+        "reconciliation": page.verdict["reconciliation"],
+        "classes": class_rows(page.verdict),
+    }
+
+
+SECTION = Section(
+    key="device",
+    template="caches/reconcile.html.j2",
+    context=_context,
+    figures=lambda page: [reconciliation_figure(page.verdict)],
+)

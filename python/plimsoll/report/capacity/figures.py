@@ -8,6 +8,7 @@ import altair as alt
 from plimsoll.quantities import rate
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.marks import by_colour, intervals
 
 Json = dict[str, Any]
 _VERDICTS = {"holds": theme.BEST, "breaks": theme.WORSE, "cannot tell": theme.UNJUDGED, "generator": "#CC79A7"}
@@ -118,13 +119,7 @@ def curve_figure(verdict: Json) -> Figure:
         scale=alt.Scale(type="log", domain=[bottom, top], nice=False),
         axis=alt.Axis(format="~g", values=_ticks(bottom, top)),
     )
-    colour = alt.Color(
-        "verdict:N",
-        title=None,
-        sort=present,
-        scale=alt.Scale(domain=present, range=[_VERDICTS[word] for word in present]),
-        legend=alt.Legend(orient="top", direction="horizontal"),
-    )
+    colour = by_colour("verdict:N", present, [_VERDICTS[word] for word in present])
     shape = alt.Shape(
         "verdict:N", scale=alt.Scale(domain=present, range=[_SHAPES[word] for word in present]), legend=None
     )
@@ -137,9 +132,7 @@ def curve_figure(verdict: Json) -> Figure:
     chart = alt.layer(
         *_rules(verdict),
         means.mark_line(strokeWidth=1.2, opacity=0.6, color=theme.SHADE).encode(x, y, strokeDash=dash),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2)
-        .encode(x, alt.Y("low:Q"), alt.Y2("drawn_high:Q"), color=colour),
+        intervals(base, 2, x, high="drawn_high:Q", color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
     ).properties(width=WIDTH - 80, height=_HEIGHT)
     caption = (
@@ -164,13 +157,7 @@ def search_figure(verdict: Json) -> Figure:
     present = [word for word in _VERDICTS if any(row["verdict"] == word for row in rows)]
     x = alt.X("trial:O", title="trial", axis=alt.Axis(labelAngle=0))
     y = alt.Y("rate:Q", title="arrivals per second", scale=alt.Scale(zero=False), axis=alt.Axis(format=",~r"))
-    colour = alt.Color(
-        "verdict:N",
-        title=None,
-        sort=present,
-        scale=alt.Scale(domain=present, range=[_VERDICTS[word] for word in present]),
-        legend=alt.Legend(orient="top", direction="horizontal"),
-    )
+    colour = by_colour("verdict:N", present, [_VERDICTS[word] for word in present])
     shape = alt.Shape(
         "verdict:N", scale=alt.Scale(domain=present, range=[_SHAPES[word] for word in present]), legend=None
     )

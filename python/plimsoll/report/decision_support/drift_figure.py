@@ -5,9 +5,11 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
-from plimsoll.report.studies.studies import S3_THROUGHPUT
+from plimsoll.report.drawing.marks import intervals
+from plimsoll.report.original_studies import S3_THROUGHPUT
 
 Json = dict[str, Any]
 STUDY = "study S3"
@@ -26,10 +28,10 @@ def drift_figure(verdict: Json) -> Figure | None:
         return None
     shown = list(dict.fromkeys(row["series"] for row in points))
     last = max(row["test"] for row in points)
-    kind, first = next(iter(_KINDS)), S3_THROUGHPUT[1]
+    kind = next(iter(_KINDS))
     points += [
-        {"series": STUDY, "test": number, "change": value / first - 1, "kind": kind, "remarks": ""}
-        for number, value in S3_THROUGHPUT.items()
+        {"series": STUDY, "test": number, "change": change, "kind": kind, "remarks": ""}
+        for number, change in zip(S3_THROUGHPUT, drift(list(S3_THROUGHPUT.values())), strict=True)
         if number <= last
     ]
     scale = alt.Scale(domain=[*shown, STUDY], range=[*theme.SERIES[: len(shown)], theme.UNJUDGED])
@@ -50,9 +52,7 @@ def drift_figure(verdict: Json) -> Figure | None:
         trend = alt.Chart(alt.Data(values=lines))
         layers.append(trend.mark_line(strokeDash=[5, 3], strokeWidth=1.4).encode(x, y, colour))
     layers += [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=1.6)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
+        intervals(base, 1.6, x, colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, colour, shape, tooltip=tips),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH - 70, height=260)

@@ -9,13 +9,14 @@ import altair as alt
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.run import WORKERS
-from plimsoll.analysis.decision_support.trial import DONE, NAMES, REFRESH_STREAM
+from plimsoll.analysis.decision_support.trial import DONE, NAMES, REFRESH_STREAM, lasted_s
 from plimsoll.analysis.trial import vmstat
 from plimsoll.record import Run
 from plimsoll.report.breakdown.waterfall import MS, choice
 from plimsoll.report.decision_support.drift_figure import drift_figure
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.marks import by_colour, intervals
 from plimsoll.report.drawing.series import ramp, shown_trials
 
 Json = dict[str, Any]
@@ -69,19 +70,12 @@ def queries_figure(verdict: Json) -> Figure:
     base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.test == test")
     x = alt.X("query:N", sort=list(NAMES), title=None)
     offset = alt.XOffset("treatment:N", sort=shown)
-    colour = alt.Color(
-        "treatment:N",
-        title=None,
-        sort=shown,
-        scale=alt.Scale(domain=shown, range=colours),
-        legend=alt.Legend(orient="top", direction="horizontal", columns=2, labelLimit=440),
-    )
+    colour = by_colour("treatment:N", shown, colours, columns=2, labelLimit=440)
     y = alt.Y("seconds:Q", title="seconds", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5))
     tips = ["query:N", "treatment:N", alt.Tooltip("seconds:Q", format=_TIP), alt.Tooltip("low:Q", format=_TIP)]
     tips += [alt.Tooltip("high:Q", format=_TIP), "blocks:Q"]
-    rules = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.6)
     chart = alt.layer(
-        rules.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), offset, colour),
+        intervals(base, 1.6, x, offset, colour),
         base.mark_point(filled=True, size=42, opacity=1).encode(x, y, offset, colour, tooltip=tips),
     ).properties(width=WIDTH - 70, height=300)
     caption = "Geometric means over blocks with their 95 % t intervals. RF1 and RF2 are the refresh functions."
@@ -110,10 +104,9 @@ def changes_figure(verdict: Json) -> Figure:
     tips = ["query:N", "verdict:N", alt.Tooltip("ratio:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f")]
     tips += [alt.Tooltip("high:Q", format=".3f"), "blocks:Q"]
     one = alt.Chart(alt.Data(values=[{"ratio": 1}])).mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED).encode(y)
-    rules = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
     chart = alt.layer(
         one,
-        rules.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        intervals(base, 2, x, color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
     ).properties(width=WIDTH - 70, height=260)
     caption = (
@@ -167,11 +160,10 @@ def _bars(segment: Json, shown: str) -> list[Json]:
     ended = [one["to_s"] for one in segment["work"] if one["to_s"] is not None]
     rows = []
     for one in segment["work"]:
-        if one["from_s"] is None or one["to_s"] is None:
+        if (lasted := lasted_s(one)) is None:
             continue
         is_refresh = one["stream"] == REFRESH_STREAM or one["name"].startswith("RF")
         kind = "not done" if one["status"] != DONE else "refresh function" if is_refresh else "query"
-        lasted = one["to_s"] - one["from_s"]
         place = 1_000_000 if one["stream"] == REFRESH_STREAM else int(one["stream"] or 0)
         row = {"shown": shown, "stream": str(one["stream"]), "place": place, "query": one["name"], "kind": kind}
         row |= {"from": round(one["from_s"], 4), "to": round(one["to_s"], 4), "seconds": round(lasted, 4)}
@@ -251,13 +243,7 @@ def vmstat_figure(run: Run, verdict: Json) -> Figure:
 
 def _vmstat_panel(rows: list[Json], columns: list[str], unit: str) -> Any:
     present = [name for name in columns if any(row["column"] == name for row in rows)]
-    colour = alt.Color(
-        "column:N",
-        title=None,
-        sort=present,
-        scale=alt.Scale(domain=present, range=theme.SERIES[: len(present)]),
-        legend=alt.Legend(orient="top", direction="horizontal"),
-    )
+    colour = by_colour("column:N", present, theme.SERIES[: len(present)])
     return (
         alt.Chart(alt.Data(values=[row for row in rows if row["column"] in present]))
         .transform_filter("datum.shown == shown")

@@ -4,11 +4,14 @@ from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.drift import RULE
+from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
 from plimsoll.analysis.decision_support.trial import NAMES
+from plimsoll.report.decision_support.figures import decision_support_figures
 from plimsoll.report.drawing.tables import NONE, interval, number
-from plimsoll.report.studies.studies import S3_THROUGHPUT
-from plimsoll.words.decision_support import absent_lines, answer_lines, trend_line
+from plimsoll.report.original_studies import S3_THROUGHPUT
+from plimsoll.report.section import Page, Section
+from plimsoll.words.decision_support import absent_lines, answer_lines, lines, trend_line
 
 Json = dict[str, Any]
 _COLUMNS = (LOAD, POWER, THROUGHPUT, COMPOSITE)
@@ -118,8 +121,12 @@ def _plan_words(one: Json) -> str:
     return f"{where}; {interval(ratio, '.2f')} times as long: {change['verdict']}"
 
 
+def _percent(share: float | None) -> str:
+    return NONE if share is None else f"{number(share, '+.2f', 100)} %"
+
+
 def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
-    first = S3_THROUGHPUT[1]
+    study_changes = dict(zip(S3_THROUGHPUT, drift(list(S3_THROUGHPUT.values())), strict=True))
     return {
         "label": label,
         "trend": None if trend is None else trend_line(trend, label),
@@ -133,10 +140,22 @@ def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
                 "verdict": row["verdict"] or "",
                 "remarks": "; ".join(row["remarks"]),
                 "study": number(S3_THROUGHPUT.get(row["run"]), ".2f"),
-                "study_change": NONE
-                if row["run"] not in S3_THROUGHPUT
-                else f"{100 * (S3_THROUGHPUT[row['run']] / first - 1):+.2f} %",
+                "study_change": _percent(study_changes.get(row["run"])),
             }
             for row in rows
         ],
     }
+
+
+def _context(page: Page) -> Json:
+    return {"decision_support": decision_support_part(page.verdict), "study": page.study}
+
+
+SECTION = Section(
+    key="decision-support",
+    template="decision_support/decision_support.html.j2",
+    applies=lambda page: bool(page.verdict.get("decision_support")),
+    context=_context,
+    figures=lambda page: decision_support_figures(page.run, page.verdict),
+    evidence=lambda page: [f"{line}." for line in lines(page.verdict, treatment_labels(page.verdict))],
+)

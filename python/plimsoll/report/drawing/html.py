@@ -4,13 +4,21 @@ Text on the page may come from an experiment, a log or a database and is escaped
 figures is JSON in which no tag can end a script.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from plimsoll.record import Run, writer
 from plimsoll.report.drawing.bundle import bundle
 from plimsoll.report.drawing.figure import Figure, write_files
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _HERE = Path(__file__).parent
 
@@ -37,16 +45,25 @@ def rendered(template: str, context: Mapping[str, Any]) -> str:
     return filled(template, {**context, "bundle": bundle()})
 
 
+def piece(template: str, context: Mapping[str, Any]) -> Markup:
+    """A piece of a page from a template, named by its path below report/, with its values."""
+    return Markup(_environment().get_template(template).render(**context))
+
+
 def filled(template: str, context: Mapping[str, Any], style: str = "") -> str:
-    """A template, named by its path below report/, with its values; `style` follows the style of every page."""
+    """A page from a template, named as that of a piece; `style` follows the style of every page."""
+    own = (_HERE / "style.css").read_text(encoding="utf-8")
+    return str(piece(template, {**context, "style": own + style}))
+
+
+@cache
+def _environment() -> Environment:
     import jinja2
 
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE.parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own = (_HERE / "style.css").read_text(encoding="utf-8")
-    return environment.get_template(template).render(**context, style=own + style)

@@ -6,6 +6,7 @@ from typing import Any
 import altair as alt
 
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
+from plimsoll.report.drawing.marks import by_colour, intervals, side_by_side, titled
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -47,26 +48,19 @@ def latency_figure(verdict: Json) -> Figure:
         y = alt.Y(
             "ms:Q", title="ms", scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~g", values=_ticks(rows))
         )
-        colour = alt.Color(
-            "percentile:N",
-            title=None,
-            sort=list(_COLOURS),
-            scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values())),
-            legend=alt.Legend(orient="top", direction="horizontal", values=_present(rows)),
-        )
+        colour = by_colour("percentile:N", list(_COLOURS), list(_COLOURS.values()), values=_present(rows))
         shape = alt.Shape(
             "percentile:N", scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())), legend=None
         )
         base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.kind == kind")
-        rule = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
         tips = ["percentile:N", "level:N", *(alt.Tooltip(f"{key}:Q", format=",.3~r") for key in ("ms", "low", "high"))]
         panel = alt.layer(
             base.mark_line(strokeWidth=1.4, opacity=0.6).encode(x, y, color=colour),
-            rule.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+            intervals(base, 2, x, color=colour),
             base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
         ).properties(width=width, height=260)
-        panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
-    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3, spacing=28).resolve_scale(y="shared")
+        panels.append(titled(panel, at_words(comparison)))
+    chart = side_by_side(panels, 3, y="shared")
     caption = (
         "Percentile of each trial, then mean over blocks with a 95 % t interval. A percentile is drawn only when at "
         "least ten transactions of the trial lie beyond it. Logarithmic axis."

@@ -4,9 +4,11 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.comparing.a_a import band
 from plimsoll.analysis.comparing.unbounded import reading
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_axis, panel_width, spec_of
+from plimsoll.report.drawing.marks import intervals, side_by_side, titled
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -49,12 +51,11 @@ def _rows(verdict: Json, comparison: Json, key: str, scale: float) -> tuple[list
 
 def _band(verdict: Json, comparison: Json, scale: float) -> alt.Chart | None:
     """What is within the A/A spread of the best estimate."""
-    spread = verdict["a_a"]["ratio_spread"]
     best = next((level for level in comparison["levels"] if level["level"] == comparison["reference"]), None)
-    if not spread or best is None or best["estimate"] is None:
+    ends = band(None if best is None else best["estimate"], verdict["a_a"]["ratio_spread"])
+    if ends is None:
         return None
-    middle = best["estimate"] * scale
-    data = [{"from": middle / spread, "to": middle * spread, "text": "A/A spread around the best estimate"}]
+    data = [{"from": ends[0] * scale, "to": ends[1] * scale, "text": "A/A spread around the best estimate"}]
     return (
         alt.Chart(alt.Data(values=data))
         .mark_rect(color=theme.BAND, opacity=0.16)
@@ -69,7 +70,7 @@ def _panel(
     axis: Json,
     marked: bool,
     size: tuple[int, int],
-    band: Any,
+    equals: Any,
 ) -> Any:
     domain = {"domain": axis["domain"]} if axis.get("domain") else {}
     y = alt.Y(
@@ -99,12 +100,10 @@ def _panel(
         alt.Tooltip("blocks:Q"),
     ]
     base = alt.Chart(alt.Data(values=estimates))
-    layers = [band] if band is not None else []
+    layers = [equals] if equals is not None else []
     layers += [
         base.mark_line(color=theme.UNJUDGED, opacity=0.45, strokeWidth=1.2).encode(x, y),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2.4)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        intervals(base, 2.4, x, color=colour),
         alt.Chart(alt.Data(values=points))
         .mark_point(filled=False, size=34, strokeWidth=1.2, opacity=0.75, xOffset=13, color=theme.UNJUDGED)
         .encode(
@@ -147,7 +146,7 @@ def levels_figure(
         if not estimates:
             continue
         order = [level["level"] for level in comparison["levels"]]
-        band = _band(verdict, comparison, scale) if marked else None
+        equals = _band(verdict, comparison, scale) if marked else None
         panel = _panel(
             estimates,
             points,
@@ -155,13 +154,11 @@ def levels_figure(
             {**axis, "x": comparison["label"], "sets": sets},
             marked,
             (width, HEIGHT_HALF if half else HEIGHT),
-            band,
+            equals,
         )
-        panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
+        panels.append(titled(panel, at_words(comparison)))
     if not panels:
         why = absent or f'no trial that entered the verdict has the metric "{verdict["metrics"][key]["label"]}"'
         return Figure(name, title, absent=why, original=original)
-    chart = (
-        panels[0] if len(panels) == 1 else alt.concat(*panels, columns=_COLUMNS, spacing=28).resolve_scale(y="shared")
-    )
+    chart = side_by_side(panels, _COLUMNS, y="shared")
     return Figure(name, title, caption, original, spec_of(chart))

@@ -9,6 +9,7 @@ from plimsoll.analysis.statistics import curves
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, panel_width, spec_of
+from plimsoll.report.drawing.marks import by_colour, side_by_side, titled
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -46,7 +47,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
                 {**where, "seconds": row["seconds"], "part": _PARTS[row["part"]], "mib": round(row["bytes"] / 2**20, 1)}
             )
         if found and window:
-            windows.append({**where, "from": 0, "to": (window[1] - window[0]) / 1e9})
+            windows.append({**where, "from": 0, "to": curves.measured_seconds(window)})
     if not rows:
         return Figure(
             name, title, absent="the group's memory was not sampled (no memory controller, or an existing server)"
@@ -71,13 +72,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
                     scale=alt.Scale(nice=False),
                 ),
                 alt.Y("mib:Q", stack="zero", title="MiB", axis=alt.Axis(format=",d", tickCount=5)),
-                alt.Color(
-                    "part:N",
-                    title=None,
-                    sort=parts,
-                    scale=alt.Scale(domain=parts, range=list(theme.PARTS.values())),
-                    legend=alt.Legend(orient="top", direction="horizontal"),
-                ),
+                by_colour("part:N", parts, list(theme.PARTS.values())),
                 alt.Order("order:Q"),
                 tooltip=["part:N", alt.Tooltip("mib:Q", title="MiB", format=",.0f"), "seconds:Q"],
             )
@@ -109,7 +104,7 @@ def _warmup_rows(run: Run, verdict: Json, comparison: Json) -> tuple[list[Json],
         window = curves.measured_window(trial)
         if window is None or trial.treatment not in levels:
             continue
-        end = max(end, (window[1] - window[0]) / 1e9)
+        end = max(end, curves.measured_seconds(window))
         where = {"level": levels[trial.treatment], "trial": trial.number, "block": trial.block}
         for row in curves.hit_ratio_curve(trial):
             rows.append({**where, "seconds": row["seconds"], "percent": round(100 * row["hit_ratio"], 2)})
@@ -151,10 +146,10 @@ def warmup_figure(run: Run, verdict: Json) -> Figure:
         if rows:
             order = [level["level"] for level in comparison["levels"]]
             panel = _warmup_panel(rows, end, order, comparison["label"], width, pick)
-            panels.append(panel.properties(title=at_words(comparison)) if at_words(comparison) else panel)
+            panels.append(titled(panel, at_words(comparison)))
     if not panels:
         return Figure(name, title, absent="the server's counters were not sampled")
-    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3, spacing=24)
+    chart = side_by_side(panels, 3, spacing=24)
     caption = "One line a trial, from neighbouring samples at 1 s. Click a level in the legend to single it out."
     return Figure(name, title, caption, spec=spec_of(chart))
 

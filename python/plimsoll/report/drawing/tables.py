@@ -3,15 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.comparing.unbounded import reading
-from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
 from plimsoll.record import Run
-from plimsoll.words.verdict import NO_INTERVAL, at_words, ends, is_latency, is_time
 
 Json = dict[str, Any]
 NONE = "–"
-_TAIL_CHARS = 4000
 
 
 def number(value: float | None, form: str = ",.1f", scale: float = 1.0) -> str:
@@ -34,175 +29,13 @@ def interval(found: Json | None, form: str = ",.1f", scale: float = 1.0) -> str:
     return f"{text} [{format(found['low'] * scale, form)}, {format(found['high'] * scale, form)}]"
 
 
-def _short(value: float | None) -> str:
-    """A form with about three significant digits."""
+def short_form(value: float | None) -> str:
+    """A form that shows about three significant digits."""
     magnitude = abs(value or 0)
     return ",.0f" if magnitude >= 100 else ".1f" if magnitude >= 10 else ".2f"
 
 
-def level_tables(verdict: Json) -> list[Json]:
-    """One table a comparison: the levels with what decides between them."""
-    tables = []
-    metric = verdict["metric"]
-    unit, form_judged, scale = _judged_form(metric)
-    for comparison in verdict["comparisons"]:
-        rows = []
-        for level in comparison["levels"]:
-            metrics = (verdict["treatments"].get(level["treatment"]) or {}).get("metrics") or {}
-            throughput = metrics.get("throughput_per_second")
-            form = _short(throughput and throughput["value"])
-            slower = level["times_slower"]
-            rows.append(
-                {
-                    "level": level["level"],
-                    "best": level["in_best_set"],
-                    "verdict": _word(level),
-                    "judged": interval(metrics.get(metric), form_judged, scale) if unit else "",
-                    "throughput": interval(throughput, form),
-                    "slower": NONE if not slower else _times(slower),
-                    "against": level["against"] or "",
-                    "hit": interval(metrics.get("database_hit_ratio"), ".1f", 100),
-                    "reads": interval(metrics.get("device_read_bytes_per_transaction"), ".1f", 1 / 1024),
-                    "swap": number((metrics.get("swap_bytes_max") or {}).get("value"), ",.0f", 2.0**-20),
-                    "blocks": level["blocks"],
-                    "why": level["why"] or "",
-                }
-            )
-        label = {"label": comparison["label"], "at": at_words(comparison)}
-        tables.append(
-            {**label, "by_time": is_time(metric), "by_tests": metric in NAMES, "judged_unit": unit, "rows": rows}
-        )
-    return tables
-
-
-def _judged_form(metric: str) -> tuple[str, str, float]:
-    """Unit, form and scale of what is judged; no unit where it is the throughput, which has a column anyway."""
-    if is_latency(metric):
-        return "ms", ",.2f", 1e-6
-    if metric in NAMES:
-        return ("s" if metric == LOAD else "queries/hour × SF"), ",.1f", 1.0
-    return "", "", 1.0
-
-
-def _times(slower: Json) -> str:
-    if slower["ratio"] is None:
-        return "not known"
-    bound = f"{slower['bound']} " if slower.get("bound") else ""
-    return f"{bound}{slower['ratio']:.2f} ×" + (f" {ends(slower)}" if ends(slower) != NO_INTERVAL else "")
-
-
-def _word(level: Json) -> str:
-    if level["verdict"] == "cannot tell":
-        return "not distinguishable from the best"
-    return str(level["verdict"])
-
-
-def _latency(trial: Json, key: str) -> str:
-    """Milliseconds; of a percentile that has no bound the least it can be."""
-    value, is_beyond = reading(trial, key)
-    return ("> " if is_beyond else "") + number(value, ",.2f", 1e-6)
-
-
-def trial_rows(verdict: Json) -> list[Json]:
-    """Every trial, entered or not."""
-    rows = []
-    labels = treatment_labels(verdict)
-    for trial in verdict["trials"]:
-        metrics = trial["metrics"]
-        label = labels.get(trial["treatment"], trial["treatment"])
-        throughput = metrics.get("throughput_per_second")
-        rows.append(
-            {
-                "number": trial["number"],
-                "block": trial["block"],
-                "label": label + (" (duplicate)" if trial["duplicate"] else ""),
-                "status": "entered"
-                if trial["admitted"]
-                else "excluded"
-                if trial["status"] == "finished"
-                else trial["status"],
-                "throughput": number(throughput, _short(throughput)),
-                "within": _within(trial["throughput"]),
-                "p50": _latency(trial, "latency_ns_p50"),
-                "p99": _latency(trial, "latency_ns_p99"),
-                "hit": number(metrics.get("database_hit_ratio"), ".1f", 100),
-                "reads": number(metrics.get("device_read_bytes_per_transaction"), ",.1f", 1 / 1024),
-                "wal": number(metrics.get("wal_bytes_per_transaction"), ",.0f"),
-                "fpi": number(metrics.get("full_page_images_per_transaction"), ".2f"),
-                "swap": number(metrics.get("swap_bytes_max"), ",.0f", 2.0**-20),
-                "swap_in": number(metrics.get("swap_in_pages_per_transaction"), ".2f"),
-                "swap_out": number(metrics.get("swap_out_pages_per_transaction"), ".2f"),
-                "cpu": number(metrics.get("cpu_busy_share"), ".0f", 100),
-                "steal": number(metrics.get("cpu_steal_share"), ".1f", 100),
-                "warmup": number((trial["stationary"] or {}).get("warmup_seconds"), ".0f"),
-                "commits": _commits(trial["commits"]),
-            }
-        )
-    return rows
-
-
-def _within(found: Json | None) -> str:
-    """Half the interval of the mean of the trial's seconds, as a share of it."""
-    if not found or found["high"] is None or not found["mean"]:
-        return NONE
-    return f"{100 * (found['high'] - found['mean']) / found['mean']:.1f}"
-
-
-def _commits(found: Json) -> str:
-    if not found or found.get("ok") is None:
-        return NONE
-    if not found["ok"]:
-        return f"off by {found['excess']}"
-    return f"equal (+{found['excess']})" if found["excess"] else "equal"
-
-
-def exclusions(run: Run, verdict: Json) -> list[Json]:
-    """What entered no verdict, with the server's last words."""
-    labels = treatment_labels(verdict)
-    tails = {trial.number: trial.data.get("server_log_tail") for trial in run.trials}
-    return [
-        {
-            **entry,
-            "label": labels.get(entry["treatment"], entry["treatment"]),
-            "tail": str(tails.get(entry["trial"]) or "")[-_TAIL_CHARS:],
-        }
-        for entry in verdict["exclusions"]
-    ]
-
-
-def generator_rows(verdict: Json) -> list[tuple[str, str]]:
-    """The generator's health, the worst of the trials that entered."""
-    found = verdict["generator"]
-    shared = {True: "yes", False: "no", None: NONE}[found["shares_cores"]]
-    rows = [
-        ("share of the core time it may use", _percent(found["core_share_max"])),
-        ("share of the CPU time its threads could have", _percent(found["busy_share_max"])),
-        ("mean lag as a share of the mean latency", _percent(found["lag_share_max"])),
-        ("shares cores with the server", shared),
-        ("CPUs the same in every arm", _placed(found.get("placement") or {})),
-    ]
-    if found.get("own_lag_share_max") is not None:
-        rows.insert(3, ("lag while a connection was free, as a share", _percent(found["own_lag_share_max"])))
-    if found.get("connections_busy_share_max") is not None:
-        rows.append(("connections busy", _percent(found["connections_busy_share_max"])))
-    if found["shares_cores"]:
-        rows += [
-            ("without it the server could be faster by at most", f"{number(found['explains_ratio_max'], '.2f')} ×"),
-            (
-                "what its share alone could explain between trials",
-                f"{number(found['explains_between_trials_ratio'], '.2f')} ×",
-            ),
-        ]
-    return rows
-
-
-def _placed(found: Json) -> str:
-    if found.get("varied"):
-        return "varied by the experiment"
-    return {True: "yes", False: "no: see what is excluded", None: NONE}[found.get("equal")]
-
-
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
     return NONE if value is None else f"{value:.1%}"
 
 

@@ -5,7 +5,8 @@ from typing import Any
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.order_entry.order_entry import CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE, NAMES
 from plimsoll.report.drawing.tables import NONE, flat, interval, number
-from plimsoll.words.order_entry import ledger_lines
+from plimsoll.report.section import Section
+from plimsoll.words.order_entry import ledger_lines, lines
 
 Json = dict[str, Any]
 _LOST_SHOWN = 20
@@ -93,3 +94,12 @@ def _lost(one: Json) -> Json:
         "customer": customer,
         "amount": NONE if is_order else number(one["amount_cents"], ",.2f", 0.01),
     }
+
+
+SECTION = Section(
+    key="order-entry",
+    template="order_entry/order_entry.html.j2",
+    applies=lambda page: bool(page.verdict.get("order_entry")),
+    context=lambda page: {"order_entry": order_entry_part(page.verdict)},
+    evidence=lambda page: [f"{line}." for line in lines(page.verdict)],
+)

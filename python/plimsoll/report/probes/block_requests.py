@@ -3,11 +3,12 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.probes.block_requests import dominant, time_of_all
-from plimsoll.report.drawing.tables import NONE, number, trials_words
+from plimsoll.analysis.probes.block_requests import depth_mean, dominant, rates, spent_share, time_of_all
+from plimsoll.report.drawing.tables import number, trials_words
 from plimsoll.report.probes import syscalls
 
 Json = dict[str, Any]
+_SHARE_MIN = 0.01  # of the time of all requests: less is not worth a sentence
 _MB, _US, _MS, _KIB = 1e-6, 1e-3, 1e-6, 1 / 1024
 CLASSES = {
     **syscalls.CLASSES,
@@ -67,14 +68,14 @@ def words(one: Json) -> list[str]:
     """What took most of the requests' time, and how it was spent."""
     whole, lines = time_of_all(one), []
     for disk, name, operation, sums in dominant(one):
-        spent = sums["queue_ns"] + sums["device_ns"]
-        if not whole or spent / whole < 0.01:
+        share = spent_share(sums, whole)
+        if share is None or share < _SHARE_MIN:
             continue
         queued = sums["queue_ns_mean"]
         waited = "queued for an unknown time" if queued is None else f"waited {queued * _MS:.3g} ms in the queue"
         lines.append(
             f"{name_of(name, operation)} on {disk} {waited} and {sums['device_ns_mean'] * _MS:.3g} ms at the device "
-            f"(means of {sums['count']:,}): {spent / whole:.0%} of the time of all requests."
+            f"(means of {sums['count']:,}): {share:.0%} of the time of all requests."
         )
     return [line[0].upper() + line[1:] for line in lines]
 
@@ -85,25 +86,24 @@ def _times(sums: Json, span: str, count: int) -> list[str]:
 
 
 def _row(disk: str, name: str, operation: str, sums: Json, transactions: int | None) -> Json:
-    count = sums["count"]
+    count, found = sums["count"], rates(sums, transactions)
     carries = operation != "flush"
     return {
         "disk": disk,
         "class": CLASSES.get(name, name),
         "operation": OPERATIONS.get(operation, operation),
         "count": number(count, ",.0f"),
-        "each": f"{count / transactions:,.3g}" if transactions else NONE,
+        "each": number(found["per_transaction"], ",.3g"),
         "megabytes": number(sums["bytes"] if carries else None, ",.1f", _MB),
         "size": number(sums["bytes_typical"] if carries else None, ",.4g", _KIB),
         "queue": _times(sums, "queue_ns", sums["queued"]),
         "device": _times(sums, "device_ns", count),
-        "synchronous": f"{sums['synchronous'] / count:.0%}" if count else NONE,
+        "synchronous": number(found["synchronous_share"], ".0%"),
         "errors": number(sums["errors"], ",.0f"),
     }
 
 
 def _disk(name: str, ends: Json) -> Json:
-    mean = ends["depth_ns"] / ends["segment_ns"] if ends.get("segment_ns") else None
     return {
         "name": name,
         "counts": [
@@ -115,5 +115,5 @@ def _disk(name: str, ends: Json) -> Json:
             number(ends.get(key), ",.0f")
             for key in ("before", "flush_asks", "bios_merged", "requests_merged", "splits")
         ],
-        "depth": [number(mean, ",.3f"), number(ends["depth_max"], ",.0f")],
+        "depth": [number(depth_mean(ends), ",.3f"), number(ends["depth_max"], ",.0f")],
     }

@@ -5,6 +5,7 @@ from typing import Any
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.probes.instruments import LABELS
 from plimsoll.report.drawing.tables import interval, trials_words
+from plimsoll.report.section import Page, Section
 
 Json = dict[str, Any]
 _SELF_TEST = {
@@ -94,3 +95,10 @@ def probe_rows(verdict: Json) -> list[Json]:
                 }
             )
     return rows
+
+
+def _context(page: Page) -> Json:
+    return {"instruments": instrument_tables(page.verdict), "probe_rows": probe_rows(page.verdict)}
+
+
+SECTION = Section(key="instruments", template="probes/instruments.html.j2", context=_context)

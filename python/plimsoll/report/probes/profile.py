@@ -1,14 +1,14 @@
 """The profile on the page: flame graphs on the CPUs and off them, functions by share, what has no name and why."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.probes.profile import is_kernel, is_nameless, together
-from plimsoll.record import Run, writer
+from plimsoll.analysis.probes.profile import cost_shares, is_kernel, is_nameless, share_of, stacks_of, wait_mean_ns
+from plimsoll.record import Run
 from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.flame import flame
+from plimsoll.report.section import Section
 
 Json = dict[str, Any]
 _SHOWN_MAX = 12
@@ -107,12 +107,12 @@ def profile_part(verdict: Json) -> Json | None:
                         "name": row["name"].removesuffix("_[k]"),
                         "where": "kernel" if is_kernel(row["name"]) else "server",
                         "share": _percent(row["share"]),
-                        "total": f"{row['total'] / one['samples']:.1%}",
+                        "total": f"{share_of(row['total'], one):.1%}",
                     }
                     for row in one["functions"]
                 ],
                 "nameless": [
-                    row | {"share": f"{row['unnamed'] / one['samples']:.1%}", "remedy": row["remedy"] or ""}
+                    row | {"share": f"{share_of(row['unnamed'], one):.1%}", "remedy": row["remedy"] or ""}
                     for row in one["nameless"]
                 ],
                 "locks": _lock_rows(one["locks"]),
@@ -134,7 +134,7 @@ def _lock_rows(found: Json | None) -> Json | None:
                 "stack": " < ".join(reversed(row["stack"].split(";")[-5:])),
                 "count": f"{row['count']:,}",
                 "total": f"{row['total_ns'] / 1e6:,.3f}",
-                "mean": f"{row['total_ns'] / row['count'] / 1e3:,.1f}" if row["count"] else "",
+                "mean": "" if (mean := wait_mean_ns(row)) is None else f"{mean / 1e3:,.1f}",
                 "max": f"{row['max_ns'] / 1e3:,.1f}",
             }
             for row in rows
@@ -144,18 +144,27 @@ def _lock_rows(found: Json | None) -> Json | None:
 
 
 def _cost(one: Json) -> str:
-    if not one["segment_ns"]:
+    shares = cost_shares(one)
+    if shares is None:
         return "not known"
-    share = (one["cost_ns"] + one["agent_cpu_ns"]) / one["segment_ns"]
-    return f"{share:.2%} of one CPU, {one['agent_cpu_ns'] / one['segment_ns']:.2%} of it in the agent"
+    return f"{shares[0]:.2%} of one CPU, {shares[1]:.2%} of it in the agent"
 
 
-def write_folded(run: Run, verdict: Json) -> None:
-    """The collapsed stacks of each treatment beside the figures, as other tools read them."""
-    trials = {trial.number: trial for trial in run.trials}
-    for name, one in ((verdict.get("profile") or {}).get("treatments") or {}).items():
-        stacks = together(trials[number].measure.stacks or {} for number in one["trials"] if number in trials)
-        text = "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
-        folder: Path = run.path / "report" / "figures"
-        folder.mkdir(parents=True, exist_ok=True)
-        writer.write_text(folder / f"{_file_name(name)}.folded", text)
+def folded_files(run: Run, verdict: Json) -> dict[str, str]:
+    """The collapsed stacks of each treatment, as other tools read them: texts by the file's name."""
+    found = {}
+    for name, one in verdict["profile"]["treatments"].items():
+        stacks = stacks_of(trial for trial in run.trials if trial.number in one["trials"])
+        found[f"{_file_name(name)}.folded"] = "".join(f"{';'.join(stack)} {count}\n" for stack, count in stacks)
+    return found
+
+
+SECTION = Section(
+    key="profile",
+    template="probes/profile.html.j2",
+    applies=lambda page: page.verdict.get("profile") is not None,
+    context=lambda page: {"profile": profile_part(page.verdict)},
+    figures=lambda page: profile_figures(page.verdict) + off_cpu_figures(page.verdict),
+    files=lambda page: folded_files(page.run, page.verdict),
+    says_why=lambda page: bool(page.verdict["profile"]["why_absent"]),
+)

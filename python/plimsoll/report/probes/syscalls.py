@@ -3,13 +3,11 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.probes.syscalls import PARTS, typical
+from plimsoll.analysis.probes.syscalls import PARTS, call_rates, sync_parts, together
 from plimsoll.report.drawing.tables import NONE, number, trials_words
 
 Json = dict[str, Any]
 _MIB, _US, _MS = 1 / 2**20, 1e-3, 1e-6
-# Of a normal distribution: 95 % of it lies within so many standard errors. A segment has some tens of slices at least.
-_NORMAL_95 = 1.96
 CLASSES = {
     "data": "data (base)",
     "wal": "WAL",
@@ -106,12 +104,12 @@ def _class_row(name: str, kinds: Json) -> Json:
     def of(*wanted: str) -> list[Json]:
         return [kinds[kind] for kind in wanted if kind in kinds]
 
-    reads, writes = of("read", "pread"), of("write", "pwrite")
+    reads, writes = together(of("read", "pread")), together(of("write", "pwrite"))
     return {
         "label": CLASSES.get(name, name),
         "counts": [number(kinds[kind]["count"] if kind in kinds else 0, ",.0f") for kind in COLUMNS],
-        "read": number(sum(one["returned_bytes"] for one in reads), ",.1f", _MIB),
-        "written": number(sum(one["returned_bytes"] for one in writes), ",.1f", _MIB),
+        "read": number(reads["bytes"], ",.1f", _MIB),
+        "written": number(writes["bytes"], ",.1f", _MIB),
         "read_size": _typical_size(reads),
         "write_size": _typical_size(writes),
         "read_order": _in_order(reads, name),
@@ -130,40 +128,25 @@ def size_of(bucket: int) -> str:
     return f"{least} B"
 
 
-def _typical_size(calls: list[Json]) -> str:
-    histogram: list[int] = []
-    for one in calls:
-        longer, shorter = sorted((histogram, one["bytes_log2"]), key=len, reverse=True)
-        histogram = [count + (shorter[at] if at < len(shorter) else 0) for at, count in enumerate(longer)]
-    bucket = typical(histogram)
-    return NONE if bucket is None else size_of(bucket)
+def _typical_size(calls: Json) -> str:
+    return NONE if calls["bucket"] is None else size_of(calls["bucket"])
 
 
-def _in_order(calls: list[Json], name: str) -> str:
-    count = sum(one["count"] for one in calls)
-    if not count or name in ("elsewhere", "none"):
-        return NONE
-    return f"{sum(one['sequential'] for one in calls) / count:.1%}"
-
-
-def _per(count: int, transactions: int | None) -> str:
-    return NONE if not transactions else f"{count / transactions:,.3g}"
-
-
-def _estimate(one: Json) -> str:
-    count = number(one["count"], ",.0f")
-    return f"{count} ± {number(_NORMAL_95 * one['count_se'], ',.0f')}" if "count_se" in one else count
+def _in_order(calls: Json, name: str) -> str:
+    return NONE if name in ("elsewhere", "none") else number(calls["sequential_share"], ".1%")
 
 
 def _call_row(name: str, kind: str, one: Json, transactions: int | None) -> Json:
+    found, count = call_rates(one, transactions), number(one["count"], ",.0f")
+    margin = found["count_margin"]
     return {
         "class": CLASSES.get(name, name),
         "call": kind,
-        "count": _estimate(one),
-        "each": _per(one["count"], transactions),
+        "count": count if margin is None else f"{count} ± {number(margin, ',.0f')}",
+        "each": number(found["per_transaction"], ",.3g"),
         "errors": number(one["errors"], ",.0f"),
         "total": number(one["ns"], ",.1f", _MS),
-        "mean": number(one["ns"] / one["count"] if one["count"] else None, ",.2f", _US),
+        "mean": number(found["ns_mean"], ",.2f", _US),
     }
 
 
@@ -184,26 +167,22 @@ def _syncs(label: str, one: Json) -> Json:
 
 
 def _sync_row(name: str, call: str, one: Json, transactions: int | None) -> Json:
-    count, whole = one["count"], one["ns"]
-    parts = one["parts_ns"]
+    found, rates = sync_parts(one), call_rates(one, transactions)
 
     def cell(part: str) -> str:
-        if part not in parts:
-            return NONE
-        share = parts[part] / whole if whole else 0.0
-        return f"{parts[part] / count * _US:,.1f} ({share:.0%})"
+        known = found["parts"].get(part)
+        return NONE if known is None else f"{number(known['ns'], ',.1f', _US)} ({known['share']:.0%})"
 
-    flushed = one.get("journal_flush_ns")
     return {
         "label": CLASSES.get(name, name),
         "call": call,
-        "count": number(count, ",.0f"),
-        "each": _per(count, transactions),
-        "mean": number(whole / count, ",.1f", _US),
+        "count": number(one["count"], ",.0f"),
+        "each": number(rates["per_transaction"], ",.3g"),
+        "mean": number(rates["ns_mean"], ",.1f", _US),
         "min": number(one["ns_min"], ",.1f", _US),
         "max": number(one["ns_max"], ",.1f", _US),
         "parts": [cell(part) for part in PARTS],
-        "closure": f"{sum(parts.values()) / whole:.2%}" if whole else NONE,
-        "flushed": number(flushed / count if flushed is not None else None, ",.1f", _US),
-        "pages": number(one["pages"] / count if one.get("pages") is not None else None, ",.1f"),
+        "closure": number(found["closure"], ".2%"),
+        "flushed": number(found["journal_flush_ns"], ",.1f", _US),
+        "pages": number(found["pages"], ",.1f"),
     }

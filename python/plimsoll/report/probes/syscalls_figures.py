@@ -2,17 +2,18 @@
 
 from typing import Any
 
-import numpy as np
-
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.syscalls import sync_sequence
 from plimsoll.record import Run
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.series import shown_trials
-from plimsoll.report.probes.syscalls import CLASSES
+from plimsoll.report.probes.syscalls import CLASSES, system_calls_part
+from plimsoll.report.section import Section
 
 Json = dict[str, Any]
 _POINTS_MAX = 1500
 _TRIALS_MAX = 6
+_MS = 1e-6
 
 
 def sync_figures(run: Run, verdict: Json) -> list[Figure]:
@@ -26,11 +27,11 @@ def sync_figures(run: Run, verdict: Json) -> list[Figure]:
     for trial in shown_trials(run, verdict):
         if trial.treatment in seen or trial.treatment not in syncs or len(panels) == _TRIALS_MAX:
             continue
-        table = trial.measure.syncs
-        if table is None or not len(table):
+        syncs_in_order = sync_sequence(trial, _POINTS_MAX)
+        if not syncs_in_order:
             continue
         seen.add(trial.treatment)
-        panels.append((labels.get(trial.treatment, trial.treatment), _points(table, trial)))
+        panels.append((labels.get(trial.treatment, trial.treatment), [_point(one) for one in syncs_in_order]))
     name, title = "sync-sequence", "The sequence of single syncs"
     if not panels:
         return [Figure(name, title, absent="no sync was made")]
@@ -44,18 +45,9 @@ def _caption() -> str:
     )
 
 
-def _points(table: Any, trial: Any) -> list[Json]:
-    entry = ((trial.measure.summary or {}).get("probes") or {}).get("sync") or {}
-    classes, calls = entry.get("classes") or [], entry.get("calls") or []
-    first = table[np.argsort(table["t_ns"], kind="stable")][:_POINTS_MAX]
-    return [
-        {
-            "call": place,
-            "ms": round(max(int(row["ns"]), 1) / 1e6, 4),
-            "what": f"{calls[row['call']]}, {CLASSES.get(classes[row['class']], classes[row['class']])}",
-        }
-        for place, row in enumerate(first, start=1)
-    ]
+def _point(sync: Json) -> Json:
+    what = f"{sync['call']}, {CLASSES.get(sync['class'], sync['class'])}"
+    return {"call": sync["place"], "ms": round(max(sync["ns"], 1) * _MS, 4), "what": what}
 
 
 def _chart(panels: list[tuple[str, list[Json]]]) -> Any:
@@ -76,3 +68,12 @@ def _chart(panels: list[tuple[str, list[Json]]]) -> Any:
         for label, rows in panels
     ]
     return alt.concat(*charts, columns=columns, spacing=26)
+
+
+SECTION = Section(
+    key="system-calls",
+    template="probes/syscalls.html.j2",
+    applies=lambda page: bool(page.verdict.get("syscalls")),
+    context=lambda page: {"syscalls": system_calls_part(page.verdict), "study": page.study},
+    figures=lambda page: sync_figures(page.run, page.verdict),
+)

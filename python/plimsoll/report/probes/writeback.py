@@ -1,6 +1,6 @@
 """Writeback on the page: dirty pages over time with their thresholds, throttled time, and the study's run time.
 
-Only for runs that set vm.dirty_*; every other report is without this part.
+Only for runs that set vm.dirty_*; every other report is without this section.
 """
 
 from typing import Any
@@ -14,6 +14,8 @@ from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.drawing.series import shown_trials
 from plimsoll.report.drawing.tables import NONE, interval, number
+from plimsoll.report.original_studies import study_of
+from plimsoll.report.section import Page, Section
 from plimsoll.words.verdict import at_words
 
 Json = dict[str, Any]
@@ -30,10 +32,9 @@ def sets_writeback(run: Run) -> bool:
     return any(settings_of(trial.planned) for trial in run.trials)
 
 
-def writeback_figures(run: Run, verdict: Json, study: Json) -> list[Figure]:
-    """The figures of the part, the widest first; none for a run that does not set vm.dirty_*."""
-    if not sets_writeback(run):
-        return []
+def writeback_figures(run: Run, verdict: Json) -> list[Figure]:
+    """The figures of the section, the widest first."""
+    study = study_of(run.experiment) or {}
     throttle = (verdict.get("instruments") or {}).get("throttle") or {}
     run_time = levels_figure(
         verdict,
@@ -172,8 +173,6 @@ def _panel(label: str, rows: list[Json], limits: dict[str, int]) -> Any:
 
 def writeback_tables(run: Run, verdict: Json) -> list[Json]:
     """One table a comparison: what each level sets, and what came of it."""
-    if not sets_writeback(run):
-        return []
     asked = {trial.treatment: settings_of(trial.planned) for trial in run.trials}
     return [
         {
@@ -206,3 +205,20 @@ def _row(level: Json, asked: dict[str, int], verdict: Json) -> Json:
         "writeback_max": interval(metrics.get("writeback_bytes_max"), ",.0f", 1 / _MIB),
         "writes": interval(metrics.get("device_write_bytes_per_transaction"), ".1f", 1 / 1024),
     }
+
+
+def _context(page: Page) -> Json:
+    return {
+        "study": page.study,
+        "tables": writeback_tables(page.run, page.verdict),
+        "grid": len(page.verdict["comparisons"]) == 1,
+    }
+
+
+SECTION = Section(
+    key="writeback",
+    template="probes/writeback.html.j2",
+    applies=lambda page: sets_writeback(page.run),
+    context=_context,
+    figures=lambda page: writeback_figures(page.run, page.verdict),
+)

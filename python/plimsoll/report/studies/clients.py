@@ -5,9 +5,13 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.marks import by_colour, in_turn, intervals, side_by_side
 from plimsoll.report.drawing.tables import NONE
+from plimsoll.report.original_studies import study_of
+from plimsoll.report.section import Page, Section
 
 Json = dict[str, Any]
 _COLUMNS = 2
@@ -32,17 +36,11 @@ def _panels(rows: list[Json], x: alt.X, series: str, title: str, names: list[str
     scales = list(dict.fromkeys(row["scale"] for row in sorted(rows, key=lambda row: row["order"])))
     columns = min(_COLUMNS, len(scales))
     width = (WIDTH - 90 * columns) // columns
-    colour = alt.Color(
-        f"{series}:N",
-        title=title,
-        sort=names,
-        scale=alt.Scale(domain=names, range=[theme.SERIES[place % len(theme.SERIES)] for place in range(len(names))]),
-        legend=alt.Legend(orient="top", direction="horizontal"),
-    )
+    colour = by_colour(f"{series}:N", names, in_turn(theme.SERIES, names), title=title)
     shape = alt.Shape(
         f"{series}:N",
         sort=names,
-        scale=alt.Scale(domain=names, range=[_SHAPES[place % len(_SHAPES)] for place in range(len(names))]),
+        scale=alt.Scale(domain=names, range=in_turn(_SHAPES, names)),
         legend=None,
     )
     y = _ratio_axis("value", "transactions/s", rows)
@@ -52,13 +50,11 @@ def _panels(rows: list[Json], x: alt.X, series: str, title: str, names: list[str
         panels.append(
             alt.layer(
                 base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, color=colour),
-                base.transform_filter("isValid(datum.low)")
-                .mark_rule(strokeWidth=2)
-                .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+                intervals(base, 2, x, color=colour),
                 base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
             ).properties(width=width, height=260, title=scale)
         )
-    return panels[0] if len(panels) == 1 else alt.concat(*panels, columns=columns, spacing=28).resolve_scale(y="shared")
+    return side_by_side(panels, columns, y="shared")
 
 
 def _axis(field: str, title: str, values: list[float]) -> alt.X:
@@ -137,21 +133,13 @@ def _gain(found: Json, original: str) -> Figure:
     smallest = found["against_smallest"][0]["smallest"]
     none: Json = {"ratio": 1}
     y = _ratio_axis("ratio", f"throughput over that of scale {smallest:g}", [*rows, none])
-    colour = alt.Color(
-        "series:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=theme.SERIES[: len(names)]),
-        legend=alt.Legend(orient="top", direction="horizontal"),
-    )
+    colour = by_colour("series:N", names, theme.SERIES[: len(names)])
     base = alt.Chart(alt.Data(values=rows))
     tips = ["series:N", "clients:Q", *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("ratio", "low", "high"))]
     chart = alt.layer(
         alt.Chart(alt.Data(values=[none])).mark_rule(strokeDash=[4, 4], color=theme.UNJUDGED).encode(alt.Y("ratio:Q")),
         base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, color=colour),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        intervals(base, 2, x, color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, tooltip=tips),
     ).properties(width=WIDTH - 90, height=240)
     caption = (
@@ -161,14 +149,27 @@ def _gain(found: Json, original: str) -> Figure:
     return Figure(name, title, caption, original, spec_of(chart))
 
 
-def clients_figures(verdict: Json, study: Json) -> list[Figure]:
-    """The figures of study S2; none where the run does not vary pgbench's clients."""
-    found = verdict.get("clients")
-    if not found or not found["rows"]:
-        return []
+def clients_figures(run: Run, verdict: Json) -> list[Figure]:
+    """The figures of study S2."""
+    study, found = study_of(run.experiment) or {}, verdict["clients"]
     rows = _rows(found)
     return [
         _over_clients(rows, study.get("clients", "")),
         _over_transactions(rows),
         _gain(found, study.get("scale", "")),
     ]
+
+
+def _applies(page: Page) -> bool:
+    """Where the experiment names it, and the run varies pgbench's clients."""
+    return page.names("clients") and bool((page.verdict.get("clients") or {}).get("rows"))
+
+
+SECTION = Section(
+    key="clients",
+    template="studies/clients.html.j2",
+    applies=_applies,
+    context=lambda page: {"study": page.study},
+    figures=lambda page: clients_figures(page.run, page.verdict),
+    needs="the run does not vary the number of pgbench's clients",
+)

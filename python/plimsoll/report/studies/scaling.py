@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from plimsoll.analysis.breakdown.parts import in_order
+from plimsoll.analysis.breakdown.parts import in_order, largest_share
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.studies.scaling import ABOUT
 from plimsoll.report.drawing.tables import NONE, interval, number
-from plimsoll.report.studies.studies import S4_FACTORS
+from plimsoll.report.original_studies import S4_FACTORS
 from plimsoll.words import scaling as scaling_words
 from plimsoll.words.breakdown import is_told
 
@@ -211,12 +211,7 @@ def _parts_table(law: Json, bands: dict[int, Json], differences: Json) -> Json:
     rows = []
     for part in names:
         values = [band["parts"].get(part) for band in bands.values()]
-        shares = [
-            abs(one["value"]) / band["latency"]["value"]
-            for one, band in zip(values, bands.values(), strict=True)
-            if one
-        ]
-        if max(shares, default=0.0) < _PART_WORTH:
+        if largest_share(part, bands.values()) < _PART_WORTH:
             continue
         change = differences.get(part)
         word = "cannot tell" if not change or not is_told(change) else "grows" if change["value"] > 0 else "shrinks"

@@ -4,9 +4,13 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, level_axis, spec_of
-from plimsoll.report.studies.scaling import at_words
+from plimsoll.report.drawing.marks import by_colour, in_turn, intervals, side_by_side, titled
+from plimsoll.report.original_studies import study_of
+from plimsoll.report.section import Page, Section
+from plimsoll.report.studies.scaling import at_words, scaling_part
 
 Json = dict[str, Any]
 _COLUMNS = 2
@@ -18,8 +22,9 @@ _CAPTION = (
 )
 
 
-def scaling_figures(verdict: Json, study: Json) -> list[Figure]:
-    """The part's figures; none for a run that varies neither CPUs, nor memory with a knob."""
+def scaling_figures(run: Run, verdict: Json) -> list[Figure]:
+    """By CPUs, by clients, and by memory size with the knob on and off: those that the run varies."""
+    study = study_of(run.experiment) or {}
     found, by_memory = verdict.get("scaling"), verdict.get("memory_scaling")
     figures = []
     if found:
@@ -49,7 +54,7 @@ def _throughput(found: Json, over: str, original: str) -> Figure:
     columns = min(_COLUMNS, len(panels))
     width = (WIDTH - 90 * columns) // columns
     charts = [panel.properties(width=width, height=320) for panel in panels]
-    chart = charts[0] if len(charts) == 1 else alt.concat(*charts, columns=columns, spacing=28)
+    chart = side_by_side(charts, columns)
     return Figure(name, title, _CAPTION, original, spec_of(chart))
 
 
@@ -79,15 +84,9 @@ def _panel(
     )
     x = alt.X("n:Q", title=x_title, scale=scale, axis=alt.Axis(values=ticks, format="~g"))
     y = alt.Y("value:Q", title="transactions/s", scale=alt.Scale(zero=True), axis=alt.Axis(format=",~r", tickCount=6))
-    colours = [theme.SERIES[place % len(theme.SERIES)] for place in range(len(names))]
-    colour = alt.Color(
-        "series:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=colours),
-        legend=alt.Legend(orient="top", direction="horizontal", symbolOpacity=1),
-    )
-    shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
+    colours = in_turn(theme.SERIES, names)
+    colour = by_colour("series:N", names, colours, symbolOpacity=1)
+    shapes = in_turn(_SHAPES, names)
     shape = alt.Shape("series:N", sort=names, scale=alt.Scale(domain=names, range=shapes), legend=None)
     law = alt.Chart(alt.Data(values=curves))
     base = alt.Chart(alt.Data(values=points))
@@ -103,15 +102,13 @@ def _panel(
     joined = alt.Chart(alt.Data(values=[row for row in points if row["series"] not in drawn]))
     layers.append(joined.mark_line(strokeWidth=1.2, opacity=0.5, strokeDash=[4, 4]).encode(x, y, color=colour))
     layers += [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), color=colour),
+        intervals(base, 2, x, color=colour),
         base.mark_point(filled=True, size=80, opacity=1).encode(
             x, y, color=colour, shape=shape, tooltip=[*tips, "blocks:Q"]
         ),
     ]
     chart = alt.layer(*layers)
-    return chart.properties(title=at) if at else chart
+    return titled(chart, at)
 
 
 def pairs_figure(found: Json, original: str) -> Figure:
@@ -149,22 +146,29 @@ def _pairs_panel(rows: list[Json], unit: str, names: list[str], titles: tuple[st
     x = alt.X("memory:N", sort=order, title=memory, axis=level_axis(order, width))
     offset = alt.XOffset("series:N", sort=names, scale=alt.Scale(domain=names, paddingInner=0.5, paddingOuter=0.6))
     y = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=True), axis=alt.Axis(format=",~r", tickCount=5))
-    colour = alt.Color(
-        "series:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=[theme.UNJUDGED, theme.BEST]),
-        legend=alt.Legend(orient="top", direction="horizontal", labelLimit=300),
-    )
+    colour = by_colour("series:N", names, [theme.UNJUDGED, theme.BEST], labelLimit=300)
     shape = alt.Shape("series:N", sort=names, scale=alt.Scale(domain=names, range=["circle", "square"]), legend=None)
     base = alt.Chart(alt.Data(values=rows))
     tips = ["series:N", "memory:N", *(alt.Tooltip(f"{key}:Q", format=",.3~f") for key in ("value", "low", "high"))]
     chart = alt.layer(
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2)
-        .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), xOffset=offset, color=colour),
+        intervals(base, 2, x, xOffset=offset, color=colour),
         base.mark_point(filled=True, size=80, opacity=1).encode(
             x, y, xOffset=offset, color=colour, shape=shape, tooltip=[*tips, "blocks:Q"]
         ),
     ).properties(width=width, height=240)
-    return chart.properties(title=at) if at else chart
+    return titled(chart, at)
+
+
+def _applies(page: Page) -> bool:
+    """Where the experiment names it, and the run varies the CPUs, or memory with a knob."""
+    return page.names("scaling") and bool(page.verdict.get("scaling") or page.verdict.get("memory_scaling"))
+
+
+SECTION = Section(
+    key="scaling",
+    template="studies/scaling.html.j2",
+    applies=_applies,
+    context=lambda page: {"scaling": scaling_part(page.verdict), "study": page.study},
+    figures=lambda page: scaling_figures(page.run, page.verdict),
+    needs="the run varies neither the server's CPUs, nor memory with a setting that is on or off",
+)

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from plimsoll.analysis.breakdown.parts import CLIENT, in_order
+from plimsoll.analysis.watch.curve import backends, began_ns
 from plimsoll.quantities import duration, share
 from plimsoll.report.drawing import theme
 
@@ -84,10 +85,11 @@ def timeline(seconds: list[Json]) -> Markup | None:
     shown = [one for one in seconds if one["lasted_ns"]]
     if not shown:
         return None
-    begin = shown[0]["t_ns"] - shown[0]["span_ns"]
+    begin = began_ns(shown)
+    assert begin is not None
     span = shown[-1]["t_ns"] - begin
-    tall = [sum(ns for ns in one["buckets"].values()) / one["lasted_ns"] for one in shown]
-    most = _ceiling(max(*tall, 0.01))
+    means = [backends(one) for one in shown]
+    most = _ceiling(max(*(sum(one.values()) for one in means), 0.01))
     across, down = WIDTH - LEFT - 8, HEIGHT - BOTTOM - TOP
     inside = []
     for step in range(_TICKS + 1):
@@ -95,12 +97,12 @@ def timeline(seconds: list[Json]) -> Markup | None:
         inside.append(Markup('<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, WIDTH - 8, y, y))
         inside.append(_text(LEFT - 6, y + 4, "end", f"{value:.3g}"))
     names = in_order({name for one in shown for name in one["buckets"]})
-    for one in shown:
+    for one, of_stretch in zip(shown, means, strict=True):
         x = LEFT + (one["t_ns"] - one["span_ns"] - begin) / span * across
         width, y = one["span_ns"] / span * across, float(TOP + down)
         when = f"{(one['t_ns'] - begin) / 1e9:.0f} s"
         for name in [each for each in names if each != CLIENT] + [each for each in names if each == CLIENT]:
-            mean = one["buckets"].get(name, 0) / one["lasted_ns"]
+            mean = of_stretch.get(name, 0)
             if mean > 0:
                 height = mean / most * down
                 y -= height

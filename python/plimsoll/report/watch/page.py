@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.breakdown.parts import CLIENT, in_order
+from plimsoll.analysis.watch.curve import began_ns, longest_ns
+from plimsoll.analysis.watch.queries import exact_share, is_exact
 from plimsoll.quantities import duration, share
 from plimsoll.record import RecordError, Run, open_run, writer
 from plimsoll.record.run import read_json
@@ -19,7 +21,6 @@ from plimsoll.report.watch import drawings as drawn
 
 Json = dict[str, Any]
 NONE = "–"
-_EXACT = 0.995
 
 
 def _facts(run: Run, found: Json) -> list[tuple[str, str]]:
@@ -59,10 +60,10 @@ def _bucket_rows(found: Json) -> list[Json]:
 def _query_rows(found: Json) -> list[Json] | None:
     if found["queries"] is None:
         return None
-    longest = max((sum(row["buckets"].values()) for row in found["queries"]), default=0.0)
+    longest = longest_ns(found["queries"])
     rows = []
     for row in found["queries"]:
-        exact = bool(row["busy_ns"]) and row["exact_ns"] / row["busy_ns"] > _EXACT
+        exact = is_exact(row)
         who = [_session(one) for one in row["sessions"] if one]
         rows.append(
             {
@@ -70,11 +71,7 @@ def _query_rows(found: Json) -> list[Json] | None:
                 "id": row["query_id"],
                 "bar": drawn.bar(row["buckets"], longest or None),
                 "share": drawn.share_words(row["share"], None if exact else row["margin"]),
-                "how": "exact"
-                if exact
-                else f"{row['exact_ns'] / row['busy_ns']:.0%} exact"
-                if row["exact_ns"]
-                else "sampled",
+                "how": "exact" if exact else f"{exact_share(row):.0%} exact" if row["exact_ns"] else "sampled",
                 "looks": f"{row['looks']:,}",
                 "backends": row["backends"],
                 "client": duration(row["client_ns"]) if row["client_ns"] else NONE,
@@ -90,7 +87,7 @@ def _session(one: list[Any]) -> str:
 
 
 def _backend_rows(found: Json) -> list[Json]:
-    longest = max((sum(row["buckets"].values()) for row in found["backends"]), default=0)
+    longest = longest_ns(found["backends"])
     rows = []
     for row in found["backends"]:
         who = _session([row["database"], row["user"], row["application"]]) if row["user"] or row["database"] else NONE
@@ -139,7 +136,7 @@ def _lock_rows(found: Json) -> list[Json]:
 
 def _slowest_rows(found: Json) -> list[Json]:
     rows = (found["latency"] or {}).get("slowest") or []
-    longest, begin = max((row["ns"] for row in rows), default=1), _begin(found)
+    longest, begin = max((row["ns"] for row in rows), default=1), began_ns(found["seconds"])
     return [
         {
             "pid": row["pid"],
@@ -150,11 +147,6 @@ def _slowest_rows(found: Json) -> list[Json]:
         }
         for row in rows
     ]
-
-
-def _begin(found: Json) -> int | None:
-    seconds = found["seconds"]
-    return seconds[0]["t_ns"] - seconds[0]["span_ns"] if seconds else None
 
 
 def _process_rows(found: Json) -> list[Json]:

@@ -6,7 +6,8 @@ S4's scaling factors are numbers in its text, and stand in a table.
 
 from typing import Any
 
-S1 = {
+Study = dict[str, str]
+S1: Study = {
     "name": "WPI and EMC, January 2002",
     "setup": (
         "2 × Pentium III Xeon 550 MHz, 768 MB of memory, 1536 MB of swap, six SCSI disks, Linux 2.4.4, Oracle 9i; "
@@ -122,8 +123,26 @@ S5 = {
 }
 
 
-def study_of(experiment: dict[str, Any]) -> dict[str, str] | None:
-    """The study an experiment comes from, when it is one whose findings we hold; of its two parts the one asked."""
+# By the name that an experiment gives as its `study` (experiment/page.py).
+STUDIES: dict[str, Study] = {
+    "wpi-2002-caches": S1,
+    "wpi-2002-writeback": S1_BDFLUSH,
+    "citi-2001": S2,
+    "osdl-2003": S3,
+    "ibm-2004-cpus": S4,
+    "ibm-2004-memory": S5,
+}
+
+
+def study_of(experiment: dict[str, Any]) -> Study | None:
+    """The study that an experiment names, of which we hold the findings; None where it names none."""
+    if "study" in experiment:
+        return STUDIES.get(experiment["study"])
+    return _by_source(experiment)
+
+
+def _by_source(experiment: dict[str, Any]) -> Study | None:
+    """The study of a record of before experiments named theirs, by the reason that its question gives."""
     source = str(experiment.get("source") or "")
     if "S4" in source or "S5" in source:
         return S4 if "S4" in source else S5

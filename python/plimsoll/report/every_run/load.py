@@ -4,7 +4,11 @@ from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.percentiles import PERCENTILE_NAMES
+from plimsoll.report.drawing.figure import Figure
+from plimsoll.report.drawing.latency import latency_figure
+from plimsoll.report.drawing.series import memory_figure, warmup_figure
 from plimsoll.report.drawing.tables import interval
+from plimsoll.report.section import Page, Section
 
 Json = dict[str, Any]
 PERCENTILES = ("p50", "p90", "p95", "p99", "p999", "p9999")
@@ -48,3 +52,18 @@ def open_rows(verdict: Json) -> list[Json]:
             }
         )
     return rows
+
+
+def _context(page: Page) -> Json:
+    return {
+        "open_rows": open_rows(page.verdict),
+        "merged_rows": merged_rows(page.verdict),
+        "percentile_names": percentile_names(),
+    }
+
+
+def _figures(page: Page) -> list[Figure]:
+    return [latency_figure(page.verdict), memory_figure(page.run, page.verdict), warmup_figure(page.run, page.verdict)]
+
+
+SECTION = Section(key="time", template="every_run/load.html.j2", context=_context, figures=_figures)

@@ -1,0 +1,1 @@
+"""What the page of every run has, whatever it varied and whatever watched it."""

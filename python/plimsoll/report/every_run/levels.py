@@ -1,0 +1,128 @@
+"""The levels compared: a table a comparison with what decides between them, and the figure of what is judged."""
+
+from typing import Any
+
+from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
+from plimsoll.report.drawing.figure import Figure
+from plimsoll.report.drawing.levels import levels_figure
+from plimsoll.report.drawing.tables import NONE, interval, number, short_form
+from plimsoll.report.section import Page, Section
+from plimsoll.words.verdict import NO_INTERVAL, a_a_words, at_words, ends, is_latency, is_time, metric_words
+
+Json = dict[str, Any]
+_TABLES_SHOWN = 4
+_MAIN = (
+    "Filled marks: geometric mean over blocks with its 95 % t interval; open circles: the single blocks. Bars of one "
+    "level include the variation from block to block; the verdict compares within blocks and is more precise. The "
+    'band is the A/A spread around the best estimate: differences inside it are "cannot tell".'
+)
+
+
+def main_figure(verdict: Json) -> Figure:
+    """What is judged, with everything the verdict rests on."""
+    if is_latency(verdict["metric"]):
+        label = metric_words(verdict["metric"])
+        return levels_figure(
+            verdict,
+            verdict["metric"],
+            "latency-judged",
+            f"{label[0].upper()}{label[1:]} by level",
+            "From the planned start. " + _MAIN,
+            {"title": "ms", "format": "~g", "tip": ",.3f", "log": True},
+            scale=1e-6,
+            marked=True,
+        )
+    if verdict["metric"] in NAMES:
+        label = metric_words(verdict["metric"])
+        return levels_figure(
+            verdict,
+            verdict["metric"],
+            "tests-judged",
+            f"{label[0].upper()}{label[1:]} by level",
+            "DBT-3-like, not comparable to published results. " + _MAIN,
+            {"title": "s" if verdict["metric"] == LOAD else "queries/hour × SF", "format": ",~r", "tip": ",.1f"},
+            marked=True,
+        )
+    return levels_figure(
+        verdict,
+        "throughput_per_second",
+        "throughput",
+        "Throughput by level",
+        _MAIN,
+        {"title": "transactions/s", "format": ",~r", "tip": ",.1f"},
+        marked=True,
+    )
+
+
+def level_tables(verdict: Json) -> list[Json]:
+    """One table a comparison: the levels with what decides between them."""
+    tables = []
+    metric = verdict["metric"]
+    unit, form_judged, scale = _judged_form(metric)
+    for comparison in verdict["comparisons"]:
+        rows = []
+        for level in comparison["levels"]:
+            metrics = (verdict["treatments"].get(level["treatment"]) or {}).get("metrics") or {}
+            throughput = metrics.get("throughput_per_second")
+            form = short_form(throughput and throughput["value"])
+            slower = level["times_slower"]
+            rows.append(
+                {
+                    "level": level["level"],
+                    "best": level["in_best_set"],
+                    "verdict": _word(level),
+                    "judged": interval(metrics.get(metric), form_judged, scale) if unit else "",
+                    "throughput": interval(throughput, form),
+                    "slower": NONE if not slower else _times(slower),
+                    "against": level["against"] or "",
+                    "hit": interval(metrics.get("database_hit_ratio"), ".1f", 100),
+                    "reads": interval(metrics.get("device_read_bytes_per_transaction"), ".1f", 1 / 1024),
+                    "swap": number((metrics.get("swap_bytes_max") or {}).get("value"), ",.0f", 2.0**-20),
+                    "blocks": level["blocks"],
+                    "why": level["why"] or "",
+                }
+            )
+        label = {"label": comparison["label"], "at": at_words(comparison)}
+        tables.append(
+            {**label, "by_time": is_time(metric), "by_tests": metric in NAMES, "judged_unit": unit, "rows": rows}
+        )
+    return tables
+
+
+def _judged_form(metric: str) -> tuple[str, str, float]:
+    """Unit, form and scale of what is judged; no unit where it is the throughput, which has a column anyway."""
+    if is_latency(metric):
+        return "ms", ",.2f", 1e-6
+    if metric in NAMES:
+        return ("s" if metric == LOAD else "queries/hour × SF"), ",.1f", 1.0
+    return "", "", 1.0
+
+
+def _times(slower: Json) -> str:
+    if slower["ratio"] is None:
+        return "not known"
+    bound = f"{slower['bound']} " if slower.get("bound") else ""
+    return f"{bound}{slower['ratio']:.2f} ×" + (f" {ends(slower)}" if ends(slower) != NO_INTERVAL else "")
+
+
+def _word(level: Json) -> str:
+    if level["verdict"] == "cannot tell":
+        return "not distinguishable from the best"
+    return str(level["verdict"])
+
+
+def _context(page: Page) -> Json:
+    return {
+        "tables": level_tables(page.verdict),
+        "tables_shown": _TABLES_SHOWN,
+        "judged": metric_words(page.verdict["metric"]),
+    }
+
+
+SECTION = Section(
+    key="levels",
+    template="every_run/levels.html.j2",
+    context=_context,
+    figures=lambda page: [main_figure(page.verdict)],
+    evidence=lambda page: [a_a_words(page.verdict)] if page.verdict["comparisons"] else [],
+)

@@ -1,0 +1,33 @@
+"""The sections of a run's page, in their order. A new one is an object in its room, and a line here."""
+
+from plimsoll.report.breakdown import part as breakdown
+from plimsoll.report.caches import both, double_caching, reconcile
+from plimsoll.report.decision_support import part as decision_support
+from plimsoll.report.every_run import caveats, levels, load, machine, method, trials
+from plimsoll.report.order_entry import part as order_entry
+from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
+from plimsoll.report.section import Section
+from plimsoll.report.studies import clients, scaling_figures
+
+SECTIONS: tuple[Section, ...] = (
+    clients.SECTION,
+    scaling_figures.SECTION,
+    levels.SECTION,
+    caveats.SECTION,
+    order_entry.SECTION,
+    decision_support.SECTION,
+    breakdown.SECTION,
+    profile.SECTION,
+    syscalls_figures.SECTION,
+    block_figures.SECTION,
+    writeback.SECTION,
+    both.SECTION,
+    reconcile.SECTION,
+    double_caching.SECTION,
+    load.SECTION,
+    trials.SECTION,
+    machine.SECTION,
+    instruments.SECTION,
+)
+# Below the list of what could not be drawn.
+CLOSING: tuple[Section, ...] = (method.SECTION,)
