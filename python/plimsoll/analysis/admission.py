@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.decision_support import trial as decision_support_trial
+from plimsoll.analysis import workloads
 from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.trial.answers import wrong_answers
 from plimsoll.analysis.trial.generator import generator
@@ -24,7 +24,6 @@ COMMIT_RULE = (
     "`server_commits_beside` of summary.json, else one number that all trials with as many connections share; the "
     "reader's own commits happen in another database, lost transactions may or may not be among them"
 )
-ROLLED_BACK_RULE = "; New-Orders that the workload itself rolls back are done and not committed, so they are taken off"
 _STEAL_NOTED = 0.05
 _COMMITS_A_CONNECTION_MAX = 16
 _TAIL_SECONDS = 10
@@ -94,20 +93,20 @@ def check_commits(trial: Trial) -> dict[str, Any]:
     """COMMIT_RULE for one trial; `ok` is None while the other trials have a say, or where nothing was counted."""
     grown, done = counter(trial, "xact_commit"), done_count(trial.measure)
     summary = trial.measure.summary or {}
-    if grown is None or done is None or summary.get("workload") in ("script", "decision_support"):
-        # How often a user's script commits is the user's business; streams commit what they like beside their queries.
+    workload = workloads.named(summary.get("workload"))
+    if grown is None or done is None or not workload.is_committed_as_done:
         return {"ok": None, "rule": COMMIT_RULE}
     lost = int((summary.get("identity") or {}).get("lost") or 0)
     beside = summary.get("server_commits_beside")
     connections = len(summary.get("backend_pids") or [])
-    rolled_back = int((summary.get("totals") or {}).get("new_order_rolled_back") or 0)
+    rolled_back = workload.rolled_back(summary)
     excess = int(grown) - (done - rolled_back)
     most = _COMMITS_A_CONNECTION_MAX * (connections + 1) if beside is None else int(beside) + lost
     least = 0 if beside is None else int(beside)
     settled = excess == least or not least <= excess <= most or beside is not None
     return {
         "ok": least <= excess <= most if settled else None,
-        "rule": COMMIT_RULE + (ROLLED_BACK_RULE if rolled_back else ""),
+        "rule": COMMIT_RULE + (workload.rolled_back_rule if rolled_back else ""),
         "commits": int(grown),
         "done": done,
         **({"rolled_back": rolled_back} if rolled_back else {}),
@@ -268,9 +267,9 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
     found.generator = generator(trial, values.get("cpu_busy_share"))
     if found.generator["limit"]:
         found.reasons.append("the load generator was saturated: " + "; ".join(found.generator["limit"]))
-    tests = decision_support_trial.reading(trial)
-    if tests is None:
+    workload = workloads.of_trial(trial)
+    if not workload.is_of_tests:
         _judge_stationarity(trial, found)
-    found.caveats += decision_support_trial.caveats(tests)
+    found.caveats += workload.trial_caveats(trial)
     _note(trial, values, found)
     return found

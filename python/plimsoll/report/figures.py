@@ -12,7 +12,7 @@ from plimsoll.report.drawing.latency import latency_figure
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.drawing.series import memory_figure, warmup_figure
 from plimsoll.report.studies.studies import study_of
-from plimsoll.words.verdict import is_latency, metric_words
+from plimsoll.words.levels import is_latency, metric_words
 
 Json = dict[str, Any]
 _MAIN = (

@@ -32,6 +32,7 @@ from plimsoll.words import breakdown as breakdown_words
 from plimsoll.words import decision_support as decision_support_words
 from plimsoll.words import order_entry as order_entry_words
 from plimsoll.words import verdict as words
+from plimsoll.words.caches import cache_lines
 
 Json = dict[str, Any]
 _TABLES_SHOWN = 4
@@ -94,7 +95,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "tables_shown": _TABLES_SHOWN,
         "a_a": words.a_a_words(verdict),
         "generator": words.generator_words(verdict),
-        "cache_lines": words.cache_lines(verdict),
+        "cache_lines": cache_lines(verdict),
         "why_lines": breakdown_words.why_lines(verdict),
         "breakdown": breakdown_part(verdict),
         "profile": profile_part(verdict),

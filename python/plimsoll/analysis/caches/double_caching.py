@@ -4,9 +4,11 @@ A record holds for each relation its size, what the server's cache holds, what t
 from these follow the four parts that a figure stacks. Relations that are nowhere large are put together.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.record import Trial
+from plimsoll.analysis.part import Context, Part
+from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]
 WHEN = {"after": "after the measured segment", "before_measure": "before it"}
@@ -94,3 +96,18 @@ def absent(trials: list[Trial]) -> list[Json]:
         why = "the record has none: it is of an earlier version" if entry is None else entry.get("absent")
         reasons.setdefault(str(why or "no reason recorded"), []).append(trial.number)
     return [{"reason": reason, "trials": numbers} for reason, numbers in reasons.items()]
+
+
+def _of_treatments(run: Run, entries: Mapping[str, list[Json]]) -> Json:
+    trials = {trial.number: trial for trial in run.trials}
+    by_treatment = {name: [trials[entry["number"]] for entry in mine] for name, mine in entries.items()}
+    shown = shown_relations([trial for mine in by_treatment.values() for trial in mine])
+    return {name: over_trials(mine, shown) for name, mine in by_treatment.items()}
+
+
+def _judge_absent(context: Context) -> list[Json]:
+    return absent(context.run.trials)
+
+
+PART = Part("double_caching", of_treatments=_of_treatments)
+ABSENT = Part("double_caching_absent", _judge_absent)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from plimsoll.analysis.decision_support import formulas
 from plimsoll.analysis.decision_support.formulas import QUERIES, REFRESH, Figure
 from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT, WORKLOAD
+from plimsoll.analysis.workload import Workload
 from plimsoll.record import Segment, Trial
 
 Json = dict[str, Any]
@@ -226,3 +227,11 @@ def _throughput(one: Json, scale: float, settings: Json) -> tuple[Figure, float 
 def _unfit_words(work: Json) -> str:
     where = "refresh stream" if work["stream"] == REFRESH_STREAM else f"stream {work['stream']}"
     return f"{where} {work['name']} ({work['status']})"
+
+
+def _trial_caveats(trial: Trial) -> list[str]:
+    return caveats(reading(trial))
+
+
+# Its streams commit what they like beside their queries.
+DECISION_SUPPORT: Final = Workload(WORKLOAD, is_of_tests=True, is_committed_as_done=False, trial_caveats=_trial_caveats)

@@ -15,11 +15,13 @@ from typing import Any, Final
 import numpy as np
 
 from plimsoll.analysis.order_entry import ranges as bounds
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.distributions import binomial_quantile, normal_quantile, rate_interval, share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
 from plimsoll.analysis.trial import histograms
 from plimsoll.analysis.trial.histograms import Histogram
 from plimsoll.analysis.trial.readings import seconds_measured
+from plimsoll.analysis.workload import Workload
 from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]
@@ -246,3 +248,20 @@ def allowed_per_minute(workload: Json, facts: Json) -> float | None:
     weights: Mapping[str, int] = given if isinstance(given, dict) else DECK
     cycle_s = sum(weights.get(kind, 0) * CYCLE_S[kind] for kind in KINDS) * (scale or 0.0)
     return 60 * int(workload.get("clients") or 1) * weights.get("new_order", 0) / cycle_s if cycle_s else None
+
+
+def _judge(context: Context) -> Json | None:
+    return order_entry(context.run, context.used)
+
+
+def _rolled_back(summary: Json) -> int:
+    return int((summary.get("totals") or {}).get("new_order_rolled_back") or 0)
+
+
+PART = Part("order_entry", _judge)
+ORDER_ENTRY: Final = Workload(
+    WORKLOAD,
+    rolled_back=_rolled_back,
+    rolled_back_rule="; New-Orders that the workload itself rolls back are done and not committed, so they are taken "
+    "off",
+)

@@ -7,6 +7,7 @@ are at most 1/32 wide, so it is right to about 3 %; sums, least and most are exa
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.syscalls import head_of, probes_on
 from plimsoll.record import Run, Trial
 
@@ -146,3 +147,10 @@ def time_of_all(found: Json) -> int:
         for operations in entry["classes"].values()
         for one in operations.values()
     )
+
+
+def _judge(context: Context) -> Json | None:
+    return block_requests(context.run, context.used)
+
+
+PART = Part("block", _judge)

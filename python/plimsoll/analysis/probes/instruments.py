@@ -5,6 +5,7 @@ A figure that rests on a probe asks here why it is absent, and whether its count
 
 from typing import Any
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.record import Trial
 
@@ -162,3 +163,14 @@ def caveats(trial: Trial) -> list[str]:
                 f"the {label} probe's request accounting does not add up: requests issued and accounted for differ"
             )
     return found
+
+
+def _judge(context: Context) -> Json:
+    return instruments(context.run.trials)
+
+
+def _trial_caveats(trial: Trial, _read: Any) -> list[str]:
+    return caveats(trial)
+
+
+PART = Part("instruments", _judge, trial_caveats=_trial_caveats)

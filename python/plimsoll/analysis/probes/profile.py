@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.statistics.distributions import share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
@@ -207,3 +208,15 @@ def _nameless(facts: list[Json]) -> list[Json]:
             mine["unnamed"] += int(image["unnamed"])
             mine["samples"] += int(image["samples"])
     return sorted(found.values(), key=lambda row: (-row["unnamed"], row["path"]))
+
+
+def _judge(context: Context) -> Json | None:
+    return profile(context.run.trials, context.used, context.treatments)
+
+
+def _judge_off_cpu(context: Context) -> Json | None:
+    return None if context.parts["profile"] is None else off_cpu(context.parts["breakdown"])
+
+
+PART = Part("profile", _judge)
+OFF_CPU = Part("off_cpu", _judge_off_cpu, needs=("profile", "breakdown"))

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Run, Trial
@@ -148,3 +149,10 @@ def _add_sync(into: Json, one: Json) -> None:
     for key in ("journal_flush_ns", "pages"):
         if one.get(key) is not None:
             into[key] = into.get(key, 0) + int(one[key])
+
+
+def _judge(context: Context) -> Json | None:
+    return system_calls(context.run, context.used)
+
+
+PART = Part("syscalls", _judge)

@@ -10,7 +10,7 @@ from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.tables import NONE, number, trials_words
 from plimsoll.words import caches as cache_words
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _MB = 1e-6

@@ -9,7 +9,7 @@ from plimsoll.analysis.statistics import curves
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, panel_width, spec_of
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _PARTS = {

@@ -7,7 +7,7 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.comparing.unbounded import reading
 from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
 from plimsoll.record import Run
-from plimsoll.words.verdict import NO_INTERVAL, at_words, ends, is_latency, is_time
+from plimsoll.words.levels import NO_INTERVAL, at_words, ends, is_latency, is_time
 
 Json = dict[str, Any]
 NONE = "–"

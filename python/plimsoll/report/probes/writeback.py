@@ -14,7 +14,7 @@ from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.drawing.series import shown_trials
 from plimsoll.report.drawing.tables import NONE, interval, number
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _MIB = 2**20
