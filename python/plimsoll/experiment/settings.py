@@ -80,11 +80,7 @@ class Settings(Strict):
     @property
     def judged(self) -> str:
         """The metric that levels are compared by."""
-        if self.design.judged is not None:
-            return self.design.judged
-        if isinstance(self.workload, DecisionSupport):
-            return self.workload.judged()
-        return "latency_ns_p99" if self.is_open else "throughput_per_second"
+        return self.design.judged or self.workload.judged(self.schedule)
 
     @field_validator("measure")
     @classmethod

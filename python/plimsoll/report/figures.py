@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.record import Run
 from plimsoll.report.caches.caches import cache_figures
 from plimsoll.report.caches.double_caching import double_caching_figure
@@ -12,7 +12,6 @@ from plimsoll.report.drawing.latency import latency_figure
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.drawing.series import memory_figure, warmup_figure
 from plimsoll.report.studies.studies import study_of
-from plimsoll.words.levels import is_latency, metric_words
 
 Json = dict[str, Any]
 _MAIN = (
@@ -24,36 +23,17 @@ _MAIN = (
 
 def main_figure(verdict: Json) -> Figure:
     """What is judged, with everything the verdict rests on."""
-    if is_latency(verdict["metric"]):
-        label = metric_words(verdict["metric"])
-        return levels_figure(
-            verdict,
-            verdict["metric"],
-            "latency-judged",
-            f"{label[0].upper()}{label[1:]} by level",
-            "From the planned start. " + _MAIN,
-            {"title": "ms", "format": "~g", "tip": ",.3f", "log": True},
-            scale=1e-6,
-            marked=True,
-        )
-    if verdict["metric"] in NAMES:
-        label = metric_words(verdict["metric"])
-        return levels_figure(
-            verdict,
-            verdict["metric"],
-            "tests-judged",
-            f"{label[0].upper()}{label[1:]} by level",
-            "DBT-3-like, not comparable to published results. " + _MAIN,
-            {"title": "s" if verdict["metric"] == LOAD else "queries/hour × SF", "format": ",~r", "tip": ",.1f"},
-            marked=True,
-        )
+    judged = metric_of(verdict["metric"])
+    shown, name = judged.shown, judged.name
     return levels_figure(
         verdict,
-        "throughput_per_second",
-        "throughput",
-        "Throughput by level",
-        _MAIN,
-        {"title": "transactions/s", "format": ",~r", "tip": ",.1f"},
+        judged.key,
+        judged.figure or "judged",
+        f"{name[0].upper()}{name[1:]} by level",
+        f"{judged.remark} {_MAIN}".lstrip(),
+        {"title": shown.axis_unit, "format": shown.axis, "tip": shown.tip}
+        | ({"log": True} if shown.is_axis_log else {}),
+        scale=shown.factor,
         marked=True,
     )
 

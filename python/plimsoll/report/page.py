@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report import figures, load
@@ -107,7 +108,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "syscalls": system_calls_part(verdict),
         "block": block_part(verdict),
         "level_tables": tables.level_tables(verdict),
-        "judged": words.metric_words(verdict["metric"]),
+        "judged": metric_of(verdict["metric"]).name,
         "open_rows": load.open_rows(verdict),
         "merged_rows": load.merged_rows(verdict),
         "percentile_names": load.percentile_names(),

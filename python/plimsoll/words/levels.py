@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 from plimsoll.analysis.comparing.unbounded import blocks_words
-from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
-from plimsoll.analysis.percentiles import PERCENTILE_NAMES
+from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.metrics import metric_of
 
 Json = dict[str, Any]
 NO_INTERVAL = "[no interval]"
@@ -33,30 +33,11 @@ def ends(value: Json) -> str:
     return f"[{'no bound' if low is None else f'{low:.2f}'}, {'no bound' if high is None else f'{high:.2f}'}]"
 
 
-def is_latency(metric: object) -> bool:
-    """Whether levels are compared by a latency, so that worse means longer and not slower."""
-    return str(metric).startswith("latency_ns_")
+def _slower(value: Json, metric: Metric) -> str:
+    return f"{_bound(value)}{value['ratio']:.2f} x {metric.worse} {ends(value)}"
 
 
-def is_time(metric: object) -> bool:
-    """Whether less of the metric is better, because it is a time."""
-    return is_latency(metric) or metric == LOAD
-
-
-def metric_words(metric: object) -> str:
-    """ "throughput", "latency p99.9", or DBT-3's name of a test's figure."""
-    if metric in NAMES:
-        return NAMES[str(metric)]
-    label = str(metric).removeprefix("latency_ns_")
-    return f"latency {PERCENTILE_NAMES.get(label, label)}" if is_latency(metric) else "throughput"
-
-
-def _slower(value: Json, metric: object) -> str:
-    word = "longer" if is_time(metric) else "slower"
-    return f"{_bound(value)}{value['ratio']:.2f} x {word} {ends(value)}"
-
-
-def _worse(level: Json, metric: object) -> str:
+def _worse(level: Json, metric: Metric) -> str:
     """How much worse a level is; "worst" where no block has a bound."""
     found = level.get("unbounded")
     text = _slower(level["times_slower"], metric)
@@ -67,7 +48,7 @@ def _worse(level: Json, metric: object) -> str:
     return f"{text} ({blocks_words(found)})"
 
 
-def _unbounded(level: Json, metric: object) -> str:
+def _unbounded(level: Json, metric: Metric) -> str:
     """In how many blocks a level that is not worse has no bound, and the least that its ratio to the best can be."""
     slower = level["times_slower"]
     least = f", {_slower(slower, metric)}" if slower and slower.get("bound") == "at least" else ""
@@ -95,20 +76,19 @@ def headline(comparison: Json) -> str:
     name, levels = comparison["label"], comparison["levels"]
     measured = [level for level in levels if level["estimate"] is not None]
     where = at_words(comparison)
-    judged = comparison.get("metric")
-    is_named = is_latency(judged) or judged in NAMES
-    where = f"{where}, by {metric_words(judged)}".lstrip(", ") if is_named else where
+    judged = metric_of(comparison.get("metric"))
+    where = where if judged.is_usual else f"{where}, by {judged.name}".lstrip(", ")
     tail = f" ({where})" if where else ""
     if not measured:
         lacks = " with a value (too many transactions were not answered in time, or too few done)"
-        return f"{name}: no verdict, because no trial could be used{lacks if is_latency(judged) else ''}{tail}"
+        return f"{name}: no verdict, because no trial could be used{lacks if judged.may_be_unbounded else ''}{tail}"
     if comparison["grade"] == "none":
         best = comparison["reference"]
-        most = "lowest" if is_time(judged) else "highest"
+        most = "lowest" if judged.better == "lower" else "highest"
         return f"{name}: no verdict from fewer than three common blocks; {most} estimate at {best}{tail}"
     if all((level.get("unbounded") or {}).get("blocks") == level["blocks"] for level in measured):
         what = "too many of the transactions that were due were not answered in time"
-        return f"{name}: no verdict, {metric_words(judged)} is unbounded in every block of every level ({what}){tail}"
+        return f"{name}: no verdict, {judged.name} is unbounded in every block of every level ({what}){tail}"
     inside = comparison["best_set"]
     measured = [level for level in measured if level["verdict"] != "too few blocks"]
     few = [level["level"] for level in levels if level["verdict"] in ("too few blocks", "no data")]

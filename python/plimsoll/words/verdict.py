@@ -8,9 +8,10 @@ import textwrap
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
+from plimsoll.analysis.metric import EVIDENCE, Metric
+from plimsoll.analysis.metrics import METRICS, metric_of
 from plimsoll.words import parts
-from plimsoll.words.levels import at_words, headline, is_latency, metric_words
+from plimsoll.words.levels import at_words, headline
 
 Json = dict[str, Any]
 LINES_MAX = 20
@@ -48,31 +49,25 @@ def _metric(verdict: Json, treatment: str, key: str) -> Json | None:
     return (verdict["treatments"].get(treatment, {}).get("metrics") or {}).get(key)
 
 
-def _evidence_row(verdict: Json, comparison: Json, key: str, name: str, scale: float, form: str) -> str | None:
-    cells = []
+def _evidence_row(verdict: Json, comparison: Json, metric: Metric) -> str | None:
+    cells, shown = [], metric.shown
     for level in comparison["levels"]:
-        found = _metric(verdict, level["treatment"], key)
+        found = _metric(verdict, level["treatment"], metric.key)
         least = "at least " if found and found.get("unbounded") else ""
-        cells.append(f"{level['level']} " + (least + format(found["value"] * scale, form) if found else "-"))
+        text = least + format(found["value"] * shown.factor, shown.form) if found else "-"
+        cells.append(f"{level['level']} {text}")
+    name = f"{metric.name}, {shown.unit}"
     return None if all(cell.endswith(" -") for cell in cells) else f"  {name}: " + " · ".join(cells)
 
 
-_EVIDENCE = (
-    ("throughput_per_second", "throughput, transactions/s", 1.0, ",.0f"),
-    ("database_hit_ratio", "database hit ratio, %", 100.0, ".1f"),
-    ("device_read_bytes_per_transaction", "device reads, KiB/transaction", 1 / 1024, ".1f"),
-    ("swap_bytes_max", "swap at most, MiB", 2.0**-20, ".0f"),
-    ("page_cache_hit_ratio", "Linux page-cache hit ratio, %", 100.0, ".1f"),
-)
+def _evidence(judged: Metric, rows: int) -> list[Metric]:
+    """What is judged, where that does not go without saying, and the first metrics that explain it.
 
-
-def _judged_row(verdict: Json) -> tuple[tuple[str, str, float, str], ...]:
-    """What is judged, where it is not the transactions a second that the evidence begins with."""
-    metric = verdict["metric"]
-    if metric in NAMES:
-        unit = "s" if metric == LOAD else "queries/hour x scale factor"
-        return ((metric, f"{metric_words(metric)}, {unit}", 1.0, ",.1f"),)
-    return ((metric, f"{metric_words(metric)}, ms", 1e-6, ",.2f"),) if is_latency(metric) else ()
+    Rates of another unit of work say nothing beside it: a stream's queries differ by orders of magnitude.
+    """
+    beside = [metric for metric in METRICS.values() if EVIDENCE in metric.shown_in][:rows]
+    alike = [metric for metric in beside if metric.work in (None, judged.work)]
+    return alike if judged.is_usual else [judged, *alike]
 
 
 def evidence_lines(verdict: Json, rows: int = 4) -> list[str]:
@@ -81,10 +76,8 @@ def evidence_lines(verdict: Json, rows: int = 4) -> list[str]:
     for comparison in verdict["comparisons"][:1] if rows > 1 else []:
         where = at_words(comparison)
         lines.append(f"Evidence{' ' + where if where else ''} (means over blocks; intervals in the report):")
-        # Queries a second say nothing beside DBT-3's figures: a stream's queries differ by orders of magnitude.
-        beside = _EVIDENCE[1:rows] if verdict["metric"] in NAMES else _EVIDENCE[:rows]
-        found = (_evidence_row(verdict, comparison, *row) for row in _judged_row(verdict) + beside)
-        lines += [row for row in found if row]
+        told = (_evidence_row(verdict, comparison, metric) for metric in _evidence(metric_of(verdict["metric"]), rows))
+        lines += [row for row in told if row]
     return lines
 
 

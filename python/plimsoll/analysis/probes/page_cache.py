@@ -134,7 +134,7 @@ def double_cached_bytes(trial: Trial) -> float | None:
 
 
 def probe_metrics(trial: Trial) -> dict[str, float | None]:
-    """Every metric of metrics_probes.PROBE_METRICS but the unexplained share, which reconcile.py gives."""
+    """Every metric of metrics.PROBE_METRICS but the unexplained share, which reconcile.py gives."""
     count, sent = done_count(trial.measure), statements(trial.measure)
     done = float(count) if count else None
     seconds, cores, spent = seconds_measured(trial.measure), cores_of(trial), run_ns(trial)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
+from plimsoll.experiment.schedule import Schedule
 from plimsoll.experiment.strict import Fixed, Strict
 
 Json = dict[str, Any]
@@ -84,6 +85,10 @@ class AnyWorkload(Strict, ABC):
     def no_load_line(self) -> NotAsked | None:
         """Why no load line can be asked of it; None where one can."""
         return None
+
+    def judged(self, schedule: Schedule) -> str:
+        """The metric that levels are compared by unless an experiment says otherwise."""
+        return schedule.judged
 
 
 class Load(AnyWorkload):

@@ -5,9 +5,10 @@ from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.comparing.unbounded import reading
-from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
+from plimsoll.analysis.metric import TRANSACTION, Metric
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.record import Run
-from plimsoll.words.levels import NO_INTERVAL, at_words, ends, is_latency, is_time
+from plimsoll.words.levels import NO_INTERVAL, at_words, ends
 
 Json = dict[str, Any]
 NONE = "–"
@@ -43,8 +44,8 @@ def _short(value: float | None) -> str:
 def level_tables(verdict: Json) -> list[Json]:
     """One table a comparison: the levels with what decides between them."""
     tables = []
-    metric = verdict["metric"]
-    unit, form_judged, scale = _judged_form(metric)
+    judged = metric_of(verdict["metric"])
+    unit, form_judged, scale = _judged_form(judged)
     for comparison in verdict["comparisons"]:
         rows = []
         for level in comparison["levels"]:
@@ -57,7 +58,7 @@ def level_tables(verdict: Json) -> list[Json]:
                     "level": level["level"],
                     "best": level["in_best_set"],
                     "verdict": _word(level),
-                    "judged": interval(metrics.get(metric), form_judged, scale) if unit else "",
+                    "judged": interval(metrics.get(judged.key), form_judged, scale) if unit else "",
                     "throughput": interval(throughput, form),
                     "slower": NONE if not slower else _times(slower),
                     "against": level["against"] or "",
@@ -69,19 +70,15 @@ def level_tables(verdict: Json) -> list[Json]:
                 }
             )
         label = {"label": comparison["label"], "at": at_words(comparison)}
-        tables.append(
-            {**label, "by_time": is_time(metric), "by_tests": metric in NAMES, "judged_unit": unit, "rows": rows}
-        )
+        by = {"by_time": judged.worse == "longer", "by_tests": judged.work != TRANSACTION}
+        tables.append({**label, **by, "judged_unit": unit, "rows": rows})
     return tables
 
 
-def _judged_form(metric: str) -> tuple[str, str, float]:
+def _judged_form(judged: Metric) -> tuple[str, str, float]:
     """Unit, form and scale of what is judged; no unit where it is the throughput, which has a column anyway."""
-    if is_latency(metric):
-        return "ms", ",.2f", 1e-6
-    if metric in NAMES:
-        return ("s" if metric == LOAD else "queries/hour × SF"), ",.1f", 1.0
-    return "", "", 1.0
+    shown = judged.shown
+    return ("", "", 1.0) if judged.is_usual else (shown.axis_unit, shown.form, shown.factor)
 
 
 def _times(slower: Json) -> str:
