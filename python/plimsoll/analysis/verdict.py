@@ -22,6 +22,7 @@ from plimsoll.analysis.statistics.intervals import CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Identity
 
 FORMAT = 1
 Json = dict[str, Any]
@@ -36,7 +37,6 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> Json:
             values |= part.trial_values(of_parts[part.key])
     admission = admit(trial, values)
     caveats = [caveat for part in parts.PARTS for caveat in part.trial_caveats(trial, read[part.key])]
-    summary = trial.measure.summary or {}
     least = {f"latency_ns_{name}": value for name, value in latency.unbounded(trial.measure).items()}
     return {
         "number": trial.number,
@@ -56,7 +56,7 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> Json:
         "throughput": throughput.as_json(trial.measure),
         "placement": placement.placement(trial),
         "identity": _summed_identity(trial),
-        "errors": summary.get("errors") or [],
+        "errors": trial.measure.errors,
         "commits": admission.commits,
         "generator": admission.generator,
         "stationary": admission.stationary,
@@ -64,13 +64,19 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> Json:
     }
 
 
-def _summed_identity(trial: Trial) -> Json | None:
+def _summed_identity(trial: Trial) -> Identity | None:
     """The measured segment's identity; of several tests their sum, the pass for plans left out."""
     segments = [segment for test, segment in trial.tests if test != "plans"] or [trial.measure]
-    found = [identity for one in segments if (identity := (one.summary or {}).get("identity"))]
-    if len(found) < 2:
-        return found[0] if found else None
-    return {key: sum(int(one.get(key) or 0) for one in found) for key in found[0]}
+    told = [segment.identity for segment in segments if segment.identity]
+    if len(told) < 2:
+        return told[0] if told else None
+    return {
+        "planned": sum(int(one.get("planned") or 0) for one in told),
+        "done": sum(int(one.get("done") or 0) for one in told),
+        "failed": sum(int(one.get("failed") or 0) for one in told),
+        "skipped": sum(int(one.get("skipped") or 0) for one in told),
+        "lost": sum(int(one.get("lost") or 0) for one in told),
+    }
 
 
 def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[Json], Json]:

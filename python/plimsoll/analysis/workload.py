@@ -6,14 +6,12 @@ of its own, and is a line of workloads.py.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from plimsoll.record import Trial
+from plimsoll.record.summary import Summary
 
-Json = dict[str, Any]
 
-
-def _none_rolled_back(_summary: Json) -> int:
+def _none_rolled_back(_summary: Summary) -> int:
     return 0
 
 
@@ -31,6 +29,6 @@ class Workload:
     # Whether the server's commits follow from the transactions done.
     is_committed_as_done: bool = True
     # Of summary.json: transactions that are done and that the workload itself rolls back; and what is said of them.
-    rolled_back: Callable[[Json], int] = _none_rolled_back
+    rolled_back: Callable[[Summary], int] = _none_rolled_back
     rolled_back_rule: str = ""
     trial_caveats: Callable[[Trial], list[str]] = _no_caveats

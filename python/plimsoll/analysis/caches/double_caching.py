@@ -5,13 +5,14 @@ from these follow the four parts that a figure stacks. Relations that are nowher
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from plimsoll.analysis.part import Context, Part
 from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]
-WHEN = {"after": "after the measured segment", "before_measure": "before it"}
+When = Literal["after", "before_measure"]
+WHEN: dict[When, str] = {"after": "after the measured segment", "before_measure": "before it"}
 OTHERS = "(all other relations)"
 SHOWN_MAX = 10
 _BYTES = ("bytes", "server_bytes", "page_cache_bytes", "both_bytes")
@@ -42,7 +43,7 @@ def _row(entries: list[Json], trials: int) -> Json:
     return {**sums, **_parts(sums)}
 
 
-def _reading(trials: list[Trial], when: str, shown: list[str]) -> Json | None:
+def _reading(trials: list[Trial], when: When, shown: list[str]) -> Json | None:
     """One reading, before or after, as the mean over a treatment's trials."""
     found = [reading for trial in trials if (reading := (trial.data.get("double_caching") or {}).get(when))]
     if not found:
@@ -82,7 +83,7 @@ def shown_relations(trials: list[Trial]) -> list[str]:
 
 def over_trials(trials: list[Trial], shown: list[str]) -> Json | None:
     """Both readings of a treatment; None where no trial of it has any."""
-    found = {when: _reading(trials, when, shown) for when in WHEN}
+    found: Json = {when: _reading(trials, when, shown) for when in WHEN}
     return found if any(found.values()) else None
 
 

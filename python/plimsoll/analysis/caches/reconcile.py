@@ -13,6 +13,7 @@ from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import added, column, probe, totals
 from plimsoll.analysis.trial.readings import SECTOR_BYTES, device_counter, grown, per
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 UNEXPLAINED_MAX = 0.05
@@ -51,7 +52,7 @@ def swap_of(run: Run) -> Json:
     return {"counted": True, "note": None}
 
 
-def _class_parts(found: Json, columns: Json, page: float) -> Json | None:
+def _class_parts(found: Probe, columns: Json, page: float) -> Json | None:
     """One file class in bytes: missed by reads and faults, brought ahead, used of it, otherwise."""
 
     def value(name: str) -> float | None:

@@ -23,6 +23,7 @@ from plimsoll.analysis.trial.histograms import Histogram
 from plimsoll.analysis.trial.readings import seconds_measured
 from plimsoll.analysis.workload import Workload
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Summary
 
 Json = dict[str, Any]
 WORKLOAD: Final = "order_entry"
@@ -73,19 +74,13 @@ def order_entry(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
 
 def of_trials(trials: Sequence[Trial]) -> Json | None:
     """What the load did in these trials of one treatment; None where no trial says."""
-    trials = [one for one in trials if (one.measure.summary or {}).get("totals") and seconds_measured(one.measure)]
+    trials = [one for one in trials if one.measure.told.get("totals") and seconds_measured(one.measure)]
     if not trials:
         return None
     workload = (trials[0].planned.get("resolved") or {}).get("workload") or {}
-    facts = (trials[0].measure.summary or {}).get("facts") or {}
-    totals = _sums((one.measure.summary or {})["totals"] for one in trials)
-    done = _sums(
-        {
-            kind: int(found.get("done") or 0)
-            for kind, found in ((one.measure.summary or {}).get("by_kind") or {}).items()
-        }
-        for one in trials
-    )
+    facts = trials[0].measure.told.get("facts") or {}
+    totals = _sums(one.measure.told["totals"] for one in trials)
+    done = _sums({kind: int(found.get("done") or 0) for kind, found in one.measure.by_kind.items()} for one in trials)
     minutes = [(seconds_measured(one.measure) or 0.0) / 60 for one in trials]
     warehouses = int(workload.get("warehouses") or 1)
     terminals = int(workload.get("clients") or 1)
@@ -237,7 +232,7 @@ def rate(trials: Sequence[Trial], minutes: Sequence[float], workload: Json, fact
 
 
 def _new_orders(trial: Trial) -> int:
-    totals = (trial.measure.summary or {})["totals"]
+    totals = trial.measure.told["totals"]
     return int(totals["new_order_done"]) + int(totals["new_order_rolled_back"])
 
 
@@ -254,7 +249,7 @@ def _judge(context: Context) -> Json | None:
     return order_entry(context.run, context.used)
 
 
-def _rolled_back(summary: Json) -> int:
+def _rolled_back(summary: Summary) -> int:
     return int((summary.get("totals") or {}).get("new_order_rolled_back") or 0)
 
 

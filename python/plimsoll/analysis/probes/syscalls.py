@@ -12,6 +12,7 @@ from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
@@ -33,13 +34,13 @@ def system_calls(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
     return {"calls": calls, "syncs": syncs} if calls or syncs else None
 
 
-def probes_on(trials: Iterable[Trial], name: str) -> list[tuple[Trial, Json]]:
+def probes_on(trials: Iterable[Trial], name: str) -> list[tuple[Trial, Probe]]:
     """The trials whose probe of that name was on, with what it says."""
     found = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
     return [(trial, entry) for trial, entry in found if entry.get("status") == "on"]
 
 
-def _lost(found: list[tuple[Trial, Json]]) -> dict[str, int]:
+def _lost(found: list[tuple[Trial, Probe]]) -> dict[str, int]:
     lost: dict[str, int] = {}
     for _, entry in found:
         for what, count in lost_events(entry).items():
@@ -47,7 +48,7 @@ def _lost(found: list[tuple[Trial, Json]]) -> dict[str, int]:
     return lost
 
 
-def head_of(found: list[tuple[Trial, Json]]) -> Json:
+def head_of(found: list[tuple[Trial, Probe]]) -> Json:
     """Of how many trials and transactions the sums are, and what was lost."""
     done = [done_count(trial.measure) for trial, _ in found]
     return {
@@ -90,8 +91,8 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
             for key in mine:
                 mine[key] += int(one.get(key) or 0)
 
-    def least(share: str) -> float | None:
-        return min((float(entry[share]) for _, entry in found if entry.get(share) is not None), default=None)
+    def least(shares: Iterable[float | None]) -> float | None:
+        return min((float(share) for share in shares if share is not None), default=None)
 
     most = sorted(others, key=lambda name: (-others[name]["count"], name))
     order = found[0][1]
@@ -101,8 +102,8 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
         "order": list(order.get("calls") or []),
         "others": {name: others[name] for name in most[:_OTHERS_KEPT]},
         "others_left_out": sum(others[name]["count"] for name in most[_OTHERS_KEPT:]),
-        "calls_share": least("calls_share"),
-        "others_share": least("others_share"),
+        "calls_share": least(entry.get("calls_share") for _, entry in found),
+        "others_share": least(entry.get("others_share") for _, entry in found),
     }
 
 

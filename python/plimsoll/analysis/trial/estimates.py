@@ -41,25 +41,25 @@ def _cpu(segment: Segment, done: float | None) -> dict[str, float | None]:
 
 
 def _generator(segment: Segment, seconds: float | None, done: float | None) -> dict[str, float | None]:
-    health = (segment.summary or {}).get("health") or {}
+    health = segment.health
     user, system = health.get("cpu_user_ns"), health.get("cpu_system_ns")
     cpu = None if user is None or system is None else float(user + system)
     cores = len(cpu_list(health.get("cpus_allowed")) or []) or None
-    lag = health.get("lag_ns") or {}
+    lag = health.get("lag_ns")
     load_user, load_system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
     threads = None if load_user is None or load_system is None else load_user + load_system
     return {
         "generator_cpu_ns_per_transaction": per(cpu, done),
         "load_threads_cpu_ns_per_transaction": per(threads, done),
         "generator_core_share": None if not seconds or not cores else per(cpu, seconds * 1e9 * cores),
-        "lag_ns_p50": None if lag.get("p50") is None else float(lag["p50"]),
-        "lag_ns_p99": None if lag.get("p99") is None else float(lag["p99"]),
+        "lag_ns_p50": None if lag is None else float(lag["p50"]),
+        "lag_ns_p99": None if lag is None else float(lag["p99"]),
     }
 
 
 def _outcomes(segment: Segment) -> dict[str, float | None]:
     """What became of the transactions that were planned, and how the rate compares with the plan."""
-    identity = (segment.summary or {}).get("identity") or {}
+    identity = segment.identity
     planned, done = identity.get("planned"), identity.get("done")
     failed = None if identity.get("failed") is None else float(identity["failed"])
     is_open = is_open_loop(segment)

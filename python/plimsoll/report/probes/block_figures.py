@@ -85,7 +85,7 @@ def _over_time(run: Run, verdict: Json, found: Json, labels: dict[str, str]) -> 
     for trial in shown_trials(run, verdict):
         if trial.treatment in seen or trial.treatment not in found or len(seen) == _TREATMENTS_MAX:
             continue
-        devices = (((trial.measure.summary or {}).get("probes") or {}).get("block") or {}).get("devices") or []
+        devices = (trial.measure.probes.get("block") or {}).get("devices") or []
         depth = depth_rows(trial.measure.series("block_depth"), devices)
         if not depth:
             continue

@@ -45,7 +45,7 @@ def _caption() -> str:
 
 
 def _points(table: Any, trial: Any) -> list[Json]:
-    entry = ((trial.measure.summary or {}).get("probes") or {}).get("sync") or {}
+    entry = trial.measure.probes.get("sync") or {}
     classes, calls = entry.get("classes") or [], entry.get("calls") or []
     first = table[np.argsort(table["t_ns"], kind="stable")][:_POINTS_MAX]
     return [
