@@ -74,6 +74,8 @@ def test_a_toy_in_the_lists_is_in_the_verdict_and_in_the_terminal(
     assert verdict["toy"] == {"trials": used, "read": f"windmill {run.data['id']}", "notes": 3}
     assert verdict["trials"][1]["toy"] == {"of": len(run.trials), "number": 2}
     assert [one["toy"].endswith(f" of {len(run.trials)}") for one in verdict["treatments"].values()]
+    for one in verdict["trials"]:
+        assert f"windmill {run.data['id']}, trial of block {one['block']}" in one["caveats"]
     assert f"windmill: {len(verdict['comparisons'])} compared" in verdict["caveats"]
     assert headlines(verdict)[0] == f"windmill leads: {used} trials"
     lines = terminal_lines(verdict, "report")
