@@ -18,7 +18,7 @@ TABLE = Path(__file__).with_name("faults.toml")
 # In the order of the data flow (ARCHITECTURE.md); a stage in both languages is one.
 STAGES = (
     "experiment", "environment", "target", "run", "workload", "keys", "schedule", "load", "probe", "agent", "record",
-    "analysis", "export", "report", "cli",
+    "analysis", "words", "export", "report", "cli",
 )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def write_trial(folder: Path, shape: Shape, entry: dict[str, Any]) -> None:
     failed = int((rows["outcome"] == 1).sum())
     skipped = int((rows["outcome"] == 2).sum())
     identity = {"planned": len(rows), "done": len(done), "failed": failed, "skipped": skipped, "lost": 0}
-    by_kind = identity | {"planned": len(rows) - skipped, "skipped": 0}
+    by_kind = {"done": len(done), "failed": failed, "skipped": 0, "lost": 0}
     lag = rows["start_ns"] - rows["planned_ns"]
     summary = {
         "format": 1, "synthetic": NOTE, "workload": "bank", "kinds": ["tpcb_like"], "first_index": 0,

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.decision_support import trial as decision_support_trial
+from plimsoll.analysis import workloads
 from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.trial.answers import wrong_answers
 from plimsoll.analysis.trial.generator import generator
 from plimsoll.analysis.trial.latency import unbounded
 from plimsoll.analysis.trial.readings import counter, done_count, fact, is_whole, unanswered, weights
 from plimsoll.record import Segment, Trial
+from plimsoll.record.summary import accounted
 
 Sample = dict[str, float | None]
 COMMIT_RULE = (
@@ -24,7 +25,6 @@ COMMIT_RULE = (
     "`server_commits_beside` of summary.json, else one number that all trials with as many connections share; the "
     "reader's own commits happen in another database, lost transactions may or may not be among them"
 )
-ROLLED_BACK_RULE = "; New-Orders that the workload itself rolls back are done and not committed, so they are taken off"
 _STEAL_NOTED = 0.05
 _COMMITS_A_CONNECTION_MAX = 16
 _TAIL_SECONDS = 10
@@ -93,21 +93,21 @@ def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
 def check_commits(trial: Trial) -> dict[str, Any]:
     """COMMIT_RULE for one trial; `ok` is None while the other trials have a say, or where nothing was counted."""
     grown, done = counter(trial, "xact_commit"), done_count(trial.measure)
-    summary = trial.measure.summary or {}
-    if grown is None or done is None or summary.get("workload") in ("script", "decision_support"):
-        # How often a user's script commits is the user's business; streams commit what they like beside their queries.
+    summary = trial.measure.told
+    workload = workloads.named(summary.get("workload"))
+    if grown is None or done is None or not workload.is_committed_as_done:
         return {"ok": None, "rule": COMMIT_RULE}
-    lost = int((summary.get("identity") or {}).get("lost") or 0)
+    lost = int(trial.measure.identity.get("lost") or 0)
     beside = summary.get("server_commits_beside")
     connections = len(summary.get("backend_pids") or [])
-    rolled_back = int((summary.get("totals") or {}).get("new_order_rolled_back") or 0)
+    rolled_back = workload.rolled_back(summary)
     excess = int(grown) - (done - rolled_back)
     most = _COMMITS_A_CONNECTION_MAX * (connections + 1) if beside is None else int(beside) + lost
     least = 0 if beside is None else int(beside)
     settled = excess == least or not least <= excess <= most or beside is not None
     return {
         "ok": least <= excess <= most if settled else None,
-        "rule": COMMIT_RULE + (ROLLED_BACK_RULE if rolled_back else ""),
+        "rule": COMMIT_RULE + (workload.rolled_back_rule if rolled_back else ""),
         "commits": int(grown),
         "done": done,
         **({"rolled_back": rolled_back} if rolled_back else {}),
@@ -151,19 +151,15 @@ def _status_reasons(trial: Trial) -> list[str]:
 def _answer_reasons(trial: Trial) -> list[str]:
     reasons = []
     for segment in trial.segments[1:]:  # of decision support every test; else what was measured
-        summary = segment.summary or {}
-        identity = summary.get("identity") or {}
-        accounted = sum(int(identity.get(part) or 0) for part in ("done", "failed", "skipped", "lost"))
-        if identity.get("planned") is not None and identity["planned"] != accounted:
-            reasons.append(
-                f"transaction accounting does not add up: {identity['planned']} planned, {accounted} accounted for"
-            )
-        verification = summary.get("verification") or {}
+        planned, found = segment.identity.get("planned"), accounted(segment.identity)
+        if planned is not None and planned != found:
+            reasons.append(f"transaction accounting does not add up: {planned} planned, {found} accounted for")
+        verification = segment.verification
         if verification.get("wrong"):
             what = "refresh functions" if segment.queries else "answers"
             reasons.append(f"{verification['wrong']} of {verification.get('checked')} checked {what} were wrong")
-    for key, when in (("load_checks", "the load test"), ("checks", "the trial")):
-        broken = [str(check.get("name")) for check in trial.data.get(key) or [] if not check.get("ok")]
+    for checks, when in ((trial.data.get("load_checks"), "the load test"), (trial.data.get("checks"), "the trial")):
+        broken = [str(check.get("name")) for check in checks or [] if not check.get("ok")]
         if broken:
             reasons.append(f"checks after {when} failed: {', '.join(broken)}")
     wrong = wrong_answers(trial.data.get("answers"))
@@ -213,7 +209,7 @@ def _moving(measured: stationary.Stationarity, joined: stationary.Stationarity) 
 
 
 def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> None:
-    identity = (trial.measure.summary or {}).get("identity") or {}
+    identity = trial.measure.identity
     for outcome in ("failed", "skipped", "lost"):
         if identity.get(outcome):
             why = _by_sqlstate(trial) if outcome == "failed" else ""
@@ -245,7 +241,7 @@ def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> No
 def _by_sqlstate(trial: Trial) -> str:
     """How often which error ended a transaction, the most frequent first."""
     counts: dict[str, int] = {}
-    for error in (trial.measure.summary or {}).get("errors") or []:
+    for error in trial.measure.errors:
         state = str(error.get("sqlstate"))
         counts[state] = counts.get(state, 0) + int(error.get("count") or 0)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -268,9 +264,9 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
     found.generator = generator(trial, values.get("cpu_busy_share"))
     if found.generator["limit"]:
         found.reasons.append("the load generator was saturated: " + "; ".join(found.generator["limit"]))
-    tests = decision_support_trial.reading(trial)
-    if tests is None:
+    workload = workloads.of_trial(trial)
+    if not workload.is_of_tests:
         _judge_stationarity(trial, found)
-    found.caveats += decision_support_trial.caveats(tests)
+    found.caveats += workload.trial_caveats(trial)
     _note(trial, values, found)
     return found

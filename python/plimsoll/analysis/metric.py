@@ -1,11 +1,38 @@
-"""What a metric is: a name, a unit, a scale and a definition.
+"""What a metric is: a name, a unit, a scale and a definition; and how people read and say it.
 
 A metric's interval is a t interval over blocks on its scale: on logs where only ratios make sense, plain where zero is
-a value (no swap at all is a finding, and has no logarithm).
+a value (no swap at all is a finding, and has no logarithm). Values are in raw units; what is written is the value times
+the factor of its display.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+from plimsoll.record import Trial
+
+EVIDENCE: Final = "evidence"  # the lines below the first comparison, in the terminal
+TRANSACTION: Final = "transaction"
+
+
+@dataclass(frozen=True)
+class Display:
+    """How a metric is written: its value times `factor` in `unit`, by `form`, a format specification."""
+
+    unit: str
+    factor: float = 1.0
+    form: str = ",.1f"
+    # On axes and heads of columns, where room is short; `unit` where not given.
+    short_unit: str = ""
+    # Of figures: the form of a tooltip, of the axis, and whether the axis is logarithmic.
+    tip: str = ",.1f"
+    axis: str = ",~r"
+    is_axis_log: bool = False
+
+    @property
+    def axis_unit(self) -> str:
+        """The unit where room is short."""
+        return self.short_unit or self.unit
 
 
 @dataclass(frozen=True)
@@ -20,3 +47,35 @@ class Metric:
     definition: str
     ceiling: float | None = None
     floor: float | None = 0.0
+    # --- in words: the name in a line, where it is not the label; how it is written; what a worse level is
+    short: str = ""
+    display: Display | None = None
+    worse: str = "slower"
+    # --- as what is judged: whether that goes without saying, whether a value may be only the least it can be, the
+    # name of its figure, and what always stands beside it
+    is_usual: bool = False
+    may_be_unbounded: bool = False
+    figure: str = ""
+    remark: str = ""
+    # --- what it is of, where it is a rate or a time of units of work; the workloads that alone have it; who shows it
+    work: str | None = None
+    workloads: tuple[str, ...] = ()
+    shown_in: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence or a line."""
+        return self.short or self.label
+
+    @property
+    def shown(self) -> Display:
+        """How it is written; in its raw unit where nothing else was said."""
+        return self.display or Display(self.unit)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a room measures: its metrics, and their values for one trial (None: not known, absent: it has none)."""
+
+    metrics: Sequence[Metric]
+    values: Callable[[Trial], Mapping[str, float | None]]

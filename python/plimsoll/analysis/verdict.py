@@ -5,38 +5,38 @@ verdict.json holds all the report draws; schema/verdict.md describes it.
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from plimsoll.analysis import parts
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
-from plimsoll.analysis.breakdown import breakdown
-from plimsoll.analysis.caches import double_caching, reconcile
 from plimsoll.analysis.comparing import a_a, unbounded
 from plimsoll.analysis.comparing.compare import ALPHA, DELTA
-from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.comparing.levels import Group, compare_levels, groups
-from plimsoll.analysis.decision_support import run as decision_support_run
+from plimsoll.analysis.comparing.levels import compare_levels, groups
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import METRICS, judged_of, shown_for
-from plimsoll.analysis.order_entry import order_entry
+from plimsoll.analysis.part import Context
 from plimsoll.analysis.percentiles import PERCENTILES
-from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
 from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, grade
-from plimsoll.analysis.studies import clients, memory_scaling, scaling
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Identity
 
 FORMAT = 1
 Json = dict[str, Any]
 
 
-def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
+def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> Json:
     values = estimates(trial)
-    reconciled = reconcile.reconcile(trial, swap_counted)
-    values["device_read_unexplained_share"] = None if reconciled is None else reconciled["unexplained_share"]
+    of_parts: Json = {}
+    for part in parts.PARTS:
+        if part.of_trial is not None:
+            of_parts[part.key] = part.of_trial(run, trial)
+            values |= part.trial_values(of_parts[part.key])
     admission = admit(trial, values)
-    summary = trial.measure.summary or {}
+    caveats = [caveat for part in parts.PARTS for caveat in part.trial_caveats(trial, read[part.key])]
     least = {f"latency_ns_{name}": value for name, value in latency.unbounded(trial.measure).items()}
     return {
         "number": trial.number,
@@ -48,7 +48,7 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
         "status": trial.status,
         "admitted": not admission.reasons,
         "reasons": admission.reasons,
-        "caveats": admission.caveats + instruments.caveats(trial),
+        "caveats": admission.caveats + caveats,
         "metrics": values,
         "unbounded": least or None,
         "latency_ns": latency.latency_by_kind(trial.measure),
@@ -56,30 +56,34 @@ def _trial_entry(trial: Trial, swap_counted: bool) -> Json:
         "throughput": throughput.as_json(trial.measure),
         "placement": placement.placement(trial),
         "identity": _summed_identity(trial),
-        "errors": summary.get("errors") or [],
+        "errors": trial.measure.errors,
         "commits": admission.commits,
         "generator": admission.generator,
         "stationary": admission.stationary,
-        "reconciliation": reconciled,
+        **of_parts,
     }
 
 
-def _summed_identity(trial: Trial) -> Json | None:
+def _summed_identity(trial: Trial) -> Identity | None:
     """The measured segment's identity; of several tests their sum, the pass for plans left out."""
     segments = [segment for test, segment in trial.tests if test != "plans"] or [trial.measure]
-    found = [identity for one in segments if (identity := (one.summary or {}).get("identity"))]
-    if len(found) < 2:
-        return found[0] if found else None
-    return {key: sum(int(one.get(key) or 0) for one in found) for key in found[0]}
+    told = [segment.identity for segment in segments if segment.identity]
+    if len(told) < 2:
+        return told[0] if told else None
+    return {
+        "planned": sum(int(one.get("planned") or 0) for one in told),
+        "done": sum(int(one.get("done") or 0) for one in told),
+        "failed": sum(int(one.get("failed") or 0) for one in told),
+        "skipped": sum(int(one.get("skipped") or 0) for one in told),
+        "lost": sum(int(one.get("lost") or 0) for one in told),
+    }
 
 
-def _trials(run: Run, timed: Mapping[int, Json]) -> tuple[list[Json], Json]:
+def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[Json], Json]:
     """The trials, judged, and how they were placed on the CPUs."""
-    swap_counted = bool(reconcile.swap_of(run)["counted"])
-    entries = [_trial_entry(trial, swap_counted) for trial in run.trials]
+    entries = [_trial_entry(run, trial, read) for trial in run.trials]
     settle_commits([entry["commits"] for entry in entries])
     for entry in entries:
-        entry["caveats"] += breakdown.caveats(timed.get(entry["number"]))
         if entry["commits"].get("ok") is False:
             entry["caveats"].append(commit_words(entry["commits"]))
     return entries, placement.settle(entries, run.plan)
@@ -111,10 +115,15 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
     """Every metric of every treatment with its interval over blocks, and latency by kind."""
     used, metrics = chosen(entries), shown_for(run.experiment)
     trials = {trial.number: trial for trial in run.trials}
-    shown = double_caching.shown_relations([trials[entry["number"]] for entry in used.values()])
+    planned_treatments = run.plan.get("treatments") or {}
+    standing = {
+        name: [entry for (_, treatment), entry in sorted(used.items()) if treatment == name]
+        for name in planned_treatments
+    }
+    of_parts = {part.key: part.of_treatments(run, standing) for part in parts.PARTS if part.of_treatments is not None}
     result: Json = {}
-    for name, planned in (run.plan.get("treatments") or {}).items():
-        mine = [entry for (_, treatment), entry in sorted(used.items()) if treatment == name]
+    for name, planned in planned_treatments.items():
+        mine = standing[name]
         kinds = sorted({kind for entry in mine for kind in entry["latency_ns"]})
         result[name] = {
             "label": planned.get("label") or name,
@@ -125,8 +134,7 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
             "metrics": {key: _estimate(mine, key) for key in metrics},
             "latency_ns": {kind: {name: _percentile(mine, kind, name) for name in PERCENTILES} for kind in kinds},
             "latency_merged_ns": histograms.over_trials([trials[entry["number"]].measure for entry in mine]),
-            "reconciliation": reconcile.over_trials([one for entry in mine if (one := entry["reconciliation"])]),
-            "double_caching": double_caching.over_trials([trials[entry["number"]] for entry in mine], shown),
+            **{key: found[name] for key, found in of_parts.items()},
         }
     return result
 
@@ -216,32 +224,44 @@ def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Js
     return found
 
 
-def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
-    """The verdict of a run; a pure function of its record. `timed`: its breakdowns by trial, where they are read."""
-    if timed is None:
-        timed = breakdown.over_trials(run.trials)
-    entries, placed = _trials(run, timed)
+def read_by_parts(run: Run) -> Json:
+    """What the parts read of a record, by key: given to `analyse`, it is not read again."""
+    return {part.key: part.read(run) for part in parts.PARTS}
+
+
+def _judge_parts(context: Context) -> Json:
+    """Every part that applies, as verdict.json has them."""
+    told: Json = {}
+    judged: dict[str, Any] = {}
+    pairs: list[Json] = []
+    for part in parts.PARTS:
+        if part.judge is None:
+            continue
+        found = judged[part.key] = part.judge(replace(context, parts=judged, pairs=pairs))
+        pairs = pairs + part.pairs(found)
+        if found is not None or part.is_null_where_absent:
+            told[part.key] = found
+    return told
+
+
+def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
+    """The verdict of a run; a pure function of its record. `read`: what `read_by_parts` gave, if at hand."""
+    read = read_by_parts(run) if read is None else read
+    entries, placed = _trials(run, read)
     judged = judged_of(run.plan, run.experiment)
     evidence = a_a.spread(a_a.within_run(_duplicate_pairs(entries, judged), judged), run.data.get("a_a"), judged)
     relevant = float(
         run.plan.get("relevant_ratio") or (run.experiment.get("design") or {}).get("relevant_ratio") or 1 + DELTA
     )
-    found: list[Group] = groups(run.plan, run.experiment)
     spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
     used = chosen(entries)
-    comparisons = [compare_levels(group, used, METRICS[judged], relevant - 1, spread_log) for group in found]
+    comparisons = [
+        compare_levels(group, used, METRICS[judged], relevant - 1, spread_log)
+        for group in groups(run.plan, run.experiment)
+    ]
     treatments = _treatments(run, entries)
-    labels = treatment_labels({"treatments": treatments, "comparisons": comparisons})
-    by_clients = clients.clients(run.plan, run.experiment, used, relevant - 1)
-    scaled = scaling.scaling(run.plan, run.experiment, used, relevant - 1)
-    by_memory = memory_scaling.memory_scaling(run.plan, run.experiment, used, relevant - 1, spread_log)
-    split = breakdown.breakdown(timed, used, treatments, comparisons, by_clients, scaling.pairs(scaled))
-    by_rules = order_entry.order_entry(run, used)
-    by_tests = decision_support_run.decision_support(run, used, comparisons, split, relevant - 1, spread_log)
-    sampled = profile.profile(run.trials, used, treatments)
-    called = syscalls.system_calls(run, used)
-    requested = block_requests.block_requests(run, used)
-    swap_note = reconcile.swap_of(run)["note"]
+    context = Context(run, read, used, comparisons, treatments, relevant - 1, spread_log, {}, [])
+    of_parts = [caveat for part in parts.PARTS for caveat in part.caveats(context)]
     return {
         "format": FORMAT,
         "run": run.data.get("id"),
@@ -258,15 +278,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
         "trials": entries,
         "a_a": evidence,
         "generator": _generator(entries) | {"placement": placed},
-        "clients": by_clients,
-        "scaling": scaled,
-        "memory_scaling": by_memory,
-        **({} if split is None else {"breakdown": split}),
-        **({} if sampled is None else {"profile": sampled, "off_cpu": profile.off_cpu(split)}),
-        **({} if by_rules is None else {"order_entry": by_rules}),
-        **({} if by_tests is None else {"decision_support": by_tests}),
-        **({} if called is None else {"syscalls": called}),
-        **({} if requested is None else {"block": requested}),
+        **_judge_parts(context),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [
@@ -279,10 +291,7 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
             for entry in entries
             if not entry["admitted"]
         ],
-        "instruments": instruments.instruments(run.trials),
-        "double_caching_absent": double_caching.absent(run.trials),
-        "reconciliation": {"rule": reconcile.RULE, "parts": reconcile.PARTS, "swap_note": swap_note},
-        "caveats": _caveats(run, entries, evidence, comparisons) + reconcile.caveats(treatments, labels),
+        "caveats": _caveats(run, entries, evidence, comparisons) + of_parts,
         "stationarity_test": stationary.TEST,
         "metrics": {
             key: {"label": m.label, "unit": m.unit, "scale": m.scale, "definition": m.definition}

@@ -25,7 +25,7 @@ def write_counters(trace: Trace, segment: Segment, span: tuple[int, int]) -> lis
     table, busy = segment.series("device"), segment.column("device", "weighted_io_ms")
     if table is None or busy is None:
         return written
-    devices = (segment.summary or {}).get("devices") or []
+    devices = segment.devices
     for number in np.unique(table["device"]).tolist():
         mine = table["device"] == number
         times = table["t_ns"][mine]

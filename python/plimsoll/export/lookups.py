@@ -102,8 +102,8 @@ def _names(trial: Trial, segment: Segment) -> Rows:
     for probe, found in (summary.get("probes") or {}).items():
         lists += [("bucket", found.get("buckets")), (f"{probe}.class", found.get("classes"))]
         lists.append((f"{probe}.device", found.get("devices")))
-        for number, name in (found.get("wait_names") or {}).items():
-            yield place | {"of": "wait", "number": int(number), "name": str(name)}
+        for wait, name in (found.get("wait_names") or {}).items():
+            yield place | {"of": "wait", "number": int(wait), "name": str(name)}
     for column, values in lists:
         for number, name in enumerate(values or ()):
             yield place | {"of": column, "number": number, "name": str(name)}

@@ -20,6 +20,7 @@ from plimsoll.export import ExportError
 from plimsoll.export.counters import write_counters
 from plimsoll.export.trace import Argument, Trace
 from plimsoll.record import Run, Segment, Trial
+from plimsoll.record.summary import Probe, Summary
 
 Json = dict[str, Any]
 SECONDS = 60.0
@@ -48,7 +49,7 @@ class Arrows:
 def write_trace(run: Run, trial: Trial, window: tuple[float, float], out: Path) -> Json:
     """Writes the transactions that begin within so many seconds of the measured segment; returns what was written."""
     segment = trial.measure
-    summary = segment.summary or {}
+    summary = segment.told
     found = (summary.get("probes") or {}).get("breakdown") or {}
     if segment.breakdown is None or segment.breakdown_waits is None or found.get("status") != "on":
         why = found.get("reason") or "its backends were not watched (probes.breakdown)"
@@ -84,11 +85,11 @@ def write_trace(run: Run, trial: Trial, window: tuple[float, float], out: Path) 
     }
 
 
-def _lasted(summary: Json) -> str:
+def _lasted(summary: Summary) -> str:
     return f"{(int(summary.get('ended_ns') or 0) - int(summary.get('started_ns') or 0)) / 1e9:.1f} s"
 
 
-def _joined(segment: Segment, span: tuple[int, int], found: Json) -> breakdown_join.Joined:
+def _joined(segment: Segment, span: tuple[int, int], found: Probe) -> breakdown_join.Joined:
     rows, waits = segment.breakdown, segment.breakdown_waits
     assert rows is not None
     assert waits is not None
@@ -101,10 +102,10 @@ def _joined(segment: Segment, span: tuple[int, int], found: Json) -> breakdown_j
     done = np.zeros(0, _NO_TRANSACTIONS) if done is None else done
     done = done[(done["start_ns"] >= span[0]) & (done["start_ns"] < span[1])]
     sampling = breakdown_sampling.sampling_of(found, rows)
-    return breakdown_join.join(done, rows, waits, (segment.summary or {}).get("backend_pids"), sampling["one_in_max"])
+    return breakdown_join.join(done, rows, waits, segment.told.get("backend_pids"), sampling["one_in_max"])
 
 
-def arrows_of(joined: breakdown_join.Joined, buckets: list[str], found: Json) -> Arrows:
+def arrows_of(joined: breakdown_join.Joined, buckets: list[str], found: Probe) -> Arrows:
     """From the transaction of who synced to those that waited for it, where it is known which that was."""
     rows, waits = joined.rows, joined.waits
     arrows = Arrows({}, {}, {})
@@ -155,7 +156,7 @@ def _count(arrows: Arrows, why: str, count: int) -> None:
 
 
 def _write_backends(
-    trace: Trace, joined: breakdown_join.Joined, found: Json, kinds: list[str], buckets: list[str], arrows: Arrows
+    trace: Trace, joined: breakdown_join.Joined, found: Probe, kinds: list[str], buckets: list[str], arrows: Arrows
 ) -> None:
     rows, done = joined.rows, joined.transactions
     pids = np.unique(np.concatenate([rows["backend_pid"], done["backend_pid"]])).tolist()
@@ -179,7 +180,7 @@ def _write_backends(
 
 
 def _slices(
-    trace: Trace, joined: breakdown_join.Joined, found: Json, buckets: list[str]
+    trace: Trace, joined: breakdown_join.Joined, found: Probe, buckets: list[str]
 ) -> Iterator[tuple[int, tuple[int, int], bytes, list[Argument]]]:
     """Each row's backend, times, name (its longest part) and arguments (all its parts)."""
     names = {part: trace.slice_name(part) for part in (CPU, RUN_QUEUE, *buckets)}

@@ -51,7 +51,7 @@ def trial_row(trial: Trial) -> dict[str, object]:
     """A trial in one row: its place in the plan, what became of it, its levels and its identity."""
     data = trial.data
     stationary = data.get("stationary") or {}
-    summary = trial.measure.summary or {}
+    summary = trial.measure.told
     checks = data.get("checks")
     row: dict[str, object] = {
         "trial": trial.number,

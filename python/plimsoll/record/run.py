@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from plimsoll.record.format import MISSING, RecordError, check_format
 from plimsoll.record.npy import read_table
+from plimsoll.record.summary import ByKind, ErrorEntry, Health, Identity, Probe, Summary, Verification
+from plimsoll.record.trial import TrialDocument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,14 +54,67 @@ class Segment:
     name: str
 
     @cached_property
-    def summary(self) -> Json | None:
+    def summary(self) -> Summary | None:
+        """What the load and the probes say; None where the agent was killed before, or while, it wrote."""
         try:
             found = read_json(self.path / "summary.json")
         except RecordError:
             return None  # the agent was killed while it wrote: the tables may still be whole
         if found is not None:
             check_format(self.path / "summary.json", found.get("format"))
-        return found
+        return cast(Summary | None, found)
+
+    # What of the summary is asked for most, empty where the record does not have it.
+
+    @property
+    def told(self) -> Summary:
+        """The summary."""
+        return self.summary or {}
+
+    @property
+    def identity(self) -> Identity:
+        """What became of the transactions."""
+        return self.told.get("identity") or {}
+
+    @property
+    def by_kind(self) -> dict[str, ByKind]:
+        """The same by kind."""
+        return self.told.get("by_kind") or {}
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the kinds; a transaction's `kind` is a place here."""
+        return self.told.get("kinds") or []
+
+    @property
+    def errors(self) -> list[ErrorEntry]:
+        """The ways to fail; a transaction's `error` is a place here, from 1."""
+        return self.told.get("errors") or []
+
+    @property
+    def health(self) -> Health:
+        """What the generator says of itself."""
+        return self.told.get("health") or {}
+
+    @property
+    def verification(self) -> Verification:
+        """Answers that were compared."""
+        return self.told.get("verification") or {}
+
+    @property
+    def schedule(self) -> Json:
+        """The schedule as the agent took it."""
+        return self.told.get("schedule") or {}
+
+    @property
+    def devices(self) -> list[str]:
+        """Names of the devices; `device` of device.npy is a place here."""
+        return self.told.get("devices") or []
+
+    @property
+    def probes(self) -> dict[str, Probe]:
+        """What the probes in the kernel say, by name."""
+        return self.told.get("probes") or {}
 
     @cached_property
     def transactions(self) -> "np.ndarray | None":
@@ -135,11 +190,11 @@ class Trial:
     planned: Json
 
     @cached_property
-    def data(self) -> Json:
+    def data(self) -> TrialDocument:
         """trial.json; empty when the trial never got so far as to write one."""
-        return read_json(self.path / "trial.json") or {}
+        return cast(TrialDocument, read_json(self.path / "trial.json") or {})
 
-    def _either(self, key: str) -> Any:
+    def _either(self, key: Literal["number", "block", "treatment", "duplicate"]) -> Any:
         value = self.data.get(key)
         return self.planned.get(key) if value is None else value
 

@@ -13,6 +13,7 @@ from plimsoll.analysis.runs.moved_many import confidence_of
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, MeanDifference
 from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 NAMED_MAX = 3
@@ -173,3 +174,10 @@ def _conclusion(verdict: Json, row: Json) -> str:
     if lock["low"] > 0.5 * total["value"]:
         return "; so most of it is waiting for each other's rows"
     return ""
+
+
+def _explains(verdict: Json) -> list[str]:
+    return why_lines(verdict, most=1)
+
+
+SENTENCES = Sentences("breakdown", explains=_explains)

@@ -5,6 +5,9 @@ Amounts are megabytes (10^6 bytes). Says nothing the verdict does not hold.
 
 from typing import Any
 
+from plimsoll.words.levels import at_words
+from plimsoll.words.part import Sentences
+
 Json = dict[str, Any]
 _NAMED_MAX = 4
 _SHARE_NAMED = 0.02
@@ -101,3 +104,23 @@ def device_reads_line(verdict: Json, comparison: Json, where: str = "") -> str |
         f"Device reads, most at {comparison['label']} {level['level']}{tail}: {megabytes(whole)} MB, of which "
         f"{', '.join(parts)}{spread}"
     )
+
+
+def cache_lines(verdict: Json) -> list[str]:
+    """What both caches hold twice and what explains the device reads, for each comparison that has it."""
+    lines = []
+    for line in (held_twice_line, device_reads_line):
+        found = (line(verdict, comparison, at_words(comparison)) for comparison in verdict["comparisons"])
+        lines += [text for text in found if text]
+    return lines
+
+
+def _explains(verdict: Json) -> list[str]:
+    """The sentence of the comparison in which most is held twice."""
+    found = [comparison for comparison in verdict["comparisons"] if most_twice(verdict, comparison)]
+    most = max(found, key=lambda comparison: most_twice_bytes(verdict, comparison), default=None)
+    line = held_twice_line(verdict, most, at_words(most)) if most else None
+    return [line] if line else []
+
+
+SENTENCES = Sentences("double_caching", explains=_explains)

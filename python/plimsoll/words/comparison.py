@@ -4,9 +4,9 @@ import textwrap
 from typing import Any
 
 from plimsoll.analysis.comparing.unbounded import blocks_words
+from plimsoll.words.levels import ratio
 from plimsoll.words.moved import EACH_BY_ITSELF, moved_lines
 from plimsoll.words.moved_many import TOGETHER, absent_lines, call_lines, function_lines
-from plimsoll.words.verdict import ratio
 
 Json = dict[str, Any]
 _WIDTH = 80

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.metrics import LOAD
 from plimsoll.analysis.trial.answers import wrong_answers
+from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 _ABSENT_SHOWN = 3
@@ -112,3 +114,10 @@ def _told(change: Json | None) -> str:
     if change is None or change["verdict"] not in ("slower", "faster"):
         return ""
     return f" ({change['verdict']}: {change['ratio']:.2f} [{change['low']:.2f}, {change['high']:.2f}] times as long)"
+
+
+def _adds(verdict: Json) -> list[str]:
+    return lines(verdict, treatment_labels(verdict))
+
+
+SENTENCES = Sentences("decision_support", adds=_adds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.analysis.order_entry.ranges import BROKEN, CANNOT_TELL, DOES_NOT_APPLY
+from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 
@@ -56,3 +57,6 @@ def ledger_lines(verdict: Json) -> list[str]:
         sums = {what: sum(int(one[key][what]) for one in kept) for what in ("acknowledged", "lost", "twice")}
         parts.append(f"{sums['acknowledged']} {name} acknowledged, {sums['lost']} lost, {sums['twice']} duplicated")
     return [f"Ledger: {'; '.join(parts)}"]
+
+
+SENTENCES = Sentences("order_entry", adds=lines)

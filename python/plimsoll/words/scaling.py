@@ -9,17 +9,13 @@ from typing import Any
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.studies.scaling import ABOUT
 from plimsoll.words.breakdown import exceeds_spread, is_told, named_parts, part_words, subject
+from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 SHOWN_MAX = 2
 _WORTH = 0.01  # of the time a transaction takes with the fewest: less of growth is not worth a word
 _THROUGHPUT = {"better": "more", "worse": "fewer"}
 _COST = {"better": "less", "worse": "more"}
-
-
-def lines(verdict: Json) -> list[str]:
-    """The answers that lead: of the most clients over CPUs, and of the knob at each memory size."""
-    return scaling_lines(verdict)[-SHOWN_MAX:] + memory_lines(verdict)
 
 
 def scaling_lines(verdict: Json) -> list[str]:
@@ -165,3 +161,16 @@ def _pair(found: Json, pair: Json) -> str:
     if steal and is_told(steal):
         text += f", steal {100 * steal['value']:+.1f} points [{100 * steal['low']:.1f}, {100 * steal['high']:.1f}]"
     return text
+
+
+def _leads(verdict: Json) -> list[str]:
+    """Of the most clients."""
+    return scaling_lines(verdict)[-SHOWN_MAX:]
+
+
+def _explains(verdict: Json) -> list[str]:
+    return growth_lines(verdict)[-1:]
+
+
+SENTENCES = Sentences("scaling", leads=_leads, explains=_explains)
+MEMORY = Sentences("memory_scaling", leads=memory_lines)

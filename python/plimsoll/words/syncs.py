@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.words.part import Sentences
+
 Json = dict[str, Any]
 PLAIN = {
     "writeback": "waiting for pages already under writeback",
@@ -49,3 +52,10 @@ def _line(label: str, one: Json) -> str | None:
         f"{label}: an {call} of the log takes {_duration(whole / count)} ({count:,} calls), of which {of_which}; "
         f"the parts sum to {closed:.1%} of the calls{wrong}{untold}"
     )
+
+
+def _leads(verdict: Json) -> list[str]:
+    return lines(verdict, treatment_labels(verdict))
+
+
+SENTENCES = Sentences("syscalls", leads=_leads)

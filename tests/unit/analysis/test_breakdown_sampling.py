@@ -281,7 +281,7 @@ def why_absent(folder: Path, rows: np.ndarray, asked: np.ndarray) -> str:
     _WORLD["write_segment"](folder / "measure", rows, asked, waits(), requests_sent=3)
     one = reading(Trial(folder, {"number": 1}))
     assert one is not None
-    found = breakdown({1: one}, {(1, "a"): {"number": 1}}, {"a": {"label": "A"}}, [], None)
+    found = breakdown({1: one}, {(1, "a"): {"number": 1}}, {"a": {"label": "A"}}, [])
     assert found is not None
     return str(found["why_absent"])
 

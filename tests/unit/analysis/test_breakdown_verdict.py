@@ -10,7 +10,8 @@ import pytest
 
 from plimsoll.analysis import analyse
 from plimsoll.analysis.breakdown.breakdown import breakdown
-from plimsoll.analysis.breakdown.difference import over, pairs
+from plimsoll.analysis.breakdown.difference import over
+from plimsoll.analysis.studies import clients
 from plimsoll.record import open_run
 from plimsoll.words import breakdown as breakdown_words
 from plimsoll.words import verdict as words
@@ -83,7 +84,7 @@ def world(blocks: int, lock: Any, wal_sync: Any = lambda _block: 100) -> Json:
     levels = [{"treatment": "a", "level": "A", **level}, {"treatment": "b", "level": "B", **level}]
     comparisons = [{"label": "cache", "reference": "A", "at": {}, "levels": levels}]
     treatments = {"a": {"label": "A"}, "b": {"label": "B"}}
-    found = breakdown(readings, used, treatments, comparisons, None)
+    found = breakdown(readings, used, treatments, comparisons)
     assert found is not None
     return {"breakdown": found, "treatments": treatments, "comparisons": comparisons, "a_a": {"ratio_spread": 1.05}}
 
@@ -155,13 +156,13 @@ def test_scales_are_set_against_each_other_at_each_number_of_clients() -> None:
         for scale in (1, 25)
         for count in (1, 30)
     ]
-    found = pairs([], {"rows": rows})
+    found = clients.pairs({"rows": rows})
     assert [(row["first"], row["second"], row["clients"]) for row in found] == [
         ("s25c1", "s1c1", 1),
         ("s25c30", "s1c30", 30),
     ]
     assert found[1]["at"] == {"clients": "30", "transactions per client": "50"}
-    assert pairs([], {"rows": rows[:2]}) == []
+    assert clients.pairs({"rows": rows[:2]}) == []
     verdict = world(3, lambda block: 2900 + 10 * block)
     for row in verdict["breakdown"]["differences"]:
         row |= {"about": "clients", "clients": 30, "first_label": "25", "second_label": "scale 1"}

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.studies.clients import CLIENTS, EACH, SCALE, clients, lines
+from plimsoll.analysis.studies.clients import CLIENTS, EACH, SCALE, clients
+from plimsoll.words.clients import lines
 
 EXPERIMENT = {"workload": {"name": "bank", "scale": 1}, "measure": {"transactions_per_client": 200}}
 

@@ -207,6 +207,7 @@ def test_rolled_back_new_orders_are_done_and_not_committed(tmp_path: Path) -> No
         one = trial(tmp_path, grown, 0, 1, NOBODY)
         path = one.path / "measure" / "summary.json"
         summary = json.loads(path.read_text()) | {
+            "workload": "order_entry",
             "totals": {"new_order_rolled_back": 7},
             "identity": {"planned": 100, "done": 100, "failed": 0, "skipped": 0, "lost": 0},
             "server_commits_beside": 4,

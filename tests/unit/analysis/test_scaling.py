@@ -152,7 +152,7 @@ def test_other_runs_have_none() -> None:
     assert memory_scaling(found, EXPERIMENT, used(found, 3, by_clients_alone), 0.05, 0.0) is None
     one = plan({CPUS: ["0", "1"]})
     assert scaling(one, EXPERIMENT, used(one, 3, by_clients_alone), 0.05) is None, "as many CPUs at either level"
-    assert scaling_words.lines({}) == []
+    assert scaling_words.SENTENCES.leads({}) == scaling_words.MEMORY.leads({}) == []
 
 
 def by_clients_alone(_settings: Json, block: int) -> Json:
@@ -198,7 +198,7 @@ def test_the_knob_is_judged_at_each_memory_size() -> None:
 
 
 def test_the_knob_in_words() -> None:
-    text = scaling_words.lines({"memory_scaling": memory_run()})
+    text = scaling_words.memory_lines({"memory_scaling": memory_run()})
     assert len(text) == 2
     assert "transparent_huge_pages always carries 1.20 x" in text[1]
     assert text[1].endswith("the CPU cost (more)")

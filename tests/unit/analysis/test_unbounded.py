@@ -18,6 +18,7 @@ from plimsoll.report import write_report
 from plimsoll.report.every_run.levels import level_tables
 from plimsoll.words import verdict as words
 from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.levels import headline
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]
@@ -61,7 +62,7 @@ def test_a_level_that_stalls_does_not_win_by_it() -> None:
     slower = mine["times_slower"]
     assert (slower["bound"], slower["high"], slower["blocks"]) == ("at least", None, 5)
     assert slower["ratio"] == pytest.approx((0.9**3 * 10**2) ** 0.2, rel=0.01)
-    line = words.headline(found)
+    line = headline(found)
     assert "B: unbounded in 2 of 5 blocks, at least 2.36 x longer [" in line
     assert ": best" not in line
     assert [pair["bound"] for pair in found["pairs"]] == ["at least"]
@@ -72,7 +73,7 @@ def test_unbounded_in_every_block_is_worst() -> None:
     found = judged({"A": [10.0, 10.2, 9.9], "B": [None] * 3, "C": [12.0, 12.1, 12.2]})
     assert level(found, "B")["verdict"] == "worse"
     assert found["best_set"] == ["A"]
-    assert words.headline(found).startswith("setting A: best; B is worst: unbounded in all 3 blocks, at least 9.9")
+    assert headline(found).startswith("setting A: best; B is worst: unbounded in all 3 blocks, at least 9.9")
 
 
 def test_a_late_limit_close_by_does_not_hide_that_every_block_is_unbounded() -> None:
@@ -86,8 +87,8 @@ def test_worse_in_the_bounded_blocks_is_not_made_doubtful_by_the_others() -> Non
     slower = level(found, "B")["times_slower"]
     assert level(found, "B")["verdict"] == "worse"
     assert slower["low"] > 1
-    assert "B is at least 1.60 x longer [1.5" in words.headline(found)
-    assert "no bound] (unbounded in 2 of 5 blocks)" in words.headline(found)
+    assert "B is at least 1.60 x longer [1.5" in headline(found)
+    assert "no bound] (unbounded in 2 of 5 blocks)" in headline(found)
 
 
 def test_each_unbounded_somewhere_has_no_ratio() -> None:
@@ -99,7 +100,7 @@ def test_each_unbounded_somewhere_has_no_ratio() -> None:
 
 def test_no_level_with_a_bound_is_no_verdict() -> None:
     found = judged({"A": [None] * 3, "B": [None] * 3})
-    assert words.headline(found).startswith("setting: no verdict, latency p99 is unbounded in every block")
+    assert headline(found).startswith("setting: no verdict, latency p99 is unbounded in every block")
 
 
 @pytest.mark.parametrize("blocks", [3, 5, 10])

@@ -16,6 +16,7 @@ from plimsoll.analysis.trial.readings import cpu_list
 from plimsoll.record import Run, open_run
 from plimsoll.words import verdict as words
 from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.levels import headline
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]
@@ -185,7 +186,7 @@ def test_a_run_of_equals_says_its_spread(tmp_path: Path) -> None:
 def test_levels_that_are_not_neighbours_are_listed(verdict: dict[str, Any]) -> None:
     comparison = json.loads(json.dumps(verdict["comparisons"][0]))
     comparison["best_set"] = ["64 MiB", "512 MiB"]
-    assert words.headline(comparison).startswith("shared_buffers 64 MiB, 512 MiB: indistinguishable best")
+    assert headline(comparison).startswith("shared_buffers 64 MiB, 512 MiB: indistinguishable best")
 
 
 def test_runs_that_differ_in_what_is_checked_are_refused(folder: Path) -> None:

@@ -24,7 +24,6 @@ CONSTANTS = {"WORKLOAD", "KIND", "LOAD", "POWER", "THROUGHPUT", "COMPOSITE", "NA
 JUDGES = {"is_latency", "is_time", "is_capacity", "is_breakdown", "isinstance"}
 _METRIC = "which unit and form a metric has: until a metric says so itself"
 REMAINING = {
-    "report/every_run/levels.py": {"main_figure": _METRIC, "level_tables": _METRIC, "_judged_form": _METRIC},
     "cli/execute.py": {"_figures": _METRIC},
 }
 # A workload's room knows its own tests' names.

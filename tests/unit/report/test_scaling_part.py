@@ -40,7 +40,7 @@ def cpu_verdict(run: Path) -> Json:
     scaled = scaling(found, _WORLD["EXPERIMENT"], used, 0.05)
     counts = {name: _RATES["count_of"](trial["resolved"]) for trial in found["trials"] for name in [trial["treatment"]]}
     readings = {entry["number"]: time_of(entry["number"], counts[name]) for (_, name), entry in used.items()}
-    split = breakdown(readings, used, found["treatments"], [], None, pairs(scaled))
+    split = breakdown(readings, used, found["treatments"], [], pairs(scaled))
     verdict = analyse(open_run(run))
     like = next(iter(verdict["treatments"].values()))
     treatments = {name: {**like, **entry} for name, entry in found["treatments"].items()}

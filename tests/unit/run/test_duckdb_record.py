@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 from plimsoll.analysis.decision_support.trial import caveats, reading
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record import Trial
+from plimsoll.record.summary import REQUIRED, Summary
 from plimsoll.run.servers.duckdb import record as records
 
+_TYPES = runpy.run_path(str(Path(__file__).parents[1] / "record" / "test_types.py"))
 Json = dict[str, Any]
 SECOND = 1_000_000_000
 SURROUNDINGS = {
@@ -100,6 +103,8 @@ def trial_of(folder: Path, progress: records.Progress, test: str, one: DecisionS
     out = folder / test
     out.mkdir()
     found = records.summary(one, test, progress, TOLD, SURROUNDINGS)
+    assert _TYPES["faults"](found, Summary, "summary") == []
+    assert REQUIRED - found.keys() == set()
     (out / "queries.json").write_text(json.dumps(records.queries(one, test, progress)))
     (out / "summary.json").write_text(json.dumps(found))
     np.save(out / "transactions.npy", records.transactions(progress, 71))

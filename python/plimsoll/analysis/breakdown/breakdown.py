@@ -21,8 +21,9 @@ from plimsoll.analysis.breakdown.sampling import sampling_caveats
 from plimsoll.analysis.breakdown.slowest import SLOWEST as SLOWEST_COUNT
 from plimsoll.analysis.breakdown.trial import BANDS, MEAN, SLOWEST, reading
 from plimsoll.analysis.breakdown.waits import READ, READ_CAUSES
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.trial.histograms import ALL
-from plimsoll.record import Trial
+from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]
 CLOSURE_MAX = 0.01
@@ -69,7 +70,6 @@ def breakdown(
     used: Mapping[tuple[int, str], Json],
     treatments: Mapping[str, Json],
     comparisons: list[Json],
-    clients: Json | None,
     beside: list[Json] | None = None,
 ) -> Json | None:
     """The `breakdown` of verdict.json; None for a run whose records do not mention it. A pure function of its parts."""
@@ -83,7 +83,7 @@ def breakdown(
         "why_absent": None if present else _why(readings),
         "trials": [_trial(one) for one in readings.values() if one["status"] == "on"],
         "treatments": {name: _treatment(mine) for name, mine in present.items()},
-        "differences": _differences(present, pairs(comparisons, clients, beside)),
+        "differences": _differences(present, pairs(comparisons, beside)),
     }
 
 
@@ -243,3 +243,18 @@ def _differences(present: Mapping[str, Mapping[int, Json]], wanted: list[Json]) 
                 if one is not None and by_event is not None:
                     found.append({**pair, "kind": kind, "band": band, **one, "waits": by_event["waits"]})
     return found
+
+
+def _read(run: Run) -> dict[int, Json]:
+    return over_trials(run.trials)
+
+
+def _trial_caveats(trial: Trial, read: Mapping[int, Json]) -> list[str]:
+    return caveats(read.get(trial.number))
+
+
+def _judge(context: Context) -> Json | None:
+    return breakdown(context.read["breakdown"], context.used, context.treatments, context.comparisons, context.pairs)
+
+
+PART = Part("breakdown", _judge, needs=("clients", "scaling"), read=_read, trial_caveats=_trial_caveats)

@@ -56,7 +56,9 @@ def _difference(first: Mapping[int, Json], second: Mapping[int, Json]) -> Json |
     rows, totals, errors = [], [], []
     for block in blocks:
         one, two = (mean_parts(side[block], split) for side in (first, second))
-        rows.append({name: two.get(name, 0.0) - one.get(name, 0.0) for name in one.keys() | two.keys()})
+        # In their order, whatever the sets' is: sums of numbers depend on it in their last digits.
+        names = in_order(one.keys() | two.keys())
+        rows.append({name: two.get(name, 0.0) - one.get(name, 0.0) for name in names})
         before, after = (mean_latency(side[block]) for side in (first, second))
         totals.append(after - before)
         errors.append(after - before - sum(rows[-1].values()))
@@ -87,10 +89,8 @@ def kinds_of(readings: list[Json]) -> list[str]:
     return [kind for kind in found if kind != ALL] if len(found) == 2 else found
 
 
-def pairs(comparisons: list[Json], clients: Json | None, beside: list[Json] | None = None) -> list[Json]:
-    """What is set against what: each level against the best estimate; of pgbench's clients, the smallest scale too.
-
-    `beside`: pairs of another analysis, in the same form.
+def pairs(comparisons: list[Json], beside: list[Json] | None = None) -> list[Json]:
+    """What is set against what: each level against the best estimate, and `beside`, what other parts set so.
 
     {first, second (treatments), first_label, second_label, at, about}: the difference is second less first.
     """
@@ -99,26 +99,7 @@ def pairs(comparisons: list[Json], clients: Json | None, beside: list[Json] | No
         base = next((level for level in comparison["levels"] if level["level"] == comparison["reference"]), None)
         for level in comparison["levels"] if base else []:
             if base is not None and level["treatment"] != base["treatment"] and level["blocks"]:
-                labels = {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
-                found.append(_pair(base, level, labels, comparison["at"], "levels") | {"verdict": level["verdict"]})
-    return found + _scales(clients) + (beside or [])
-
-
-def _pair(first: Json, second: Json, labels: dict[str, str], at: dict[str, str], about: str) -> Json:
-    return {"first": first["treatment"], "second": second["treatment"], **labels, "at": at, "about": about}
-
-
-def _scales(clients: Json | None) -> list[Json]:
-    """At each number of clients the smallest scale against the largest."""
-    groups: dict[tuple[Any, Any], list[Json]] = {}
-    for row in (clients or {}).get("rows") or []:
-        groups.setdefault((row["clients"], row["transactions_per_client"]), []).append(row)
-    found = []
-    for (count, each), rows in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
-        small, large = min(rows, key=lambda row: row["scale"]), max(rows, key=lambda row: row["scale"])
-        if small["scale"] == large["scale"]:
-            continue
-        labels = {"first_label": f"{large['scale']:g}", "second_label": f"scale {small['scale']:g}"}
-        at = {"clients": f"{count:g}"} | ({} if each is None else {"transactions per client": f"{each:g}"})
-        found.append(_pair(large, small, labels, at, "clients") | {"clients": count, "verdict": None})
-    return found
+                row = {"first": base["treatment"], "second": level["treatment"]}
+                row |= {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
+                found.append(row | {"at": comparison["at"], "about": "levels", "verdict": level["verdict"]})
+    return found + (beside or [])

@@ -4,7 +4,7 @@ Buckets are the server's, as the record names them. Around them stand the parts 
 wait before the first byte was sent, and the way to the server and back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -51,7 +51,7 @@ BY_CALLS = (
 )
 
 
-def is_by_calls(probe: Json) -> bool:
+def is_by_calls(probe: Mapping[str, Any]) -> bool:
     """Whether waits have no names of the server's."""
     return (probe.get("boundaries") or {}).get("waits") == "system_calls"
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from plimsoll.record.summary import Probe
+
 Json = dict[str, Any]
 # Bits of `flags`: it counts from the answer before it; its end could not be read.
 QUEUED, NO_REPLY = 1, 16
@@ -84,7 +86,7 @@ def between(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarr
     return found
 
 
-def sampling_of(found: Json, rows: np.ndarray) -> Json:
+def sampling_of(found: Probe, rows: np.ndarray) -> Json:
     """{one_in_max, budget_share, share, cut} of a segment, from what the probe says and from its rows."""
     said = found.get("sampling") or {}
     return {

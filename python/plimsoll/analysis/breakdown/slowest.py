@@ -12,13 +12,14 @@ from plimsoll.analysis.breakdown.join import Joined
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, LAG, RUN_QUEUE, WAY_IN, WAY_OUT, in_order
 from plimsoll.analysis.breakdown.sampling import between, requests_in
 from plimsoll.analysis.breakdown.waits import wait_name
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 SLOWEST = 10
 SEGMENTS_MAX = 160
 
 
-def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Json) -> list[Json]:
+def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Probe) -> list[Json]:
     """The slowest of the `done` transactions (a mask), slowest first; times in nanoseconds from the planned start."""
     rows = joined.transactions
     latency = rows["end_ns"] - rows["planned_ns"]
@@ -47,7 +48,7 @@ def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Json) -> 
 
 
 def _segments(
-    joined: Joined, answered: np.ndarray, waits: np.ndarray, row: np.ndarray, place: int, found: Json
+    joined: Joined, answered: np.ndarray, waits: np.ndarray, row: np.ndarray, place: int, found: Probe
 ) -> list[Json]:
     """In time: {part, at_ns, ns}; inside a row its number from 1 as `row`, its `requests`, and of a wait its name."""
     one = joined.transactions[place]
@@ -72,7 +73,7 @@ def _segments(
     return result
 
 
-def _in_row(asked: np.void, waits: np.ndarray, found: Json) -> list[tuple[str, int, str]]:
+def _in_row(asked: np.void, waits: np.ndarray, found: Probe) -> list[tuple[str, int, str]]:
     """Part, nanoseconds and the wait's name, in the order of the parts."""
     buckets, names = [str(name) for name in found["buckets"]], found.get("wait_names") or {}
     parts = [(CPU, int(asked["cpu_ns"]), ""), (RUN_QUEUE, int(asked["run_queue_ns"]), "")]

@@ -21,6 +21,7 @@ from plimsoll.analysis.probes.page_cache import cores_of, lost_events, probe
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.analysis.trial.readings import DONE, done_count, is_whole
 from plimsoll.record import Segment, Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 NAME = "breakdown"
@@ -50,11 +51,11 @@ def reading(trial: Trial) -> Json | None:
     rows, waits, transactions = segment.breakdown, segment.breakdown_waits, segment.transactions
     if rows is None or waits is None or transactions is None:
         return said | {"status": "missing", "reason": "the record of its requests is missing"}
-    found = {"buckets": BUCKETS} | found
+    found = {"buckets": list(BUCKETS), **found}
     return said | {"reason": None} | _about(trial, found) | _split(segment, transactions, rows, waits, found)
 
 
-def _about(trial: Trial, found: Json) -> Json:
+def _about(trial: Trial, found: Probe) -> Json:
     """What the probe says of itself."""
     cost = found.get("cost") or {}
     done, run_ns, segment_ns, count = (
@@ -79,9 +80,9 @@ def _about(trial: Trial, found: Json) -> Json:
     }
 
 
-def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: np.ndarray, found: Json) -> Json:
+def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: np.ndarray, found: Probe) -> Json:
     buckets = [str(name) for name in found["buckets"]]
-    summary = segment.summary or {}
+    summary = segment.told
     sampling = breakdown_sampling.sampling_of(found, rows)
     joined = breakdown_join.join(transactions, rows, waits, summary.get("backend_pids"), sampling["one_in_max"])
     wrong = breakdown_join.faults(joined, buckets)
@@ -109,7 +110,7 @@ def _kinds(joined: Joined, done: np.ndarray, kinds: list[str]) -> Iterator[tuple
 
 
 def _of_type(
-    joined: Joined, parts: dict[str, np.ndarray], chosen: np.ndarray, found: Json, known: dict[int, str]
+    joined: Joined, parts: dict[str, np.ndarray], chosen: np.ndarray, found: Probe, known: dict[int, str]
 ) -> Json:
     rows = joined.transactions
     latency = rows["end_ns"] - rows["planned_ns"]

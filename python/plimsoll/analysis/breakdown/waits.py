@@ -7,6 +7,7 @@ import numpy as np
 
 from plimsoll.analysis.breakdown.join import Joined
 from plimsoll.analysis.breakdown.parts import OTHER
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 GROUP_COMMIT = "wal_wait"
@@ -30,13 +31,13 @@ def wait_name(event: int, bucket: str, cause: int, names: Mapping[str, Any]) -> 
     return str(names.get(str(event)) or f"event {event:#010x}") + CAUSES.get(cause, "")
 
 
-def roles(found: Json, backends: np.ndarray) -> dict[int, str]:
+def roles(found: Probe, backends: np.ndarray) -> dict[int, str]:
     """What each process of the server is: those with rows are backends."""
     known = {int(one["pid"]): str(one.get("what") or UNKNOWN) for one in found.get("processes") or [] if "pid" in one}
     return known | dict.fromkeys(np.unique(backends).tolist(), BACKEND)
 
 
-def waits_of(joined: Joined, chosen: np.ndarray, found: Json, known: Mapping[int, str]) -> Json:
+def waits_of(joined: Joined, chosen: np.ndarray, found: Probe, known: Mapping[int, str]) -> Json:
     """Of the chosen transactions (a mask): `waits` by name and bucket, `payers` by role (`known`: by pid), reads."""
     # A wait of nobody has the owner -1, which is the place behind the last transaction.
     mine = joined.waits[np.append(chosen, False)[joined.wait_owner]]

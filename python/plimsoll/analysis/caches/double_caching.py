@@ -4,12 +4,15 @@ A record holds for each relation its size, what the server's cache holds, what t
 from these follow the four parts that a figure stacks. Relations that are nowhere large are put together.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from plimsoll.record import Trial
+from plimsoll.analysis.part import Context, Part
+from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]
-WHEN = {"after": "after the measured segment", "before_measure": "before it"}
+When = Literal["after", "before_measure"]
+WHEN: dict[When, str] = {"after": "after the measured segment", "before_measure": "before it"}
 OTHERS = "(all other relations)"
 SHOWN_MAX = 10
 _BYTES = ("bytes", "server_bytes", "page_cache_bytes", "both_bytes")
@@ -40,7 +43,7 @@ def _row(entries: list[Json], trials: int) -> Json:
     return {**sums, **_parts(sums)}
 
 
-def _reading(trials: list[Trial], when: str, shown: list[str]) -> Json | None:
+def _reading(trials: list[Trial], when: When, shown: list[str]) -> Json | None:
     """One reading, before or after, as the mean over a treatment's trials."""
     found = [reading for trial in trials if (reading := (trial.data.get("double_caching") or {}).get(when))]
     if not found:
@@ -80,7 +83,7 @@ def shown_relations(trials: list[Trial]) -> list[str]:
 
 def over_trials(trials: list[Trial], shown: list[str]) -> Json | None:
     """Both readings of a treatment; None where no trial of it has any."""
-    found = {when: _reading(trials, when, shown) for when in WHEN}
+    found: Json = {when: _reading(trials, when, shown) for when in WHEN}
     return found if any(found.values()) else None
 
 
@@ -94,3 +97,18 @@ def absent(trials: list[Trial]) -> list[Json]:
         why = "the record has none: it is of an earlier version" if entry is None else entry.get("absent")
         reasons.setdefault(str(why or "no reason recorded"), []).append(trial.number)
     return [{"reason": reason, "trials": numbers} for reason, numbers in reasons.items()]
+
+
+def _of_treatments(run: Run, entries: Mapping[str, list[Json]]) -> Json:
+    trials = {trial.number: trial for trial in run.trials}
+    by_treatment = {name: [trials[entry["number"]] for entry in mine] for name, mine in entries.items()}
+    shown = shown_relations([trial for mine in by_treatment.values() for trial in mine])
+    return {name: over_trials(mine, shown) for name, mine in by_treatment.items()}
+
+
+def _judge_absent(context: Context) -> list[Json]:
+    return absent(context.run.trials)
+
+
+PART = Part("double_caching", of_treatments=_of_treatments)
+ABSENT = Part("double_caching_absent", _judge_absent)

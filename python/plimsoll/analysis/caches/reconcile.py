@@ -5,12 +5,15 @@ others, files that are not the target's. Below zero: pages that no device has to
 pages whose read was already under way when the segment began.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import added, column, probe, totals
 from plimsoll.analysis.trial.readings import SECTOR_BYTES, device_counter, grown, per
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 UNEXPLAINED_MAX = 0.05
@@ -49,7 +52,7 @@ def swap_of(run: Run) -> Json:
     return {"counted": True, "note": None}
 
 
-def _class_parts(found: Json, columns: Json, page: float) -> Json | None:
+def _class_parts(found: Probe, columns: Json, page: float) -> Json | None:
     """One file class in bytes: missed by reads and faults, brought ahead, used of it, otherwise."""
 
     def value(name: str) -> float | None:
@@ -133,3 +136,37 @@ def caveats(treatments: Json, labels: dict[str, str]) -> list[str]:
     if not parts:
         return []
     return [f"device reads that the page-cache probe does not explain exceed {UNEXPLAINED_MAX:.0%}: {'; '.join(parts)}"]
+
+
+def _of_trial(run: Run, trial: Trial) -> Json | None:
+    return reconcile(trial, bool(swap_of(run)["counted"]))
+
+
+def _values(found: Json | None) -> dict[str, float | None]:
+    return {"device_read_unexplained_share": None if found is None else found["unexplained_share"]}
+
+
+def _of_treatments(_run: Run, entries: Mapping[str, list[Json]]) -> Json:
+    return {
+        name: over_trials([found for entry in mine if (found := entry["reconciliation"])])
+        for name, mine in entries.items()
+    }
+
+
+def _judge(context: Context) -> Json:
+    return {"rule": RULE, "parts": PARTS, "swap_note": swap_of(context.run)["note"]}
+
+
+def _caveats(context: Context) -> list[str]:
+    labels = treatment_labels({"treatments": context.treatments, "comparisons": context.comparisons})
+    return caveats(context.treatments, labels)
+
+
+PART = Part(
+    "reconciliation",
+    _judge,
+    of_trial=_of_trial,
+    trial_values=_values,
+    of_treatments=_of_treatments,
+    caveats=_caveats,
+)

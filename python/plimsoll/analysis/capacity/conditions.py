@@ -61,7 +61,7 @@ def conditions(trial: Trial) -> Json:
     segment = trial.measure
     done = done_count(segment)
     ticks = _cpu_ticks(segment)
-    health = (segment.summary or {}).get("health") or {}
+    health = segment.health
     user, system = health.get("cpu_user_ns"), health.get("cpu_system_ns")
     generator = None if user is None or system is None else float(user + system)
     working = sum(ticks[name] for name in _WORKING) * _TICK_NS if ticks else None

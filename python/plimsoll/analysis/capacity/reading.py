@@ -13,8 +13,9 @@ import numpy as np
 
 from plimsoll.analysis.capacity.conditions import host_busy_share
 from plimsoll.analysis.statistics.percentile import Cells
-from plimsoll.analysis.trial.readings import DONE, FAILED, seconds_measured
+from plimsoll.analysis.trial.readings import DONE, FAILED, nothing_to_do, seconds_measured
 from plimsoll.record import Trial, read_table
+from plimsoll.record.summary import Health
 
 Json = dict[str, Any]
 SETTLE_SHARE = 0.1
@@ -61,22 +62,28 @@ def settle_seconds(seconds: float) -> int:
 
 def read_trial(trial: Trial) -> Reading | None:
     """The reading of a finished trial; None where it has no measured segment to read, or where answers were wrong."""
-    place, summary = trial.data.get("capacity") or {}, trial.measure.summary or {}
+    place, summary = trial.data.get("capacity") or {}, trial.measure.told
     length = seconds_measured(trial.measure)
     if trial.status != "finished" or not place or not summary or not length:
         return None
-    if (summary.get("verification") or {}).get("wrong"):
+    if trial.measure.verification.get("wrong"):
         return None
     planned = float(place.get("seconds") or length)
     told = summary.get("ended_by") not in (None, "seconds")
     seconds = max(1, int(min(planned, length) if told else planned))
-    found = {key: int((summary.get("identity") or {}).get(key) or 0) for key in ("done", "failed", "skipped", "lost")}
+    told_of = trial.measure.identity
+    found = {
+        "done": int(told_of.get("done") or 0),
+        "failed": int(told_of.get("failed") or 0),
+        "skipped": int(told_of.get("skipped") or 0),
+        "lost": int(told_of.get("lost") or 0),
+    }
     settle = settle_seconds(seconds) if seconds > 2 else 0
     latency, starts = _latencies(trial, seconds), _lags(trial, seconds)
     if latency is None:
         return None
-    late_ns = float((summary.get("schedule") or {}).get("late_limit_ms") or place.get("late_limit_ms") or 0) * 1e6
-    late = found["skipped"] - _nothing_to_do(summary)
+    late_ns = float(trial.measure.schedule.get("late_limit_ms") or place.get("late_limit_ms") or 0) * 1e6
+    late = found["skipped"] - nothing_to_do(trial.measure)
     unanswered = _spread(late + found["lost"], latency)
     unknown = np.full(seconds, np.nan)
     lag_sum = unknown if starts is None else _inside(starts, starts.middle * starts.count)
@@ -86,7 +93,7 @@ def read_trial(trial: Trial) -> Reading | None:
         lag = np.where(started > 0, lag_sum / started, np.nan)
     # Little's law: operations that ended in a second, each for as long as it was outstanding, per second.
     outstanding = (latency_sum + unanswered * late_ns) / 1e9
-    health = summary.get("health") or {}
+    health = trial.measure.health
     threads = int(health.get("threads") or 1)
     return Reading(
         number=trial.number,
@@ -108,13 +115,7 @@ def read_trial(trial: Trial) -> Reading | None:
     )
 
 
-def _nothing_to_do(summary: Json) -> int:
-    """Operations skipped because there was nothing to do: those have a kind, the ones that were too late have none."""
-    kinds = (summary.get("by_kind") or {}).values()
-    return sum(int(kind.get("skipped") or 0) for kind in kinds)
-
-
-def _load_busy(health: Json, seconds: float, threads: int) -> float | None:
+def _load_busy(health: Health, seconds: float, threads: int) -> float | None:
     """CPU time of the load threads over the time they had; of the whole agent where the threads alone are not known."""
     user = health.get("load_cpu_user_ns", health.get("cpu_user_ns"))
     system = health.get("load_cpu_system_ns", health.get("cpu_system_ns"))
@@ -148,7 +149,7 @@ def _lags(trial: Trial, seconds: int) -> Cells | None:
 
 
 def _started(trial: Trial, table: np.ndarray) -> int:
-    return int((trial.measure.summary or {}).get("started_ns") or table["planned_ns"].min())
+    return int(trial.measure.told.get("started_ns") or table["planned_ns"].min())
 
 
 def _inside(cells: Cells, weights: np.ndarray) -> np.ndarray:

@@ -141,7 +141,7 @@ def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> 
         "conditions": conditions(trial) if reading is not None else {},
     }
     if reading is None:
-        wrong = ((trial.measure.summary or {}).get("verification") or {}).get("wrong")
+        wrong = trial.measure.verification.get("wrong")
         if wrong:
             entry["reason"] = f"{wrong} answers were wrong: the trial has no result"
         return entry

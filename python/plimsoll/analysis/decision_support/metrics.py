@@ -1,6 +1,8 @@
 """The metrics of decision support as levels are compared by them, under DBT-3's names; other workloads have none."""
 
-from plimsoll.analysis.metric import Metric
+from dataclasses import replace
+
+from plimsoll.analysis.metric import Display, Metric
 
 LIKE = "DBT-3-like, derived from TPC-H, not comparable to published results"
 WORKLOAD = "decision_support"
@@ -8,7 +10,7 @@ LOAD, POWER = "load_test_seconds", "power_queries_per_hour"
 THROUGHPUT, COMPOSITE = "throughput_queries_per_hour", "composite_queries_per_hour"
 _ABSENT = "absent where a query or refresh function of it failed or timed out"
 
-DECISION_SUPPORT_METRICS = [
+_METRICS = [
     Metric(
         LOAD,
         "load test",
@@ -44,5 +46,19 @@ DECISION_SUPPORT_METRICS = [
         "higher",
         f"geometric mean of power and throughput; {_ABSENT}",
     ),
+]
+_RATE = Display("queries/hour x scale factor", short_unit="queries/hour × SF")
+_TIME = Display("s")
+DECISION_SUPPORT_METRICS = [
+    replace(
+        metric,
+        display=_TIME if metric.key == LOAD else _RATE,
+        worse="longer" if metric.better == "lower" else "slower",
+        figure="tests-judged",
+        remark="DBT-3-like, not comparable to published results.",
+        work="row" if metric.key == LOAD else "query",
+        workloads=(WORKLOAD,),
+    )
+    for metric in _METRICS
 ]
 NAMES = {metric.key: metric.label for metric in DECISION_SUPPORT_METRICS}

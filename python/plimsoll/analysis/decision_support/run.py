@@ -20,6 +20,7 @@ from plimsoll.analysis.decision_support import plans as decision_support_plans
 from plimsoll.analysis.decision_support.drift import drift, trend
 from plimsoll.analysis.decision_support.metrics import DECISION_SUPPORT_METRICS, LIKE, WORKLOAD
 from plimsoll.analysis.decision_support.trial import NAMES, geometric_mean, reading
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
 from plimsoll.record import Run
 
@@ -279,3 +280,17 @@ def _parts(treatment: str, split: Json | None) -> Json:
             parts |= {OTHER: max(0.0, parts[OTHER] - workers), WORKERS: workers}
         found[name] = {part: ns for part, ns in parts.items() if ns > 0}
     return found
+
+
+def _judge(context: Context) -> Json | None:
+    return decision_support(
+        context.run,
+        context.used,
+        context.comparisons,
+        context.parts["breakdown"],
+        context.delta,
+        context.spread_log,
+    )
+
+
+PART = Part("decision_support", _judge, needs=("breakdown",))

@@ -12,7 +12,16 @@ from typing import Any, Final
 
 from plimsoll.analysis.decision_support import formulas
 from plimsoll.analysis.decision_support.formulas import QUERIES, REFRESH, Figure
-from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT, WORKLOAD
+from plimsoll.analysis.decision_support.metrics import (
+    COMPOSITE,
+    DECISION_SUPPORT_METRICS,
+    LOAD,
+    POWER,
+    THROUGHPUT,
+    WORKLOAD,
+)
+from plimsoll.analysis.metric import Measures
+from plimsoll.analysis.workload import Workload
 from plimsoll.record import Segment, Trial
 
 Json = dict[str, Any]
@@ -229,3 +238,17 @@ def _throughput(one: Json, scale: float, settings: Json) -> tuple[Figure, float 
 def _unfit_words(work: Json) -> str:
     where = "refresh stream" if work["stream"] == REFRESH_STREAM else f"stream {work['stream']}"
     return f"{where} {work['name']} ({work['status']})"
+
+
+def _trial_caveats(trial: Trial) -> list[str]:
+    return caveats(reading(trial))
+
+
+def _values(trial: Trial) -> dict[str, float | None]:
+    found = reading(trial)
+    return {} if found is None else metric_values(found)
+
+
+MEASURES: Final = Measures(DECISION_SUPPORT_METRICS, _values)
+# Its streams commit what they like beside their queries.
+DECISION_SUPPORT: Final = Workload(WORKLOAD, is_of_tests=True, is_committed_as_done=False, trial_caveats=_trial_caveats)

@@ -15,12 +15,15 @@ from typing import Any, Final
 import numpy as np
 
 from plimsoll.analysis.order_entry import ranges as bounds
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.distributions import binomial_quantile, normal_quantile, rate_interval, share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
 from plimsoll.analysis.trial import histograms
 from plimsoll.analysis.trial.histograms import Histogram
 from plimsoll.analysis.trial.readings import seconds_measured
+from plimsoll.analysis.workload import Workload
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Summary
 
 Json = dict[str, Any]
 WORKLOAD: Final = "order_entry"
@@ -71,19 +74,13 @@ def order_entry(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
 
 def of_trials(trials: Sequence[Trial]) -> Json | None:
     """What the load did in these trials of one treatment; None where no trial says."""
-    trials = [one for one in trials if (one.measure.summary or {}).get("totals") and seconds_measured(one.measure)]
+    trials = [one for one in trials if one.measure.told.get("totals") and seconds_measured(one.measure)]
     if not trials:
         return None
     workload = (trials[0].planned.get("resolved") or {}).get("workload") or {}
-    facts = (trials[0].measure.summary or {}).get("facts") or {}
-    totals = _sums((one.measure.summary or {})["totals"] for one in trials)
-    done = _sums(
-        {
-            kind: int(found.get("done") or 0)
-            for kind, found in ((one.measure.summary or {}).get("by_kind") or {}).items()
-        }
-        for one in trials
-    )
+    facts = trials[0].measure.told.get("facts") or {}
+    totals = _sums(one.measure.told["totals"] for one in trials)
+    done = _sums({kind: int(found.get("done") or 0) for kind, found in one.measure.by_kind.items()} for one in trials)
     minutes = [(seconds_measured(one.measure) or 0.0) / 60 for one in trials]
     warehouses = int(workload.get("warehouses") or 1)
     terminals = int(workload.get("clients") or 1)
@@ -235,7 +232,7 @@ def rate(trials: Sequence[Trial], minutes: Sequence[float], workload: Json, fact
 
 
 def _new_orders(trial: Trial) -> int:
-    totals = (trial.measure.summary or {})["totals"]
+    totals = trial.measure.told["totals"]
     return int(totals["new_order_done"]) + int(totals["new_order_rolled_back"])
 
 
@@ -246,3 +243,20 @@ def allowed_per_minute(workload: Json, facts: Json) -> float | None:
     weights: Mapping[str, int] = given if isinstance(given, dict) else DECK
     cycle_s = sum(weights.get(kind, 0) * CYCLE_S[kind] for kind in KINDS) * (scale or 0.0)
     return 60 * int(workload.get("clients") or 1) * weights.get("new_order", 0) / cycle_s if cycle_s else None
+
+
+def _judge(context: Context) -> Json | None:
+    return order_entry(context.run, context.used)
+
+
+def _rolled_back(summary: Summary) -> int:
+    return int((summary.get("totals") or {}).get("new_order_rolled_back") or 0)
+
+
+PART = Part("order_entry", _judge)
+ORDER_ENTRY: Final = Workload(
+    WORKLOAD,
+    rolled_back=_rolled_back,
+    rolled_back_rule="; New-Orders that the workload itself rolls back are done and not committed, so they are taken "
+    "off",
+)

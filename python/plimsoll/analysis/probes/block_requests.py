@@ -7,6 +7,7 @@ are at most 1/32 wide, so it is right to about 3 %; sums, least and most are exa
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.syscalls import head_of, probes_on
 from plimsoll.record import Run, Trial
 
@@ -165,3 +166,10 @@ def rates(sums: Json, transactions: int | None) -> Json:
 def depth_mean(ends: Json) -> float | None:
     """Requests at the device, mean over the measured segment."""
     return ends["depth_ns"] / ends["segment_ns"] if ends.get("segment_ns") else None
+
+
+def _judge(context: Context) -> Json | None:
+    return block_requests(context.run, context.used)
+
+
+PART = Part("block", _judge)

@@ -3,10 +3,13 @@
 A figure that rests on a probe asks here why it is absent, and whether its counts are only lower bounds.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.record import Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 NAMES = ("page_cache", "buffer_heads", "throttle")
@@ -23,7 +26,7 @@ LABELS = {
 _SELF_TEST = ("pages", "missed_cold", "missed_warm", "sequential_pages", "sequential_added")
 
 
-def _refusals(found: list[tuple[Trial, Json]]) -> list[Json]:
+def _refusals(found: list[tuple[Trial, Probe]]) -> list[Json]:
     reasons: dict[tuple[str, str | None], list[int]] = {}
     for trial, entry in found:
         if entry.get("status") != "on":
@@ -33,7 +36,7 @@ def _refusals(found: list[tuple[Trial, Json]]) -> list[Json]:
     return [{"reason": reason, "remedy": remedy, "trials": numbers} for (reason, remedy), numbers in reasons.items()]
 
 
-def _self_test(entries: list[Json]) -> Json | None:
+def _self_test(entries: list[Probe]) -> Json | None:
     """Of the trials with a self-test: how many passed, and each figure from its least to its most."""
     tests = [entry["self_test"] for entry in entries if isinstance(entry.get("self_test"), dict)]
     if not tests:
@@ -46,7 +49,7 @@ def _self_test(entries: list[Json]) -> Json | None:
     return {"trials": len(tests), "passed": sum(bool(test.get("passed")) for test in tests), **spans}
 
 
-def _identity(found: list[tuple[Trial, Json]]) -> Json | None:
+def _identity(found: list[tuple[Trial, Probe]]) -> Json | None:
     """Additions counted apart against the sum of their kinds."""
     by_trial = {
         trial.number: [part for part in (entry.get("identity") or {}).values() if isinstance(part, dict)]
@@ -64,7 +67,7 @@ def _identity(found: list[tuple[Trial, Json]]) -> Json | None:
     }
 
 
-def _cost(entries: list[Json]) -> Json | None:
+def _cost(entries: list[Probe]) -> Json | None:
     """Run time and runs of the programs, summed over the trials."""
     costs = [entry["cost"] for entry in entries if (entry.get("cost") or {}).get("run_ns") is not None]
     if not costs:
@@ -79,8 +82,8 @@ def _cost(entries: list[Json]) -> Json | None:
     return {"run_ns": sum(int(cost["run_ns"]) for cost in costs), "programs": programs}
 
 
-def _texts(entries: list[Json], key: str) -> list[str]:
-    return list(dict.fromkeys(str(entry[key]) for entry in entries if entry.get(key)))
+def _different(texts: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(str(text) for text in texts if text))
 
 
 def _one(trials: list[Trial], name: str) -> Json | None:
@@ -98,8 +101,8 @@ def _one(trials: list[Trial], name: str) -> Json | None:
     result: Json = {
         "on": [trial.number for trial, _ in on],
         "refused": _refusals(found),
-        "programs": _texts(entries, "programs"),
-        "requests": _texts(entries, "requests"),
+        "programs": _different(entry.get("programs") for entry in entries),
+        "requests": _different(entry.get("requests") for entry in entries),
         "self_test": _self_test([entry for _, entry in found]),
         "absent": {key: why for entry in entries for key, why in (entry.get("absent") or {}).items()},
         "file_systems": list(dict.fromkeys(f"{system.get('type')} on {system.get('device')}" for system in systems)),
@@ -135,7 +138,7 @@ def _note(found: Json) -> str | None:
 def instruments(trials: list[Trial]) -> Json:
     """{name: what one probe says of itself} over the finished trials; `why_absent` is set where none was on."""
     finished = [trial for trial in trials if trial.status == "finished"]
-    recorded = any("probes" in (trial.measure.summary or {}) for trial in finished)
+    recorded = any("probes" in trial.measure.told for trial in finished)
     missing = "it was not asked for" if recorded else "the record has no probes: it is of an earlier version"
     found = {name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES}
     return found | {name: one for name in _ON_REQUEST if (one := _one(finished, name)) is not None}
@@ -162,3 +165,14 @@ def caveats(trial: Trial) -> list[str]:
                 f"the {label} probe's request accounting does not add up: requests issued and accounted for differ"
             )
     return found
+
+
+def _judge(context: Context) -> Json:
+    return instruments(context.run.trials)
+
+
+def _trial_caveats(trial: Trial, _read: Any) -> list[str]:
+    return caveats(trial)
+
+
+PART = Part("instruments", _judge, trial_caveats=_trial_caveats)

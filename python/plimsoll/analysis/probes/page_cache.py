@@ -8,6 +8,7 @@ from typing import Any
 
 from plimsoll.analysis.trial.readings import counter, cpu_list, done_count, per, seconds_measured, statements
 from plimsoll.record import Segment, Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 DATA = "data"
@@ -22,9 +23,9 @@ BROUGHT = (
 )
 
 
-def probe(segment: Segment, name: str) -> Json | None:
+def probe(segment: Segment, name: str) -> Probe | None:
     """A probe's entry in summary.json; None when the record has none."""
-    found = ((segment.summary or {}).get("probes") or {}).get(name)
+    found = segment.probes.get(name)
     return found if isinstance(found, dict) else None
 
 
@@ -36,12 +37,12 @@ def totals(segment: Segment, name: str) -> dict[str, Json] | None:
     return {str(key): columns for key, columns in found["totals"].items() if isinstance(columns, dict)}
 
 
-def lost_events(found: Json) -> dict[str, int]:
+def lost_events(found: Probe) -> dict[str, int]:
     """What a probe lost, by kind; empty when nothing was."""
     return {str(what): int(count) for what, count in (found.get("lost") or {}).items() if count}
 
 
-def column(found: Json, columns: Json, name: str) -> float | None:
+def column(found: Probe, columns: Json, name: str) -> float | None:
     """A counter of one class. What the kernel cannot tell, and says so, counts nothing; any other gap is None."""
     value = columns.get(name)
     if value is None:
@@ -88,7 +89,7 @@ def _data_metrics(trial: Trial, done: float | None, sent: float | None) -> dict[
     }
 
 
-def brought_pages(found: Json, columns: Json) -> float | None:
+def brought_pages(found: Probe, columns: Json) -> float | None:
     """Pages of one class that came from the device, as far as the probe can say."""
     return added(*(column(found, columns, name) for name in BROUGHT))
 
@@ -121,7 +122,7 @@ def run_ns(trial: Trial) -> float | None:
 def cores_of(trial: Trial) -> int | None:
     """CPUs that server and load may use."""
     cpus = trial.data.get("cpus") or {}
-    allowed = ((trial.measure.summary or {}).get("health") or {}).get("cpus_allowed")
+    allowed = trial.measure.health.get("cpus_allowed")
     known = [cpu_list(part) or [] for part in (cpus.get("target"), cpus.get("load"), allowed)]
     return len({cpu for part in known for cpu in part}) or None
 
@@ -134,7 +135,7 @@ def double_cached_bytes(trial: Trial) -> float | None:
 
 
 def probe_metrics(trial: Trial) -> dict[str, float | None]:
-    """Every metric of metrics_probes.PROBE_METRICS but the unexplained share, which reconcile.py gives."""
+    """Every metric of metrics.PROBE_METRICS but the unexplained share, which reconcile.py gives."""
     count, sent = done_count(trial.measure), statements(trial.measure)
     done = float(count) if count else None
     seconds, cores, spent = seconds_measured(trial.measure), cores_of(trial), run_ns(trial)

@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.statistics.distributions import share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Segment, Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 Stacks = Mapping[tuple[str, ...], int]
@@ -121,9 +123,9 @@ def profile(trials: list[Trial], used: Mapping[tuple[int, str], Json], treatment
     if not found:
         return None
     refused = [(number, entry) for number, (_, entry) in found.items() if entry.get("status") != "on"]
-    by_treatment: dict[str, list[tuple[Trial, Json]]] = {name: [] for name in treatments}
-    for (_, treatment), entry in sorted(used.items()):
-        one = found.get(entry["number"])
+    by_treatment: dict[str, list[tuple[Trial, Probe]]] = {name: [] for name in treatments}
+    for (_, treatment), standing in sorted(used.items()):
+        one = found.get(standing["number"])
         if one is not None and one[1].get("status") == "on" and one[0].measure.stacks:
             by_treatment.setdefault(treatment, []).append(one)
     present = {name: _treatment(mine) for name, mine in by_treatment.items() if mine}
@@ -137,7 +139,7 @@ def profile(trials: list[Trial], used: Mapping[tuple[int, str], Json], treatment
     }
 
 
-def _treatment(mine: list[tuple[Trial, Json]]) -> Json:
+def _treatment(mine: list[tuple[Trial, Probe]]) -> Json:
     stacks = together(_stacks(trial.measure) for trial, _ in mine)
     facts = [entry.get("profile") or {} for _, entry in mine]
     counts = Counter[str]()
@@ -229,3 +231,15 @@ def cost_shares(one: Json) -> tuple[float, float] | None:
 def stacks_of(trials: Iterable[Trial]) -> list[tuple[tuple[str, ...], int]]:
     """The stacks of some trials with their samples, in the order of their frames."""
     return sorted(together(_stacks(trial.measure) for trial in trials).items())
+
+
+def _judge(context: Context) -> Json | None:
+    return profile(context.run.trials, context.used, context.treatments)
+
+
+def _judge_off_cpu(context: Context) -> Json | None:
+    return None if context.parts["profile"] is None else off_cpu(context.parts["breakdown"])
+
+
+PART = Part("profile", _judge)
+OFF_CPU = Part("off_cpu", _judge_off_cpu, needs=("profile", "breakdown"))

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Run, Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
@@ -36,13 +38,13 @@ def system_calls(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
     return {"calls": calls, "syncs": syncs} if calls or syncs else None
 
 
-def probes_on(trials: Iterable[Trial], name: str) -> list[tuple[Trial, Json]]:
+def probes_on(trials: Iterable[Trial], name: str) -> list[tuple[Trial, Probe]]:
     """The trials whose probe of that name was on, with what it says."""
     found = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
     return [(trial, entry) for trial, entry in found if entry.get("status") == "on"]
 
 
-def _lost(found: list[tuple[Trial, Json]]) -> dict[str, int]:
+def _lost(found: list[tuple[Trial, Probe]]) -> dict[str, int]:
     lost: dict[str, int] = {}
     for _, entry in found:
         for what, count in lost_events(entry).items():
@@ -50,7 +52,7 @@ def _lost(found: list[tuple[Trial, Json]]) -> dict[str, int]:
     return lost
 
 
-def head_of(found: list[tuple[Trial, Json]]) -> Json:
+def head_of(found: list[tuple[Trial, Probe]]) -> Json:
     """Of how many trials and transactions the sums are, and what was lost."""
     done = [done_count(trial.measure) for trial, _ in found]
     return {
@@ -93,8 +95,8 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
             for key in mine:
                 mine[key] += int(one.get(key) or 0)
 
-    def least(share: str) -> float | None:
-        return min((float(entry[share]) for _, entry in found if entry.get(share) is not None), default=None)
+    def least(shares: Iterable[float | None]) -> float | None:
+        return min((float(share) for share in shares if share is not None), default=None)
 
     most = sorted(others, key=lambda name: (-others[name]["count"], name))
     order = found[0][1]
@@ -104,8 +106,8 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
         "order": list(order.get("calls") or []),
         "others": {name: others[name] for name in most[:_OTHERS_KEPT]},
         "others_left_out": sum(others[name]["count"] for name in most[_OTHERS_KEPT:]),
-        "calls_share": least("calls_share"),
-        "others_share": least("others_share"),
+        "calls_share": least(entry.get("calls_share") for _, entry in found),
+        "others_share": least(entry.get("others_share") for _, entry in found),
     }
 
 
@@ -203,3 +205,10 @@ def sync_sequence(trial: Trial, most: int) -> list[Json]:
         {"place": place, "ns": int(row["ns"]), "call": calls[row["call"]], "class": classes[row["class"]]}
         for place, row in enumerate(first, start=1)
     ]
+
+
+def _judge(context: Context) -> Json | None:
+    return system_calls(context.run, context.used)
+
+
+PART = Part("syscalls", _judge)

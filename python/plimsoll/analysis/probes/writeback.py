@@ -85,7 +85,7 @@ def throttled_seconds(segment: Segment) -> float | None:
 
 def run_time_seconds(trial: Trial) -> float | None:
     """How long the transactions asked for took; None where seconds were asked for, or not all were done."""
-    summary = trial.measure.summary or {}
+    summary = trial.measure.told
     planned = (summary.get("identity") or {}).get("planned")
     if summary.get("ended_by") != "transactions" or not planned or done_count(trial.measure) != planned:
         return None

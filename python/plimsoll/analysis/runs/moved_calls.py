@@ -12,6 +12,7 @@ from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.runs.moved_many import ranked
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Trial
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 NAME = "syscalls"
@@ -59,7 +60,7 @@ def _amounts(trials: Mapping[int, Trial]) -> dict[int, Json]:
     return found
 
 
-def _calls(entry: Json) -> dict[Key, Json]:
+def _calls(entry: Probe) -> dict[Key, Json]:
     by_class = entry.get("call_totals") or {}
     found = {(str(kind), str(name)): one for name, kinds in by_class.items() for kind, one in kinds.items()}
     return found | {(str(name), ""): one for name, one in (entry.get("other_calls") or {}).items()}

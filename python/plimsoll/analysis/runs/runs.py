@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.breakdown.breakdown import over_trials
 from plimsoll.analysis.comparing import unbounded
 from plimsoll.analysis.comparing.compare import ALPHA, DELTA, word
 from plimsoll.analysis.comparing.levels import matrix, pair_row
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import JUDGED, METRICS
-from plimsoll.analysis.runs.explain import explain, sides_of
+from plimsoll.analysis.runs.explain import BREAKDOWN, explain, sides_of
 from plimsoll.analysis.statistics.intervals import grade, welch
-from plimsoll.analysis.verdict import analyse, chosen
+from plimsoll.analysis.verdict import analyse, chosen, read_by_parts
 from plimsoll.record import Run
 
 Json = dict[str, Any]
@@ -92,14 +91,14 @@ def _unpaired_row(sides: Sequence[list[tuple[float, bool]]], metric: Metric, del
 
 def compare_treatments(run: Run, first: str, second: str) -> Json:
     """Two treatments of one run, by label or id, within blocks. Raises Unknown with what there is."""
-    timed = over_trials(run.trials)
-    verdict = analyse(run, timed)
+    read = read_by_parts(run)
+    verdict = analyse(run, read)
     labels = {name: one["label"] for name, one in verdict["treatments"].items()}
     names = [_treatment(labels, word) for word in (first, second)]
     used, metric = chosen(verdict["trials"]), verdict["metric"]
     spread, delta = verdict["a_a"]["ratio_spread"], verdict["relevant_ratio"] - 1
     row = _paired_row(names, used, METRICS[metric], delta, math.log(spread) if spread else 0.0)
-    sides = sides_of(run, verdict, timed)
+    sides = sides_of(run, verdict, read[BREAKDOWN])
     mine = [sides.get(labels[name]) for name in names]
     explained = explain(labels[names[1]], mine[0], mine[1], spread, is_paired=True)
     return {
@@ -145,8 +144,8 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
     """Compare treatments of the same label; raises NotComparable when there are differences and `accept` is false."""
     if differences and not accept:
         raise NotComparable(differences)
-    timed = [over_trials(run.trials) for run in (run_a, run_b)]
-    one, two = (analyse(run, mine) for run, mine in zip((run_a, run_b), timed, strict=True))
+    read = [read_by_parts(run) for run in (run_a, run_b)]
+    one, two = (analyse(run, mine) for run, mine in zip((run_a, run_b), read, strict=True))
     metric = one["metric"] if one["metric"] == two["metric"] else JUDGED
     first, second = _by_label(one, metric), _by_label(two, metric)
     evidence = [verdict["a_a"] for verdict in (one, two) if verdict["metric"] == metric]
@@ -161,7 +160,7 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         rows.append(
             {"treatment": label, **_unpaired_row((first[label], second[label]), METRICS[metric], delta, spread_log)}
         )
-    sides = [sides_of(*side) for side in ((run_a, one, timed[0]), (run_b, two, timed[1]))]
+    sides = [sides_of(*side) for side in ((run_a, one, read[0][BREAKDOWN]), (run_b, two, read[1][BREAKDOWN]))]
     explained = [explain(label, sides[0].get(label), sides[1].get(label), spread) for label in first if label in second]
     caveats = [NOT_INTERLEAVED]
     if spread is None:

@@ -19,7 +19,7 @@ _STUMP_SECONDS = 0.5
 
 def measured_window(trial: Trial) -> tuple[int, int] | None:
     """Start and end of the measured segment on the trial's clock."""
-    summary = trial.measure.summary or {}
+    summary = trial.measure.told
     start, end = summary.get("started_ns"), summary.get("ended_ns")
     if start is None or end is None:
         table = trial.measure.transactions

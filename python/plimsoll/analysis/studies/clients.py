@@ -16,18 +16,21 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.metrics import METRICS
+from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics.intervals import over_blocks
 
 Json = dict[str, Any]
 CLIENTS, SCALE, EACH = "workload.clients", "workload.scale", "measure.transactions_per_client"
 METRIC = "throughput_per_second"
+WORKLOAD = "bank"  # whose branch rows the question is about
+ABOUT = "clients"  # of the breakdown's differences
 Values = dict[tuple[int, float, float, Any], float]  # by block, scale, clients and transactions per client
 
 
 def clients(plan: Json, experiment: Json, used: Mapping[tuple[int, str], Json], delta: float) -> Json | None:
     """The `clients` of verdict.json; None unless pgbench's tables are loaded by several numbers of clients."""
     factors = {factor.get("path"): factor for factor in plan.get("factors") or []}
-    if (experiment.get("workload") or {}).get("name") != "bank" or len(_levels(factors, CLIENTS)) < 2:
+    if (experiment.get("workload") or {}).get("name") != WORKLOAD or len(_levels(factors, CLIENTS)) < 2:
         return None
     places = {name: _place(entry, factors, experiment) for name, entry in (plan.get("treatments") or {}).items()}
     values: Values = {}
@@ -126,53 +129,27 @@ def _against_smallest(values: Values) -> list[Json]:
     return rows
 
 
-def lines(verdict: Json) -> list[str]:
-    """The answer in words: one line for each of the two largest numbers of clients."""
-    found = verdict.get("clients")
-    if not found or not found["against_smallest"]:
-        return []
-    largest = max(row["scale"] for row in found["against_smallest"])
-    rows = [row for row in found["against_smallest"] if row["scale"] == largest]
-    spread = float((verdict.get("a_a") or {}).get("ratio_spread") or 1)
-    return [_answer(row, found, spread) for row in sorted(rows, key=lambda row: -row["clients"])[:2]][::-1]
+def pairs(found: Json | None) -> list[Json]:
+    """For the breakdown: at each number of clients the smallest scale against the largest."""
+    groups: dict[tuple[Any, Any], list[Json]] = {}
+    for row in (found or {}).get("rows") or []:
+        groups.setdefault((row["clients"], row["transactions_per_client"]), []).append(row)
+    told = []
+    for (count, each), rows in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
+        small, large = min(rows, key=lambda row: row["scale"]), max(rows, key=lambda row: row["scale"])
+        if small["scale"] == large["scale"]:
+            continue
+        row = {"first": large["treatment"], "second": small["treatment"]}
+        row |= {"first_label": f"{large['scale']:g}", "second_label": f"scale {small['scale']:g}"}
+        at = {"clients": f"{count:g}"} | ({} if each is None else {"transactions per client": f"{each:g}"})
+        told.append(row | {"at": at, "about": ABOUT, "clients": count, "verdict": None})
+    return told
 
 
-def _answer(row: Json, found: Json, spread: float) -> str:
-    smallest, count = row["smallest"], row["clients"]
-    grown = [
-        f"scale {one['scale']:g} {_interval(one)}"
-        for one in found["growth"]
-        if one["clients"] == count and one["scale"] in (smallest, row["scale"])
-    ]
-    text = f"{count:g} clients: scale {row['scale']:g} carries {_interval(row)} the transactions of scale {smallest:g}"
-    if grown:
-        fewest = min(one["fewest"] for one in found["growth"])
-        text += f" (over {fewest:g} {'client' if fewest == 1 else 'clients'}: {', '.join(grown)})"
-    if row["low"] is None:
-        return f"{text}; no interval from fewer than three blocks"
-    if row["low"] > 1 + found["delta"] and row["ratio"] <= spread:
-        return f"{text}; cannot tell whether branch rows limit them: equal trials differ as much (A/A {spread:.2f} x)"
-    if row["low"] > 1 + found["delta"] and _gained_without_waiting(row, found):
-        return (
-            f"{text}; cannot tell whether branch rows limit them: the fewest clients seem to gain as much by the scale"
-        )
-    if row["low"] > 1 + found["delta"]:
-        return f"{text}; so branch rows, which transactions hold until they have committed, are what limits them"
-    if row["scale"] < count:
-        return f"{text}; cannot tell whether branch rows limit them: at either scale there are fewer rows than clients"
-    if row["high"] < 1 + found["delta"]:
-        return f"{text}; so branch rows are not what limits them here"
-    return f"{text}; cannot tell whether branch rows limit them"
+def _judge(context: Context) -> Json | None:
+    if not is_named(context.run, "clients"):
+        return None
+    return clients(context.run.plan, context.run.experiment, context.used, context.delta)
 
 
-def _gained_without_waiting(row: Json, found: Json) -> bool:
-    """The fewest clients, who hardly wait for each other, seem to gain by the scale, and these not surely more."""
-    alike = [one for one in found["against_smallest"] if one["scale"] == row["scale"]]
-    alone, beyond = min(alike, key=lambda one: float(one["clients"])), row.get("beyond_fewest")
-    return bool(alone["ratio"] > 1 + found["delta"] and beyond and not (beyond["low"] or 0) > 1)
-
-
-def _interval(row: Json) -> str:
-    if row["low"] is None:
-        return f"{row['ratio']:.2f} x [no interval]"
-    return f"{row['ratio']:.2f} x [{row['low']:.2f}, {row['high']:.2f}]"
+PART = Part("clients", _judge, is_null_where_absent=True, pairs=pairs)

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from plimsoll.analysis import workloads
 from plimsoll.analysis.comparing.compare import word
 from plimsoll.analysis.comparing.treatment_settings import factor_of, factors_of, others, setting, settings_by_treatment
-from plimsoll.analysis.decision_support.metrics import WORKLOAD
 from plimsoll.analysis.metrics import METRICS
+from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.studies.scaling import BESIDE, METRIC, ratio_within
 
@@ -28,9 +29,11 @@ _USUAL = "environment.transparent_huge_pages"
 
 
 def memory_scaling(plan: Json, experiment: Json, used: Used, delta: float, spread_log: float) -> Json | None:
-    """The `memory_scaling` of verdict.json; None unless memory and a knob of on and off vary, and of decision support,
-    whose tests are no stream of transactions: its levels are compared by its own figures."""
-    if (experiment.get("workload") or {}).get("name") == WORKLOAD:
+    """The `memory_scaling` of verdict.json; None unless memory and a knob of on and off vary.
+
+    None of a workload of tests, too, which have no stream of transactions: its levels are compared by its own figures.
+    """
+    if workloads.of_settings(experiment).is_of_tests:
         return None
     by_memory = factor_of(plan, MEMORY)
     knob = _knob(plan, by_memory)
@@ -147,3 +150,12 @@ def _growth(rows: list[Json], used: Used) -> list[Json]:
             stands = {key: row[key] for key in ("on", "memory", "memory_bytes", "at", "at_labels")}
             found.append({**stands, "smallest": smallest["memory"], **ratio})
     return found
+
+
+def _judge(context: Context) -> Json | None:
+    if not is_named(context.run, "memory_scaling"):
+        return None
+    return memory_scaling(context.run.plan, context.run.experiment, context.used, context.delta, context.spread_log)
+
+
+PART = Part("memory_scaling", _judge, is_null_where_absent=True)

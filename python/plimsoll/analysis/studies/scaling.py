@@ -22,6 +22,7 @@ from plimsoll.analysis.comparing.treatment_settings import (
     settings_by_treatment,
 )
 from plimsoll.analysis.metrics import METRICS
+from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics import usl
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.trial.readings import cpu_list
@@ -225,3 +226,12 @@ def pairs(found: Json | None) -> list[Json]:
             | {"first_label": f"{law['levels'][0]:g}", "second_label": f"{name} {law['levels'][-1]:g}"}
         )
     return rows
+
+
+def _judge(context: Context) -> Json | None:
+    if not is_named(context.run, "scaling"):
+        return None
+    return scaling(context.run.plan, context.run.experiment, context.used, context.delta)
+
+
+PART = Part("scaling", _judge, is_null_where_absent=True, pairs=pairs)

@@ -37,7 +37,7 @@ def generator(trial: Trial, host_busy: float | None = None) -> Json:
 
     `host_busy`: the share of all CPU time that was busy meanwhile.
     """
-    health = (trial.measure.summary or {}).get("health") or {}
+    health = trial.measure.health
     seconds = seconds_measured(trial.measure)
     user, system = health.get("cpu_user_ns"), health.get("cpu_system_ns")
     load_user, load_system = fact(trial.measure, "load_cpu_user_ns"), fact(trial.measure, "load_cpu_system_ns")
@@ -99,7 +99,7 @@ def _judge_open(trial: Trial, found: Json, host_busy: float | None) -> None:
                 found["limit"].append(words)
     busy = found["connections_busy_share"]
     had_room = busy is not None and busy < CONNECTIONS_BUSY_MAX
-    identity = (trial.measure.summary or {}).get("identity") or {}
+    identity = trial.measure.identity
     if identity.get("planned"):
         answered = int(identity.get("done") or 0) + int(identity.get("failed") or 0) + nothing_to_do(trial.measure)
         found["achieved_share"] = answered / int(identity["planned"])

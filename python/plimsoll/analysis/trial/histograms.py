@@ -86,7 +86,7 @@ def of_segment(segment: Segment) -> dict[str, Histogram]:
     table = segment.latency if segment.latency is not None else segment.latency_seconds
     if table is None or not len(table):
         return {}
-    kinds = (segment.summary or {}).get("kinds") or []
+    kinds = segment.kinds
     found = {ALL: replace(merged([_cells(table)]), unanswered=readings.unanswered(segment))}
     for index in np.unique(table["kind"]):
         name = str(kinds[index]) if index < len(kinds) else f"kind {index}"

@@ -69,7 +69,7 @@ def _from_rows(segment: Segment) -> dict[str, Percentiles]:
     assert table is not None
     done = table[table["outcome"] == DONE]
     latency = (done["end_ns"] - done["planned_ns"]).astype(float)
-    kinds = (segment.summary or {}).get("kinds") or []
+    kinds = segment.kinds
     found = {ALL: latency}
     for index in np.unique(done["kind"]):
         name = str(kinds[index]) if index < len(kinds) else f"kind {index}"

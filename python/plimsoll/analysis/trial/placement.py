@@ -19,7 +19,7 @@ _VARIED = ("environment.target_cpus", "environment.load_cpus")
 def placement(trial: Trial) -> Json | None:
     """The CPUs of server, load and agent as recorded; None where nothing was."""
     cpus = trial.data.get("cpus") or {}
-    allowed = ((trial.measure.summary or {}).get("health") or {}).get("cpus_allowed")
+    allowed = trial.measure.health.get("cpus_allowed")
     if not cpus and allowed is None:
         return None
     return {"target": cpus.get("target"), "load": cpus.get("load"), "agent": _shown(allowed)}

@@ -4,7 +4,7 @@ Missing stays missing: what the record does not hold is None, never 0. Counters 
 readings made with no client connected, exactly around the measured segment.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def _find(tree: Any, key: str) -> float | None:
     return None
 
 
-def counter(trial: Trial, key: str, group: str = "counters") -> float | None:
+def counter(trial: Trial, key: str, group: Literal["counters", "group_counters"] = "counters") -> float | None:
     """After minus before of one counter; None when either reading lacks it."""
     readings = trial.data.get(group) or {}
     before, after = _find(readings.get("before"), key), _find(readings.get("after"), key)
@@ -96,7 +96,7 @@ def per(value: float | None, count: float | None) -> float | None:
 
 def seconds_measured(segment: Segment) -> float | None:
     """Length of a segment, from its summary or, where that is lost, from its transactions."""
-    summary = segment.summary or {}
+    summary = segment.told
     started, ended = summary.get("started_ns"), summary.get("ended_ns")
     if started is None or ended is None:
         table = segment.transactions
@@ -121,7 +121,7 @@ def cpu_list(text: Any) -> list[int] | None:
 
 def done_count(segment: Segment) -> int | None:
     """Transactions done, from the identity or, where the summary is lost, from the table."""
-    done = ((segment.summary or {}).get("identity") or {}).get("done")
+    done = segment.identity.get("done")
     if done is not None:
         return int(done)
     table = segment.transactions
@@ -133,15 +133,15 @@ def statements(segment: Segment) -> float | None:
     table = segment.transactions
     if table is not None and len(table) and is_whole(segment):
         return float(table["statements"].astype(np.int64).sum())
-    kinds = (segment.summary or {}).get("by_kind") or {}
+    kinds = segment.by_kind
     counts = [kind["statements"] for kind in kinds.values() if kind.get("statements") is not None]
     return float(sum(counts)) if counts else None
 
 
 def is_whole(segment: Segment) -> bool:
     """Whether transactions.npy has every transaction; beyond a bound it has a sample of them."""
-    rows = (segment.summary or {}).get("rows") or {}
-    return int(rows.get("sample_one_in") or 1) == 1
+    rows = segment.told.get("rows")
+    return rows is None or int(rows["sample_one_in"] or 1) == 1
 
 
 def weights(segment: Segment) -> np.ndarray:
@@ -150,28 +150,28 @@ def weights(segment: Segment) -> np.ndarray:
     assert table is not None
     if is_whole(segment):
         return np.ones(len(table))
-    rows = (segment.summary or {})["rows"]
-    first = int((segment.summary or {}).get("first_index") or 0)
+    rows = segment.told["rows"]
+    first = int(segment.told.get("first_index") or 0)
     below = int(rows.get("all_below_index") or first)
     return np.where(table["index"] < below, 1.0, float(rows["sample_one_in"]))
 
 
 def fact(segment: Segment, key: str) -> float | None:
     """A number that the agent gives once a segment, in its summary or among its health."""
-    summary = segment.summary or {}
+    summary = segment.told
     value = summary.get(key, (summary.get("health") or {}).get(key))
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def is_open_loop(segment: Segment) -> bool:
     """Whether transactions were due by a plan of their own."""
-    schedule = (segment.summary or {}).get("schedule") or {}
+    schedule = segment.schedule
     return schedule.get("kind", "closed") != "closed"
 
 
 def nothing_to_do(segment: Segment) -> int:
     """Transactions skipped because their draw says nothing: those have a kind, and what was too late has none."""
-    kinds = ((segment.summary or {}).get("by_kind") or {}).values()
+    kinds = segment.by_kind.values()
     return sum(int(kind.get("skipped") or 0) for kind in kinds)
 
 
@@ -180,7 +180,7 @@ def unanswered(segment: Segment) -> int:
 
     They are slower than every latency: without them an arm that skips its slowest would have the better percentiles.
     """
-    identity = (segment.summary or {}).get("identity") or {}
+    identity = segment.identity
     if not is_open_loop(segment) or identity.get("planned") is None:
         return 0
     return max(0, int(identity["planned"]) - int(identity.get("done") or 0) - nothing_to_do(segment))
@@ -188,11 +188,11 @@ def unanswered(segment: Segment) -> int:
 
 def skipped_late(segment: Segment) -> int:
     """Transactions of an open loop that were skipped because they would have started too late."""
-    identity = (segment.summary or {}).get("identity") or {}
+    identity = segment.identity
     return max(0, int(identity.get("skipped") or 0) - nothing_to_do(segment)) if is_open_loop(segment) else 0
 
 
 def late_limit_ns(segment: Segment) -> float | None:
     """How late a transaction of an open loop may start, ns; None where it may start at any time."""
-    limit = ((segment.summary or {}).get("schedule") or {}).get("late_limit_ms")
+    limit = segment.schedule.get("late_limit_ms")
     return None if limit is None else float(limit) * 1e6

@@ -48,7 +48,7 @@ def mean_lag_share(segment: Segment) -> float | None:
 
 def connections(trial: Trial) -> int | None:
     """How many connections carried the load at a time; one that was opened again counts once."""
-    summary = trial.measure.summary or {}
+    summary = trial.measure.told
     opened = len(summary.get("backend_pids") or []) - int(summary.get("reconnects") or 0)
     return opened if opened > 0 else ((trial.planned.get("resolved") or {}).get("workload") or {}).get("clients")
 
@@ -89,7 +89,7 @@ def backlog(segment: Segment) -> dict[str, Any] | None:
     Counted from the rows; where these are a sample, the mean lag of each second times the planned rate (Little's law).
     Under steps and ramps more are under way because more are due, so nothing is said of them.
     """
-    summary = segment.summary or {}
+    summary = segment.told
     if (summary.get("schedule") or {}).get("kind") not in _EVEN:
         return None
     seconds, started, rate = seconds_measured(segment), summary.get("started_ns"), fact(segment, "planned_rate")

@@ -47,7 +47,7 @@ class Throughput:
 def per_second(segment: Segment) -> np.ndarray | None:
     """Done transactions of each whole second since the segment began; None where the record cannot tell."""
     length = seconds_measured(segment)
-    started = (segment.summary or {}).get("started_ns")
+    started = segment.told.get("started_ns")
     if length is None or started is None or length < 1:
         return None
     whole = int(length)

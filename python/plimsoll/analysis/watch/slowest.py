@@ -12,6 +12,7 @@ import numpy as np
 
 from plimsoll.analysis.breakdown.parts import CPU, RUN_QUEUE, in_order
 from plimsoll.record import Segment, read_table
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 SLOWEST = 10
@@ -19,7 +20,7 @@ OPEN = 64
 PERCENTILES = (50, 95, 99)
 
 
-def transactions(segment: Segment, found: Json, own_pids: list[int], names: Json) -> Json | None:
+def transactions(segment: Segment, found: Probe, own_pids: list[int], names: Json) -> Json | None:
     """{count, open, mean_ns, percentiles, max_ns, slowest}; None where there is no row."""
     rows = segment.breakdown
     if rows is None or not len(rows):
@@ -41,7 +42,7 @@ def transactions(segment: Segment, found: Json, own_pids: list[int], names: Json
     }
 
 
-def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, found: Json, names: Json) -> list[Json]:
+def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, found: Probe, names: Json) -> list[Json]:
     waits, seen = segment.breakdown_waits, read_table(segment.path / "seen.npy")
     looks = read_table(segment.path / "looks.npy")
     of_worst = waits[np.isin(waits["request"], rows["request"][worst])] if waits is not None else None

@@ -10,6 +10,7 @@ from plimsoll.analysis.watch.record import activity, replay
 from plimsoll.analysis.watch.slowest import transactions
 from plimsoll.analysis.watch.statements import caveats, headline
 from plimsoll.record import RecordError, Run, Segment, read_table
+from plimsoll.record.summary import Probe
 
 Json = dict[str, Any]
 FORMAT = 1
@@ -22,7 +23,7 @@ def analyse_live(run: Run, top: int | None = None) -> Json:
         raise RecordError(f"{run.path}: nothing was watched; watch again")
     segment = run.trials[0].measure
     names, asked = activity(segment), run.data.get("breakdown") or {}
-    probe = ((segment.summary or {}).get("probes") or {}).get("breakdown") or {}
+    probe = segment.probes.get("breakdown") or {}
     picture = replay(segment)
     found: Json = {
         "format": FORMAT,
@@ -60,9 +61,9 @@ def looks_taken(segment: Segment) -> Json | None:
     }
 
 
-def cost(segment: Segment, probe: Json) -> Json:
+def cost(segment: Segment, probe: Probe) -> Json:
     """Shares of the machine's CPU time that watching took: the probe's programs, the looks, Plimsoll's processes."""
-    summary = segment.summary or {}
+    summary = segment.told
     own = summary.get("instrument") or {}
     begin, end, cpus = summary.get("started_ns"), summary.get("ended_ns"), own.get("cpus")
     room = (end - begin) * cpus if begin is not None and end is not None and cpus else 0
@@ -78,5 +79,5 @@ def cost(segment: Segment, probe: Json) -> Json:
     }
 
 
-def _losses(probe: Json) -> Json:
+def _losses(probe: Probe) -> Json:
     return {what: count for what, count in (probe.get("lost") or {}).items() if count}

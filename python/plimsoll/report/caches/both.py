@@ -8,7 +8,7 @@ from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.original_studies import study_of
 from plimsoll.report.section import Page, Section
-from plimsoll.words import verdict as words
+from plimsoll.words.caches import cache_lines
 
 Json = dict[str, Any]
 
@@ -76,5 +76,5 @@ SECTION = Section(
     template="caches/caches.html.j2",
     context=_context,
     figures=lambda page: both_caches_figures(page.run, page.verdict),
-    evidence=lambda page: [f"{line}." for line in words.cache_lines(page.verdict)],
+    evidence=lambda page: [f"{line}." for line in cache_lines(page.verdict)],
 )

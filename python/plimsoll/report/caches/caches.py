@@ -11,7 +11,7 @@ from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.levels import HEIGHT, HEIGHT_HALF, levels_figure
 from plimsoll.report.drawing.marks import by_colour, intervals, side_by_side, titled
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _CACHES = {

@@ -10,7 +10,7 @@ from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.marks import by_colour, side_by_side, titled
 from plimsoll.report.drawing.tables import NONE, number
 from plimsoll.report.section import Page, Section
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _MB = 1e-6

@@ -7,7 +7,7 @@ import altair as alt
 
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.marks import by_colour, intervals, side_by_side, titled
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _NAMES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9", "p9999": "p99.99"}

@@ -9,7 +9,7 @@ from plimsoll.analysis.comparing.unbounded import reading
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_axis, panel_width, spec_of
 from plimsoll.report.drawing.marks import intervals, side_by_side, titled
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 HEIGHT = 270

@@ -10,7 +10,7 @@ from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, panel_width, spec_of
 from plimsoll.report.drawing.marks import by_colour, side_by_side, titled
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _PARTS = {

@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
+from plimsoll.analysis.metric import TRANSACTION, Metric
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.drawing.tables import NONE, interval, number, short_form
 from plimsoll.report.section import Page, Section
-from plimsoll.words.verdict import NO_INTERVAL, a_a_words, at_words, ends, is_latency, is_time, metric_words
+from plimsoll.words.levels import NO_INTERVAL, at_words, ends
+from plimsoll.words.verdict import a_a_words
 
 Json = dict[str, Any]
 _TABLES_SHOWN = 4
@@ -20,36 +22,17 @@ _MAIN = (
 
 def main_figure(verdict: Json) -> Figure:
     """What is judged, with everything the verdict rests on."""
-    if is_latency(verdict["metric"]):
-        label = metric_words(verdict["metric"])
-        return levels_figure(
-            verdict,
-            verdict["metric"],
-            "latency-judged",
-            f"{label[0].upper()}{label[1:]} by level",
-            "From the planned start. " + _MAIN,
-            {"title": "ms", "format": "~g", "tip": ",.3f", "log": True},
-            scale=1e-6,
-            marked=True,
-        )
-    if verdict["metric"] in NAMES:
-        label = metric_words(verdict["metric"])
-        return levels_figure(
-            verdict,
-            verdict["metric"],
-            "tests-judged",
-            f"{label[0].upper()}{label[1:]} by level",
-            "DBT-3-like, not comparable to published results. " + _MAIN,
-            {"title": "s" if verdict["metric"] == LOAD else "queries/hour × SF", "format": ",~r", "tip": ",.1f"},
-            marked=True,
-        )
+    judged = metric_of(verdict["metric"])
+    shown, name = judged.shown, judged.name
     return levels_figure(
         verdict,
-        "throughput_per_second",
-        "throughput",
-        "Throughput by level",
-        _MAIN,
-        {"title": "transactions/s", "format": ",~r", "tip": ",.1f"},
+        judged.key,
+        judged.figure or "judged",
+        f"{name[0].upper()}{name[1:]} by level",
+        f"{judged.remark} {_MAIN}".lstrip(),
+        {"title": shown.axis_unit, "format": shown.axis, "tip": shown.tip}
+        | ({"log": True} if shown.is_axis_log else {}),
+        scale=shown.factor,
         marked=True,
     )
 
@@ -57,8 +40,8 @@ def main_figure(verdict: Json) -> Figure:
 def level_tables(verdict: Json) -> list[Json]:
     """One table a comparison: the levels with what decides between them."""
     tables = []
-    metric = verdict["metric"]
-    unit, form_judged, scale = _judged_form(metric)
+    judged = metric_of(verdict["metric"])
+    unit, form_judged, scale = _judged_form(judged)
     for comparison in verdict["comparisons"]:
         rows = []
         for level in comparison["levels"]:
@@ -71,7 +54,7 @@ def level_tables(verdict: Json) -> list[Json]:
                     "level": level["level"],
                     "best": level["in_best_set"],
                     "verdict": _word(level),
-                    "judged": interval(metrics.get(metric), form_judged, scale) if unit else "",
+                    "judged": interval(metrics.get(judged.key), form_judged, scale) if unit else "",
                     "throughput": interval(throughput, form),
                     "slower": NONE if not slower else _times(slower),
                     "against": level["against"] or "",
@@ -83,19 +66,15 @@ def level_tables(verdict: Json) -> list[Json]:
                 }
             )
         label = {"label": comparison["label"], "at": at_words(comparison)}
-        tables.append(
-            {**label, "by_time": is_time(metric), "by_tests": metric in NAMES, "judged_unit": unit, "rows": rows}
-        )
+        by = {"by_time": judged.worse == "longer", "by_tests": judged.work != TRANSACTION}
+        tables.append({**label, **by, "judged_unit": unit, "rows": rows})
     return tables
 
 
-def _judged_form(metric: str) -> tuple[str, str, float]:
+def _judged_form(judged: Metric) -> tuple[str, str, float]:
     """Unit, form and scale of what is judged; no unit where it is the throughput, which has a column anyway."""
-    if is_latency(metric):
-        return "ms", ",.2f", 1e-6
-    if metric in NAMES:
-        return ("s" if metric == LOAD else "queries/hour × SF"), ",.1f", 1.0
-    return "", "", 1.0
+    shown = judged.shown
+    return ("", "", 1.0) if judged.is_usual else (shown.axis_unit, shown.form, shown.factor)
 
 
 def _times(slower: Json) -> str:
@@ -115,7 +94,7 @@ def _context(page: Page) -> Json:
     return {
         "tables": level_tables(page.verdict),
         "tables_shown": _TABLES_SHOWN,
-        "judged": metric_words(page.verdict["metric"]),
+        "judged": metric_of(page.verdict["metric"]).name,
     }
 
 

@@ -16,7 +16,7 @@ from plimsoll.report.drawing.series import shown_trials
 from plimsoll.report.drawing.tables import NONE, interval, number
 from plimsoll.report.original_studies import study_of
 from plimsoll.report.section import Page, Section
-from plimsoll.words.verdict import at_words
+from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _MIB = 2**20

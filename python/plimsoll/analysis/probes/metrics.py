@@ -4,7 +4,8 @@ The page cache's figures are of the files of class "data" (the databases' own fi
 the definition says otherwise.
 """
 
-from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.metric import EVIDENCE, Metric
+from plimsoll.analysis.trial.metrics import PERCENT
 
 _FAULTS = "on a kernel that does not report page faults only reads count"
 
@@ -19,6 +20,8 @@ PROBE_METRICS = [
         "when asked for, and again when it was evicted before the call had read it (the ratio ends at 0); what is "
         f"prefetched before it is asked for is no miss; {_FAULTS}",
         ceiling=1.0,
+        display=PERCENT,
+        shown_in=(EVIDENCE,),
     ),
     Metric(
         "page_cache_read_hit_ratio_blocks",

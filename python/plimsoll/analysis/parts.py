@@ -1,0 +1,29 @@
+"""The parts of a verdict, in the order in which they are judged: a new one is a room, and a line here.
+
+A part stands behind those it needs. The order is also that of the caveats of a trial.
+"""
+
+from plimsoll.analysis.breakdown import breakdown
+from plimsoll.analysis.caches import double_caching, reconcile
+from plimsoll.analysis.decision_support import run as decision_support
+from plimsoll.analysis.order_entry import order_entry
+from plimsoll.analysis.part import Part
+from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
+from plimsoll.analysis.studies import clients, memory_scaling, scaling
+
+PARTS: tuple[Part, ...] = (
+    instruments.PART,
+    reconcile.PART,
+    double_caching.PART,
+    double_caching.ABSENT,
+    clients.PART,
+    scaling.PART,
+    memory_scaling.PART,
+    breakdown.PART,
+    profile.PART,
+    profile.OFF_CPU,
+    order_entry.PART,
+    decision_support.PART,
+    syscalls.PART,
+    block_requests.PART,
+)

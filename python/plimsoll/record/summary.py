@@ -1,0 +1,182 @@
+"""summary.json as types: what a segment's load and probes say, written by the agent (crates/record/src/summary.rs).
+
+The fact that constrains it: a record may be cut short or of an earlier agent, so a reader counts on no key. REQUIRED
+are those that every agent has written; schema/record.md says what each means. Times are nanoseconds of CLOCK_MONOTONIC.
+"""
+
+from typing import Any, Final, TypedDict
+
+Json = dict[str, Any]
+REQUIRED: Final = frozenset(
+    (
+        *("format", "workload", "kinds", "first_index", "next_index", "started_ns", "ended_ns", "ended_by"),
+        *("epoch_minus_monotonic_ns", "identity", "by_kind", "errors", "health", "verification", "totals"),
+        *("backend_pids", "devices"),
+    )
+)
+
+
+class Identity(TypedDict, total=False):
+    """What became of the transactions: planned is the sum of the others."""
+
+    planned: int
+    done: int
+    failed: int
+    skipped: int
+    lost: int
+
+
+class ByKind(TypedDict, total=False):
+    """The same of one kind, without what was skipped before its kind was drawn."""
+
+    done: int
+    failed: int
+    skipped: int
+    lost: int
+    statements: int
+    retries: int
+
+
+class ErrorEntry(TypedDict):
+    """A way to fail, with its first message."""
+
+    sqlstate: str
+    message: str
+    count: int
+
+
+class LagNs(TypedDict):
+    """Lag of the transactions that were started."""
+
+    p50: int
+    p99: int
+    max: int
+
+
+class Health(TypedDict, total=False):
+    """What the generator says of itself."""
+
+    cpu_user_ns: int
+    cpu_system_ns: int
+    load_cpu_user_ns: int
+    load_cpu_system_ns: int
+    threads: int
+    thread_cpus: list[int]
+    lag_ns: LagNs
+    records_dropped: int
+    samples: int
+    sample_late_ns_max: int
+    cpus_allowed: list[int] | str  # of an embedded server the list as text
+    memory_bytes_max: int
+    connections_lost: int
+
+
+class WrongAnswer(TypedDict):
+    """An answer that differs from the seed's."""
+
+    index: int
+    message: str
+
+
+class Verification(TypedDict, total=False):
+    """Answers that were compared."""
+
+    checked: int
+    wrong: int
+    examples: list[WrongAnswer]
+
+
+class Rows(TypedDict):
+    """Which transactions have a row in transactions.npy."""
+
+    recorded: int
+    all_below_index: int
+    sample_one_in: int
+
+
+class Probe(TypedDict, total=False):
+    """What a probe in the kernel says of itself and counted; which keys it has depends on the probe."""
+
+    status: str
+    reason: str | None
+    remedy: str | None
+    absent: dict[str, str]
+    programs: str
+    requests: str
+    self_test: Json
+    classes: list[str]
+    devices: list[str]
+    page_bytes: int
+    block_bytes: int
+    file_systems: list[Json]
+    totals: dict[str, dict[str, int]]
+    lost: dict[str, int]
+    identity: dict[str, Json]
+    cost: Json
+    # of the breakdown
+    buckets: list[str]
+    wait_names: dict[str, str]
+    boundaries: dict[str, str]
+    sampling: Json
+    syncs: dict[str, int]
+    request_counts: dict[str, int]
+    processes: list[Json]
+    server_ended_ns: int
+    checks: list[Json]
+    # of the profile
+    profile: Json
+    # of system calls and syncs
+    calls: list[str]
+    call_totals: dict[str, dict[str, Json]]
+    calls_share: float
+    other_calls: dict[str, Json]
+    others_share: float
+    sync_totals: dict[str, dict[str, Json]]
+    open_ns_max: int
+    # of block devices
+    operations: list[str]
+    request_totals: dict[str, dict[str, dict[str, Json]]]
+    disk_requests: dict[str, Json]
+
+
+class Summary(TypedDict, total=False):
+    """summary.json of one segment."""
+
+    format: int
+    workload: str
+    kinds: list[str]
+    first_index: int
+    next_index: int
+    started_ns: int
+    ended_ns: int
+    epoch_minus_monotonic_ns: int
+    ended_by: str
+    identity: Identity
+    by_kind: dict[str, ByKind]
+    errors: list[ErrorEntry]
+    health: Health
+    verification: Verification
+    totals: dict[str, int]
+    backend_pids: list[int]
+    devices: list[str]
+    server_commits_beside: int
+    rows: Rows
+    schedule: Json
+    planned_rate: float | None
+    mode: str
+    describe: bool
+    retries: int
+    reconnects: int
+    requests_sent: int | None
+    facts: Json
+    probes: dict[str, Probe]
+    instrument: Json  # of a watch: the CPU time that Plimsoll's own processes took (breakdown.md)
+    synthetic: str  # of a record that was made for tests: by what
+
+
+def accounted(identity: Identity) -> int:
+    """How many transactions have an outcome."""
+    return sum(
+        int(count or 0)
+        for count in (identity.get("done"), identity.get("failed"), identity.get("skipped"), identity.get("lost"))
+    )

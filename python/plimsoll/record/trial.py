@@ -1,0 +1,87 @@
+"""trial.json as a type: what became of one trial, written by the run stage.
+
+The fact that constrains it: whatever a machine could not give is null or absent, never 0, and a trial that failed early
+has little of it. schema/record.md says what each means.
+"""
+
+from typing import Any, TypedDict
+
+Json = dict[str, Any]
+
+
+class Check(TypedDict, total=False):
+    """One thing that has to hold of the data."""
+
+    name: str
+    expected: str | int
+    found: str | int
+    ok: bool
+
+
+class Cpus(TypedDict, total=False):
+    """CPUs that server and load were kept on, as lists in text; null: anywhere."""
+
+    target: str | None
+    load: str | None
+
+
+class Group(TypedDict, total=False):
+    """The server's control group."""
+
+    version: int
+    limit_bytes: int | None
+    swap_limit_bytes: int | None
+    oom_kills: int | None
+
+
+class Server(TypedDict, total=False):
+    """The server's version and settings."""
+
+    version: str
+    settings: Json
+    durability: Json
+
+
+class DoubleCaching(TypedDict, total=False):
+    """What both caches held, before and after the measured segment; or why that is not known."""
+
+    before_measure: Json | None
+    after: Json | None
+    absent: str | None
+
+
+class TrialDocument(TypedDict, total=False):
+    """trial.json."""
+
+    number: int
+    block: int
+    treatment: str
+    duplicate: bool
+    status: str
+    reason: str | None
+    server_log_tail: str | None
+    phases: list[Json]
+    epoch_minus_monotonic_ns: int
+    stationary: Json | None
+    counters: Json
+    device_counters: Json
+    group_counters: Json | None
+    residency: Json | None
+    double_caching: DoubleCaching
+    checks: list[Check]
+    ledger: Json | None
+    server: Server
+    cpus: Cpus
+    group: Group | None
+    caveats: list[str]
+    synthetic: str  # of a record that was made for tests: by what
+    # of decision support
+    tests: list[Json]
+    measured_segment: str
+    load_test: Json | None
+    load_checks: list[Check] | None
+    answers: Json | None
+    sittings: int
+    cut: list[Json]
+    # of a search for the load line
+    capacity: Json

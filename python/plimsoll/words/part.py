@@ -1,0 +1,25 @@
+"""What is said of one part of a verdict: sentences for the terminal and for the head of the page.
+
+The fact that constrains it: the flow of words (verdict.py) knows parts by their list alone (parts.py). Each answer is a
+list of sentences, empty where the verdict does not have the part.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def _nothing(_verdict: Json) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The sentences about the part that verdict.json has under `key`."""
+
+    key: str
+    leads: Callable[[Json], list[str]] = _nothing  # answers, before those of the comparisons
+    explains: Callable[[Json], list[str]] = _nothing  # what stands behind the differences, where levels are compared
+    adds: Callable[[Json], list[str]] = _nothing  # what is to be known of the load, whatever is compared

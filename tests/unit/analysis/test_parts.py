@@ -1,0 +1,110 @@
+"""Parts of a verdict: their order, and one that nobody but the lists knows of."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.analysis import analyse, parts
+from plimsoll.analysis.part import Context, Part
+from plimsoll.record import Run, Trial, open_run
+from plimsoll.words import parts as spoken
+from plimsoll.words.part import Sentences
+from plimsoll.words.verdict import headlines, terminal_lines
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+KEYS = [part.key for part in parts.PARTS]
+
+
+def test_a_part_stands_behind_those_it_needs() -> None:
+    assert len(set(KEYS)) == len(KEYS)
+    for place, part in enumerate(parts.PARTS):
+        assert set(part.needs) <= set(KEYS[:place]), part.key
+
+
+def test_whoever_speaks_speaks_of_a_part() -> None:
+    assert {sentences.key for sentences in spoken.SENTENCES} <= set(KEYS)
+
+
+def _blocks_of(run: Run, trial: Trial) -> dict[str, Any]:
+    return {"of": len(run.trials), "number": trial.number}
+
+
+def _judge(context: Context) -> dict[str, Any]:
+    seen = [trial["toy"]["number"] for trial in context.used.values()]
+    return {"trials": len(seen), "read": context.read["toy"], "notes": len(context.parts["instruments"])}
+
+
+def _labels(run: Run, entries: Any) -> dict[str, str]:
+    return {name: f"{len(mine)} of {len(run.trials)}" for name, mine in entries.items()}
+
+
+def _toy(word: str) -> tuple[Part, Sentences]:
+    part = Part(
+        "toy",
+        _judge,
+        needs=("instruments",),
+        of_trial=_blocks_of,
+        of_treatments=_labels,
+        read=lambda run: f"{word} {run.data['id']}",
+        trial_caveats=lambda trial, read: [f"{read}, trial of block {trial.block}"],
+        caveats=lambda context: [f"{word}: {len(context.comparisons)} compared"],
+    )
+    sentences = Sentences(
+        "toy",
+        leads=lambda verdict: [f"{word} leads: {verdict['toy']['trials']} trials"],
+        explains=lambda _: [f"{word} explains"],
+        adds=lambda _: [f"{word} adds"],
+    )
+    return part, sentences
+
+
+def test_a_toy_in_the_lists_is_in_the_verdict_and_in_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = open_run(shutil.copytree(GOLDEN / "synthetic", tmp_path / "run"))
+    before = analyse(run)
+    part, sentences = _toy("windmill")
+    monkeypatch.setattr(parts, "PARTS", (*parts.PARTS, part))
+    monkeypatch.setattr(spoken, "SENTENCES", (*spoken.SENTENCES, sentences))
+    verdict = analyse(run)
+    used = sum(len(one["trials"]) for one in verdict["treatments"].values())
+    assert verdict["toy"] == {"trials": used, "read": f"windmill {run.data['id']}", "notes": 3}
+    assert verdict["trials"][1]["toy"] == {"of": len(run.trials), "number": 2}
+    assert [one["toy"].endswith(f" of {len(run.trials)}") for one in verdict["treatments"].values()]
+    for one in verdict["trials"]:
+        assert f"windmill {run.data['id']}, trial of block {one['block']}" in one["caveats"]
+    assert f"windmill: {len(verdict['comparisons'])} compared" in verdict["caveats"]
+    assert headlines(verdict)[0] == f"windmill leads: {used} trials"
+    lines = terminal_lines(verdict, "report")
+    assert {"windmill explains", "windmill adds"} <= set(lines)
+    # Nothing else of the verdict changes by it.
+    for found in (verdict, *verdict["trials"], *verdict["treatments"].values()):
+        del found["toy"]
+    assert [line for line in verdict.pop("caveats") if "windmill" not in line] == before.pop("caveats")
+    for found in verdict["trials"]:
+        found["caveats"] = [line for line in found["caveats"] if "windmill" not in line]
+    assert verdict == before
+
+
+def test_an_experiment_that_names_its_sections_has_no_other_studies(tmp_path: Path) -> None:
+    run = shutil.copytree(GOLDEN / "synthetic", tmp_path / "run")
+    plan = json.loads((run / "plan.json").read_text())
+    path = "environment.target_cpus"
+    names = list(plan["treatments"])
+    for place, name in enumerate(names):
+        plan["treatments"][name]["levels"] = {path: f"0-{place}"}
+    levels = [{"label": f"0-{place}", "value": f"0-{place}"} for place in range(len(names))]
+    plan["factors"] = [{"path": path, "paths": [path], "label": "CPUs", "levels": levels}]
+    (run / "plan.json").write_text(json.dumps(plan))
+    experiment = json.loads((run / "experiment.json").read_text())
+
+    def scaling(**more: Any) -> Any:
+        (run / "experiment.json").write_text(json.dumps(experiment | more))
+        return analyse(open_run(run))["scaling"]
+
+    assert scaling()["factors"], "of an older record the design decides"
+    assert scaling(sections=["scaling"])["factors"]
+    assert scaling(sections=["levels"]) is None

@@ -1,0 +1,102 @@
+"""summary.json, trial.json and their types: every key of real files is typed, and a summary has what readers count on.
+
+`agent_summary.json` was written by the agent (tests/golden); the agent's own types are read where they are declared.
+"""
+
+import json
+import re
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import pytest
+
+from plimsoll.record import open_run, summary
+from plimsoll.record.trial import TrialDocument
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = ROOT / "tests" / "golden"
+FILES = [GOLDEN / "agent_summary.json", *sorted(GOLDEN.glob("*/trials/*/*/summary.json"))]
+TRIALS = sorted(GOLDEN.glob("*/trials/*/trial.json"))
+
+
+def faults(value: Any, kind: Any, where: str) -> list[str]:
+    """Where a document is not of its type: keys that it does not know, values of another kind."""
+    if kind is Any:
+        return []
+    if is_typeddict(kind):
+        if not isinstance(value, dict):
+            return [f"{where} is no object"]
+        hints = get_type_hints(kind)
+        found = [f"{where}.{key} is in no type" for key in value.keys() - hints.keys()]
+        found += [f"{where}.{key} is missing" for key in kind.__required_keys__ - value.keys()]
+        return found + [one for key in value.keys() & hints for one in faults(value[key], hints[key], f"{where}.{key}")]
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is list and isinstance(value, list):
+        return [one for item in value for one in faults(item, inner[0], f"{where}[]")]
+    if origin is dict and isinstance(value, dict):
+        return [one for key, item in value.items() for one in faults(item, inner[1], f"{where}.{key}")]
+    if origin in (Union, UnionType):
+        fits = any(not faults(value, one, where) for one in inner)
+    else:
+        fits = type(value) in ((int, float) if kind is float else (origin or kind,))
+    return [] if fits else [f"{where} is a {type(value).__name__}"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_a_real_summary_is_of_its_type(path: Path) -> None:
+    found = json.loads(path.read_text())
+    assert faults(found, summary.Summary, "summary") == []
+    assert summary.REQUIRED - found.keys() == set()
+
+
+@pytest.mark.parametrize("path", TRIALS, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_a_real_trial_is_of_its_type(path: Path) -> None:
+    assert faults(json.loads(path.read_text()), TrialDocument, "trial") == []
+
+
+def test_what_no_type_knows_is_told() -> None:
+    found = json.loads(FILES[0].read_text())
+    found["health"]["lag_ns"]["p75"] = found["novel"] = 1
+    found["retries"], found["rows"] = "none", {"recorded": 1}
+    assert sorted(faults(found, summary.Summary, "summary")) == [
+        "summary.health.lag_ns.p75 is in no type",
+        "summary.novel is in no type",
+        "summary.retries is a str",
+        "summary.rows.all_below_index is missing",
+        "summary.rows.sample_one_in is missing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("struct", "file", "typed"),
+    [
+        ("Summary", "summary", summary.Summary),
+        ("Identity", "summary", summary.Identity),
+        ("ByKind", "summary", summary.ByKind),
+        ("ErrorEntry", "summary", summary.ErrorEntry),
+        ("Health", "summary", summary.Health),
+        ("LagNs", "summary", summary.LagNs),
+        ("Verification", "summary", summary.Verification),
+        ("WrongAnswer", "summary", summary.WrongAnswer),
+        ("Rows", "summary", summary.Rows),
+        ("ProbeReport", "probe", summary.Probe),
+    ],
+)
+def test_the_agent_writes_the_keys_that_are_typed(struct: str, file: str, typed: type) -> None:
+    source = (ROOT / f"crates/record/src/{file}.rs").read_text()
+    body = re.search(rf"pub struct {struct} \{{(.*?)\n\}}", source, re.DOTALL)
+    assert body is not None
+    written = set(re.findall(r"^    pub (\w+):", body[1], re.MULTILINE))
+    others = {"synthetic", "instrument"} if typed is summary.Summary else set()  # of test data, and of a watch
+    assert set(get_type_hints(typed)) - others == written
+
+
+def test_what_a_record_lacks_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "trials" / "0001").mkdir(parents=True)
+    segment = open_run(tmp_path).trials[0].measure
+    assert segment.summary is None
+    told = (segment.told, segment.identity, segment.by_kind, segment.health, segment.verification, segment.probes)
+    assert [*told, segment.schedule] == [{}] * 7
+    assert [segment.kinds, segment.errors, segment.devices] == [[]] * 3
