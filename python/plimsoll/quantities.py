@@ -23,6 +23,25 @@ def duration(ns: float | None) -> str:
     return f"{ns:.0f} ns"
 
 
+def elapsed(seconds: float) -> str:
+    """Whole seconds, minutes and seconds, or hours and minutes: how long something takes, for people who wait."""
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    if whole < 2 * 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def size(count: float) -> str:
+    """Bytes in the largest unit that keeps the number above 1, with up to four digits."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} GiB"
+
+
 def share(value: float | None) -> str:
     """A share in points."""
     return "–" if value is None else f"{100 * value:.1f} %"

@@ -16,6 +16,7 @@ from plimsoll.cli.folders import folder_for, shown
 from plimsoll.environment import StateDir
 from plimsoll.environment.fingerprint import comparable
 from plimsoll.experiment import ExperimentError
+from plimsoll.quantities import elapsed
 from plimsoll.record import RecordError, Run, compact, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.run.capacity import source as capacity_source
@@ -47,8 +48,8 @@ def run(request: Request, out: Path | None, seed: int | None, as_json: bool) -> 
     if not as_json:
         asked, needs = runner.asked, runner.needs()
         console.print(f"{asked.subject}: the highest rate at which {asked.objective}, {asked.arrivals} arrivals")
-        build = f", and {show.duration(needs.build_seconds)} to build the data" if needs.build_seconds else ""
-        console.print(f"about {show.duration(asked.seconds)}{build}; seed {runner.seed}; record: {shown(runner.out)}")
+        build = f", and {elapsed(needs.build_seconds)} to build the data" if needs.build_seconds else ""
+        console.print(f"about {elapsed(asked.seconds)}{build}; seed {runner.seed}; record: {shown(runner.out)}")
         for remark in needs.remarks:
             console.print(f"note: {remark}")
         with CapacityProgress(asked.seconds, lambda number: _figures(runner.out, number)) as progress:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll.cli.progress import Progress
-from plimsoll.cli.show import duration
 from plimsoll.experiment import PlannedTrial
+from plimsoll.quantities import elapsed
 
 
 class CapacityProgress(Progress):
@@ -33,10 +33,10 @@ class CapacityProgress(Progress):
 
     def _left(self) -> str:
         left = self._budget_left - (time.monotonic() - self._told)
-        return f"at most {duration(max(0.0, left))}"
+        return f"at most {elapsed(max(0.0, left))}"
 
     def _line(self) -> str:
         where = f"trial {self._trial.number}, {self._trial.treatment.id}: " if self._trial else ""
         rate = f", {self._rate}" if self._rate else ""
-        elapsed = duration(time.monotonic() - self._started)
-        return f"{where}{self._doing}{rate}  [{elapsed}, {self._left()} left]"
+        so_far = elapsed(time.monotonic() - self._started)
+        return f"{where}{self._doing}{rate}  [{so_far}, {self._left()} left]"

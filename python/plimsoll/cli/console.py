@@ -45,13 +45,3 @@ def console() -> Console:
 def tell(text: str) -> None:
     """What went wrong and what to do, on the standard error."""
     Lines(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True).print(text)
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people."""
-    whole = round(seconds)
-    if whole < 90:
-        return f"{whole} s"
-    if whole < 2 * 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

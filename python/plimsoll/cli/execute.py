@@ -16,6 +16,7 @@ from plimsoll.cli.metrics import told_on
 from plimsoll.cli.progress import Progress
 from plimsoll.environment import StateDir
 from plimsoll.experiment import Source
+from plimsoll.quantities import elapsed
 from plimsoll.record import compact, open_run, writer
 from plimsoll.run import a_a
 from plimsoll.run.observer import Observer, Several, Silent
@@ -43,7 +44,7 @@ def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
     out = show.console()
     if not as_json:
         out.print(runner.source.experiment.title)
-        time_left = show.duration(needs.seconds)
+        time_left = elapsed(needs.seconds)
         out.print(f"{len(left)} trials, about {time_left}; seed {runner.seed}; record: {shown(runner.out)}")
         for remark in needs.remarks:
             out.print(f"note: {remark}")

@@ -13,9 +13,10 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
+from plimsoll.cli.console import console
 from plimsoll.cli.filling import Filling
-from plimsoll.cli.show import console, duration
 from plimsoll.experiment import PlannedTrial
+from plimsoll.quantities import elapsed
 
 PHASES = {
     "clone": "cloning the data",
@@ -126,20 +127,18 @@ class Progress:
 
     def _left(self) -> str:
         done = len(self._durations)
-        elapsed = time.monotonic() - self._started
+        so_far = time.monotonic() - self._started
         if not done:
-            return f"about {duration(max(0.0, self._estimate - elapsed))}"
+            return f"about {elapsed(max(0.0, self._estimate - so_far))}"
         running = time.monotonic() - self._trial_started if self._trial else 0.0
         mean = sum(self._durations) / done
-        return f"about {duration(max(0.0, mean * (self._trials - done) - running))}"
+        return f"about {elapsed(max(0.0, mean * (self._trials - done) - running))}"
 
     def _line(self) -> str:
         number = f"trial {self._trial.number} of {self._trials + self._skipped()}: " if self._trial else ""
         label = f"{self._trial.treatment.label}: " if self._trial else ""
         rate = f", {self._rate}" if self._rate else ""
-        return (
-            f"{number}{label}{self._doing}{rate}  [{duration(time.monotonic() - self._started)}, {self._left()} left]"
-        )
+        return f"{number}{label}{self._doing}{rate}  [{elapsed(time.monotonic() - self._started)}, {self._left()} left]"
 
     def _skipped(self) -> int:
         """Trials that an earlier part of a resumed run has done."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.console import console, duration
+from plimsoll.cli.console import console
 from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.quantities import elapsed
 
 if TYPE_CHECKING:
     from plimsoll.environment.doctor import Check
@@ -44,8 +45,8 @@ def plan(planned: Plan, needs: Needs) -> None:
         table.add_row(str(trial.number), str(trial.block), Text(trial.treatment.label), again)
     out.print(table)
     out.print(f"\nseed {planned.seed} (--seed {planned.seed} plans the same order)")
-    building = f", {duration(needs.build_seconds)} of it to build data sets" if needs.build_seconds else ""
-    out.print(f"time    about {duration(needs.seconds)}{building}")
+    building = f", {elapsed(needs.build_seconds)} of it to build data sets" if needs.build_seconds else ""
+    out.print(f"time    about {elapsed(needs.seconds)}{building}")
     out.print(
         f"memory  {size.show(needs.memory_bytes)}" if needs.memory_bytes else "memory  that of the existing server"
     )
@@ -81,6 +82,6 @@ def datasets(folder: Path, found: list[Dataset], series: list[str]) -> None:
         return
     table = plain_table("data set", "tables and indexes", "rows", "built in")
     for one in found:
-        table.add_row(one.key, size.show(one.bytes), f"{sum(one.rows.values()):,}", duration(one.build_seconds))
+        table.add_row(one.key, size.show(one.bytes), f"{sum(one.rows.values()):,}", elapsed(one.build_seconds))
     out.print(table)
     out.print(f"\n{folder}; remove one with: ./plimsoll cache remove KEY")

@@ -1,6 +1,7 @@
 """Report: verdicts drawn and written.
 
-Computes nothing: every number on the page stands in verdict.json or in the record, and is only given a unit here.
+Computes nothing: every number on the page stands in verdict.json or comes from a function of the analysis, and is only
+given a unit and a place here.
 """
 
 from importlib import import_module

@@ -21,9 +21,7 @@ UNITS = {"scale", "factor", "unit", "size"}
 ALLOWED = {
     "drawing/flame.py": {"flame": "a box is as wide as its share of the whole"},
     "drawing/series.py": {"ramp": "colours of ordered levels"},
-    "drawing/latency.py": {"_ticks": "1, 2 and 5 of each decade"},
-    "capacity/figures.py": {"_ticks": "1, 2 and 5 of each decade"},
-    "studies/clients.py": {"_ratio_axis": "1, 2 and 5 of each decade, and a little room beyond the ends"},
+    "drawing/marks.py": {"decade_ticks": "1, 2 and 5 of each decade"},
     "watch/drawings.py": {"bar": "SVG by hand", "timeline": "SVG by hand"},
     "probes/syscalls.py": {"size_of": "a power of two in words"},
     "watch/page.py": {"_slowest_rows": "seconds since the watch began"},

@@ -1,6 +1,5 @@
 """Latency against rate with the load line and the knee drawn on it, and the line as the search found it."""
 
-import math
 from typing import Any
 
 import altair as alt
@@ -8,7 +7,7 @@ import altair as alt
 from plimsoll.quantities import rate
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
-from plimsoll.report.drawing.marks import by_colour, intervals
+from plimsoll.report.drawing.marks import by_colour, decade_ticks, intervals
 
 Json = dict[str, Any]
 _VERDICTS = {"holds": theme.BEST, "breaks": theme.WORSE, "cannot tell": theme.UNJUDGED, "generator": "#CC79A7"}
@@ -117,7 +116,7 @@ def curve_figure(verdict: Json) -> Figure:
         "ms:Q",
         title="latency, ms",
         scale=alt.Scale(type="log", domain=[bottom, top], nice=False),
-        axis=alt.Axis(format="~g", values=_ticks(bottom, top)),
+        axis=alt.Axis(format="~g", values=[tick for tick in decade_ticks(bottom, top) if bottom <= tick <= top]),
     )
     colour = by_colour("verdict:N", present, [_VERDICTS[word] for word in present])
     shape = alt.Shape(
@@ -179,9 +178,3 @@ def search_figure(verdict: Json) -> Figure:
     chart = alt.layer(*layers).properties(width=WIDTH - 80, height=240)
     caption = "Every trial at a planned rate, in order. Blue: the load line. Repeats at the end are in random order."
     return Figure(name, title, caption, spec=spec_of(chart))
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each decade inside the axis."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [step * 10.0**decade for decade in decades for step in (1, 2, 5) if low <= step * 10.0**decade <= high]

@@ -1,12 +1,11 @@
 """Latency percentiles by level, for all transactions or one kind."""
 
-import math
 from typing import Any
 
 import altair as alt
 
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
-from plimsoll.report.drawing.marks import by_colour, intervals, side_by_side, titled
+from plimsoll.report.drawing.marks import by_colour, decade_ticks, intervals, side_by_side, titled
 from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
@@ -75,10 +74,9 @@ def latency_figure(verdict: Json) -> Figure:
 
 
 def _ticks(rows: list[Json]) -> list[float]:
-    """1, 2 and 5 of each decade that the rows reach."""
-    low = math.floor(math.log10(min(float(row.get("low") or row["ms"]) for row in rows)))
-    high = math.ceil(math.log10(max(float(row.get("high") or row["ms"]) for row in rows)))
-    return [step * 10.0**decade for decade in range(low, high + 1) for step in (1, 2, 5)]
+    """Those of each decade that the rows reach."""
+    low = min(float(row.get("low") or row["ms"]) for row in rows)
+    return decade_ticks(low, max(float(row.get("high") or row["ms"]) for row in rows))
 
 
 def _present(rows: list[Json]) -> list[str]:

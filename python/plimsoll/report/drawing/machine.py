@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from plimsoll.quantities import size
 from plimsoll.record import Run
 
 Json = dict[str, Any]
@@ -14,17 +15,6 @@ def _text(tree: Any, *path: str) -> str | None:
     if tree is None or isinstance(tree, dict | list):
         return None
     return str(tree)
-
-
-def size(value: float | None) -> str | None:
-    """A size in the largest unit that keeps it above 1."""
-    if value is None:
-        return None
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return None
 
 
 def _joined(*parts: str | None) -> str | None:

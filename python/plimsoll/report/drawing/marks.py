@@ -1,5 +1,6 @@
 """What figures share: colours with their legend, intervals, panels side by side."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,12 @@ def by_colour(
 def in_turn(values: Sequence[str], names: Sequence[Any]) -> list[str]:
     """A colour or shape for each name, again from the first where there are more names."""
     return [values[place % len(values)] for place in range(len(names))]
+
+
+def decade_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each decade from that of `low` to that of `high`, for a logarithmic axis."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
 
 
 def intervals(base: Any, width: float, *encodings: Any, high: str = "high:Q", **more: Any) -> Any:

@@ -1,6 +1,5 @@
 """Study S2's figures: throughput over clients and over transactions per client, and what a larger scale gains."""
 
-import math
 from typing import Any
 
 import altair as alt
@@ -8,7 +7,7 @@ import altair as alt
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
-from plimsoll.report.drawing.marks import by_colour, in_turn, intervals, side_by_side
+from plimsoll.report.drawing.marks import by_colour, decade_ticks, in_turn, intervals, side_by_side
 from plimsoll.report.drawing.tables import NONE
 from plimsoll.report.original_studies import study_of
 from plimsoll.report.section import Page, Section
@@ -70,9 +69,7 @@ def _ratio_axis(field: str, title: str, rows: list[Json]) -> alt.Y:
     """A logarithmic axis as long as the intervals, with marks at 1, 2 and 5 of each decade."""
     low = min(float(row.get("low") or row[field]) for row in rows)
     high = max(float(row.get("high") or row[field]) for row in rows)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
-    shown = [tick for tick in ticks if low / 1.1 <= tick <= high * 1.1]
+    shown = [tick for tick in decade_ticks(low, high) if low / 1.1 <= tick <= high * 1.1]
     return alt.Y(
         f"{field}:Q",
         title=title,
