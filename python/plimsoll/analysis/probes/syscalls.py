@@ -5,7 +5,7 @@ system does not tell stays absent. A sum over trials is only made of trials whos
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from plimsoll.analysis.part import Context, Part
@@ -13,6 +13,7 @@ from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Run, Trial
 from plimsoll.record.summary import Probe
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
@@ -20,7 +21,7 @@ _SUMS = ("count", "errors", "asked_bytes", "returned_bytes", "ns", "sequential")
 _OTHERS_KEPT = 12
 
 
-def system_calls(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
+def system_calls(run: Run, used: Used) -> Json | None:
     """The `syscalls` of verdict.json: {"calls", "syncs"} by treatment; None where neither probe was on."""
     trials = {trial.number: trial for trial in run.trials}
     calls: Json = {}
