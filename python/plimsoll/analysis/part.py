@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.record import Run, Trial
+from plimsoll.record.verdict import Comparison, Treatment, TrialEntry, Used
 
 Json = dict[str, Any]
-Used = Mapping[tuple[int, str], Json]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Context:
     run: Run
     read: Mapping[str, Any]  # what parts have read of the record, by key
     used: Used  # the trial that stands for each block and treatment
-    comparisons: list[Json]
-    treatments: Json
+    comparisons: list[Comparison]
+    treatments: dict[str, Treatment]
     delta: float  # the relevant ratio less 1
     spread_log: float  # logarithm of the ratio by which equals differ; 0 where it is not known
     parts: Mapping[str, Any]  # parts that were judged before, by key; None where one did not apply
@@ -69,7 +69,7 @@ class Part:
     of_trial: Callable[[Run, Trial], Json | None] | None = None
     trial_values: Callable[[Any], dict[str, float | None]] = _no_values
     # Of each treatment, from the entries of the trials that stand for it: {treatment: what is stored}.
-    of_treatments: Callable[[Run, Mapping[str, list[Json]]], Mapping[str, Any]] | None = None
+    of_treatments: Callable[[Run, Mapping[str, list[TrialEntry]]], Mapping[str, Any]] | None = None
     # What is read of the record once, so that a comparison of two runs need not read it again.
     read: Callable[[Run], Any] = _nothing_read
     # What a reader has to know: of one trial (`read` is this part's), and of the run.

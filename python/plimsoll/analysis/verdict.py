@@ -6,7 +6,7 @@ verdict.json holds all the report draws; schema/verdict.md describes it.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from plimsoll.analysis import parts
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
@@ -22,13 +22,14 @@ from plimsoll.analysis.statistics.intervals import CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
-from plimsoll.record.summary import Identity
+from plimsoll.record.summary import Identity, accounted, summed
+from plimsoll.record.verdict import Comparison, Mean, Treatment, TrialEntry, Verdict
 
 FORMAT = 1
 Json = dict[str, Any]
 
 
-def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> Json:
+def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> TrialEntry:
     values = estimates(trial)
     of_parts: Json = {}
     for part in parts.PARTS:
@@ -38,7 +39,7 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> Json:
     admission = admit(trial, values)
     caveats = [caveat for part in parts.PARTS for caveat in part.trial_caveats(trial, read[part.key])]
     least = {f"latency_ns_{name}": value for name, value in latency.unbounded(trial.measure).items()}
-    return {
+    entry: TrialEntry = {
         "number": trial.number,
         "block": trial.block,
         "position": trial.planned.get("position"),
@@ -60,8 +61,8 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> Json:
         "commits": admission.commits,
         "generator": admission.generator,
         "stationary": admission.stationary,
-        **of_parts,
     }
+    return cast(TrialEntry, {**entry, **of_parts})
 
 
 def _summed_identity(trial: Trial) -> Identity | None:
@@ -70,16 +71,10 @@ def _summed_identity(trial: Trial) -> Identity | None:
     told = [segment.identity for segment in segments if segment.identity]
     if len(told) < 2:
         return told[0] if told else None
-    return {
-        "planned": sum(int(one.get("planned") or 0) for one in told),
-        "done": sum(int(one.get("done") or 0) for one in told),
-        "failed": sum(int(one.get("failed") or 0) for one in told),
-        "skipped": sum(int(one.get("skipped") or 0) for one in told),
-        "lost": sum(int(one.get("lost") or 0) for one in told),
-    }
+    return summed(told)
 
 
-def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[Json], Json]:
+def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Json]:
     """The trials, judged, and how they were placed on the CPUs."""
     entries = [_trial_entry(run, trial, read) for trial in run.trials]
     settle_commits([entry["commits"] for entry in entries])
@@ -89,20 +84,20 @@ def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[Json], Json]:
     return entries, placement.settle(entries, run.plan)
 
 
-def chosen(entries: list[Json]) -> dict[tuple[int, str], Json]:
+def chosen(entries: list[TrialEntry]) -> dict[tuple[int, str], TrialEntry]:
     """The trial that stands for each (block, treatment): the original, or its duplicate where that did not enter."""
-    result: dict[tuple[int, str], Json] = {}
+    result: dict[tuple[int, str], TrialEntry] = {}
     for entry in sorted(entries, key=lambda entry: bool(entry["duplicate"])):
         if entry["admitted"]:
             result.setdefault((entry["block"], entry["treatment"]), entry)
     return result
 
 
-def _estimate(entries: Iterable[Json], key: str) -> Json | None:
+def _estimate(entries: Iterable[TrialEntry], key: str) -> Mean | None:
     return unbounded.estimate([unbounded.reading(entry, key) for entry in entries], METRICS[key])
 
 
-def _percentile(entries: Iterable[Json], kind: str, name: str) -> Json | None:
+def _percentile(entries: Iterable[TrialEntry], kind: str, name: str) -> Mean | None:
     """A percentile of one kind; those of all kinds together are metrics of the trial, too."""
     key = f"latency_ns_{name}"
     if kind == ALL:
@@ -111,7 +106,7 @@ def _percentile(entries: Iterable[Json], kind: str, name: str) -> Json | None:
     return unbounded.estimate([(value, False) for value in values], METRICS[key])
 
 
-def _treatments(run: Run, entries: list[Json]) -> Json:
+def _treatments(run: Run, entries: list[TrialEntry]) -> dict[str, Treatment]:
     """Every metric of every treatment with its interval over blocks, and latency by kind."""
     used, metrics = chosen(entries), shown_for(run.experiment)
     trials = {trial.number: trial for trial in run.trials}
@@ -121,11 +116,11 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
         for name in planned_treatments
     }
     of_parts = {part.key: part.of_treatments(run, standing) for part in parts.PARTS if part.of_treatments is not None}
-    result: Json = {}
+    result: dict[str, Treatment] = {}
     for name, planned in planned_treatments.items():
         mine = standing[name]
         kinds = sorted({kind for entry in mine for kind in entry["latency_ns"]})
-        result[name] = {
+        treatment: Treatment = {
             "label": planned.get("label") or name,
             "levels": planned.get("levels") or {},
             "trials": [entry["number"] for entry in mine],
@@ -134,12 +129,12 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
             "metrics": {key: _estimate(mine, key) for key in metrics},
             "latency_ns": {kind: {name: _percentile(mine, kind, name) for name in PERCENTILES} for kind in kinds},
             "latency_merged_ns": histograms.over_trials([trials[entry["number"]].measure for entry in mine]),
-            **{key: found[name] for key, found in of_parts.items()},
         }
+        result[name] = cast(Treatment, {**treatment, **{key: found[name] for key, found in of_parts.items()}})
     return result
 
 
-def _duplicate_pairs(entries: list[Json], metric: str) -> list[Json]:
+def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Json]:
     originals = {
         (entry["block"], entry["treatment"]): entry for entry in entries if entry["admitted"] and not entry["duplicate"]
     }
@@ -160,7 +155,7 @@ def _duplicate_pairs(entries: list[Json], metric: str) -> list[Json]:
     return pairs
 
 
-def _generator(entries: list[Json]) -> Json:
+def _generator(entries: list[TrialEntry]) -> Json:
     """The worst of the admitted trials, and what shared cores alone could explain between two of them."""
 
     def largest(key: str) -> float | None:
@@ -188,16 +183,13 @@ def _generator(entries: list[Json]) -> Json:
     }
 
 
-def _identity(entries: list[Json]) -> Json:
-    total = dict.fromkeys(("planned", "done", "failed", "skipped", "lost"), 0)
-    for entry in entries:
-        for key in total:
-            total[key] += int((entry["identity"] or {}).get(key) or 0)
-    holds = total["planned"] == sum(total[key] for key in ("done", "failed", "skipped", "lost"))
-    return {**total, "holds": holds}
+def _identity(entries: list[TrialEntry]) -> Json:
+    """Of all trials together, and whether it adds up."""
+    total = summed([entry["identity"] for entry in entries if entry["identity"] is not None])
+    return {**total, "holds": total["planned"] == accounted(total)}
 
 
-def _caveats(run: Run, entries: list[Json], evidence: Json, comparisons: list[Json]) -> list[str]:
+def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: list[Comparison]) -> list[str]:
     found = []
     if run.data.get("quick"):
         found.append("quick: few levels and short trials; run the experiment without --quick before deciding by it")
@@ -262,7 +254,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
     treatments = _treatments(run, entries)
     context = Context(run, read, used, comparisons, treatments, relevant - 1, spread_log, {}, [])
     of_parts = [caveat for part in parts.PARTS for caveat in part.caveats(context)]
-    return {
+    core: Verdict = {
         "format": FORMAT,
         "run": run.data.get("id"),
         "experiment": run.data.get("experiment"),
@@ -278,7 +270,6 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         "trials": entries,
         "a_a": evidence,
         "generator": _generator(entries) | {"placement": placed},
-        **_judge_parts(context),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [
@@ -299,3 +290,4 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
             for m in (METRICS[key],)
         },
     }
+    return {**core, **_judge_parts(context)}

@@ -4,6 +4,7 @@ The fact that constrains it: a record may be cut short or of an earlier agent, s
 are those that every agent has written; schema/record.md says what each means. Times are nanoseconds of CLOCK_MONOTONIC.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, TypedDict
 
 Json = dict[str, Any]
@@ -174,9 +175,18 @@ class Summary(TypedDict, total=False):
     synthetic: str  # of a record that was made for tests: by what
 
 
+def summed(identities: Sequence[Identity]) -> Identity:
+    """Transactions of several segments together."""
+    return {
+        "planned": sum(int(one.get("planned") or 0) for one in identities),
+        "done": sum(int(one.get("done") or 0) for one in identities),
+        "failed": sum(int(one.get("failed") or 0) for one in identities),
+        "skipped": sum(int(one.get("skipped") or 0) for one in identities),
+        "lost": sum(int(one.get("lost") or 0) for one in identities),
+    }
+
+
 def accounted(identity: Identity) -> int:
     """How many transactions have an outcome."""
-    return sum(
-        int(count or 0)
-        for count in (identity.get("done"), identity.get("failed"), identity.get("skipped"), identity.get("lost"))
-    )
+    whole = summed([identity])
+    return whole["done"] + whole["failed"] + whole["skipped"] + whole["lost"]

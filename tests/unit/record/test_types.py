@@ -1,4 +1,4 @@
-"""summary.json, trial.json and their types: every key of real files is typed, and a summary has what readers count on.
+"""The record's documents and their types: every key of real files is typed, and what is required is there.
 
 `agent_summary.json` was written by the agent (tests/golden); the agent's own types are read where they are declared.
 """
@@ -11,8 +11,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddic
 
 import pytest
 
+from plimsoll.analysis import analyse, parts
 from plimsoll.record import open_run, summary
 from plimsoll.record.trial import TrialDocument
+from plimsoll.record.verdict import Verdict
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden"
@@ -53,6 +55,15 @@ def test_a_real_summary_is_of_its_type(path: Path) -> None:
 @pytest.mark.parametrize("path", TRIALS, ids=lambda path: str(path.relative_to(GOLDEN)))
 def test_a_real_trial_is_of_its_type(path: Path) -> None:
     assert faults(json.loads(path.read_text()), TrialDocument, "trial") == []
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/run.json")), ids=lambda path: path.parent.name)
+def test_a_verdict_is_of_its_type(path: Path) -> None:
+    found = json.loads(json.dumps(analyse(open_run(path.parent))))
+    core = {key: value for key, value in found.items() if key not in {part.key for part in parts.PARTS}}
+    assert faults(core, Verdict, "verdict") == []
+    entries = [*found["trials"], *found["treatments"].values()]
+    assert {"reconciliation", "double_caching"} <= {key for entry in entries for key in entry}
 
 
 def test_what_no_type_knows_is_told() -> None:

@@ -24,6 +24,7 @@ from plimsoll.analysis.breakdown.waits import READ, READ_CAUSES
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
+from plimsoll.record.verdict import Comparison, Treatment, Used
 
 Json = dict[str, Any]
 CLOSURE_MAX = 0.01
@@ -67,9 +68,9 @@ def caveats(found: Json | None) -> list[str]:
 
 def breakdown(
     readings: Mapping[int, Json],
-    used: Mapping[tuple[int, str], Json],
-    treatments: Mapping[str, Json],
-    comparisons: list[Json],
+    used: Used,
+    treatments: Mapping[str, Treatment],
+    comparisons: list[Comparison],
     beside: list[Json] | None = None,
 ) -> Json | None:
     """The `breakdown` of verdict.json; None for a run whose records do not mention it. A pure function of its parts."""
@@ -88,7 +89,7 @@ def breakdown(
 
 
 def by_treatment(
-    readings: Mapping[int, Json], used: Mapping[tuple[int, str], Json], treatments: Mapping[str, Json]
+    readings: Mapping[int, Json], used: Used, treatments: Mapping[str, Treatment]
 ) -> dict[str, dict[int, Json]]:
     """The readings that have figures, by treatment and block."""
     found: dict[str, dict[int, Json]] = {name: {} for name in treatments}

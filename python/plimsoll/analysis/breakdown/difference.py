@@ -11,6 +11,7 @@ from plimsoll.analysis.breakdown.parts import WAY_OUT, in_order
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST, mean_latency, mean_parts
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.record.verdict import Comparison
 
 Json = dict[str, Any]
 Readings = Mapping[int, Json]  # one treatment's, by block
@@ -89,7 +90,7 @@ def kinds_of(readings: list[Json]) -> list[str]:
     return [kind for kind in found if kind != ALL] if len(found) == 2 else found
 
 
-def pairs(comparisons: list[Json], beside: list[Json] | None = None) -> list[Json]:
+def pairs(comparisons: list[Comparison], beside: list[Json] | None = None) -> list[Json]:
     """What is set against what: each level against the best estimate, and `beside`, what other parts set so.
 
     {first, second (treatments), first_label, second_label, at, about}: the difference is second less first.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from plimsoll.analysis.part import Context, Part
 from plimsoll.record import Run, Trial
+from plimsoll.record.verdict import TrialEntry
 
 Json = dict[str, Any]
 When = Literal["after", "before_measure"]
@@ -99,7 +100,7 @@ def absent(trials: list[Trial]) -> list[Json]:
     return [{"reason": reason, "trials": numbers} for reason, numbers in reasons.items()]
 
 
-def _of_treatments(run: Run, entries: Mapping[str, list[Json]]) -> Json:
+def _of_treatments(run: Run, entries: Mapping[str, list[TrialEntry]]) -> Json:
     trials = {trial.number: trial for trial in run.trials}
     by_treatment = {name: [trials[entry["number"]] for entry in mine] for name, mine in entries.items()}
     shown = shown_relations([trial for mine in by_treatment.values() for trial in mine])

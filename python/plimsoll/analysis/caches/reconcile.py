@@ -14,6 +14,7 @@ from plimsoll.analysis.probes.page_cache import added, column, probe, totals
 from plimsoll.analysis.trial.readings import SECTOR_BYTES, device_counter, grown, per
 from plimsoll.record import Run, Trial
 from plimsoll.record.summary import Probe
+from plimsoll.record.verdict import Treatment, TrialEntry
 
 Json = dict[str, Any]
 UNEXPLAINED_MAX = 0.05
@@ -123,7 +124,7 @@ def _exceeds(found: Json) -> bool:
     return abs(float(share)) > UNEXPLAINED_MAX
 
 
-def caveats(treatments: Json, labels: dict[str, str]) -> list[str]:
+def caveats(treatments: Mapping[str, Treatment], labels: dict[str, str]) -> list[str]:
     """Where more than UNEXPLAINED_MAX of the device reads is not explained, with the amount."""
     parts = []
     for name, entry in treatments.items():
@@ -146,7 +147,7 @@ def _values(found: Json | None) -> dict[str, float | None]:
     return {"device_read_unexplained_share": None if found is None else found["unexplained_share"]}
 
 
-def _of_treatments(_run: Run, entries: Mapping[str, list[Json]]) -> Json:
+def _of_treatments(_run: Run, entries: Mapping[str, list[TrialEntry]]) -> Json:
     return {
         name: over_trials([found for entry in mine if (found := entry["reconciliation"])])
         for name, mine in entries.items()

@@ -5,7 +5,7 @@ the factor. A factor with `compare = false` in the experiment is never swept, on
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from plimsoll.analysis.comparing import unbounded
 from plimsoll.analysis.comparing.compare import ALPHA, effects, word
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, grade
+from plimsoll.record.verdict import Comparison, InBlocks, JudgedRatio, Level, PairOfLevels, Point, Ratio, Used
 
 Json = dict[str, Any]
 
@@ -69,7 +70,7 @@ def groups(plan: Json, experiment: Json) -> list[Group]:
 
 
 def matrix(
-    blocks: Sequence[int], treatments: Sequence[str], used: Mapping[tuple[int, str], Json], metric: Metric
+    blocks: Sequence[int], treatments: Sequence[str], used: Used, metric: Metric
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logs of the metric, signed so that higher is better, NaN where no trial enters; and which have no bound.
 
@@ -85,31 +86,29 @@ def matrix(
     return -logs if metric.better == "lower" else logs, beyond
 
 
-def compare_levels(
-    group: Group, used: Mapping[tuple[int, str], Json], metric: Metric, delta: float, spread_log: float
-) -> Json:
+def compare_levels(group: Group, used: Used, metric: Metric, delta: float, spread_log: float) -> Comparison:
     """The comparison of one group: estimates, the best set, every pair, and a word for each level."""
     blocks = sorted({block for block, treatment in used if treatment in group.treatments})
     logs, beyond = matrix(blocks, group.treatments, used, metric)
     judge = _judge(logs, beyond, delta, spread_log)
     reference = judge.reference
-    levels = []
+    levels: list[Level] = []
     for index, treatment in enumerate(group.treatments):
         mine = [(block, used[block, treatment]) for block in blocks if (block, treatment) in used]
-        values = [
+        values: list[Point] = [
             {"block": block, "trial": entry["number"], "value": entry["metrics"][metric.key]} for block, entry in mine
         ]
-        own = unbounded.estimate([unbounded.reading(entry, metric.key) for _, entry in mine], metric) or {}
+        own = unbounded.estimate([unbounded.reading(entry, metric.key) for _, entry in mine], metric)
         against, slower, said = judge.level(index)
         levels.append(
             {
                 "treatment": treatment,
                 "level": group.levels[index],
                 "value": group.values[index],
-                "estimate": own.get("value"),
-                "low": own.get("low"),
-                "high": own.get("high"),
-                "blocks": own.get("blocks", 0),
+                "estimate": own["value"] if own else None,
+                "low": own["low"] if own else None,
+                "high": own["high"] if own else None,
+                "blocks": own["blocks"] if own else 0,
                 "unbounded": judge.unbounded(index),
                 "points": values,
                 "in_best_set": bool(judge.inside[index]),
@@ -170,24 +169,27 @@ class _Judge:
         members = np.nonzero(self.judged)[0]
         return int(min((self.found.shown.blocks[i, j] for i in members for j in members if i < j), default=0))
 
-    def unbounded(self, index: int) -> Json | None:
+    def unbounded(self, index: int) -> InBlocks | None:
         """{blocks, of}: in how many blocks a level is unbounded; None where in none."""
         blocks = int(self.beyond[index])
         return {"blocks": blocks, "of": int(self.present[index])} if blocks else None
 
-    def why(self, index: int, said: str, slower: Json | None) -> str | None:
+    def why(self, index: int, said: str, slower: Ratio | None) -> str | None:
         """Why a level cannot be told from the best; of one that is unbounded somewhere that it is so."""
         if found := self.unbounded(index):
             return unbounded.blocks_words(found)
-        if said != "cannot tell" or slower is None or slower["low"] is None:
+        if said != "cannot tell" or slower is None:
             return None
-        if slower["low"] <= 1 <= slower["high"]:
+        ratio, low, high = slower["ratio"], slower["low"], slower["high"]
+        if ratio is None or low is None or high is None:
+            return None
+        if low <= 1 <= high:
             return "the interval includes 1"
-        if slower["ratio"] <= math.exp(self.spread_log):
+        if ratio <= math.exp(self.spread_log):
             return "within the A/A spread"
         return "not significant once corrected for the number of levels"
 
-    def level(self, index: int) -> tuple[int | None, Json | None, str]:
+    def level(self, index: int) -> tuple[int | None, Ratio | None, str]:
         """Against which level, how many times slower, and the word.
 
         Against the best estimate; a level that only another one beats is set against the best of those, so that the
@@ -239,20 +241,20 @@ def _alike(judge: _Judge) -> bool:
     )
 
 
-def _pairs(group: Group, judge: _Judge, metric: Metric) -> list[Json]:
+def _pairs(group: Group, judge: _Judge, metric: Metric) -> list[PairOfLevels]:
     """Each pair once: ratio of the metric, second level over first, with its own 95 % interval."""
-    result = []
+    result: list[PairOfLevels] = []
     for first in range(len(group.treatments)):
         for second in range(first + 1, len(group.treatments)):
             if judge.found.shown.blocks[second, first]:
-                names = {"first": group.levels[first], "second": group.levels[second]}
-                result.append(names | pair_row(judge.found, first, second, metric, judge.delta, judge.spread_log))
+                row = pair_row(judge.found, first, second, metric, judge.delta, judge.spread_log)
+                result.append({"first": group.levels[first], "second": group.levels[second], **row})
     return result
 
 
 def pair_row(
     found: unbounded.Compared, first: int, second: int, metric: Metric, delta: float, spread_log: float
-) -> Json:
+) -> JudgedRatio:
     """{blocks, ratio (of the metric, second over first), low, high, verdict, bound where the ratio is only one}."""
     row = found.ratio(second, first, -1.0 if metric.better == "lower" else 1.0)
     if found.touched[second, first]:
@@ -260,4 +262,4 @@ def pair_row(
         said: str = "worse" if beaten[second, first] else "better" if beaten[first, second] else "cannot tell"
     else:
         said = word(float(found.shown.mean[second, first]), float(found.half()[second, first]), delta, spread_log)
-    return row | {"verdict": said}
+    return {**row, "verdict": said}

@@ -26,6 +26,7 @@ import numpy as np
 from plimsoll.analysis.comparing.compare import ALPHA, Pairs, beaten, error_of, pairs
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, over_blocks
+from plimsoll.record.verdict import Mean, Ratio
 
 Json = dict[str, Any]
 _DISCORDANT = 0.25  # the largest chance between equals that one is unbounded in a block and the other is not
@@ -40,15 +41,15 @@ def reading(entry: Mapping[str, Any] | None, key: str) -> tuple[float | None, bo
     return (value, False) if least is None else (least, True)
 
 
-def estimate(found: Iterable[tuple[float | None, bool]], metric: Metric) -> Json | None:
+def estimate(found: Iterable[tuple[float | None, bool]], metric: Metric) -> Mean | None:
     """Mean over blocks with its interval; with `unbounded` blocks it is the least it can be, and has no interval."""
     known = [(value, beyond) for value, beyond in found if value is not None]
     over = over_blocks([value for value, _ in known], metric.scale == "log", metric.ceiling, floor=metric.floor)
     if over is None:
         return None
-    row = {"value": over.value, "low": over.low, "high": over.high, "blocks": over.blocks}
-    beyond = sum(beyond for _, beyond in known)
-    return row | {"low": None, "high": None, "unbounded": beyond} if beyond else row
+    if beyond := sum(beyond for _, beyond in known):
+        return {"value": over.value, "low": None, "high": None, "blocks": over.blocks, "unbounded": beyond}
+    return {"value": over.value, "low": over.low, "high": over.high, "blocks": over.blocks}
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Compared:
         """Half widths; NaN for pairs that are unbounded somewhere: no interval has two ends there."""
         return np.where(self.touched, np.nan, self.shown.half())
 
-    def ratio(self, first: int, second: int, sign: float = 1.0) -> Json:
+    def ratio(self, first: int, second: int, sign: float = 1.0) -> Ratio:
         """exp(sign x (first - second)): {ratio, low, high, blocks}, and what it is a `bound` of where it is one.
 
         `bound` is "at least" or "at most" (of the two ends one is then null), or "unknown" where each of the two is
@@ -85,24 +86,26 @@ class Compared:
         if (mine and others) or (not mine and not others and self.bounded.blocks[first, second] == 0):
             return {"ratio": None, "low": None, "high": None, "blocks": blocks, "bound": "unknown"}
         if not mine and not others:  # whatever is unbounded is so on both sides: what can be told is in the rest
-            return _ends(self.bounded, first, second, sign) | {"blocks": int(self.bounded.blocks[first, second])}
+            ratio, low, high = _ends(self.bounded, first, second, sign)
+            return {"ratio": ratio, "low": low, "high": high, "blocks": int(self.bounded.blocks[first, second])}
         ends = [_ends(found, first, second, sign) for found in (self.shown, self.bounded)]
         is_least = (sign < 0) == (mine > 0)  # an unbounded level is the lower one on this scale
-        side = "low" if is_least else "high"
-        tells = [one[side] is not None and one[side] != 1 and (one[side] > 1) == is_least for one in ends]
-        best = ends[1] if tells[1] and not tells[0] else ends[0]
-        other = "high" if is_least else "low"
-        return best | {other: None, "blocks": blocks, "bound": "at least" if is_least else "at most"}
+        tells = [
+            end is not None and end != 1 and (end > 1) == is_least
+            for end in (one[1 if is_least else 2] for one in ends)
+        ]
+        ratio, low, high = ends[1] if tells[1] and not tells[0] else ends[0]
+        if is_least:
+            return {"ratio": ratio, "low": low, "high": None, "blocks": blocks, "bound": "at least"}
+        return {"ratio": ratio, "low": None, "high": high, "blocks": blocks, "bound": "at most"}
 
 
-def _ends(found: Pairs, first: int, second: int, sign: float) -> Json:
+def _ends(found: Pairs, first: int, second: int, sign: float) -> tuple[float, float | None, float | None]:
+    """The ratio of two levels and the ends of its interval."""
     centre, half = sign * float(found.mean[first, second]), float(found.half()[first, second])
-    known = math.isfinite(half)
-    return {
-        "ratio": math.exp(centre),
-        "low": math.exp(centre - half) if known else None,
-        "high": math.exp(centre + half) if known else None,
-    }
+    if not math.isfinite(half):
+        return math.exp(centre), None, None
+    return math.exp(centre), math.exp(centre - half), math.exp(centre + half)
 
 
 def compare(logs: np.ndarray, beyond: np.ndarray, alpha: float = ALPHA, spread_log: float = 0.0) -> Compared:
@@ -123,7 +126,7 @@ def always_tells(blocks: Any, levels: int = 2, alpha: float = ALPHA) -> Any:
     return (blocks >= BLOCKS_MIN) & (_DISCORDANT**blocks <= error_of(levels, alpha))
 
 
-def blocks_words(found: Mapping[str, int]) -> str:
+def blocks_words(found: Mapping[str, Any]) -> str:
     """ "unbounded in 2 of 5 blocks", of {blocks, of}."""
     if found["blocks"] == found["of"]:
         return f"unbounded in all {found['of']} blocks" if found["of"] > 1 else "unbounded in its only block"

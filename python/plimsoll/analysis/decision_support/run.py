@@ -23,9 +23,9 @@ from plimsoll.analysis.decision_support.trial import NAMES, geometric_mean, read
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
 from plimsoll.record import Run
+from plimsoll.record.verdict import Comparison, Used
 
 Json = dict[str, Any]
-Used = Mapping[tuple[int, str], Json]
 TESTS: Final = ("power", "throughput")
 WORKERS: Final = "workers"
 # What a session waits for while others work for it, as the server names it.
@@ -40,7 +40,7 @@ RULE = (
 
 
 def decision_support(
-    run: Run, used: Used, comparisons: list[Json], split: Json | None, delta: float, spread_log: float
+    run: Run, used: Used, comparisons: list[Comparison], split: Json | None, delta: float, spread_log: float
 ) -> Json | None:
     """The `decision_support` of verdict.json; None where the load was another one.
 
@@ -190,7 +190,7 @@ def _is_unfit(one: Json, test: str, name: str) -> bool:
 # --- between treatments ---------------------------------------------------------------------------------------------
 
 
-def _pairs(comparisons: list[Json]) -> list[Json]:
+def _pairs(comparisons: list[Comparison]) -> list[Json]:
     """Each level against the best estimate of its comparison; against its first where no level has a figure, since
     queries may have times where the tests have none.
 

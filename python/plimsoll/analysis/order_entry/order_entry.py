@@ -24,6 +24,7 @@ from plimsoll.analysis.trial.readings import seconds_measured
 from plimsoll.analysis.workload import Workload
 from plimsoll.record import Run, Trial
 from plimsoll.record.summary import Summary
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 WORKLOAD: Final = "order_entry"
@@ -51,7 +52,7 @@ EQUAL_S = 0.1
 SHARE = 0.9
 
 
-def order_entry(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
+def order_entry(run: Run, used: Used) -> Json | None:
     """The `order_entry` of verdict.json; None where the load was another one."""
     if (run.experiment.get("workload") or {}).get("name") != WORKLOAD:
         return None

@@ -4,12 +4,13 @@ Counts are of every request that was issued and completed in the measured segmen
 are at most 1/32 wide, so it is right to about 3 %; sums, least and most are exact.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.syscalls import head_of, probes_on
 from plimsoll.record import Run, Trial
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 Buckets = list[list[int]]
@@ -20,7 +21,7 @@ _ENDS = ("issued", "completed", "requeued", "under_way", "unseen", "no_room", "b
 _MERGES = ("bios_merged", "requests_merged", "splits", "depth_ns", "segment_ns")
 
 
-def block_requests(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
+def block_requests(run: Run, used: Used) -> Json | None:
     """The `block` of verdict.json, by treatment; None where the probe was not on."""
     trials = {trial.number: trial for trial in run.trials}
     found: Json = {}

@@ -15,6 +15,7 @@ from plimsoll.analysis.statistics.intervals import CONFIDENCE
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Segment, Trial
 from plimsoll.record.summary import Probe
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 Stacks = Mapping[tuple[str, ...], int]
@@ -113,7 +114,7 @@ def share(count: int, samples: int) -> Json | None:
     return {"value": count / samples, "low": low, "high": high}
 
 
-def profile(trials: list[Trial], used: Mapping[tuple[int, str], Json], treatments: Iterable[str]) -> Json | None:
+def profile(trials: list[Trial], used: Used, treatments: Iterable[str]) -> Json | None:
     """The `profile` of verdict.json; None for a run whose records do not mention it."""
     found = {
         trial.number: (trial, entry)

@@ -5,7 +5,7 @@ system does not tell stays absent. A sum over trials is only made of trials whos
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Run, Trial
 from plimsoll.record.summary import Probe
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
@@ -24,7 +25,7 @@ _OTHERS_KEPT = 12
 _NORMAL_95 = 1.96
 
 
-def system_calls(run: Run, used: Mapping[tuple[int, str], Json]) -> Json | None:
+def system_calls(run: Run, used: Used) -> Json | None:
     """The `syscalls` of verdict.json: {"calls", "syncs"} by treatment; None where neither probe was on."""
     trials = {trial.number: trial for trial in run.trials}
     calls: Json = {}

@@ -19,6 +19,7 @@ from plimsoll.analysis.runs.explain import BREAKDOWN, explain, sides_of
 from plimsoll.analysis.statistics.intervals import grade, welch
 from plimsoll.analysis.verdict import analyse, chosen, read_by_parts
 from plimsoll.record import Run
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 Difference = str | Json
@@ -117,9 +118,7 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
     }
 
 
-def _paired_row(
-    names: Sequence[str], used: Mapping[tuple[int, str], Json], metric: Metric, delta: float, spread_log: float
-) -> Json | None:
+def _paired_row(names: Sequence[str], used: Used, metric: Metric, delta: float, spread_log: float) -> Json | None:
     """Two treatments over the blocks that they share; None where they share none."""
     blocks = sorted({block for block, treatment in used if treatment in names})
     logs, beyond = matrix(blocks, names, used, metric)
@@ -127,7 +126,7 @@ def _paired_row(
     if not common.any():
         return None
     found = unbounded.compare(logs[common], beyond[common], ALPHA, spread_log)
-    row = pair_row(found, 0, 1, metric, delta, spread_log) | {"blocks": int(common.sum())}
+    row: Json = {**pair_row(found, 0, 1, metric, delta, spread_log), "blocks": int(common.sum())}
     if beyond[common].any():
         row["unbounded"] = [{"blocks": int(one.sum()), "of": row["blocks"]} for one in beyond[common].T]
     return row | {"grade": grade(row["blocks"])}

@@ -18,6 +18,7 @@ import numpy as np
 from plimsoll.analysis.metrics import METRICS
 from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 CLIENTS, SCALE, EACH = "workload.clients", "workload.scale", "measure.transactions_per_client"
@@ -27,7 +28,7 @@ ABOUT = "clients"  # of the breakdown's differences
 Values = dict[tuple[int, float, float, Any], float]  # by block, scale, clients and transactions per client
 
 
-def clients(plan: Json, experiment: Json, used: Mapping[tuple[int, str], Json], delta: float) -> Json | None:
+def clients(plan: Json, experiment: Json, used: Used, delta: float) -> Json | None:
     """The `clients` of verdict.json; None unless pgbench's tables are loaded by several numbers of clients."""
     factors = {factor.get("path"): factor for factor in plan.get("factors") or []}
     if (experiment.get("workload") or {}).get("name") != WORKLOAD or len(_levels(factors, CLIENTS)) < 2:

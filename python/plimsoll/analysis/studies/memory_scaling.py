@@ -8,7 +8,6 @@ a difference within blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -19,9 +18,9 @@ from plimsoll.analysis.metrics import METRICS
 from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.studies.scaling import BESIDE, METRIC, ratio_within
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
-Used = Mapping[tuple[int, str], Json]
 MEMORY = "environment.memory"
 COST, STEAL = "cpu_ns_per_transaction", "cpu_steal_share"
 _OFF = frozenset({"never", "off", "no", "none", "false", "0"})

@@ -26,9 +26,9 @@ from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics import usl
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.trial.readings import cpu_list
+from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
-Used = Mapping[tuple[int, str], Json]
 CPUS, CLIENTS = "environment.target_cpus", "workload.clients"
 METRIC = "throughput_per_second"
 ABOUT = {"cpus": "more CPUs", "clients": "more clients"}  # of the breakdown's differences, by what a line runs over

@@ -11,6 +11,7 @@ from typing import Any
 
 from plimsoll.analysis.trial.readings import cpu_list
 from plimsoll.record import Trial
+from plimsoll.record.verdict import TrialEntry
 
 Json = dict[str, Any]
 _VARIED = ("environment.target_cpus", "environment.load_cpus")
@@ -38,7 +39,7 @@ def is_varied(plan: Json) -> bool:
     return any(path in _VARIED for path in paths)
 
 
-def settle(entries: list[Json], plan: Json) -> Json:
+def settle(entries: list[TrialEntry], plan: Json) -> Json:
     """Excludes trials placed otherwise than most; what was found, for verdict.json.
 
     `entries`: the trials of the verdict, with their `placement`; changed in place.
@@ -59,9 +60,9 @@ def settle(entries: list[Json], plan: Json) -> Json:
     }
 
 
-def _key(entry: Json) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(entry["placement"].items()))
+def _key(entry: TrialEntry) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((entry["placement"] or {}).items()))
 
 
-def _words(entry: Json) -> str:
-    return ", ".join(f"{who} on {cpus}" for who, cpus in entry["placement"].items() if cpus is not None)
+def _words(entry: TrialEntry) -> str:
+    return ", ".join(f"{who} on {cpus}" for who, cpus in (entry["placement"] or {}).items() if cpus is not None)

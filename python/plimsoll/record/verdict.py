@@ -1,0 +1,169 @@
+"""verdict.json's entries as types: trials, treatments and comparisons, as the analysis makes them (schema/verdict.md).
+
+The fact that constrains it: what is not known is null and never absent, so every key of these is there. Parts of a
+verdict add keys of their own to trials and treatments.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict
+
+from plimsoll.record.summary import ErrorEntry, Identity
+
+Json = dict[str, Any]
+
+
+class Mean(TypedDict):
+    """A mean over blocks with its interval; null ends below three blocks."""
+
+    value: float
+    low: float | None
+    high: float | None
+    blocks: int
+    unbounded: NotRequired[int]  # blocks in which it is only the least it can be: then it has no interval
+
+
+class Ratio(TypedDict):
+    """A ratio within blocks; null where it is not known."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    bound: NotRequired[str]  # "at least", "at most", "unknown": where it is no more than a bound
+
+
+class JudgedRatio(Ratio):
+    """A ratio, and what it says."""
+
+    verdict: str
+
+
+class PairOfLevels(JudgedRatio):
+    """The metric of the second level over the first."""
+
+    first: str
+    second: str
+
+
+class Point(TypedDict):
+    """One trial of a level."""
+
+    block: int
+    trial: int
+    value: float | None
+
+
+class InBlocks(TypedDict):
+    """In how many blocks of how many something is so."""
+
+    blocks: int
+    of: int
+
+
+class Level(TypedDict):
+    """One level of a comparison."""
+
+    treatment: str
+    level: str
+    value: Any
+    estimate: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    unbounded: InBlocks | None
+    points: list[Point]
+    in_best_set: bool
+    against: str | None
+    times_slower: Ratio | None
+    verdict: str
+    why: str | None
+
+
+class Comparison(TypedDict):
+    """Levels of one factor, the others standing still."""
+
+    factor: str
+    label: str
+    unit: str | None
+    at: dict[str, str]
+    at_labels: dict[str, str]
+    metric: str
+    grade: str
+    blocks: int
+    delta: float
+    reference: str | None
+    best_set: list[str]
+    best_set_alike: bool
+    levels: list[Level]
+    pairs: list[PairOfLevels]
+
+
+class TrialEntry(TypedDict):
+    """One trial, judged: whether it enters, and its numbers."""
+
+    number: int
+    block: int
+    position: int | None
+    treatment: str
+    levels: dict[str, str]
+    duplicate: bool
+    status: str
+    admitted: bool
+    reasons: list[str]
+    caveats: list[str]
+    metrics: dict[str, float | None]
+    unbounded: dict[str, float] | None
+    latency_ns: Json
+    latency_source: str | None
+    throughput: Json | None
+    placement: Json | None
+    identity: Identity | None
+    errors: list[ErrorEntry]
+    commits: Json
+    generator: Json
+    stationary: Json
+    reconciliation: NotRequired[Json | None]  # of the part of that name
+
+
+Used = Mapping[tuple[int, str], TrialEntry]  # the trial that stands for each block and treatment
+
+
+class Treatment(TypedDict):
+    """One treatment: every metric with its interval over blocks."""
+
+    label: str
+    levels: dict[str, str]
+    trials: list[int]
+    blocks: int
+    grade: str
+    metrics: dict[str, Mean | None]
+    latency_ns: dict[str, dict[str, Mean | None]]
+    latency_merged_ns: Json
+    reconciliation: NotRequired[Json | None]  # of the parts of these names
+    double_caching: NotRequired[Json | None]
+
+
+class Verdict(TypedDict):
+    """What every verdict.json has; the parts of a run stand beside it under their own keys."""
+
+    format: int
+    run: str | None
+    experiment: str | None
+    title: str | None
+    quick: bool
+    metric: str
+    relevant_ratio: float
+    alpha: float
+    confidence: float
+    blocks: int
+    comparisons: list[Comparison]
+    treatments: dict[str, Treatment]
+    trials: list[TrialEntry]
+    a_a: Json
+    generator: Json
+    throughput_method: str
+    identity: Json
+    exclusions: list[Json]
+    caveats: list[str]
+    stationarity_test: str
+    metrics: dict[str, Json]
