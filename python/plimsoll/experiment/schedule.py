@@ -6,7 +6,7 @@ counts from then; in a closed loop a slow server is simply asked less often, so 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Field, model_validator
 
@@ -46,6 +46,8 @@ Wait = Milliseconds | Exponential | Uniform
 class Closed(Strict):
     """Each connection starts its next transaction when its last one has ended, after keying and thinking."""
 
+    judged: ClassVar[str] = "throughput_per_second"
+
     kind: Literal["closed"] = "closed"
     think_ms: Wait = Field(0, description="after each transaction")
     keying_ms: Wait = Field(0, description="before each transaction")
@@ -54,6 +56,8 @@ class Closed(Strict):
 
 class Open(Strict):
     """What open loops share: transactions are due by the plan, whether or not a connection is free."""
+
+    judged: ClassVar[str] = "latency_ns_p99"
 
     seed: Seed = Field(1, description="of the arrivals; block n of the design uses seed + n - 1")
     late_limit_ms: float | None = Field(
@@ -103,4 +107,5 @@ class Ramp(Open):
     seconds: Seconds
 
 
+# Each says what levels are `judged` by, unless their workload or the experiment says otherwise.
 Schedule = Annotated[Closed | Constant | Poisson | Steps | Ramp, Discriminator("kind")]

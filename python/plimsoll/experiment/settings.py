@@ -79,9 +79,7 @@ class Settings(Strict):
     @property
     def judged(self) -> str:
         """The metric that levels are compared by."""
-        if self.design.judged is not None:
-            return self.design.judged
-        return self.workload.judged() or ("latency_ns_p99" if self.is_open else "throughput_per_second")
+        return self.design.judged or self.workload.judged(self.schedule)
 
     # Each of these is asked of the workload, which is not there when it is wrong itself: that is said of it.
 

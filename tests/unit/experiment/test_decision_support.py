@@ -8,6 +8,7 @@ import pytest
 
 from plimsoll.experiment import ExperimentError, load
 from plimsoll.experiment.decision_support import DecisionSupport, streams_min
+from plimsoll.experiment.schedule import Closed
 from plimsoll.experiment.source import reload
 from plimsoll.run.planning.needs import BUILD_BYTES_PER_S
 from plimsoll.run.servers.registry import kind_of
@@ -95,7 +96,7 @@ def test_a_plan_has_time_for_answers() -> None:
     ],
 )
 def test_what_is_judged_by_default(tests: list[str], judged: str) -> None:
-    assert of(tests=tests).judged() == judged
+    assert of(tests=tests).judged(Closed()) == judged
 
 
 @pytest.mark.parametrize(

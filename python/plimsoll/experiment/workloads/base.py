@@ -117,9 +117,9 @@ class AnyWorkload(Strict, ABC):
 
     # --- what the other tables of the file may say beside it: each raises ValueError with what is allowed -------------
 
-    def judged(self) -> str | None:
-        """What levels are compared by unless an experiment says otherwise; None: as of any load of transactions."""
-        return None
+    def judged(self, schedule: Schedule) -> str:
+        """The metric that levels are compared by unless an experiment says otherwise."""
+        return schedule.judged
 
     def check_judged(self, judged: str) -> None:
         """Of [design]: whether what it judges by can be had of this workload."""
