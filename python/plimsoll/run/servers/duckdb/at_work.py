@@ -9,7 +9,8 @@ from typing import Any
 
 from plimsoll.analysis.answers import Row
 from plimsoll.run.requests import data_request
-from plimsoll.run.servers.duckdb.loading import Loading, RefreshSets
+from plimsoll.run.servers.duckdb.loading import Loading
+from plimsoll.run.servers.duckdb.refresh_sets import RefreshSets
 from plimsoll.run.servers.duckdb.streams import Streams
 from plimsoll.run.servers.private import PrivateAtWork
 from plimsoll.run.trial.capabilities import Ask, QueryRefused

@@ -19,7 +19,7 @@ from plimsoll.record import writer
 from plimsoll.run import agent
 from plimsoll.run.requests import workload_request
 from plimsoll.run.servers.duckdb import record
-from plimsoll.run.servers.duckdb.loading import RefreshSets
+from plimsoll.run.servers.duckdb.refresh_sets import RefreshSets
 from plimsoll.run.servers.duckdb.watch import Watch
 from plimsoll.run.servers.private import PrivateAtWork
 from plimsoll.run.signals import Stopped
