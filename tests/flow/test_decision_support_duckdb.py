@@ -22,8 +22,9 @@ from plimsoll.analysis.trial.answers import AGREED, differences
 from plimsoll.record import open_run
 from plimsoll.run import agent
 from plimsoll.run.observer import Silent
-from plimsoll.run.servers.duckdb import record as embedded_record
-from plimsoll.run.servers.duckdb.loading import RefreshSets, alone, build_database
+from plimsoll.run.servers.duckdb import record
+from plimsoll.run.servers.duckdb.alone import alone, build_database
+from plimsoll.run.servers.duckdb.refresh_sets import RefreshSets
 from plimsoll.target import ServerFailed
 from plimsoll.target.duckdb_server import DriverEnded, DuckServer
 
@@ -321,12 +322,12 @@ def test_a_generator_or_a_driver_that_ends_early_leaves_nobody_waiting(tmp_path:
 
 def test_a_table_that_cannot_be_filled_fails_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server refuses rows of another shape; whoever writes them is ended."""
-    from plimsoll.run.servers.duckdb import loading as embedded_load
+    from plimsoll.run.servers.duckdb import loading
 
-    known = embedded_load.describe(workload(SCALE_FACTOR))
+    known = loading.describe(workload(SCALE_FACTOR))
     narrow = [sql.replace("l_comment varchar(44) NOT NULL", "l_comment integer NOT NULL") for sql in known["ddl"]]
     assert narrow != known["ddl"]
-    monkeypatch.setattr(embedded_load, "describe", lambda _data: known | {"ddl": narrow})
+    monkeypatch.setattr(loading, "describe", lambda _data: known | {"ddl": narrow})
     folder = tmp_path / "duck"
     folder.mkdir()
     with pytest.raises(ServerFailed, match="l_comment"):
@@ -337,6 +338,6 @@ def test_the_work_is_the_agents(database: DuckServer) -> None:
     """What the agent's `plan` tells, in the shape that the driver and the record know."""
     del database
     told = agent.call("plan", {"workload": workload(SCALE_FACTOR, seed=SEED), "streams": [1, 2]})
-    works = embedded_record.planned("throughput", told["streams"], refresh=True)
+    works = record.planned("throughput", told["streams"], refresh=True)
     assert [work["name"] for work in works[:3]] == ["Q21", "Q3", "Q18"]
     assert len(works) == 48 and works[0]["sql"] == streams(SCALE_FACTOR, 1, seed=SEED)[0]["sql"]

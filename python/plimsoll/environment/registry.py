@@ -39,6 +39,8 @@ class PutBack:
 
 
 _kinds: dict[str, PutBack] = {}
+# Modules that journals of earlier versions name, and where their kinds are declared now.
+_MOVED = {"plimsoll.run.existing": "plimsoll.run.servers.postgresql.schema"}
 
 
 def puts_back(kind: str, *, survives_reboot: bool) -> Callable[[Action], Action]:
@@ -56,7 +58,7 @@ def find(kind: str, declared_by: str = "") -> PutBack:
     importlib.import_module("plimsoll.environment")  # its import declares every kind of ours
     if kind not in _kinds and declared_by.startswith("plimsoll."):
         with contextlib.suppress(ImportError):
-            importlib.import_module(declared_by)
+            importlib.import_module(_MOVED.get(declared_by, declared_by))
     try:
         return _kinds[kind]
     except KeyError:

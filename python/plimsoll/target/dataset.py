@@ -53,7 +53,7 @@ class Dataset:
         return self.path / "data"
 
 
-# What decides the rows of each workload's tables; the rest of a request decides what is done with them.
+# What decides the rows of each workload's tables, where its request for data says more than that.
 _DATA = {
     "wpi_orders": ("name", "size_bytes", "seed"),
     "bank": ("name", "scale", "partitions", "partition_method", "unlogged", "fillfactor"),
@@ -79,9 +79,9 @@ def key_of(
         parts["kind"] = server
     name = "script"
     if data is not None and description is not None:
-        name = f"{data['name']}-{_extent(data)}"
+        name = "-".join(filter(None, (data["name"], _extent(data))))
         parts |= {
-            "workload": {key: data[key] for key in _DATA[data["name"]] if key in data},
+            "workload": {key: data[key] for key in _DATA.get(data["name"], data) if key in data},
             "tables": description["tables"],
             "ddl": description["ddl"],
             "data_version": description.get("data_version"),
@@ -93,12 +93,12 @@ def key_of(
 
 
 def _extent(data: dict[str, Any]) -> str:
-    """How large a workload's data are, in its own terms."""
+    """How large a workload's data are, in its own terms; empty where it has no such number."""
     if "size_bytes" in data:
         return f"{data['size_bytes'] >> 20}MiB"
     if "scale_factor" in data:
         return f"sf{data['scale_factor']:g}"
-    return str(data.get("scale", data.get("warehouses")))
+    return str(data.get("scale", data.get("warehouses", "")))
 
 
 def kept(folder: Path) -> list[Dataset]:

@@ -166,6 +166,15 @@ def test_a_kind_of_another_stage_is_found_by_the_module_that_the_journal_names(s
     assert asked[-1] == "plimsoll.another.stage" and done == ["a"]
 
 
+def test_a_module_that_has_moved_is_found_by_the_name_in_an_old_journal():
+    script = """
+from plimsoll.environment import registry
+print(registry.find("schema", "plimsoll.run.existing").action.__module__)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "plimsoll.run.servers.postgresql.schema"
+
+
 def test_a_journal_of_the_same_name_is_not_overwritten(state):
     Journal.create(state, "run")
     with pytest.raises(Fault, match="plimsoll undo"):

@@ -19,6 +19,7 @@ REGISTRIES = ("servers/registry.py", "segments.py")
 # file and line as written: why it stays
 KNOWN = {
     ("capacity/source.py", 'what == "script"'): "a word of the command line that no shipped file goes by",
+    ("trial/capabilities.py", "import of DecisionSupport"): "the type of what a capability is given, for its rooms",
 }
 WORKLOADS = typing.get_args(typing.get_args(of_workloads.Workload)[0])
 NAMES = {name for kind in WORKLOADS for name in typing.get_args(kind.model_fields["name"].annotation)} | set(SERVERS)

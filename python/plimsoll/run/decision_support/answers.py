@@ -16,7 +16,7 @@ from plimsoll.analysis.trial.answers import AGREED, KNOWN, Row, Rule, difference
 from plimsoll.experiment.decision_support import Against
 from plimsoll.run import agent
 from plimsoll.run.requests import data_request, workload_request
-from plimsoll.run.servers.duckdb.loading import alone, filled
+from plimsoll.run.servers.duckdb.alone import alone, filled
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.at_work import AtWork
 from plimsoll.run.trial.capabilities import Ask, QueryRefused

@@ -90,7 +90,7 @@ class StreamsTest(Segment):
         log.facts.setdefault("tests", []).append(entry)
         if self.stands_for_trial:
             log.facts["measured_segment"] = self.name
-        perform = _streaming(at).streams(self.kind, self.name, self._seed)
+        perform = _streaming(at).streams(self._workload, self.kind, self.name, self._seed)
         read_counters(at.server, at.place, log, "before", entry)
         with log.phase(self.kind, at.observer):
             perform()

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from plimsoll.analysis.trial.answers import Row
+
+if TYPE_CHECKING:
+    from plimsoll.experiment.decision_support import DecisionSupport
 
 Json = dict[str, Any]
 Ask = Callable[[str], Sequence[Row]]
@@ -53,7 +56,7 @@ class PerformsStreams(Protocol):
     def vacuum(self) -> None:
         """Tidies all tables up after a test that has changed them."""
 
-    def streams(self, test: str, name: str, seed: int) -> Callable[[], None]:
+    def streams(self, workload: DecisionSupport, test: str, name: str, seed: int) -> Callable[[], None]:
         """Prepares what a test needs, and gives what performs it into the trial's folder `name`.
 
         `test`: "power", "throughput", or "plans", a pass under EXPLAIN; `seed`: of its parameters. Performing raises

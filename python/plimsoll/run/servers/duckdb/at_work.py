@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.analysis.trial.answers import Row
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.run.requests import data_request
-from plimsoll.run.servers.duckdb.loading import Loading, RefreshSets
+from plimsoll.run.servers.duckdb.loading import Loading
+from plimsoll.run.servers.duckdb.refresh_sets import RefreshSets
 from plimsoll.run.servers.duckdb.streams import Streams
 from plimsoll.run.servers.private import PrivateAtWork
 from plimsoll.run.trial.capabilities import Ask, QueryRefused
@@ -63,5 +65,5 @@ class DuckAtWork(PrivateAtWork):
     def vacuum(self) -> None:
         self.server.ask("vacuum", "checkpoint")
 
-    def streams(self, test: str, name: str, seed: int) -> Callable[[], None]:
-        return Streams.of(self, self.server, self.refresh, test, name, seed).perform
+    def streams(self, workload: DecisionSupport, test: str, name: str, seed: int) -> Callable[[], None]:
+        return Streams.of(self, self.server, self.refresh, workload, test, name, seed).perform

@@ -14,8 +14,9 @@ from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request
 from plimsoll.run.servers import double_caching
 from plimsoll.run.servers.datasets import DatasetBuilder, refuse_broken
+from plimsoll.run.servers.duckdb.alone import alone, build_database, make_folder, other_owner
 from plimsoll.run.servers.duckdb.at_work import DuckAtWork
-from plimsoll.run.servers.duckdb.loading import RefreshSets, alone, build_database, make_folder, other_owner
+from plimsoll.run.servers.duckdb.refresh_sets import RefreshSets
 from plimsoll.run.servers.private import PrivateAtWork, PrivateKind
 from plimsoll.run.sizes import memory_bytes
 from plimsoll.run.surroundings.arranged import PrivatePlace

@@ -19,7 +19,7 @@ from plimsoll.record import writer
 from plimsoll.run import agent
 from plimsoll.run.requests import workload_request
 from plimsoll.run.servers.duckdb import record
-from plimsoll.run.servers.duckdb.loading import RefreshSets
+from plimsoll.run.servers.duckdb.refresh_sets import RefreshSets
 from plimsoll.run.servers.duckdb.watch import Watch
 from plimsoll.run.servers.private import PrivateAtWork
 from plimsoll.run.signals import Stopped
@@ -44,11 +44,10 @@ class Streams:
 
     @classmethod
     def of(
-        cls, at: PrivateAtWork, server: DuckServer, refresh: RefreshSets, test: str, name: str, seed: int
-    ) -> Streams:
+        cls, at: PrivateAtWork, server: DuckServer, refresh: RefreshSets, workload: DecisionSupport, test: str,
+        name: str, seed: int,
+    ) -> Streams:  # fmt: skip
         """The work of a test, its texts by the agent, and the refresh sets that it takes."""
-        workload = at.settings.workload
-        assert isinstance(workload, DecisionSupport)  # the model lets no other be run on DuckDB
         numbers = list(range(1, workload.streams_run + 1)) if test == "throughput" else [0]
         planned = agent.call("plan", {"workload": workload_request(at.settings) | {"seed": seed}, "streams": numbers})
         works = record.planned(test, planned["streams"], refresh=workload.refresh)

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from plimsoll.analysis.trial.answers import Row
+from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.run import agent
 from plimsoll.run.requests import LOADERS, data_request
 from plimsoll.run.servers.double_caching import Watch
@@ -74,8 +75,8 @@ class PostgresAtWork(PrivateAtWork):
         with connection.open(connection.dbname) as opened:
             opened.execute("vacuum")
 
-    def streams(self, test: str, name: str, seed: int) -> Callable[[], None]:
-        return Streams(self.load, test, name, seed).perform
+    def streams(self, workload: DecisionSupport, test: str, name: str, seed: int) -> Callable[[], None]:
+        return Streams(self.load, workload, test, name, seed).perform
 
 
 @contextmanager

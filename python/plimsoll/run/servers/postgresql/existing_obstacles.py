@@ -19,6 +19,7 @@ DATA_KEYS = (
 
 
 def remark_of(dsn: str, settings: Experiment) -> str:
+    """What becomes of the server and its tables."""
     text = (
         "target.dsn: a schema is made in the database you name and dropped afterwards; memory, swap, CPUs, caches "
         "and settings of the server stay as they are and cannot be varied"
@@ -36,6 +37,7 @@ def remark_of(dsn: str, settings: Experiment) -> str:
 
 
 def obstacles_of(plan: Plan) -> Iterator[str]:
+    """What of the plan cannot be had on it, each with its remedy; the server itself is asked last."""
     experiment = plan.experiment
     if why := experiment.workload.private_only:
         yield f"target.dsn: {experiment.workload.name} runs on private servers only: {why}; leave target.dsn out"

@@ -16,20 +16,20 @@ class Streams:
     """One test, performed into the folder `name` of the trial."""
 
     load: LoadSession
+    workload: DecisionSupport
     test: str
     name: str
     seed: int
 
     def perform(self) -> None:
         """From its first statement to its last. Raises Stopped when it was cut short."""
-        load, workload = self.load, self.load.settings.workload
-        assert isinstance(workload, DecisionSupport)  # no other has such tests
+        load = self.load
         out = load.folder / self.name
         out.mkdir(parents=True, exist_ok=True)
         request = {
             "target": load.server.load_connection.as_request(),
             "workload": load.workload | {"seed": self.seed},
-            **streams_request(workload, self.test),
+            **streams_request(self.workload, self.test),
             "out": str(out),
             "sample": load.place.sample(),
             "probes": load.place.probes(load.settings),
