@@ -46,7 +46,9 @@ def remarks(plan: Plan) -> list[str]:
     if len(of_workloads) > REMARKS_MAX:
         left = len(of_workloads) - REMARKS_MAX
         of_workloads = [*of_workloads[:REMARKS_MAX], f"and {left} more treatments likewise"]
-    return [*of_servers, *of_workloads]
+    if kind_of(plan.experiment).is_private:
+        return [*of_workloads, *of_servers]
+    return [*of_servers, *of_workloads]  # what becomes of somebody else's server comes first
 
 
 def _unable(settings: Experiment) -> str | None:
