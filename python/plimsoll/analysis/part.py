@@ -78,7 +78,7 @@ class Part:
 
 
 def is_named(run: Run, key: str) -> bool:
-    """Whether the run's experiment names this part among its `sections`.
+    """Whether the run's experiment names the section of a part among its `sections`.
 
     A record of before there was such a key names them all: what its parts are is what its design varies.
     """

@@ -1,5 +1,6 @@
 """Parts of a verdict: their order, and one that nobody but the lists knows of."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -89,22 +90,34 @@ def test_a_toy_in_the_lists_is_in_the_verdict_and_in_the_terminal(
     assert verdict == before
 
 
-def test_an_experiment_that_names_its_sections_has_no_other_studies(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "settings"),
+    [
+        ("scaling", {"environment.target_cpus": ["0", "0-1", "0-2", "0-3", "0-4", "0-5"]}),
+        (
+            "memory_scaling",
+            {"environment.memory": ["1", "2", "3"], "environment.transparent_huge_pages": ["always", "never"]},
+        ),
+    ],
+)
+def test_an_experiment_that_names_its_sections_has_no_other_studies(
+    tmp_path: Path, key: str, settings: dict[str, list[str]]
+) -> None:
     run = shutil.copytree(GOLDEN / "synthetic", tmp_path / "run")
     plan = json.loads((run / "plan.json").read_text())
-    path = "environment.target_cpus"
-    names = list(plan["treatments"])
-    for place, name in enumerate(names):
-        plan["treatments"][name]["levels"] = {path: f"0-{place}"}
-    levels = [{"label": f"0-{place}", "value": f"0-{place}"} for place in range(len(names))]
-    plan["factors"] = [{"path": path, "paths": [path], "label": "CPUs", "levels": levels}]
+    for entry, values in zip(plan["treatments"].values(), itertools.product(*settings.values()), strict=False):
+        entry["levels"] = dict(zip(settings, values, strict=True))
+    plan["factors"] = [
+        {"path": path, "paths": [path], "label": path, "levels": [{"label": value, "value": value} for value in values]}
+        for path, values in settings.items()
+    ]
     (run / "plan.json").write_text(json.dumps(plan))
     experiment = json.loads((run / "experiment.json").read_text())
 
-    def scaling(**more: Any) -> Any:
+    def part(**more: Any) -> Any:
         (run / "experiment.json").write_text(json.dumps(experiment | more))
-        return analyse(open_run(run))["scaling"]
+        return analyse(open_run(run))[key]
 
-    assert scaling()["factors"], "of an older record the design decides"
-    assert scaling(sections=["scaling"])["factors"]
-    assert scaling(sections=["levels"]) is None
+    assert part()["rows"], "of an older record the design decides"
+    assert part(sections=["scaling"])["rows"]
+    assert part(sections=["clients"]) is None

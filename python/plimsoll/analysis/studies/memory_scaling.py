@@ -152,7 +152,7 @@ def _growth(rows: list[Json], used: Used) -> list[Json]:
 
 
 def _judge(context: Context) -> Json | None:
-    if not is_named(context.run, "memory_scaling"):
+    if not is_named(context.run, "scaling"):  # one section has what CPUs and what memory scale
         return None
     return memory_scaling(context.run.plan, context.run.experiment, context.used, context.delta, context.spread_log)
 
