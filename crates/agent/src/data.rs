@@ -38,7 +38,8 @@ pub(crate) fn populate(request: &Populate) -> Result<(), Failure> {
     }
     let workload = request::workload(&request.workload, Mode::default())?;
     let data = workload::own_data(workload.as_ref())?;
-    let address = request.target.address()?;
+    let server = request.target.postgresql()?;
+    let address = server.address()?;
     stop::exit_on_signal("the data is incomplete, drop it")?;
     let total: u64 = data.rows().values().sum();
     let started = Instant::now();
@@ -46,7 +47,7 @@ pub(crate) fn populate(request: &Populate) -> Result<(), Failure> {
     let listener = |event: Event<'_>| {
         loading.lock().unwrap_or_else(PoisonError::into_inner).hear(event, started.elapsed());
     };
-    let schema = &request.target.schema;
+    let schema = &server.schema;
     let loaded = plimsoll_workload::populate(data, &address, schema, request.parallel as usize, &listener)?;
     let since = started.elapsed();
     let (phases, work) = loading.into_inner().unwrap_or_else(PoisonError::into_inner).end(since);
@@ -73,10 +74,11 @@ fn read_summary(path: &PathBuf) -> Result<Summary, Failure> {
 pub(crate) fn check(request: &Check) -> Result<(), Failure> {
     let workload = request::workload(&request.workload, Mode::default())?;
     let data = workload::own_data(workload.as_ref())?;
+    let server = request.target.postgresql()?;
     let segments = request.segments.iter().map(read_summary).collect::<Result<Vec<_>, _>>()?;
     stop::exit_on_signal("nothing was changed")?;
-    let mut client = Client::open(&request.target.address_in_schema()?)?;
-    let mut checks = data.check(&mut client, &request.target.schema, &segments)?;
+    let mut client = Client::open(&server.address_in_schema()?)?;
+    let mut checks = data.check(&mut client, &server.schema, &segments)?;
     let ledger = workload.compare_ledgers(&mut client, &request.segments).map_err(Failure::Target)?;
     match ledger {
         Some(LedgerComparison { checks: of_ledger, document }) => {
@@ -91,10 +93,10 @@ pub(crate) fn check(request: &Check) -> Result<(), Failure> {
 /// Removes the data if it is ours.
 pub(crate) fn drop_data(request: &Drop) -> Result<(), Failure> {
     let workload = request::workload(&request.workload, Mode::default())?;
+    let (data, server) = (workload::own_data(workload.as_ref())?, request.target.postgresql()?);
     stop::exit_on_signal("the data may still be there")?;
-    let mut client = Client::open(&request.target.address()?)?;
-    let existed =
-        plimsoll_workload::drop_data(workload::own_data(workload.as_ref())?, &mut client, &request.target.schema)?;
+    let mut client = Client::open(&server.address()?)?;
+    let existed = plimsoll_workload::drop_data(data, &mut client, &server.schema)?;
     output::event("dropped", json!({"existed": existed}));
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::output::{self, Event};
 use crate::request::{self, Load};
 use crate::sampler::{Latest, Sampler};
 use crate::segment::{Conductor, PATIENCE_NS};
-use crate::summary::{Asked, commits_beside, summary, verdict, write_json};
+use crate::summary::{Asked, summary, verdict, write_json};
 use crate::workload::{recognise, without_transactions};
 use plimsoll_load::{Config, Control, Outcomes, Tables, open_all, raise_descriptor_limit, run};
 use plimsoll_record::{Identity, Summary, write_latency};
@@ -37,9 +37,10 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     }
     let conductor = Conductor::new()?;
     raise_descriptor_limit(request.clients).map_err(|error| Failure::Record(error.to_string()))?;
-    let address = request.target.address_in_schema()?;
+    let server = request.target.postgresql()?;
+    let address = server.address_in_schema()?;
     let mut client = Client::open(&address)?;
-    recognise(workload.as_ref(), &mut client, &request.target.schema)?;
+    recognise(workload.as_ref(), &mut client, &server.schema)?;
     drop(client);
     workload
         .record_in(&request.out)
@@ -68,7 +69,7 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
         describe: request.describe,
         threads: request.threads,
         devices: &request.sample.devices,
-        commits_beside: counts_commits.then(|| commits_beside(request.mode, backends)),
+        commits_beside: request.target.commits_beside(request.mode, backends).filter(|_| counts_commits),
         facts,
     };
     let summary = summary(asked, &carried);

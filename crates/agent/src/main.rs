@@ -4,6 +4,8 @@
 
 mod data;
 mod failure;
+#[cfg(test)]
+mod files_load;
 mod generate;
 mod load;
 mod loading;
@@ -18,6 +20,7 @@ mod segment;
 mod stop;
 mod streams;
 mod summary;
+mod target;
 mod watch;
 mod workload;
 

@@ -30,9 +30,10 @@ pub(crate) fn refresh(request: &Refresh) -> Result<(), Failure> {
     if request.functions.is_empty() || request.times == 0 {
         return Err(Failure::Request("functions and times: nothing is to be done".to_owned()));
     }
+    let server = request.target.postgresql()?;
     stop::exit_on_signal("a refresh function that was under way is rolled back, or was committed whole")?;
-    let mut client = Client::open(&request.target.address_in_schema()?)?;
-    tables.recognise(&mut client, &request.target.schema)?;
+    let mut client = Client::open(&server.address_in_schema()?)?;
+    tables.recognise(&mut client, &server.schema)?;
     let mut performed = Vec::new();
     for _ in 0..request.times {
         for &function in &request.functions {

@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::probes::ProbesRequest;
+use crate::target::Target;
 use plimsoll_schedule::Schedule;
-use plimsoll_target::postgres::{Address, Mode, Protocol, quoted};
+use plimsoll_target::postgres::{Mode, Protocol};
 use plimsoll_workload::decision_support::refresh::Function;
 use plimsoll_workload::{AnyWorkload, workload_of};
 use serde::Deserialize;
@@ -22,61 +23,6 @@ const SAMPLE_ONE_IN: u64 = 100;
 const INTERVAL_MS_MIN: u64 = 10;
 /// A day.
 const INTERVAL_MS_MAX: u64 = 86_400_000;
-
-/// Where the data is.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Target {
-    host: String,
-    port: u16,
-    user: String,
-    #[serde(default)]
-    password: Option<String>,
-    pub(crate) dbname: String,
-    #[serde(default = "default_admin_dbname")]
-    admin_dbname: String,
-    #[serde(default = "default_schema")]
-    pub(crate) schema: String,
-}
-
-fn default_admin_dbname() -> String {
-    "postgres".to_owned()
-}
-
-fn default_schema() -> String {
-    "plimsoll".to_owned()
-}
-
-impl Target {
-    /// The database under test, without a search path.
-    pub(crate) fn address(&self) -> Result<Address, Failure> {
-        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        let begins = |name: &str| name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-        let name = &self.schema;
-        if !begins(name) || !name.chars().all(allowed) || name.len() > 63 || name.starts_with("pg_") {
-            let allowed = "lower-case letters, digits and _, at most 63, not beginning with a digit or pg_";
-            return Err(Failure::Request(format!("target.schema: \"{name}\" is not allowed; allowed: {allowed}")));
-        }
-        Ok(Address {
-            host: self.host.clone(),
-            port: self.port,
-            user: self.user.clone(),
-            password: self.password.clone(),
-            database: self.dbname.clone(),
-            settings: Vec::new(),
-        })
-    }
-
-    /// The database under test, inside the schema.
-    pub(crate) fn address_in_schema(&self) -> Result<Address, Failure> {
-        Ok(self.address()?.with_settings([("search_path", quoted(&self.schema).as_str())]))
-    }
-
-    /// The database from which counters are read.
-    pub(crate) fn admin_address(&self) -> Result<Address, Failure> {
-        Ok(self.address()?.with_database(&self.admin_dbname))
-    }
-}
 
 /// `describe`.
 #[derive(Debug, Deserialize)]
@@ -235,7 +181,8 @@ impl Load {
         if self.sample_one_in == 0 {
             return refuse("sample_one_in: must be above 0".to_owned());
         }
-        self.probes.as_ref().map_or(Ok(()), ProbesRequest::validate_beside_load)?;
+        self.target.postgresql()?;
+        self.probes.as_ref().map_or(Ok(()), |probes| probes.validate_beside_load(&self.target))?;
         folder("out", &self.out)?;
         self.schedule.validate().map_err(|impossible| Failure::Request(impossible.0))
     }
@@ -245,6 +192,9 @@ impl Load {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Watch {
+    /// What those probes watch that are told nothing else.
+    #[serde(default)]
+    pub(crate) target: Option<Target>,
     pub(crate) out: PathBuf,
     #[serde(default = "a_second")]
     pub(crate) interval_ms: u64,
@@ -264,6 +214,7 @@ impl Watch {
     /// Checks what the types cannot.
     pub(crate) fn validate(&self) -> Result<(), Failure> {
         interval("interval_ms", self.interval_ms)?;
+        self.probes.validate(self.target.as_ref())?;
         folder("out", &self.out)
     }
 }
@@ -385,7 +336,6 @@ mod tests {
         assert_eq!((request.mode, request.describe, request.retries_max), (Mode::Prepared, false, 0));
         assert!(request.pin_threads);
         assert_eq!((request.reconnect, request.rows_max, request.sample_one_in), (false, 20_000_000, 100));
-        assert_eq!((request.target.schema.as_str(), request.target.admin_dbname.as_str()), ("plimsoll", "postgres"));
     }
 
     #[test]
@@ -443,15 +393,6 @@ mod tests {
         ] {
             let error = workload(&serde_json::from_str(text).unwrap(), Mode::Prepared).err().unwrap().to_string();
             assert!(error.contains(field), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn schemas_that_are_not_ours_to_name_are_refused() {
-        for schema in ["", "pg_catalog", "a\"b", "1a", "Ab", "a b"] {
-            let target = TARGET.replace("\"dbname\"", &format!("\"schema\": {schema:?}, \"dbname\""));
-            let request: Drop = parse(&format!("{{{target}, {WORKLOAD}}}")).unwrap();
-            assert!(request.target.address().unwrap_err().to_string().contains("target.schema"), "{schema}");
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::failure::Failure;
 use crate::probes::{Opened, ProbesRequest, Site};
-use crate::request::{GroupRequest, Sample, Target, Watch};
+use crate::request::{GroupRequest, Sample, Watch};
+use crate::target::Target;
 use plimsoll_load::monotonic_ns;
-use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe, Server};
+use plimsoll_probe::{Devices, Group, GroupPaths, Host, Probe};
 use plimsoll_record::{ABSENT_SAMPLE, ProbeReport, SeriesWriter};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -112,9 +113,12 @@ impl Sampler {
         probes: Option<&ProbesRequest>,
     ) -> Result<Self, Failure> {
         let mut sampler = Self::empty(sample.interval_ms);
-        let probes = probes.map_or_else(|| Ok(Vec::new()), |probes| probes.open(&Site { out: folder, live: None }))?;
+        let site = Site { out: folder, live: None, target: Some(target) };
+        let probes = probes.map_or_else(|| Ok(Vec::new()), |probes| probes.open(&site))?;
         sampler.add_surroundings(folder, true, &sample.devices, sample.group.as_ref())?;
-        sampler.add(folder, "server", Server::open(&target.admin_address()?, &target.dbname)?)?;
+        if let Some((name, counters)) = target.series()? {
+            sampler.series.push(Series::create(folder, name, counters)?);
+        }
         sampler.add_opened(folder, probes)?;
         Ok(sampler)
     }
@@ -123,7 +127,7 @@ impl Sampler {
     pub(crate) fn of_watch(request: &Watch) -> Result<Self, Failure> {
         let mut sampler = Self::empty(request.interval_ms);
         let live = Some(Duration::from_millis(request.interval_ms));
-        let probes = request.probes.open(&Site { out: &request.out, live })?;
+        let probes = request.probes.open(&Site { out: &request.out, live, target: request.target.as_ref() })?;
         sampler.add_surroundings(&request.out, request.host, &request.devices, request.group.as_ref())?;
         sampler.add_opened(&request.out, probes)?;
         Ok(sampler)

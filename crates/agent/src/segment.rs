@@ -18,15 +18,15 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 pub(crate) const PATIENCE_NS: i64 = 120_000_000_000;
 
 /// What the waiting main thread hears.
-enum Heard {
+enum Message {
     Stop(Cause),
     Ended(Box<Result<Outcomes, EngineError>>),
 }
 
 /// Where a segment is told to stop, and where it tells that it has ended. Listens from its making on.
 pub(crate) struct Conductor {
-    tell: Sender<Heard>,
-    heard: Receiver<Heard>,
+    tell: Sender<Message>,
+    heard: Receiver<Message>,
 }
 
 /// What a segment leaves.
@@ -42,7 +42,7 @@ pub(crate) struct Carried {
 impl Conductor {
     pub(crate) fn new() -> Result<Self, Failure> {
         let (tell, heard) = channel();
-        stop::watch(&tell, Heard::Stop)?;
+        stop::watch(&tell, Message::Stop)?;
         Ok(Self { tell, heard })
     }
 
@@ -60,7 +60,7 @@ impl Conductor {
         std::thread::spawn(move || {
             // Others hold the channel, too: without a word from here `wait` would wait for ever.
             let outcomes = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(EngineError::Panicked));
-            tell.send(Heard::Ended(Box::new(outcomes)))
+            tell.send(Message::Ended(Box::new(outcomes)))
         });
         let (outcomes, cause) = wait(&heard, control, &running, progress);
         let cpu = cpu_ns() - cpu_before;
@@ -72,7 +72,7 @@ impl Conductor {
 
 /// Writes a progress line a second until the engine has ended; passes on what is to stop it.
 fn wait<P: Serialize>(
-    heard: &Receiver<Heard>,
+    heard: &Receiver<Message>,
     control: &Control,
     running: &Running,
     progress: impl Fn(i64, Latest) -> P,
@@ -81,8 +81,8 @@ fn wait<P: Serialize>(
     let mut next_line = Instant::now() + PROGRESS_EVERY;
     loop {
         match heard.recv_timeout(next_line.saturating_duration_since(Instant::now())) {
-            Ok(Heard::Ended(outcomes)) => return (*outcomes, cause),
-            Ok(Heard::Stop(why)) => {
+            Ok(Message::Ended(outcomes)) => return (*outcomes, cause),
+            Ok(Message::Stop(why)) => {
                 cause.get_or_insert(why);
                 control.stop();
             }

@@ -71,13 +71,6 @@ pub(crate) fn summary(asked: Asked<'_>, carried: &Carried) -> Summary {
     }
 }
 
-/// What sessions commit beside the load: PostgreSQL opens a transaction of its own as a backend starts; preparing the
-/// statements is one more, since it is one request; and the session that looks at the data before the load asks in one.
-pub(crate) fn commits_beside(mode: Mode, sessions: u64) -> u64 {
-    let each = if mode == Mode::Prepared { 2 } else { 1 };
-    each * sessions + 2
-}
-
 fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Prepared => "prepared",

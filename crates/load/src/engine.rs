@@ -105,11 +105,11 @@ fn segment(
     carry: impl FnOnce(&Arc<Shared>, &Recorder) -> Result<Carried, EngineError>,
 ) -> Result<Outcomes, EngineError> {
     let threads = control.counts.len();
-    // One lane more, for what is settled at the end.
+    // One sink more, for what is settled at the end.
     let recorder = Recorder::start(tables, config, threads + 1, Arc::clone(&control.record_failed))?;
     let cpus = if config.pin_threads { dealt_out(threads) } else { Vec::new() };
     let shared = Arc::new(Shared::new(config, control, cpus, monotonic_ns() + LEAD_NS));
-    let mut rest = recorder.lane(shared.started_ns);
+    let mut rest = recorder.sink(shared.started_ns);
     let outcome = carry(&shared, &recorder).map(|Carried { threads, opening }| {
         let (mut total, mut ended) = (Tally::new(config.kinds), Ended::ConnectionsLost);
         for (tally, thread_ended) in threads {

@@ -13,7 +13,6 @@
 //! - [`open_all`]: the connections of a load, side by side.
 //! - [`mock`]: sessions without a server.
 
-mod ahead;
 mod blocking;
 mod clock;
 mod completion;
@@ -26,6 +25,7 @@ mod driver;
 mod engine;
 mod keep;
 pub mod mock;
+mod open_plan;
 mod opening;
 mod outcomes;
 mod readiness;

@@ -70,24 +70,24 @@ fn named(name: &'static str) -> impl Fn(io::Error) -> io::Error {
 
 /// What the writer gets.
 #[derive(Debug)]
-enum Full {
+enum ToWriter {
     Rows(Vec<Transaction>),
     Second(Box<SecondSet>),
 }
 
 /// A worker's end.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct RowSink {
     keep: Keep,
     batch: Vec<Transaction>,
     second: Second,
-    full: Sender<Full>,
+    full: Sender<ToWriter>,
     empty: Receiver<Vec<Transaction>>,
     empty_sets: Receiver<Box<SecondSet>>,
     dropped: u64,
 }
 
-impl Lane {
+impl RowSink {
     /// Records a transaction that has ended; the newest ending so far.
     #[inline]
     pub(crate) fn push(&mut self, row: Transaction) {
@@ -112,7 +112,7 @@ impl Lane {
                 // It fails only when the writer is gone, whose error is reported by it.
                 if let Ok(empty) = self.empty.recv() {
                     let full = std::mem::replace(&mut self.batch, empty);
-                    let _ = self.full.send(Full::Rows(full));
+                    let _ = self.full.send(ToWriter::Rows(full));
                 }
             }
             if self.batch.len() < self.batch.capacity() { self.batch.push(row) } else { self.dropped += 1 }
@@ -133,7 +133,7 @@ impl Lane {
         if let Ok(empty) = self.empty.try_recv() {
             let full = std::mem::replace(&mut self.batch, empty);
             // There is room for every batch; it fails only when the writer is gone, whose error is reported by it.
-            let _ = self.full.try_send(Full::Rows(full));
+            let _ = self.full.try_send(ToWriter::Rows(full));
         }
     }
 
@@ -143,16 +143,16 @@ impl Lane {
             && let Ok(empty) = self.empty_sets.try_recv()
         {
             let full = std::mem::replace(&mut self.second.set, empty);
-            let _ = self.full.try_send(Full::Second(full));
+            let _ = self.full.try_send(ToWriter::Second(full));
         }
         self.second.begin(now_ns);
     }
 
     /// Sends the rest, waiting for the writer if need be, and gives the number of rows dropped.
     pub(crate) fn finish(self) -> u64 {
-        let _ = self.full.send(Full::Rows(self.batch));
+        let _ = self.full.send(ToWriter::Rows(self.batch));
         if !self.second.set.is_empty() {
-            let _ = self.full.send(Full::Second(self.second.set));
+            let _ = self.full.send(ToWriter::Second(self.second.set));
         }
         self.dropped
     }
@@ -163,22 +163,22 @@ impl Lane {
 pub(crate) struct Recorder {
     keep: Keep,
     kinds: usize,
-    full: Sender<Full>,
+    full: Sender<ToWriter>,
     empty: Receiver<Vec<Transaction>>,
     empty_sets: Receiver<Box<SecondSet>>,
     writer: JoinHandle<io::Result<u64>>,
 }
 
 impl Recorder {
-    /// Starts the writer; `failed` is set if it cannot write. At most `lanes` lanes may be asked for.
-    pub(crate) fn start(tables: Tables, config: &Config, lanes: usize, failed: Arc<AtomicBool>) -> io::Result<Self> {
-        let sets = lanes * SETS_A_WORKER;
-        // Every batch and set, those with the lanes too, fits into every channel: nothing ever waits for room.
-        let (full, to_write) = bounded(2 * BATCHES + 2 * lanes + sets);
-        let (written, empty) = bounded(2 * BATCHES + lanes);
-        let (emptied, empty_sets) = bounded(sets + lanes);
+    /// Starts the writer; `failed` is set if it cannot write. At most `sinks` sinks may be asked for.
+    pub(crate) fn start(tables: Tables, config: &Config, sinks: usize, failed: Arc<AtomicBool>) -> io::Result<Self> {
+        let sets = sinks * SETS_A_WORKER;
+        // Every batch and set, those with the sinks too, fits into every channel: nothing ever waits for room.
+        let (full, to_write) = bounded(2 * BATCHES + 2 * sinks + sets);
+        let (written, empty) = bounded(2 * BATCHES + sinks);
+        let (emptied, empty_sets) = bounded(sets + sinks);
         (0..BATCHES).for_each(|_| drop(written.try_send(Vec::with_capacity(ROWS_A_BATCH))));
-        (0..sets - lanes).for_each(|_| drop(emptied.try_send(SecondSet::new(config.kinds))));
+        (0..sets - sinks).for_each(|_| drop(emptied.try_send(SecondSet::new(config.kinds))));
         let writer = Writer { to_write, written, emptied, failed };
         let writer =
             std::thread::Builder::new().name("record".to_owned()).spawn(move || writer.write_all_of(tables))?;
@@ -186,8 +186,8 @@ impl Recorder {
     }
 
     /// A worker's end; seconds are counted from `started_ns`.
-    pub(crate) fn lane(&self, started_ns: i64) -> Lane {
-        Lane {
+    pub(crate) fn sink(&self, started_ns: i64) -> RowSink {
+        RowSink {
             keep: self.keep,
             batch: Vec::with_capacity(ROWS_A_BATCH),
             second: Second::new(SecondSet::new(self.kinds), started_ns),
@@ -198,7 +198,7 @@ impl Recorder {
         }
     }
 
-    /// Closes the tables once every lane is finished. Gives the number of rows.
+    /// Closes the tables once every sink is finished. Gives the number of rows.
     pub(crate) fn close(self) -> io::Result<u64> {
         drop(self.full);
         self.writer.join().unwrap_or_else(|_| Err(io::Error::other("the writer panicked")))
@@ -206,7 +206,7 @@ impl Recorder {
 }
 
 struct Writer {
-    to_write: Receiver<Full>,
+    to_write: Receiver<ToWriter>,
     written: Sender<Vec<Transaction>>,
     emptied: Sender<Box<SecondSet>>,
     failed: Arc<AtomicBool>,
@@ -222,12 +222,12 @@ impl Writer {
         let mut seconds = seconds.map(|Seconds { latency, lag }| Merger::new(latency, lag));
         for full in &self.to_write {
             match full {
-                Full::Rows(mut batch) => {
+                ToWriter::Rows(mut batch) => {
                     transactions.append(&batch)?;
                     batch.clear();
                     let _ = self.written.try_send(batch);
                 }
-                Full::Second(set) => {
+                ToWriter::Second(set) => {
                     let emptied = |empty| drop(self.emptied.try_send(empty));
                     match &mut seconds {
                         Some(merger) => merger.take(set, emptied)?,
@@ -256,12 +256,12 @@ mod tests {
         let (_emptied, empty_sets) = bounded(1);
         let (keep, batch, second) =
             (Keep::new(&Config::plain()), Vec::with_capacity(4), Second::new(SecondSet::new(1), 0));
-        let mut lane = Lane { keep, batch, second, full, empty, empty_sets, dropped: 0 };
-        (0..10).for_each(|second| lane.push(Transaction { end_ns: second * 1_000_000_000, ..ROW }));
-        assert_eq!(lane.finish(), 6);
-        let Ok(Full::Rows(rows)) = to_write.recv() else { panic!("rows come first") };
+        let mut sink = RowSink { keep, batch, second, full, empty, empty_sets, dropped: 0 };
+        (0..10).for_each(|second| sink.push(Transaction { end_ns: second * 1_000_000_000, ..ROW }));
+        assert_eq!(sink.finish(), 6);
+        let Ok(ToWriter::Rows(rows)) = to_write.recv() else { panic!("rows come first") };
         assert_eq!(rows.len(), 4);
-        let Ok(Full::Second(set)) = to_write.recv() else { panic!("then the second") };
+        let Ok(ToWriter::Second(set)) = to_write.recv() else { panic!("then the second") };
         assert_eq!(set.counts(), (9, 10), "ten seconds counted as the last");
     }
 
@@ -270,7 +270,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tables = Tables::create(folder.path()).unwrap();
         let recorder = Recorder::start(tables, &Config::plain(), 2, Arc::default()).unwrap();
-        let (mut one, mut two) = (recorder.lane(0), recorder.lane(0));
+        let (mut one, mut two) = (recorder.sink(0), recorder.sink(0));
         // Two workers, and the second one a second behind the first.
         for second in 0..20i64 {
             while recorder.empty_sets.len() < 2 {

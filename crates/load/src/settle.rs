@@ -5,7 +5,7 @@
 
 use crate::clock::monotonic_ns;
 use crate::outcomes::Ended;
-use crate::recorder::Lane;
+use crate::recorder::RowSink;
 use crate::shared::{Claim, Shared};
 use crate::tally::Counts;
 use plimsoll_record::{Outcome, Transaction};
@@ -30,7 +30,7 @@ pub(crate) fn settle(
     ended: Ended,
     taken_below: u64,
     counts: &Counts,
-    lane: &mut Lane,
+    sink: &mut RowSink,
 ) -> Settled {
     let config = &shared.config;
     // Where the segment was cut short, the plan ends there.
@@ -42,7 +42,7 @@ pub(crate) fn settle(
     let mut skip = |claim: Claim| {
         counts.took_one();
         counts.ended_one(Outcome::Skipped);
-        lane.push_waiting(Transaction::unbegun(claim.index, claim.due_ns, monotonic_ns()));
+        sink.push_waiting(Transaction::unbegun(claim.index, claim.due_ns, monotonic_ns()));
         next_index = next_index.max(claim.index + 1);
     };
     while let Some(claim) = shared.returned.take() {

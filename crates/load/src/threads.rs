@@ -10,7 +10,7 @@ use crate::dispatch::Dispatcher;
 use crate::driver::{Carried, StopsAtFault};
 use crate::opening::{Open, Reopener, Reopening};
 use crate::outcomes::Ended;
-use crate::recorder::{Lane, Recorder};
+use crate::recorder::{Recorder, RowSink};
 use crate::shared::Shared;
 use crate::tally::Tally;
 use crossbeam_channel::unbounded;
@@ -48,7 +48,7 @@ where
     for (number, (hand, worker)) in hands.into_iter().zip(workers).enumerate() {
         let reopening = asks.clone().map(|asks| reopener.end_of(number, asks));
         let thread =
-            Thread { shared: Arc::clone(shared), number, lane: recorder.lane(shared.started_ns), hand, reopening };
+            Thread { shared: Arc::clone(shared), number, sink: recorder.sink(shared.started_ns), hand, reopening };
         let tell = tell.clone();
         let carry = move || {
             // Who listens waits until all have told or are gone.
@@ -78,18 +78,18 @@ where
 struct Thread<S: ?Sized> {
     shared: Arc<Shared>,
     number: usize,
-    lane: Lane,
+    sink: RowSink,
     hand: Vec<(u32, Box<S>)>,
     reopening: Option<Reopening<S>>,
 }
 
 impl<S: Conversation + ?Sized> Thread<S> {
     fn carry(self, worker: impl FnOnce(Dispatcher<S>) -> Result<(Tally, Ended)>) -> Result<(Tally, Ended)> {
-        let Self { shared, number, lane, hand, reopening } = self;
+        let Self { shared, number, sink, hand, reopening } = self;
         let fault = StopsAtFault::new(&shared);
         shared.cpus.get(number).map_or(Ok(()), |&cpu| stay_on(cpu))?;
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS)).map_err(io::Error::from)?;
-        let carried = worker(Dispatcher::new(Arc::clone(&shared), number, lane, hand, reopening))?;
+        let carried = worker(Dispatcher::new(Arc::clone(&shared), number, sink, hand, reopening))?;
         fault.disarm();
         Ok(carried)
     }

@@ -20,11 +20,15 @@ mod group;
 mod host;
 #[cfg(feature = "bpf")]
 pub mod page_cache;
+pub mod postgres;
 pub mod postgres_waits;
 #[cfg(feature = "bpf")]
 pub mod profile;
 mod refusal;
-mod server;
+#[cfg(feature = "bpf")]
+mod self_test;
+#[cfg(feature = "bpf")]
+mod subject;
 #[cfg(feature = "bpf")]
 pub mod sync;
 #[cfg(feature = "bpf")]
@@ -39,7 +43,8 @@ pub use device::Devices;
 pub use group::{Group, GroupPaths};
 pub use host::Host;
 pub use refusal::Refusal;
-pub use server::Server;
+#[cfg(feature = "bpf")]
+pub use subject::Subject;
 #[cfg(feature = "bpf")]
 pub use throttle::Throttle;
 

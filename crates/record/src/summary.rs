@@ -11,7 +11,7 @@ pub const FORMAT: u32 = 1;
 pub const VERIFICATION_EXAMPLES_MAX: usize = 10;
 
 /// The summary of one segment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// [`FORMAT`] of the writer.
     pub format: u32,
@@ -78,8 +78,8 @@ pub struct Summary {
     /// What of the workload belongs to its results beside its request, such as constants that follow from the seed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, serde_json::Value>,
-    /// What the probes in the kernel say, by their names. Absent in records of earlier agents.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// What the probes in the kernel say, by their names: written, and not read back.
+    #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, ProbeReport>,
 }
 

@@ -1,8 +1,6 @@
 //! The table of syncs: one row for each fsync and fdatasync of a server's processes, with what it waited for.
 
 use crate::npy::{Field, FieldType, TableWriter};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -31,31 +29,6 @@ pub struct SyncRow {
     pub journal_flush_ns: i64,
     /// Pages that the call itself wrote.
     pub pages: u32,
-}
-
-/// All syncs of one kind on files of one class.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SyncTotals {
-    /// Calls that returned.
-    pub count: u64,
-    /// Of those the ones that failed.
-    pub errors: u64,
-    /// In all.
-    pub ns: u64,
-    /// The shortest.
-    pub ns_min: u64,
-    /// The longest.
-    pub ns_max: u64,
-    /// Calls that took 2^n to 2^(n+1) - 1 ns, by n. Cut behind the last that is not 0.
-    pub ns_log2: Vec<u64>,
-    /// By part, in all; what the file system does not tell is not here.
-    pub parts_ns: BTreeMap<String, u64>,
-    /// Of waiting for the journal: while the device was emptying its cache. Absent where that is not told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub journal_flush_ns: Option<u64>,
-    /// Pages that the calls themselves wrote. Absent where that is not told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pages: Option<u64>,
 }
 
 /// Writes the table.

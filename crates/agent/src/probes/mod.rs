@@ -1,14 +1,17 @@
 //! Probes in the kernel: what a request asks for, opened or refused. A new one has a file here and is named in the list.
 
+mod aim;
+mod block;
 mod breakdown;
 mod file_systems;
 mod page_cache;
 mod profile;
 mod request;
-mod server;
+mod sync;
 mod syscalls;
 
 use crate::failure::Failure;
+use crate::target::Target;
 pub(crate) use request::Site;
 use request::{ProbeRequest, Started};
 use serde::Deserialize;
@@ -24,15 +27,18 @@ pub(crate) struct ProbesRequest(BTreeMap<String, Value>);
 /// Reads what is asked of one probe; the error names the field.
 type Read = fn(&Value) -> Result<Box<dyn ProbeRequest>, String>;
 
-/// All of them, by their names in requests and records, in the order in which they are opened.
-const PROBES: [(&str, Read); 8] = [
+/// A probe's name in requests and records, and how what is asked of it is read.
+type Listed = (&'static str, Read);
+
+/// All of them, in the order in which they are opened.
+const PROBES: [Listed; 8] = [
     ("page_cache", read::<page_cache::PageCacheRequest>),
     ("buffer_heads", read::<file_systems::BufferHeadsRequest>),
     ("throttle", read::<file_systems::ThrottleRequest>),
     ("breakdown", read::<breakdown::BreakdownRequest>),
     ("syscalls", read::<syscalls::SystemCallsRequest>),
-    ("sync", read::<server::SyncRequest>),
-    ("block", read::<server::BlockRequest>),
+    ("sync", read::<sync::SyncRequest>),
+    ("block", read::<block::BlockRequest>),
     ("profile", read::<profile::ProfileRequest>),
 ];
 
@@ -48,57 +54,40 @@ type Asked = (&'static str, Box<dyn ProbeRequest>);
 pub(crate) type Opened = (&'static str, Started);
 
 impl ProbesRequest {
-    /// What is asked for.
-    fn asked(&self) -> Result<Vec<Asked>, Failure> {
-        if let Some(unknown) = self.0.keys().find(|name| !PROBES.iter().any(|(known, _)| known == name)) {
-            let known = PROBES.map(|(name, _)| name).join(", ");
+    /// What is asked for of `probes`.
+    fn asked(&self, probes: &[Listed]) -> Result<Vec<Asked>, Failure> {
+        if let Some(unknown) = self.0.keys().find(|name| !probes.iter().any(|(known, _)| known == name)) {
+            let known = probes.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
             return Err(Failure::Request(format!("the request: probes.{unknown}: no such probe; known: {known}")));
         }
         let wrong = |name, error| Failure::Request(format!("the request: probes.{name}.{error}"));
-        let asked = PROBES.iter().filter_map(|(name, read)| {
+        let asked = probes.iter().filter_map(|(name, read)| {
             let value = self.0.get(*name).filter(|value| !value.is_null())?;
             Some(read(value).map(|request| (*name, request)).map_err(|error| wrong(name, error)))
         });
         asked.collect()
     }
 
-    /// Refuses what is wrong, and what only `watch` can do.
-    pub(crate) fn validate_beside_load(&self) -> Result<(), Failure> {
-        self.asked()?.iter().try_for_each(|(_, request)| request.validate_beside_load())
+    /// Refuses what is wrong.
+    pub(crate) fn validate(&self, target: Option<&Target>) -> Result<(), Failure> {
+        self.asked(&PROBES)?.iter().try_for_each(|(_, request)| request.validate(target))
     }
 
-    /// Opens what is asked for.
+    /// The same, and what only `watch` can do.
+    pub(crate) fn validate_beside_load(&self, target: &Target) -> Result<(), Failure> {
+        self.validate(Some(target))?;
+        self.asked(&PROBES)?.iter().try_for_each(|(_, request)| request.validate_beside_load())
+    }
+
+    /// Opens what is asked for, which was validated.
     pub(crate) fn open(&self, site: &Site<'_>) -> Result<Vec<Opened>, Failure> {
-        self.asked()?.iter().map(|(name, request)| Ok((*name, request.open(site)?))).collect()
+        self.open_of(&PROBES, site)
+    }
+
+    fn open_of(&self, probes: &[Listed], site: &Site<'_>) -> Result<Vec<Opened>, Failure> {
+        self.asked(probes)?.iter().map(|(name, request)| Ok((*name, request.open(site)?))).collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn refused(probes: Value) -> String {
-        let request: ProbesRequest = serde_json::from_value(probes).unwrap();
-        request.validate_beside_load().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_by_probe_and_field() {
-        assert!(refused(json!({"nope": {}})).contains("probes.nope: no such probe; known: page_cache, buffer_heads"));
-        let wrong = refused(json!({"breakdown": {"data_directory": "/tmp", "rows": "each"}}));
-        assert!(wrong.starts_with("the request: probes.breakdown.rows: "), "{wrong}");
-        let wrong = refused(json!({"sync": {"data_directory": "/tmp", "often": true}}));
-        assert!(wrong.starts_with("the request: probes.sync.often: "), "{wrong}");
-        let wrong = refused(json!({"breakdown": {"data_directory": "/tmp", "live": true}}));
-        assert_eq!(wrong, "probes.breakdown.live: only the verb watch has live lines");
-    }
-
-    #[test]
-    fn what_is_null_is_not_asked_for_and_the_rest_is_in_the_order_of_the_list() {
-        let probes = json!({"sync": {"data_directory": "/tmp"}, "profile": null, "throttle": {"path": "/tmp"}});
-        let request: ProbesRequest = serde_json::from_value(probes).unwrap();
-        let names: Vec<&str> = request.asked().unwrap().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["throttle", "sync"]);
-    }
-}
+mod tests;

@@ -1,9 +1,10 @@
 //! `page_cache`: what of a server's files the page cache has, brings and gives up.
 
+use super::aim::Aim;
 use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 #[cfg(feature = "bpf")]
-use plimsoll_probe::folders::{CLASSES, Class, Tree, of_postgres};
+use plimsoll_probe::folders::{CLASSES, Class, Tree};
 #[cfg(feature = "bpf")]
 use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
 use serde::Deserialize;
@@ -24,7 +25,7 @@ struct TreeRequest {
 #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(super) struct PageCacheRequest {
     #[serde(default)]
-    data_directory: Option<PathBuf>,
+    data_directory: Aim,
     #[serde(default)]
     trees: Vec<TreeRequest>,
     scratch: PathBuf,
@@ -56,9 +57,9 @@ fn fault() -> Option<Fault> {
     }
 }
 
-#[cfg(feature = "bpf")]
 impl ProbeRequest for PageCacheRequest {
-    fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
+    #[cfg(feature = "bpf")]
+    fn open(&self, site: &Site<'_>) -> Result<Started, Failure> {
         let requests =
             [("auto", Requests::Auto), ("get_pages", Requests::GetPages), ("system_calls", Requests::SystemCalls)];
         let attachments =
@@ -78,17 +79,16 @@ impl ProbeRequest for PageCacheRequest {
             fault: fault(),
         };
         let mut start = || {
-            if let Some(folder) = &self.data_directory {
-                options.trees.extend(of_postgres(folder)?);
+            // Folders that are named are enough.
+            if options.trees.is_empty() || self.data_directory.is_named() {
+                options.trees.extend_from_slice(self.data_directory.files(site)?.trees());
             }
             PageCache::start(&options).map(super::request::boxed)
         };
         Ok(start())
     }
-}
 
-#[cfg(not(feature = "bpf"))]
-impl ProbeRequest for PageCacheRequest {
+    #[cfg(not(feature = "bpf"))]
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
         Ok(super::request::without_bpf())
     }

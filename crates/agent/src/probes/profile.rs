@@ -1,11 +1,12 @@
-//! `profile`: samples of where a server's processes are on the CPUs.
+//! `profile`: samples of where a target's processes are on the CPUs.
 
+use super::aim::Aim;
 use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
+use crate::target::Target;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::profile::{Profile, ProfileOptions};
 use serde::Deserialize;
-use std::path::PathBuf;
 
 /// Samples a second; beyond this the samples are what is sampled.
 #[cfg(feature = "bpf")]
@@ -16,7 +17,8 @@ const HZ_MAX: u32 = 9_999;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(super) struct ProfileRequest {
-    data_directory: PathBuf,
+    #[serde(default)]
+    data_directory: Aim,
     /// Samples a second on each CPU; a rate that keeps no step with what happens so many times a second.
     #[serde(default = "ninety_nine")]
     hz: u32,
@@ -33,7 +35,7 @@ fn ninety_nine() -> u32 {
 impl ProfileRequest {
     fn start(&self, site: &Site<'_>) -> Started {
         let options = ProfileOptions {
-            data_directory: self.data_directory.clone(),
+            parent: self.data_directory.process(site)?,
             hz: self.hz,
             locks: self.locks,
             out: site.out.to_owned(),
@@ -43,8 +45,12 @@ impl ProfileRequest {
     }
 }
 
-#[cfg(feature = "bpf")]
 impl ProbeRequest for ProfileRequest {
+    fn validate(&self, target: Option<&Target>) -> Result<(), Failure> {
+        self.data_directory.validate("profile", target)
+    }
+
+    #[cfg(feature = "bpf")]
     fn open(&self, site: &Site<'_>) -> Result<Started, Failure> {
         if !(1..=HZ_MAX).contains(&self.hz) {
             let message = format!("probes.profile.hz: {} is not between 1 and {HZ_MAX}", self.hz);
@@ -52,10 +58,8 @@ impl ProbeRequest for ProfileRequest {
         }
         Ok(self.start(site))
     }
-}
 
-#[cfg(not(feature = "bpf"))]
-impl ProbeRequest for ProfileRequest {
+    #[cfg(not(feature = "bpf"))]
     fn open(&self, _: &Site<'_>) -> Result<Started, Failure> {
         Ok(super::request::without_bpf())
     }

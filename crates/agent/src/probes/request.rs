@@ -1,6 +1,7 @@
 //! What a request asks of one probe, and where it is opened.
 
 use crate::failure::Failure;
+use crate::target::Target;
 use plimsoll_probe::{Probe, Refusal};
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,8 @@ pub(crate) struct Site<'a> {
     pub(crate) out: &'a Path,
     /// Who can tell what goes on does so each interval.
     pub(crate) live: Option<Duration>,
+    /// What is watched by those that are told nothing else.
+    pub(crate) target: Option<&'a Target>,
 }
 
 /// A probe, or why there is none.
@@ -19,6 +22,11 @@ pub(crate) type Started = Result<Box<dyn Probe>, Refusal>;
 
 /// What a request asks of one probe.
 pub(crate) trait ProbeRequest {
+    /// Refuses what lacks something, before anything is opened; `target` is the request's.
+    fn validate(&self, _target: Option<&Target>) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Refuses what only `watch` can do.
     fn validate_beside_load(&self) -> Result<(), Failure> {
         Ok(())

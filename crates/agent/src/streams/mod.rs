@@ -34,9 +34,10 @@ pub(crate) fn streams(request: &Streams) -> Result<(), Failure> {
     let workload = requests::workload(&request.workload, Mode::default())?;
     let tables = workload::decision_support(workload.as_ref())?;
     let conductor = Conductor::new()?;
-    let address = request.target.address_in_schema()?;
+    let server = request.target.postgresql()?;
+    let address = server.address_in_schema()?;
     let mut client = Client::open(&address)?;
-    workload::recognise(workload.as_ref(), &mut client, &request.target.schema)?;
+    workload::recognise(workload.as_ref(), &mut client, &server.schema)?;
     drop(client);
 
     let works = work::planned(request.test, request.streams(), request.refresh, &tables.queries());

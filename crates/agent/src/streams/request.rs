@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::probes::ProbesRequest;
-use crate::request::{Sample, Target, folder};
+use crate::request::{Sample, folder};
+use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -78,7 +79,8 @@ impl Streams {
             return refuse(format!("timeout_seconds: {text}"));
         }
         self.sample.validate()?;
-        self.probes.as_ref().map_or(Ok(()), ProbesRequest::validate_beside_load)?;
+        self.target.postgresql()?;
+        self.probes.as_ref().map_or(Ok(()), |probes| probes.validate_beside_load(&self.target))?;
         folder("out", &self.out)
     }
 }

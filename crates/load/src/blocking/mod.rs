@@ -49,8 +49,8 @@ pub(crate) fn carry(
     let mut seats = Vec::with_capacity(sessions.len());
     let mut refused = None;
     for (number, session) in sessions.into_iter().enumerate() {
-        let lane = recorder.lane(shared.started_ns);
-        let seat = Arc::new(Seat::new(number as u32, session.as_ref(), lane, shared));
+        let sink = recorder.sink(shared.started_ns);
+        let seat = Arc::new(Seat::new(number as u32, session.as_ref(), sink, shared));
         seats.push(Arc::clone(&seat));
         let (of_thread, opener, tell) = (Arc::clone(shared), opener.cloned(), tell.clone());
         let leaving = Leaving { number, ended: None, tell };

@@ -4,7 +4,7 @@
 //! contents settles what was under way; the thread, should it return one day, finds nothing and ends.
 
 use crate::outcomes::Ended;
-use crate::recorder::Lane;
+use crate::recorder::RowSink;
 use crate::shared::{Claim, Shared};
 use crate::tally::{Counts, Tally};
 use crate::under_way::UnderWay;
@@ -23,7 +23,7 @@ pub(super) struct Held {
     /// What is left of what was settled beforehand; `None` where nothing was.
     dealt: Option<Dealt>,
     pub(super) server_process: u32,
-    lane: Lane,
+    sink: RowSink,
     pub(super) tally: Tally,
     under_way: Option<UnderWay>,
     pub(super) interrupt: Option<Arc<dyn Interrupt>>,
@@ -65,7 +65,7 @@ impl Held {
         } else {
             self.tally.add(&row)
         }
-        self.lane.push(row);
+        self.sink.push(row);
         under_way.planned_ns
     }
 
@@ -74,7 +74,7 @@ impl Held {
         counts.took_one();
         counts.ended_one(Outcome::Skipped);
         self.tally.took(claim.index);
-        self.lane.push(Transaction::unbegun(claim.index, claim.due_ns, now_ns));
+        self.sink.push(Transaction::unbegun(claim.index, claim.due_ns, now_ns));
     }
 
     /// Records what was settled beforehand and will not be begun any more.
@@ -84,12 +84,12 @@ impl Held {
             let row = Transaction { kind, connection, backend_pid, ..Transaction::unbegun(index, now_ns, now_ns) };
             counts.ended_one(Outcome::Skipped);
             self.tally.skip(&row);
-            self.lane.push_waiting(row);
+            self.sink.push_waiting(row);
         }
     }
 
     pub(super) fn flush(&mut self, now_ns: i64) {
-        self.lane.flush(now_ns);
+        self.sink.flush(now_ns);
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    pub(super) fn new(number: u32, session: &dyn BlockingSession, lane: Lane, shared: &Shared) -> Self {
+    pub(super) fn new(number: u32, session: &dyn BlockingSession, sink: RowSink, shared: &Shared) -> Self {
         let (server_process, interrupt) = (session.server_process(), session.interrupt());
         let (config, place) = (&shared.config, number as usize);
         let dealt = config.dealt.get(place).map(|kinds| (config.dealt_from()[place]..).zip(kinds.clone()));
@@ -107,7 +107,7 @@ impl Seat {
             shared.control.counts[place].took(dealt.size_hint().0 as u64);
         }
         let tally = Tally::new(config.kinds);
-        let held = Held { number, dealt, server_process, lane, tally, under_way: None, interrupt };
+        let held = Held { number, dealt, server_process, sink, tally, under_way: None, interrupt };
         Self { held: Mutex::new(Some(held)) }
     }
 
@@ -132,8 +132,8 @@ impl Seat {
             held.tally.connections_lost += 1;
         }
         held.skip_rest(counts, now_ns);
-        let Held { lane, mut tally, .. } = held;
-        tally.records_dropped = lane.finish();
+        let Held { sink, mut tally, .. } = held;
+        tally.records_dropped = sink.finish();
         Some(tally)
     }
 

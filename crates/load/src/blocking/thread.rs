@@ -1,8 +1,8 @@
 //! One session's thread: takes what is due, performs it, records it, and waits.
 
 use super::seat::Seat;
-use crate::ahead::Ahead;
 use crate::clock::{TICK_NS, monotonic_ns, thread_cpu_ns};
+use crate::open_plan::OpenPlan;
 use crate::opening::TRY_AGAIN_AFTER;
 use crate::outcomes::Ended;
 use crate::recorder::FLUSH_NS;
@@ -20,7 +20,7 @@ pub(super) struct Carrier<'a> {
     opener: Option<&'a dyn BlockingOpener>,
     number: u32,
     /// The plan of an open loop; `None` in a closed one.
-    ahead: Option<Ahead>,
+    open_plan: Option<OpenPlan>,
     late_limit_ns: i64,
     flushed_ns: i64,
 }
@@ -34,9 +34,9 @@ impl<'a> Carrier<'a> {
         number: u32,
     ) -> Self {
         let schedule = &shared.config.schedule;
-        let ahead = schedule.open(shared.config.first_index).map(Ahead::new);
+        let open_plan = schedule.open(shared.config.first_index).map(OpenPlan::new);
         let late_limit_ns = schedule.late_limit_ns().unwrap_or(i64::MAX);
-        Self { shared, seat, counts, opener, number, ahead, late_limit_ns, flushed_ns: shared.started_ns }
+        Self { shared, seat, counts, opener, number, open_plan, late_limit_ns, flushed_ns: shared.started_ns }
     }
 
     /// Performs transactions until the segment ends, or the seat was taken.
@@ -53,14 +53,14 @@ impl<'a> Carrier<'a> {
                 break;
             }
             self.seat.with(|held| (held.tally.connections_lost += 1, held.interrupt = None));
-            if let Some(claim) = self.ahead.as_mut().and_then(Ahead::give_up) {
+            if let Some(claim) = self.open_plan.as_mut().and_then(OpenPlan::give_up) {
                 self.shared.returned.give(claim);
             }
             session = self.reopened();
             let is_over = (monotonic_ns() >= self.shared.end_ns).then_some(Ended::Seconds);
             ended = self.shared.stopped().or(is_over).unwrap_or(ended);
         }
-        if let Some(claim) = self.ahead.as_mut().and_then(Ahead::give_up) {
+        if let Some(claim) = self.open_plan.as_mut().and_then(OpenPlan::give_up) {
             self.shared.returned.give(claim);
         }
         self.seat.with(|held| {
@@ -89,7 +89,7 @@ impl<'a> Carrier<'a> {
                 return (session, false, Ended::ConnectionsLost);
             }
             self.flush(end_ns);
-            if self.ahead.is_none() && self.shared.stopped().is_none() {
+            if self.open_plan.is_none() && self.shared.stopped().is_none() {
                 let wait_ns = self.shared.config.schedule.wait_ns(claim.index);
                 let pause = if begun.skipped { Default::default() } else { session.pause(claim.index) };
                 let since_ns = if pause.since_planned { planned_ns } else { monotonic_ns() };
@@ -100,7 +100,7 @@ impl<'a> Carrier<'a> {
 
     /// When the first transaction of a closed loop is due.
     fn first_due_ns(&self, session: &mut dyn BlockingSession) -> i64 {
-        if self.ahead.is_some() {
+        if self.open_plan.is_some() {
             return 0;
         }
         let (number, config) = (u64::from(self.number), &self.shared.config);
@@ -117,7 +117,7 @@ impl<'a> Carrier<'a> {
                 return Err(why);
             }
             let is_given_up = now_ns >= self.patience_over_ns();
-            let wait_until_ns = match &mut self.ahead {
+            let wait_until_ns = match &mut self.open_plan {
                 None if now_ns >= self.shared.end_ns => return Err(Ended::Seconds),
                 None if now_ns >= due_ns => {
                     // The index and what accounts for it are taken in one stroke.
@@ -131,7 +131,7 @@ impl<'a> Carrier<'a> {
                 }
                 None => due_ns,
                 Some(_) if is_given_up => return Err(Ended::Seconds),
-                Some(ahead) => match ahead.due(self.shared, now_ns) {
+                Some(plan) => match plan.due(self.shared, now_ns) {
                     Some(claim) if now_ns - claim.due_ns > self.late_limit_ns => {
                         self.seat.with(|held| held.skip(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
                         continue;
@@ -140,7 +140,7 @@ impl<'a> Carrier<'a> {
                         self.seat.with(|held| held.took(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
                         return Ok(claim);
                     }
-                    None => match (ahead.due_ns(), ahead.over) {
+                    None => match (plan.due_ns(), plan.over) {
                         (Some(claim_ns), _) => claim_ns,
                         // What another thread gives back may still come before the end.
                         (None, Some(Ended::Seconds)) if now_ns < self.shared.end_ns => self.shared.end_ns,

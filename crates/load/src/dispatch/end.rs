@@ -27,7 +27,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         let row = under_way.row(&self.shared, (slot.number, slot.backend_pid), ending, self.now_ns);
         self.shared.control.counts[self.number].ended_one(ending.outcome);
         self.tally.add(&row);
-        self.lane.push(row);
+        self.sink.push(row);
     }
 
     /// A connection is gone; `reopen`: it is opened again, if that is asked for and the segment goes on.

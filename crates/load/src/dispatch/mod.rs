@@ -7,12 +7,12 @@
 mod end;
 mod start;
 
-use crate::ahead::Ahead;
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::conversation::Conversation;
+use crate::open_plan::OpenPlan;
 use crate::opening::Reopening;
 use crate::outcomes::{CpuNs, Ended};
-use crate::recorder::{FLUSH_NS, Lane};
+use crate::recorder::{FLUSH_NS, RowSink};
 use crate::shared::Shared;
 use crate::slots::{Slots, Wake};
 use crate::tally::Tally;
@@ -23,11 +23,11 @@ pub(crate) struct Dispatcher<S: ?Sized> {
     shared: Arc<Shared>,
     /// The thread's number.
     number: usize,
-    lane: Lane,
+    sink: RowSink,
     tally: Tally,
     pub(crate) slots: Slots<S>,
     /// The plan of an open loop; `None` in a closed one.
-    ahead: Option<Ahead>,
+    open_plan: Option<OpenPlan>,
     reopening: Option<Reopening<S>>,
     late_limit_ns: i64,
     ended: Option<Ended>,
@@ -45,20 +45,20 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
     pub(crate) fn new(
         shared: Arc<Shared>,
         number: usize,
-        lane: Lane,
+        sink: RowSink,
         sessions: Vec<(u32, Box<S>)>,
         reopening: Option<Reopening<S>>,
     ) -> Self {
         let schedule = &shared.config.schedule;
-        let (ahead, late_limit_ns) = (schedule.open(shared.config.first_index), schedule.late_limit_ns());
+        let (plan, late_limit_ns) = (schedule.open(shared.config.first_index), schedule.late_limit_ns());
         let (kinds, now_ns) = (shared.config.kinds, monotonic_ns());
         let mut dispatcher = Self {
             shared,
             number,
-            lane,
+            sink,
             tally: Tally::new(kinds),
             slots: Slots::new(sessions),
-            ahead: ahead.map(Ahead::new),
+            open_plan: plan.map(OpenPlan::new),
             reopening,
             late_limit_ns: late_limit_ns.unwrap_or(i64::MAX),
             ended: None,
@@ -69,7 +69,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
             cpu_before: thread_cpu_ns(),
         };
         for place in 0..dispatcher.slots.len() {
-            if dispatcher.ahead.is_some() {
+            if dispatcher.open_plan.is_some() {
                 dispatcher.slots.free.push_back(place);
             } else {
                 dispatcher.await_the_first(place);
@@ -107,17 +107,17 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         if self.ended.is_some() {
             return;
         }
-        self.ended = match &self.ahead {
+        self.ended = match &self.open_plan {
             _ if self.shared.stopped().is_some() => self.shared.stopped(),
             // In an open loop the plan has to be over, too: what was due before is still to be started.
-            Some(ahead) => ahead.over.filter(|&reason| reason != Ended::Seconds || self.now_ns >= self.shared.end_ns),
+            Some(plan) => plan.over.filter(|&reason| reason != Ended::Seconds || self.now_ns >= self.shared.end_ns),
             None => (self.now_ns >= self.shared.end_ns).then_some(Ended::Seconds),
         };
     }
 
     /// When a claimed operation is due that may still be begun.
     fn claim_ns(&self) -> Option<i64> {
-        let claim_ns = self.ahead.as_ref().and_then(Ahead::due_ns);
+        let claim_ns = self.open_plan.as_ref().and_then(OpenPlan::due_ns);
         claim_ns.filter(|_| self.shared.stopped().is_none())
     }
 
@@ -147,14 +147,14 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
     /// Sends the rows to the writer now and then.
     pub(crate) fn flush(&mut self) {
         if self.now_ns - self.flushed_ns >= FLUSH_NS {
-            self.lane.flush(self.now_ns);
+            self.sink.flush(self.now_ns);
             self.flushed_ns = self.now_ns;
         }
     }
 
     /// Hands the claim to whoever has a free connection.
     fn return_claim(&mut self) {
-        if let Some(claim) = self.ahead.as_mut().and_then(Ahead::give_up) {
+        if let Some(claim) = self.open_plan.as_mut().and_then(OpenPlan::give_up) {
             self.shared.returned.give(claim);
         }
     }
@@ -165,7 +165,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         self.tally.reconnects += 1;
         self.tally.backend_pids.push(session.server_process());
         self.slots.admit(place, session);
-        match self.ahead {
+        match self.open_plan {
             Some(_) => self.slots.free.push_back(place),
             None => {
                 let start_ns = self.first_start_ns(place, self.now_ns);
@@ -182,7 +182,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         for place in 0..self.slots.len() {
             self.tally.reports.extend(self.slots.remove(place).map(|session| session.close()));
         }
-        self.tally.records_dropped = self.lane.finish();
+        self.tally.records_dropped = self.sink.finish();
         (self.tally, self.ended.unwrap_or(Ended::ConnectionsLost))
     }
 }

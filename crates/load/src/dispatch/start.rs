@@ -47,7 +47,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
             if self.shared.stopped().is_some() {
                 return None;
             }
-            let claim = self.ahead.as_mut()?.due(&self.shared, self.now_ns)?;
+            let claim = self.open_plan.as_mut()?.due(&self.shared, self.now_ns)?;
             if self.now_ns - claim.due_ns > self.late_limit_ns {
                 self.now_ns = monotonic_ns();
                 self.shared.control.counts[self.number].took_one();
@@ -83,7 +83,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
     /// After a transaction of a connection: the connection that is to be driven next, having begun another.
     #[inline]
     pub(crate) fn next(&mut self, place: usize, ended: UnderWay) -> Option<usize> {
-        if self.ahead.is_some() {
+        if self.open_plan.is_some() {
             self.slots.free.push_back(place);
             return self.start_claim();
         }
@@ -124,6 +124,6 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
     fn skip(&mut self, claim: Claim) {
         self.shared.control.counts[self.number].ended_one(Outcome::Skipped);
         self.tally.took(claim.index);
-        self.lane.push(Transaction::unbegun(claim.index, claim.due_ns, self.now_ns));
+        self.sink.push(Transaction::unbegun(claim.index, claim.due_ns, self.now_ns));
     }
 }

@@ -1,4 +1,4 @@
-//! The requests of the disks that hold a server's files: queue time and device time, sizes, by what they carry; definitions in
+//! The requests of the disks that hold a target's files: queue time and device time, sizes, by what they carry; definitions in
 //! README.md.
 
 mod depth;
@@ -8,14 +8,13 @@ mod rows;
 mod self_test;
 mod settings;
 
-use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, summed};
-use crate::breakdown::target::now_ns;
-use crate::folders::{Known, of_postgres};
+use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, now_ns, summed};
+use crate::folders::Files;
 use crate::{Probe, Refusal};
 use depth::{Depth, Depths};
 use disks::System;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use plimsoll_record::{Check, DiskRequests, ProbeReport};
+use plimsoll_record::{BlockReport, Check, DiskRequests, ProbeReport, ProbeStatus};
 use rows::{CLASSES, OPERATIONS, Segment};
 use settings::{Watched, without};
 use std::collections::BTreeMap;
@@ -119,12 +118,12 @@ impl Maps {
 }
 
 impl Requests {
-    /// Loads, attaches and tests the probe for the cluster in `data_directory`; a table of its own goes to `out`.
+    /// Loads, attaches and tests the probe; a table of its own goes to `out`.
     ///
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
-    pub fn start(data_directory: &Path, out: &Path) -> Result<Self, Refusal> {
-        let known = Known::of(&of_postgres(data_directory)?, true)?;
+    pub fn start(files: &Files, out: &Path) -> Result<Self, Refusal> {
+        let known = files.known()?;
         let mut watched = Watched::of(&known, &System::own()?)?;
         let kernel = Kernel::read()?;
         let splits = without(&kernel, OF_SPLITS.1);
@@ -134,7 +133,7 @@ impl Requests {
         let programs =
             Programs::start(OBJECT, &watched.bytes(&known)?, &wanted, |programs| known.fill(programs, false))?;
         let (maps, cost) = (Maps::of(&programs)?, programs.cost_meter()?);
-        let own = self_test::Own::create(data_directory)?;
+        let own = self_test::Own::create(&files.folder)?;
         maps.tell(own.inode, Segment::SelfTest, 0)?;
         let checks = own.run(&|| rows::own_sums(&maps.counters, watched.disks.len()))?;
         Ok(Self {
@@ -192,18 +191,18 @@ impl Requests {
     }
 
     /// What is known from the start.
-    fn head(&self) -> ProbeReport {
-        ProbeReport {
-            status: "on".to_owned(),
-            programs: Some("tp_btf".to_owned()),
-            absent: self.watched.absent.clone(),
+    fn head(&self) -> BlockReport {
+        BlockReport {
+            status: ProbeStatus::on("tp_btf").without(self.watched.absent.clone()),
             classes: CLASSES.map(str::to_owned).to_vec(),
             operations: OPERATIONS.map(str::to_owned).to_vec(),
             devices: self.watched.disks.iter().map(|disk| disk.name.clone()).collect(),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
             checks: self.checks.clone(),
+            lost: BTreeMap::new(),
+            request_totals: BTreeMap::new(),
+            disk_requests: BTreeMap::new(),
             cost: self.cost.cost(),
-            ..ProbeReport::default()
         }
     }
 
@@ -230,7 +229,7 @@ impl Requests {
         }
     }
 
-    fn add_totals(&self, depths: &Depths, began_ns: i64, ended_ns: i64, report: &mut ProbeReport) {
+    fn add_totals(&self, depths: &Depths, began_ns: i64, ended_ns: i64, report: &mut BlockReport) {
         let under_way = self.maps.under_way();
         let mut distributions = rows::distributions(&self.maps.buckets);
         let rows = rows::rows(&self.maps.counters, Segment::Measured, self.watched.disks.len());
@@ -299,6 +298,6 @@ impl Probe for Requests {
             report.lost.extend([(LOST_EVENTS.to_owned(), self.cost.missed(|_| true)), (LOST_REQUESTS.to_owned(), 0)]);
             self.add_totals(depths, *began_ns, ended_ns, &mut report);
         }
-        Some(report)
+        Some(ProbeReport::new(report))
     }
 }

@@ -69,19 +69,19 @@ static __always_inline bool is_host(struct inode *inode, struct address_space *m
 static __noinline u32 class_of_file(struct inode *inode, u32 disk)
 {
 	u32 device = BPF_CORE_READ(inode, i_sb, s_dev);
-	struct file_key key = {.inode = BPF_CORE_READ(inode, i_ino)};
+	u64 number = BPF_CORE_READ(inode, i_ino);
+	struct file_key key = {};
 	struct file_entry *entry;
 
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return is_volume(BPF_CORE_READ(inode, i_rdev)) ? CLASS_METADATA : CLASS_NONE;
 	if (!lies_on(device, disk))
 		return CLASS_NONE;
-	if (key.inode == BTRFS_TREE && BPF_CORE_READ(inode, i_sb, s_magic) == BTRFS_MAGIC)
+	if (number == BTRFS_TREE && BPF_CORE_READ(inode, i_sb, s_magic) == BTRFS_MAGIC)
 		return CLASS_METADATA;
-	if (target.own_file && key.inode == target.own_file)
+	if (target.own_file && number == target.own_file)
 		return CLASS_OWN;
-	key.device = numbered_by(inode, device);
-	entry = look_up(&key, inode, BPF_CORE_READ(inode, i_generation), device);
+	entry = look_up(&key, number, inode, BPF_CORE_READ(inode, i_generation), device);
 	return entry ? entry->class : CLASS_ELSEWHERE;
 }
 

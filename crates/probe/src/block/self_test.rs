@@ -3,6 +3,7 @@
 
 use super::rows::Sums;
 use crate::Refusal;
+use crate::self_test::{equal, until_all_hold};
 use plimsoll_record::Check;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -16,10 +17,6 @@ const WRITES: u64 = 11;
 const READS: u64 = 7;
 /// A page that was just written may not leave the page cache at once; then the read was none of the device.
 const TRIES: u32 = 10;
-
-fn equal(name: &str, expected: u64, found: u64) -> Check {
-    Check { name: name.to_owned(), expected: expected.to_string(), found: found.to_string(), ok: expected == found }
-}
 
 /// A file without a name, and its number.
 pub(super) struct Own {
@@ -82,17 +79,7 @@ impl Own {
 
     /// Makes the stimulus and compares it with what `rows` gives, by operation.
     pub(super) fn run(&self, sums: &dyn Fn() -> [Sums; 2]) -> Result<Vec<Check>, Refusal> {
-        let mut checks = Vec::new();
-        for _ in 0..TRIES {
-            checks =
-                self.try_once(sums).map_err(|error| Refusal::from(format!("the self-test could not run: {error}")))?;
-            if checks.iter().all(|check| check.ok) {
-                return Ok(checks);
-            }
-        }
-        let wrong = checks.iter().filter(|check| !check.ok);
-        let words: Vec<String> =
-            wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-        Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
+        let failed = |error: Errno| Refusal::from(format!("the self-test could not run: {error}"));
+        until_all_hold(TRIES, || self.try_once(sums).map_err(failed))
     }
 }

@@ -3,7 +3,7 @@
 use super::{CostMeter, Programs, summed};
 use crate::Refusal;
 use libbpf_rs::MapHandle;
-use plimsoll_record::{ABSENT_SAMPLE, FileSystem, ProbeReport};
+use plimsoll_record::{ABSENT_SAMPLE, CounterReport, FileSystem, ProbeReport, ProbeStatus};
 
 /// Programs with one row of counters.
 pub(crate) struct Counter {
@@ -53,15 +53,13 @@ impl Counter {
         let first = |at: usize| self.first.as_ref().map_or(0, |first| first[at]);
         let counts = self.counts();
         let grown = self.columns.iter().enumerate().map(|(at, name)| ((*name).to_owned(), counts[at] - first(at)));
-        ProbeReport {
-            status: "on".to_owned(),
-            programs: Some(self.attachment.to_owned()),
+        ProbeReport::new(CounterReport {
+            status: ProbeStatus::on(self.attachment),
             devices: vec![self.device.clone()],
             file_systems: self.file_systems.clone(),
             totals: [(self.device.clone(), grown.collect())].into(),
             lost: [("events".to_owned(), self.cost.missed(|_| true))].into(),
             cost: self.cost.cost(),
-            ..ProbeReport::default()
-        }
+        })
     }
 }

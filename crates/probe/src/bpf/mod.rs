@@ -3,15 +3,19 @@
 //! The fact that constrains it: what the kernel refuses is a refusal of the probe with the kernel's own words, never a
 //! failure of the load.
 
+mod clock;
 mod cost;
 mod counter;
+mod cpus;
 mod file_systems;
 mod kernel;
 mod switch;
 mod tracefs;
 
+pub(crate) use clock::{now_ns, slew_ns};
 pub(crate) use cost::CostMeter;
 pub(crate) use counter::Counter;
+pub(crate) use cpus::online as online_cpus;
 pub(crate) use file_systems::{Found, WatchedFileSystem, file_system_of};
 pub(crate) use kernel::Kernel;
 pub(crate) use switch::Switch;

@@ -2,22 +2,26 @@
 //! else sees it: in a mount namespace of one thread's own, which ends with the thread.
 
 use crate::Refusal;
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::path::Path;
 
 const SYSFS: &str = "/sys";
 const TRACEFS: &str = "/sys/kernel/tracing";
 
+#[allow(unsafe_code)]
 fn mount_privately() -> Result<(), Refusal> {
-    let failed = |what: &str, error: nix::Error| {
+    let failed = |what: &str, error: Errno| {
         Refusal::with_remedy(format!("{what}: {error}"), format!("mount tracefs on {TRACEFS}, or use BTF tracepoints"))
     };
-    unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("no mount namespace of its own", error))?;
-    let none: Option<&str> = None;
+    // SAFETY: what may not be shared no more are descriptors, which a mount namespace leaves as they are.
+    let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNS) };
+    unshared.map_err(|error| failed("no mount namespace of its own", error))?;
     // Of the mount that it stands on, and not of the root, which in a chroot is none.
-    mount(none, SYSFS, none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|error| failed(SYSFS, error))?;
-    mount(Some("tracefs"), TRACEFS, Some("tracefs"), MsFlags::empty(), none).map_err(|error| failed(TRACEFS, error))
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change(SYSFS, private).map_err(|error| failed(SYSFS, error))?;
+    mount("tracefs", TRACEFS, "tracefs", MountFlags::empty(), None).map_err(|error| failed(TRACEFS, error))
 }
 
 /// Does `what` where tracefs can be seen; it gets the folder of the events.

@@ -132,7 +132,7 @@ static __always_inline void sent(struct task_struct *task, s64 bytes)
 	if (backend->found_waiting && closes_block(regs, bytes))
 		backend->transaction.flags |= HEADLESS;
 	now = bpf_ktime_get_ns();
-	pass(backend, task, now);
+	charge_cpu_until(backend, task, now);
 	end(backend, task, now, 0);
 	if (is_closing()) {
 		pass_over(backend);

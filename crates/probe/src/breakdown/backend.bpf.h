@@ -4,6 +4,7 @@
 #define PLIMSOLL_BACKEND_BPF_H
 
 #include "../bpf/counters.bpf.h"
+#include "../bpf/family.bpf.h"
 
 const volatile struct settings settings SEC(".rodata.settings");
 
@@ -92,11 +93,6 @@ static __always_inline void lost(enum lost what, u64 number)
 
 	if (counts)
 		counts[what] += number;
-}
-
-static __always_inline bool is_watched(struct task_struct *task)
-{
-	return task->real_parent->tgid == target.parent;
 }
 
 static __always_inline struct backend *known(struct task_struct *task)

@@ -21,17 +21,17 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 	struct backend *backend;
 	u64 now = 0;
 
-	if (is_watched(from)) {
+	if (is_child(from, target.parent)) {
 		backend = known_from_now(from);
 		if (backend && is_followed(backend, from, false)) {
 			now = bpf_ktime_get_ns();
-			leaves(backend, from, preempted, now);
+			switched_out(backend, from, preempted, now);
 		}
 	}
-	if (is_watched(to)) {
+	if (is_child(to, target.parent)) {
 		backend = known_from_now(to);
 		if (backend && is_followed(backend, to, true))
-			comes(backend, to, now ? now : bpf_ktime_get_ns());
+			switched_in(backend, to, now ? now : bpf_ktime_get_ns());
 	}
 	return 0;
 }
@@ -43,7 +43,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct backend *backend;
 
-	if (!is_watched(waker) || !is_watched(task))
+	if (!is_child(waker, target.parent) || !is_child(task, target.parent))
 		return 0;
 	backend = known(task);
 	if (backend)
@@ -56,7 +56,7 @@ int BPF_PROG(on_send, void *socket, int bytes)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (bytes > 0 && is_watched(task))
+	if (bytes > 0 && is_child(task, target.parent))
 		sent(task, bytes);
 	return 0;
 }
@@ -67,7 +67,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (result > 0 && is_watched(task) && call_in(registers_of(task)) == settings.send_call)
+	if (result > 0 && is_child(task, target.parent) && call_in(registers_of(task)) == settings.send_call)
 		sent(task, result);
 	return 0;
 }
@@ -78,7 +78,7 @@ static __always_inline struct backend *current_backend(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return is_watched(task) ? known_from_now(task) : NULL;
+	return is_child(task, target.parent) ? known_from_now(task) : NULL;
 }
 
 SEC("tp_btf/balance_dirty_pages")
@@ -183,7 +183,7 @@ int BPF_PROG(on_sync_of_btrfs)
 static __always_inline void ends(struct backend *backend, struct task_struct *task, u64 now)
 {
 	struct transaction *transaction = &backend->transaction;
-	bool followed = !is_between_slices() && is_followed(backend, task, false) && pass(backend, task, now);
+	bool followed = !is_between_slices() && is_followed(backend, task, false) && charge_cpu_until(backend, task, now);
 
 	if (followed && (transaction->requests || (backend->open && task->exit_code))) {
 		end(backend, task, now, ABORTED);
@@ -202,7 +202,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct backend *backend;
 
-	if (!is_watched(task) || task->pid != task->tgid)
+	if (!is_child(task, target.parent) || task->pid != task->tgid)
 		return 0;
 	backend = known(task);
 	if (!backend || backend->state == UNSEEN)

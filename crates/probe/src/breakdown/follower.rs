@@ -9,9 +9,9 @@ use super::presence::{self, Found};
 use super::processes::{self, Processes};
 use super::records::{PROCESS_ENDED, QUEUED, Record, split};
 use super::slices::Watching;
-use super::target::{Server, now_ns};
+use super::target::Server;
 use super::teller::{self, Teller};
-use crate::bpf::summed;
+use crate::bpf::{now_ns, summed};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use plimsoll_record::BreakdownWriter;
 use std::cell::RefCell;
@@ -231,7 +231,7 @@ fn settle(parent: u32, backends: &MapHandle) {
 
 fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -> io::Result<Taken> {
     let Followed { ended, backends, counters, mut watching, server, processes, mut teller, lives } = followed;
-    let parent = server.postmaster;
+    let parent = server.cluster.postmaster;
     let taking = Rc::new(RefCell::new(Taking::new(parent, processes, lives, writer)));
     let into = Rc::clone(&taking);
     let ring = ring(&ended, move |bytes| into.borrow_mut().take(bytes))?;
@@ -278,7 +278,7 @@ fn follow(followed: Followed, writer: BreakdownWriter, stopped: &Receiver<()>) -
             writer.flush()?;
         }
         if (last || due) && taking.taken.server_ended_ns.is_none() {
-            taking.taken.server_ended_ns = (!server.runs()).then_some(read_ns);
+            taking.taken.server_ended_ns = (!server.cluster.runs()).then_some(read_ns);
         }
         if last {
             break;

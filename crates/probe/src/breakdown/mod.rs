@@ -20,7 +20,7 @@ mod wait_place;
 
 pub use stimulus::serve as serve_stimulus;
 
-use crate::bpf::{CostMeter, Kernel, Programs, summed};
+use crate::bpf::{CostMeter, Kernel, Programs, now_ns, summed};
 use crate::folders::Known;
 use crate::postgres_waits::WaitNames;
 use crate::{Probe, Refusal};
@@ -29,7 +29,7 @@ use budget::Budget;
 use counters::{COUNTERS, LOST, SYNCS};
 use follower::{Followed, Follower, Taken};
 use libbpf_rs::MapHandle;
-use plimsoll_record::{Check, ProbeReport, ProcessTime};
+use plimsoll_record::{BreakdownReport, Check, ProbeReport, ProbeStatus, ProcessTime};
 use processes::Processes;
 use programs::{Attached, How, OF_SYSTEM_CALLS, OFTEN, settings};
 use slices::{Slices, Watching};
@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use target::{Aim, Server, now_ns};
+use target::{Aim, Server};
 pub use teller::Live;
 use teller::{Teller, name_of};
 use wait_place::WaitPlace;
@@ -126,12 +126,10 @@ impl Breakdown {
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
     pub fn start(options: &BreakdownOptions) -> Result<Self, Refusal> {
-        let mut server = Server::of(&options.data_directory)?;
-        if options.by_system_call || server.wait_place.is_none() {
-            server = server.by_system_call()?;
-        }
-        let unknown = || Refusal::from(format!("the wait events of PostgreSQL {} are not known", server.major));
-        let names = WaitNames::of(server.major).ok_or_else(unknown)?;
+        let server = Server::of(&options.data_directory, options.by_system_call)?;
+        let major = server.cluster.major;
+        let unknown = || Refusal::from(format!("the wait events of PostgreSQL {major} are not known"));
+        let names = WaitNames::of(major).ok_or_else(unknown)?;
         let kernel = Kernel::read()?;
         let attached = Attached::on(&kernel, &options.data_directory);
         let programs = load(&server, &names, &attached, options)?;
@@ -140,9 +138,9 @@ impl Breakdown {
         let (backends, mut aim) = (programs.map("backends")?, aim_of(&programs)?);
         let by_system_call = server.wait_place.is_none();
         let mut aim_at = |parent, place| aim.at(parent, Some(place).filter(|_| !by_system_call));
-        let tested = self_test::Tested { major: server.major, by_system_call };
+        let tested = self_test::Tested { major, by_system_call };
         let checks = self_test::run(&options.stimulus, tested, (&ended, &backends), &mut aim_at)?;
-        aim.at(server.postmaster, server.wait_place)?;
+        aim.at(server.cluster.postmaster, server.wait_place)?;
         Ok(Self {
             cost: programs.cost_meter()?,
             programs,
@@ -184,7 +182,7 @@ impl Breakdown {
         follower::drain(&self.ended, |_| {})?;
         self.before = self.counts();
         let mut processes = Processes::default();
-        processes.begin(self.server.postmaster, &self.backends);
+        processes.begin(self.server.cluster.postmaster, &self.backends);
         let copy = |map: &MapHandle| MapHandle::try_from(map).map_err(|error| std::io::Error::other(error.to_string()));
         let (ended, backends, counters) = (copy(&self.ended)?, copy(&self.backends)?, copy(&self.counters)?);
         let aim = self.aim.take().ok_or_else(|| std::io::Error::other("it is watched already"))?;
@@ -216,12 +214,58 @@ impl Breakdown {
         self.following = match follower.finish() {
             Ok(taken) => {
                 let with_client = |pid: u32| taken.requests.contains_key(&pid);
-                let (parent, name) = (self.server.postmaster, |event| name_of(&self.names, event));
+                let (parent, name) = (self.server.cluster.postmaster, |event| name_of(&self.names, event));
                 let processes = taken.processes.report(parent, &self.backends, with_client, name);
                 Following::Done(taken, processes, processes::open(parent, &self.backends))
             }
             Err(error) => Following::Failed(format!("breakdown.npy cannot be written: {error}")),
         };
+    }
+
+    /// What is known from the start.
+    fn head(&self) -> BreakdownReport {
+        BreakdownReport {
+            status: ProbeStatus::on("tp_btf"),
+            lost: BTreeMap::new(),
+            buckets: BUCKETS.iter().map(|bucket| (*bucket).to_owned()).collect(),
+            wait_names: BTreeMap::new(),
+            boundaries: self.boundaries(),
+            sampling: None,
+            syncs: BTreeMap::new(),
+            request_counts: BTreeMap::new(),
+            processes: Vec::new(),
+            server_ended_ns: None,
+            checks: self.checks.clone(),
+            cost: self.cost.cost(),
+        }
+    }
+
+    /// What was followed; `open` requests were under way at the end.
+    fn add_taken(&self, taken: &Taken, open: u64, report: &mut BreakdownReport) {
+        let grown = self.grown();
+        let recorded: u64 = taken.requests.values().sum();
+        let requests = [
+            ("seen", recorded + grown["no_room"]),
+            ("recorded", recorded),
+            ("rows", taken.rows),
+            ("queued", taken.queued),
+            ("open_at_end", open),
+            ("wakers_unseen", self.cost.missed(|name| name == WAKERS)),
+        ];
+        let counted = COUNTERS.map(|what| (what, grown[what]));
+        let named = requests.into_iter().chain(counted).map(|(what, count)| (what.to_owned(), count));
+        report.request_counts = named.collect();
+        if self.attached.tells_of_syncs {
+            report.syncs = SYNCS.map(|what| (what.to_owned(), grown[what])).into();
+        }
+        let ran = report.cost.as_ref().map(|cost| cost.run_ns as f64 / cost.segment_ns as f64);
+        report.sampling = Some(self.budget.report(ran, taken.cut));
+        report.lost = LOST.map(|what| (what.to_owned(), grown[what])).into();
+        report.lost.insert("events".to_owned(), self.cost.missed(|name| name != WAKERS));
+        report.lost.insert("unreadable".to_owned(), taken.unreadable);
+        let named = taken.events.iter().map(|event| (event.to_string(), name_of(&self.names, *event)));
+        report.wait_names = named.collect();
+        report.server_ended_ns = taken.server_ended_ns;
     }
 
     fn boundaries(&self) -> BTreeMap<String, String> {
@@ -250,46 +294,15 @@ impl Probe for Breakdown {
 
     fn report(&mut self) -> Option<ProbeReport> {
         self.finish();
-        let grown = self.grown();
-        let mut report = ProbeReport {
-            status: "on".to_owned(),
-            programs: Some("tp_btf".to_owned()),
-            buckets: BUCKETS.iter().map(|bucket| (*bucket).to_owned()).collect(),
-            boundaries: self.boundaries(),
-            checks: self.checks.clone(),
-            cost: self.cost.cost(),
-            ..ProbeReport::default()
-        };
         match &self.following {
-            Following::Failed(reason) => return Some(ProbeReport::refused(reason.clone(), None)),
-            Following::NotYet | Following::Now(_) => return Some(report),
+            Following::Failed(reason) => Some(ProbeReport::refused(reason.clone(), None)),
+            Following::NotYet | Following::Now(_) => Some(ProbeReport::new(self.head())),
             Following::Done(taken, processes, open) => {
-                let recorded: u64 = taken.requests.values().sum();
-                let requests = [
-                    ("seen", recorded + grown["no_room"]),
-                    ("recorded", recorded),
-                    ("rows", taken.rows),
-                    ("queued", taken.queued),
-                    ("open_at_end", *open),
-                    ("wakers_unseen", self.cost.missed(|name| name == WAKERS)),
-                ];
-                let counted = COUNTERS.map(|what| (what, grown[what]));
-                let named = requests.into_iter().chain(counted).map(|(what, count)| (what.to_owned(), count));
-                report.request_counts = named.collect();
-                if self.attached.tells_of_syncs {
-                    report.syncs = SYNCS.map(|what| (what.to_owned(), grown[what])).into();
-                }
-                let ran = report.cost.as_ref().map(|cost| cost.run_ns as f64 / cost.segment_ns as f64);
-                report.sampling = Some(self.budget.report(ran, taken.cut));
-                report.lost = LOST.map(|what| (what.to_owned(), grown[what])).into();
-                report.lost.insert("events".to_owned(), self.cost.missed(|name| name != WAKERS));
-                report.lost.insert("unreadable".to_owned(), taken.unreadable);
-                let named = taken.events.iter().map(|event| (event.to_string(), name_of(&self.names, *event)));
-                report.wait_names = named.collect();
-                report.processes = processes.clone();
-                report.server_ended_ns = taken.server_ended_ns;
+                let mut report = self.head();
+                self.add_taken(taken, *open, &mut report);
+                report.processes.clone_from(processes);
+                Some(ProbeReport::new(report))
             }
         }
-        Some(report)
     }
 }

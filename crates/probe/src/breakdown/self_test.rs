@@ -5,9 +5,10 @@ use super::buckets::{LOCK, OTHER_WAIT, WAL_SYNC};
 use super::follower::{drain, take_batch};
 use super::records::{QUEUED, Record};
 use super::stimulus::{ANSWER_BYTES, Ask, LENGTH};
-use super::target::now_ns;
 use super::wait_place::WaitPlace;
 use crate::Refusal;
+use crate::bpf::now_ns;
+use crate::self_test::{equal, until_all_hold};
 use libbpf_rs::MapHandle;
 use plimsoll_record::Check;
 use std::cell::RefCell;
@@ -100,11 +101,6 @@ fn check(name: &str, expected: u64, found: i64, slack: Duration) -> Check {
     Check { name: name.to_owned(), expected: expected.to_string(), found: found.to_string(), ok }
 }
 
-fn counted(name: &str, expected: usize, found: usize) -> Check {
-    let (expected, found, ok) = (expected.to_string(), found.to_string(), expected == found);
-    Check { name: name.to_owned(), expected, found, ok }
-}
-
 fn blocked(record: &Record, bucket: u8) -> i64 {
     record.waits.iter().filter(|wait| wait.bucket == bucket).map(|wait| wait.ns).sum()
 }
@@ -119,7 +115,7 @@ fn open_ns(record: &Record) -> i64 {
 fn judge(records: &[Record], lasted: [u64; 3], (of_sync, in_sync): (&str, u8)) -> Vec<Check> {
     let queued = records.iter().filter(|record| record.row.flags & QUEUED != 0).count();
     let mut checks = vec![
-        counted("requests", SINGLE + AT_ONCE + lasted.len(), records.len()),
+        equal("requests", (SINGLE + AT_ONCE + lasted.len()) as u64, records.len() as u64),
         // One that follows fast enough finds the process still awake, too.
         Check {
             name: "requests that were read without waiting".to_owned(),
@@ -200,15 +196,5 @@ pub(crate) fn run(
     (ended, backends): (&MapHandle, &MapHandle),
     aim: &mut dyn FnMut(u32, WaitPlace) -> Result<(), Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
-    let mut checks = Vec::new();
-    for _ in 0..TRIES {
-        checks = try_once(program, tested, (ended, backends), aim)?;
-        if checks.iter().all(|check| check.ok) {
-            return Ok(checks);
-        }
-    }
-    let wrong = checks.iter().filter(|check| !check.ok);
-    let words: Vec<String> =
-        wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-    Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
+    until_all_hold(TRIES, || try_once(program, tested, (ended, backends), aim))
 }

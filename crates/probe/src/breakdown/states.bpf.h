@@ -110,7 +110,7 @@ static __always_inline void appears(struct backend *backend, struct task_struct 
 }
 
 /* Up to now it was on a CPU; false if it is not followed any more. */
-static __always_inline bool pass(struct backend *backend, struct task_struct *task, u64 now)
+static __always_inline bool charge_cpu_until(struct backend *backend, struct task_struct *task, u64 now)
 {
 	catch_up(backend, task, now);
 	if (backend->state == PASSED_OVER)
@@ -120,12 +120,12 @@ static __always_inline bool pass(struct backend *backend, struct task_struct *ta
 	return true;
 }
 
-static __always_inline void comes(struct backend *backend, struct task_struct *task, u64 now)
+static __always_inline void switched_in(struct backend *backend, struct task_struct *task, u64 now)
 {
 	if (backend->state == RUNNING) {
 		/* That it left was not told of. */
 		count(ARRIVALS_UNSEEN);
-		pass(backend, task, now);
+		charge_cpu_until(backend, task, now);
 	} else if (!starts(backend, task, now)) {
 		arrives(backend, task, now);
 	}
@@ -150,11 +150,11 @@ static __always_inline void waits_again(struct backend *backend, struct task_str
 	set_busy(backend, false);
 }
 
-static __always_inline void leaves(struct backend *backend, struct task_struct *task, bool preempted, u64 now)
+static __always_inline void switched_out(struct backend *backend, struct task_struct *task, bool preempted, u64 now)
 {
 	u32 state = task->__state;
 
-	if (state & TASK_DEAD || !pass(backend, task, now))
+	if (state & TASK_DEAD || !charge_cpu_until(backend, task, now))
 		return;
 	/* Woken already, on another CPU, while it was on its way out. */
 	if (preempted || !state || state == TASK_WAKING) {

@@ -138,9 +138,7 @@ static __noinline u32 place_of(struct task_struct *task, u32 descriptor)
 	device = BPF_CORE_READ(inode, i_sb, s_dev);
 	if (kind != S_IFREG || !watched(device))
 		return PLACE_ELSEWHERE;
-	key.inode = BPF_CORE_READ(inode, i_ino);
-	key.device = numbered_by(inode, device);
-	entry = look_up(&key, inode, BPF_CORE_READ(inode, i_generation), device);
+	entry = look_up(&key, BPF_CORE_READ(inode, i_ino), inode, BPF_CORE_READ(inode, i_generation), device);
 	return entry ? PLACE_OF_CLASS(entry->class) : PLACE_ELSEWHERE;
 }
 

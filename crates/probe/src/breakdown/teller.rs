@@ -9,7 +9,8 @@ use super::presence::{self, Found};
 use super::processes;
 use super::slices::Watching;
 use super::system_calls;
-use super::target::{Server, now_ns};
+use super::target::Server;
+use crate::bpf::now_ns;
 use crate::postgres_waits::WaitNames;
 use libbpf_rs::MapHandle;
 use plimsoll_record::LiveLine;
@@ -68,7 +69,7 @@ impl Teller {
     /// What is before the first line, which is due soon.
     pub(crate) fn begin(&mut self, server: &Server, backends: &MapHandle, watching: &Watching) -> Lives {
         let in_slices = watching.often.is_some();
-        let found = read(backends, watching, processes::children(server.postmaster));
+        let found = read(backends, watching, processes::children(server.cluster.postmaster));
         // Only now: what has been read has in it what was until then.
         let began_ns = now_ns();
         self.due_ns = began_ns + self.live.interval.min(FIRST).as_nanos() as i64;
@@ -108,8 +109,12 @@ impl Teller {
         now_ns: i64,
     ) {
         let name = |event| name_of(&self.names, event);
-        let moment =
-            Moment { now_ns, watched_ns: watching.slices.opened_ns(now_ns), server_ended: !server.runs(), name: &name };
+        let moment = Moment {
+            now_ns,
+            watched_ns: watching.slices.opened_ns(now_ns),
+            server_ended: !server.cluster.runs(),
+            name: &name,
+        };
         let line = lives.line(found, &moment);
         self.busy.store(true, Ordering::Release);
         if let Some(lines) = &self.lines {

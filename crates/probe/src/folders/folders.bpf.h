@@ -128,14 +128,18 @@ static __noinline struct file_entry *first_seen(struct inode *inode, struct file
 }
 
 /*
- * Looks a file up by its number; NULL when it is not the target's. With the inode at hand a new file is classified, else
- * it has to be known.
+ * Looks a file up by its number, and fills its key; NULL when it is not the target's. With the inode at hand a new file is
+ * classified, else it has to be known. Numbers and generations are read by those who call, each in the way it can.
  */
-static __always_inline struct file_entry *look_up(struct file_key *key, struct inode *inode, u32 generation, u32 device)
+static __always_inline struct file_entry *look_up(struct file_key *key, u64 number, struct inode *inode, u32 generation,
+						  u32 device)
 {
-	struct file_entry *file = bpf_map_lookup_elem(&files, key);
+	struct file_entry *file;
 	u32 *not_ours;
 
+	key->inode = number;
+	key->device = inode ? numbered_by(inode, device) : device;
+	file = bpf_map_lookup_elem(&files, key);
 	/* Known from its folder before it was seen: the first inode of that number is taken for it. */
 	if (file && inode && file->generation == GENERATION_UNKNOWN)
 		file->generation = generation;

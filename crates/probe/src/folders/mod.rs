@@ -1,4 +1,4 @@
-//! File classes by folder: what a file is to the database is told by where it lies.
+//! File classes by folder: what a file is to its target is told by where it lies.
 
 mod known;
 
@@ -8,7 +8,7 @@ use crate::Refusal;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a file is to the database; the order is the programs'.
+/// What a file is to its target; the order is the programs'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Tables and indexes.
@@ -19,7 +19,7 @@ pub enum Class {
     Global,
     /// Temporary files and relations.
     Temp,
-    /// Everything else of the server.
+    /// Everything else of the target.
     Other,
 }
 
@@ -64,48 +64,43 @@ pub(crate) fn real(path: &Path) -> Result<PathBuf, Refusal> {
     fs::canonicalize(path).map_err(|error| Refusal::from(format!("{}: {error}", path.display())))
 }
 
-/// The folders of a PostgreSQL server: its data directory, with WAL and tablespaces where their links lead.
-///
-/// # Errors
-/// When the folder is not a data directory.
-pub fn of_postgres(data_directory: &Path) -> Result<Vec<Tree>, Refusal> {
-    let tree = |path: &Path, class| real(path).map(|path| Tree { path, class });
-    let mut trees = vec![tree(data_directory, Class::Other)?];
-    for (name, class) in [("base", Class::Data), ("global", Class::Global), ("pg_wal", Class::Wal)] {
-        trees.push(tree(&data_directory.join(name), class)?);
-    }
-    if let Ok(spaces) = fs::read_dir(data_directory.join("pg_tblspc")) {
-        for space in spaces.flatten() {
-            trees.push(tree(&space.path(), Class::Data)?);
-        }
-    }
-    Ok(trees)
+/// What the names of files below a folder tell of their class, where no open file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Those of a data directory of PostgreSQL.
+    Postgres,
+    /// Nothing: all files are of one class, [`Class::Other`].
+    Plain,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The folders of a target with the classes of their files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// What its names begin with; on its file system self-tests make files without a name.
+    pub(crate) folder: PathBuf,
+    pub(crate) trees: Vec<Tree>,
+    pub(crate) layout: Layout,
+}
 
-    #[test]
-    fn links_are_followed_and_a_folder_of_something_else_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let (data, wal, space) = (folder.path().join("data"), folder.path().join("wal"), folder.path().join("space"));
-        for name in ["base/5", "global", "pg_tblspc"] {
-            fs::create_dir_all(data.join(name)).unwrap();
-        }
-        assert!(of_postgres(&data).unwrap_err().reason.contains("pg_wal"));
-        fs::create_dir(&wal).unwrap();
-        fs::create_dir(&space).unwrap();
-        std::os::unix::fs::symlink(&wal, data.join("pg_wal")).unwrap();
-        std::os::unix::fs::symlink(&space, data.join("pg_tblspc/16390")).unwrap();
-        let found = of_postgres(&data).unwrap();
-        let class_of = |path: &Path| {
-            let path = fs::canonicalize(path).unwrap();
-            found.iter().find(|tree| tree.path == path).map(|tree| tree.class)
-        };
-        assert_eq!(class_of(&wal), Some(Class::Wal));
-        assert_eq!(class_of(&space), Some(Class::Data));
-        assert_eq!(class_of(&data), Some(Class::Other));
-        assert_eq!(class_of(&data.join("base")), Some(Class::Data));
+impl Files {
+    /// Those of a folder that is no database's: they are of one class, [`Class::Other`].
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn of_folder(folder: &Path) -> Result<Self, Refusal> {
+        let path = real(folder)?;
+        let trees = vec![Tree { path: path.clone(), class: Class::Other }];
+        Ok(Self { folder: path, trees, layout: Layout::Plain })
+    }
+
+    /// Each folder with its class; a deeper one wins.
+    #[must_use]
+    pub fn trees(&self) -> &[Tree] {
+        &self.trees
+    }
+
+    /// What programs in the kernel are told of them.
+    pub(crate) fn known(&self) -> Result<Known, Refusal> {
+        Known::of(&self.trees, true)
     }
 }

@@ -47,8 +47,8 @@ static __always_inline void count(u64 *counted, u32 what, u64 by)
 /* Fills `place` for a file by its number. */
 static __always_inline bool find(struct place *place, u64 number, u32 device, struct inode *inode, u32 generation)
 {
-	struct file_key key = {.inode = number, .device = inode ? numbered_by(inode, device) : device};
-	struct file_entry *file = look_up(&key, inode, generation, device);
+	struct file_key key = {};
+	struct file_entry *file = look_up(&key, number, inode, generation, device);
 	u32 class;
 
 	if (!file)

@@ -9,7 +9,7 @@ use crate::folders::{CLASSES, Known, SELF_TEST, Tree};
 use crate::{Probe, Refusal};
 use fields::Fields;
 use libbpf_rs::MapHandle;
-use plimsoll_record::{ABSENT_SAMPLE, Counts, PageIdentity, ProbeReport, SelfTest};
+use plimsoll_record::{ABSENT_SAMPLE, Counts, PageCacheReport, PageIdentity, ProbeReport, ProbeStatus, SelfTest};
 use settings::{Settings, block_bytes, page_bytes};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -301,21 +301,20 @@ impl Probe for PageCache {
         lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
         let why = "this kernel has no tracepoints mm_filemap_fault and mm_filemap_map_pages";
         let absent = COUNTERS.iter().filter(|counter| self.is_absent(counter));
-        Some(ProbeReport {
-            status: "on".to_owned(),
-            absent: absent.map(|counter| ((*counter).to_owned(), why.to_owned())).collect(),
-            programs: Some(if self.attachment == Attachment::Btf { "tp_btf" } else { "tracepoint" }.to_owned()),
-            requests: Some(if self.by_get_pages { "get_pages" } else { "system_calls" }.to_owned()),
-            self_test: Some(self.self_test),
+        let absent = absent.map(|counter| ((*counter).to_owned(), why.to_owned())).collect();
+        let programs = if self.attachment == Attachment::Btf { "tp_btf" } else { "tracepoint" };
+        Some(ProbeReport::new(PageCacheReport {
+            status: ProbeStatus::on(programs).without(absent),
+            requests: if self.by_get_pages { "get_pages" } else { "system_calls" }.to_owned(),
+            self_test: self.self_test,
             classes: CLASSES.iter().map(|class| (*class).to_owned()).collect(),
-            page_bytes: Some(u64::from(page_bytes())),
-            block_bytes: Some(u64::from(block_bytes())),
+            page_bytes: u64::from(page_bytes()),
+            block_bytes: u64::from(block_bytes()),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
             identity,
             totals,
             lost,
             cost: self.cost.cost(),
-            ..ProbeReport::default()
-        })
+        }))
     }
 }

@@ -182,7 +182,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *task)
 {
-	leaves(task);
+	switched_out(task);
 	return 0;
 }
 
@@ -322,6 +322,6 @@ int classic_sys_exit(struct sys_exit_event *event)
 SEC("tracepoint")
 int classic_switch(void *event)
 {
-	leaves(bpf_get_current_task_btf());
+	switched_out(bpf_get_current_task_btf());
 	return 0;
 }

@@ -169,7 +169,7 @@ static __always_inline void faulted(struct task_struct *task, struct place *plac
 }
 
 /* A task that leaves the CPU for I/O inside a read: the page it asked for is on its way. */
-static __always_inline void leaves(struct task_struct *task)
+static __always_inline void switched_out(struct task_struct *task)
 {
 	struct call *call;
 	u32 number;

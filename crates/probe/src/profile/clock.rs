@@ -4,31 +4,13 @@
 //! seen where it switches them on again.
 
 use crate::Refusal;
-use crate::bpf::Programs;
+use crate::bpf::{Programs, online_cpus};
 use libbpf_rs::Link;
-use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
-
-const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// The program runs while this lives.
 pub(crate) struct Clock {
     _links: Vec<Link>,
-}
-
-/// "0-2,5" are four.
-fn listed(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        cpus.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
-    }
-    Some(cpus)
-}
-
-fn online() -> Result<Vec<u32>, Refusal> {
-    let text = fs::read_to_string(ONLINE).map_err(|error| Refusal::from(format!("{ONLINE}: {error}")))?;
-    listed(&text).ok_or_else(|| Refusal::from(format!("{ONLINE}: \"{}\" is not a list of CPUs", text.trim())))
 }
 
 #[allow(unsafe_code)]
@@ -57,7 +39,7 @@ impl Clock {
     /// Runs `function` of `programs` on every CPU that is online, `hz` times a second.
     pub(crate) fn start(programs: &Programs, function: &str, hz: u32) -> Result<Self, Refusal> {
         let mut links = Vec::new();
-        for cpu in online()? {
+        for cpu in online_cpus()? {
             let event = open(cpu, hz).map_err(|error| {
                 let reason = format!("no clock of {hz} Hz on CPU {cpu}: {error}");
                 Refusal::with_remedy(reason, "a rate within /proc/sys/kernel/perf_event_max_sample_rate")
@@ -66,17 +48,5 @@ impl Clock {
             links.push(programs.attach_to_event(function, event)?);
         }
         Ok(Self { _links: links })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_understood() {
-        assert_eq!(listed("0-2,5\n"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(listed("7"), Some(vec![7]));
-        assert_eq!(listed(""), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a server's processes are when they are on a CPU: stacks at each tick of a clock; definitions in README.md.
+//! Where a target's processes are when they are on a CPU: stacks at each tick of a clock; definitions in README.md.
 
 mod clock;
 mod contention;
@@ -17,15 +17,15 @@ mod stimulus;
 pub use stimulus::serve as serve_sampled;
 
 use crate::bpf::{CostMeter, Kernel, Programs, Wanted, summed};
-use crate::breakdown::target::Server;
 use crate::{Probe, Refusal};
 use clock::Clock;
 use contention::Locks;
 use kernel_names::KernelNames;
 use libbpf_rs::MapHandle;
-use plimsoll_record::{Check, ProbeReport, Profile as ProfileReport};
+use plimsoll_record::{Check, ProbeReport, ProbeStatus, Profile as Profiled, ProfileReport};
 use program::{PROGRAM, aim};
 use sampling::{Sampled, Sampling, drain};
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -39,8 +39,8 @@ const LOST: usize = 3;
 /// What to watch.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileOptions {
-    /// The cluster whose server is watched.
-    pub data_directory: PathBuf,
+    /// The process whose children are sampled.
+    pub parent: u32,
     /// Samples a second on each CPU.
     pub hz: u32,
     /// Waits for the kernel's own locks are counted, too.
@@ -61,7 +61,6 @@ pub struct Profile {
     samples: MapHandle,
     cost: CostMeter,
     locks: Option<Locks>,
-    server: Server,
     options: ProfileOptions,
     checks: Vec<Check>,
     before: Vec<i64>,
@@ -75,7 +74,7 @@ enum State {
 }
 
 struct Finished {
-    profile: ProfileReport,
+    profile: Profiled,
     lost_stacks: u64,
     unreadable: u64,
 }
@@ -86,7 +85,6 @@ impl Profile {
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
     pub fn start(options: &ProfileOptions) -> Result<Self, Refusal> {
-        let server = Server::of(&options.data_directory)?;
         let kernel = Kernel::read()?;
         let mut wanted = vec![Wanted { function: PROGRAM, tracepoint: None }];
         if options.locks {
@@ -100,7 +98,7 @@ impl Profile {
         let samples = programs.map("samples")?;
         let locks = options.locks.then(|| Locks::of(&programs)).transpose()?;
         let checks = self_test::run(&options.stimulus, &programs, &samples, locks.as_ref())?;
-        aim(&programs, server.postmaster)?;
+        aim(&programs, options.parent)?;
         Ok(Self {
             sampling: State::NotYet,
             counters: programs.map("counters")?,
@@ -109,7 +107,6 @@ impl Profile {
             cost: programs.cost_meter()?,
             programs,
             locks,
-            server,
             options: options.clone(),
             checks,
             before: Vec::new(),
@@ -137,7 +134,7 @@ impl Profile {
         let samples = MapHandle::try_from(&self.samples).map_err(|error| io::Error::other(error.to_string()))?;
         let clock = Clock::start(&self.programs, PROGRAM, self.options.hz);
         let clock = clock.map_err(|refusal| io::Error::other(refusal.reason))?;
-        Sampling::start(samples, self.server.postmaster, clock)
+        Sampling::start(samples, self.options.parent, clock)
     }
 
     /// Names and writes what was sampled.
@@ -150,7 +147,7 @@ impl Profile {
             writeln!(file, "{stack} {count}")?;
         }
         file.flush()?;
-        let mut profile = ProfileReport {
+        let mut profile = Profiled {
             hz: self.options.hz,
             samples: named.samples,
             images: named.images,
@@ -196,12 +193,12 @@ impl Probe for Profile {
         // Before names are sought, which takes a while.
         let cost = self.cost.cost();
         self.finish();
-        let mut report = ProbeReport {
-            status: "on".to_owned(),
-            programs: Some("perf_event".to_owned()),
+        let mut report = ProfileReport {
+            status: ProbeStatus::on("perf_event"),
+            lost: BTreeMap::new(),
+            profile: None,
             checks: self.checks.clone(),
             cost,
-            ..ProbeReport::default()
         };
         match &self.sampling {
             State::Failed(reason) => return Some(ProbeReport::refused(reason.clone(), None)),
@@ -219,6 +216,6 @@ impl Probe for Profile {
                 report.profile = Some(finished.profile.clone());
             }
         }
-        Some(report)
+        Some(ProbeReport::new(report))
     }
 }

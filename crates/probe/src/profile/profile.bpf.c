@@ -5,6 +5,7 @@
 #include <bpf/bpf_tracing.h>
 #include "profile.h"
 #include "../bpf/counters.bpf.h"
+#include "../bpf/family.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -107,7 +108,7 @@ int on_clock(void *context)
 	u32 zero = 0, stack_bytes;
 	long kernel_bytes;
 
-	if (task->real_parent->tgid != target.parent || task->flags & PF_KTHREAD) {
+	if (!is_child(task, target.parent) || task->flags & PF_KTHREAD) {
 		count(&counters, OF_OTHERS);
 		return 0;
 	}

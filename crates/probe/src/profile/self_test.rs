@@ -10,6 +10,7 @@ use super::stacks::{Named, Stacks};
 use super::stimulus::{Ask, KERNEL_FUNCTION, LENGTH, USER_FUNCTION};
 use crate::Refusal;
 use crate::bpf::Programs;
+use crate::self_test::{equal, until_all_hold};
 use libbpf_rs::MapHandle;
 use plimsoll_record::{Check, Contended, Contention};
 use std::cell::RefCell;
@@ -126,8 +127,7 @@ fn judge_locks(waits: &Contention, names: &KernelNames, lasted_ns: u64) -> Vec<C
         count += site.count;
         total_ns += site.total_ns;
     }
-    let (expected, found) = (locked::ROUNDS.to_string(), count.to_string());
-    let counted = Check { name: "waits for a known lock".to_owned(), expected, found, ok: count == locked::ROUNDS };
+    let counted = equal("waits for a known lock", locked::ROUNDS, count);
     let slack = lasted_ns / 50 + locked::ROUNDS * LOCK_SLACK_NS;
     let long = Check {
         name: "nanoseconds in them".to_owned(),
@@ -166,18 +166,11 @@ pub(crate) fn run(
     aim(programs, std::process::id())?;
     let mut stimulus =
         Stimulus::start(program).map_err(|error| Refusal::from(format!("{}: {error}", program.display())))?;
-    let mut checks = Vec::new();
-    for _ in 0..TRIES {
-        checks = try_once(&mut stimulus, programs, samples)?;
+    until_all_hold(TRIES, || {
+        let mut checks = try_once(&mut stimulus, programs, samples)?;
         if let Some(locks) = locks {
             checks.extend(try_locks(&mut stimulus, locks)?);
         }
-        if checks.iter().all(|check| check.ok) {
-            return Ok(checks);
-        }
-    }
-    let wrong = checks.iter().filter(|check| !check.ok);
-    let words: Vec<String> =
-        wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-    Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
+        Ok(checks)
+    })
 }

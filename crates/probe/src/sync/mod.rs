@@ -1,15 +1,15 @@
-//! Each fsync and fdatasync of a server's processes, and what it waits for; definitions in README.md.
+//! Each fsync and fdatasync of a target's processes, and what it waits for; definitions in README.md.
 
 mod records;
 mod self_test;
 mod totals;
 
 use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, summed};
-use crate::breakdown::target::Server;
-use crate::folders::{self, Known, of_postgres};
+use crate::folders::{self, Known};
+use crate::subject::Subject;
 use crate::{Probe, Refusal};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBufferBuilder};
-use plimsoll_record::{Check, ProbeReport, SyncTotals, SyncWriter};
+use plimsoll_record::{Check, ProbeReport, ProbeStatus, SyncReport, SyncTotals, SyncWriter};
 use records::{Record, TOLD_BY_SOME};
 use std::collections::BTreeMap;
 use std::fs;
@@ -190,13 +190,12 @@ fn wanted(kernel: &Kernel, bounds: Bounds, journals: bool) -> Vec<Wanted> {
 }
 
 impl Syncs {
-    /// Loads, attaches and tests the probe for the server that runs on the cluster in `data_directory`; the table goes to `out`.
+    /// Loads, attaches and tests the probe; the table goes to `out`.
     ///
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
-    pub fn start(data_directory: &Path, out: &Path) -> Result<Self, Refusal> {
-        let server = Server::of(data_directory)?;
-        let known = Known::of(&of_postgres(data_directory)?, true)?;
+    pub fn start(subject: &Subject, out: &Path) -> Result<Self, Refusal> {
+        let known = subject.files.known()?;
         let kernel = Kernel::read()?;
         let absent = absent(&kernel, &known.file_systems);
         let bounds = bounds(&kernel, &known.file_systems);
@@ -210,8 +209,8 @@ impl Syncs {
         };
         let ended = programs.map("ended")?;
         aim(std::process::id())?;
-        let checks = self_test::run(data_directory, &|| drain(&ended))?;
-        aim(server.postmaster)?;
+        let checks = self_test::run(&subject.files.folder, &|| drain(&ended))?;
+        aim(subject.process)?;
         Ok(Self {
             losses: programs.map("losses")?,
             cost: programs.cost_meter()?,
@@ -263,7 +262,7 @@ impl Syncs {
         }
     }
 
-    fn add_totals(&self, recorded: &Recorded, report: &mut ProbeReport) {
+    fn add_totals(&self, recorded: &Recorded, report: &mut SyncReport) {
         for (&(class, call), totals) in &recorded.totals {
             let class = CLASSES.get(usize::from(class)).copied().unwrap_or("elsewhere").to_owned();
             let call = CALLS[usize::from(call).min(CALLS.len() - 1)].to_owned();
@@ -292,10 +291,8 @@ impl Probe for Syncs {
         }
         let before = |at: usize| self.lost_before.get(at).copied().unwrap_or(0);
         let lost = self.lost().into_iter().enumerate().map(|(at, now)| (now - before(at)).max(0) as u64);
-        let mut report = ProbeReport {
-            status: "on".to_owned(),
-            programs: Some("tp_btf".to_owned()),
-            absent: self.absent.clone(),
+        let mut report = SyncReport {
+            status: ProbeStatus::on("tp_btf").without(self.absent.clone()),
             boundaries: [("begin", self.bounds[0].1), ("end", self.bounds[1].1)]
                 .map(|(what, how)| (what.to_owned(), how.to_owned()))
                 .into(),
@@ -304,14 +301,15 @@ impl Probe for Syncs {
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
             checks: self.checks.clone(),
             lost: LOST.map(str::to_owned).into_iter().zip(lost).collect(),
+            sync_totals: BTreeMap::new(),
+            open_ns_max: None,
             cost: self.cost.cost(),
-            ..ProbeReport::default()
         };
         report.lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
         if let Recording::Now(recorded) = &self.recording {
             self.add_totals(recorded, &mut report);
         }
-        Some(report)
+        Some(ProbeReport::new(report))
     }
 }
 

@@ -1,10 +1,11 @@
 //! The known stimulus before each segment: a prime number of syncs of a file without a name, written in between, whose
 //! moments this program notes itself. What is not found is not believed.
 //!
-//! The file lies in the server's folder, since what is tested is that file system; no name is ever to be seen there.
+//! The file lies in the target's folder, since what is tested is that file system; no name is ever to be seen there.
 
 use super::records::Record;
 use crate::Refusal;
+use crate::self_test::{equal, until_all_hold};
 use plimsoll_record::Check;
 use rustix::fs::{MemfdFlags, Mode, OFlags, fdatasync, fsync, memfd_create, open};
 use rustix::io::{Errno, pwrite};
@@ -54,13 +55,10 @@ fn try_once(folder: &Path, drain: &dyn Fn() -> Result<Vec<Option<Record>>, Refus
     let own = std::process::id();
     let records: Vec<Record> = drain()?.into_iter().flatten().filter(|record| record.row.pid == own).collect();
     let data = records.iter().filter(|record| record.row.call == FDATASYNC).count();
-    let counted = |name: &str, expected: usize, found: usize| Check {
-        name: name.to_owned(),
-        expected: expected.to_string(),
-        found: found.to_string(),
-        ok: expected == found,
-    };
-    let mut checks = vec![counted("syncs", lasted.len(), records.len()), counted("of those fdatasync", SYNCS, data)];
+    let mut checks = vec![
+        equal("syncs", lasted.len() as u64, records.len() as u64),
+        equal("of those fdatasync", SYNCS as u64, data as u64),
+    ];
     let missed = lasted.iter().zip(&records).map(|(lasted, record)| {
         let noted = lasted.as_nanos() as i64;
         (noted - record.row.ns).abs() - noted / 50
@@ -86,15 +84,5 @@ pub(super) fn run(
     folder: &Path,
     drain: &dyn Fn() -> Result<Vec<Option<Record>>, Refusal>,
 ) -> Result<Vec<Check>, Refusal> {
-    let mut checks = Vec::new();
-    for _ in 0..TRIES {
-        checks = try_once(folder, drain)?;
-        if checks.iter().all(|check| check.ok) {
-            return Ok(checks);
-        }
-    }
-    let wrong = checks.iter().filter(|check| !check.ok);
-    let words: Vec<String> =
-        wrong.map(|check| format!("{}: {} instead of {}", check.name, check.found, check.expected)).collect();
-    Err(Refusal::from(format!("the self-test failed: {}", words.join("; "))))
+    until_all_hold(TRIES, || try_once(folder, drain))
 }

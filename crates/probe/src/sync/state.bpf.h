@@ -4,6 +4,7 @@
 #define PLIMSOLL_SYNC_STATE_BPF_H
 
 #include "../bpf/counters.bpf.h"
+#include "../bpf/family.bpf.h"
 
 const volatile struct settings settings SEC(".rodata.settings");
 
@@ -60,11 +61,6 @@ struct {
 	__type(value, struct state);
 } states SEC(".maps");
 
-static __always_inline bool is_watched(struct task_struct *task)
-{
-	return task->real_parent->tgid == target.parent || task->tgid == target.parent;
-}
-
 /* The present call of a task, if it is in one. */
 static __always_inline struct state *syncs(struct task_struct *task)
 {
@@ -83,7 +79,7 @@ static __always_inline void add(struct state *state, u32 part, u64 ns)
 }
 
 /* The interval that ends now belongs to the present part. */
-static __always_inline void pass(struct state *state, u64 now)
+static __always_inline void charge_until(struct state *state, u64 now)
 {
 	add(state, state->now, now - state->since);
 	state->since = now;
@@ -108,7 +104,7 @@ static __always_inline void take_out_run_queue(struct state *state, struct task_
 /* From now on the task is at something else. */
 static __always_inline void becomes(struct state *state, struct task_struct *task, u32 running)
 {
-	pass(state, bpf_ktime_get_ns());
+	charge_until(state, bpf_ktime_get_ns());
 	take_out_run_queue(state, task);
 	state->now = state->running = running;
 }

@@ -46,9 +46,8 @@ static __always_inline void begins(struct task_struct *task, struct state *state
 			state->disk = place_of(device);
 			if (state->disk < DEVICES)
 				state->sync.tells = settings.tells[state->disk];
-			key.inode = BPF_CORE_READ(inode, i_ino);
-			key.device = numbered_by(inode, device);
-			entry = look_up(&key, inode, BPF_CORE_READ(inode, i_generation), device);
+			entry = look_up(&key, BPF_CORE_READ(inode, i_ino), inode, BPF_CORE_READ(inode, i_generation),
+					device);
 			if (entry)
 				state->sync.class = entry->class;
 		}
@@ -111,7 +110,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 	if (!is_sync(number))
 		return 0;
 	task = bpf_get_current_task_btf();
-	return is_watched(task) ? enters(task, file_of(task, 0), number) : 0;
+	return is_of_family(task, target.parent) ? enters(task, file_of(task, 0), number) : 0;
 }
 
 SEC("tp_btf/sys_exit")
@@ -127,7 +126,7 @@ int BPF_PROG(on_ext4_enter, struct file *file)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 number;
 
-	if (!is_watched(task))
+	if (!is_of_family(task, target.parent))
 		return 0;
 	number = call_in(registers_of(task));
 	return is_sync(number) ? enters(task, file, number) : 0;
@@ -141,9 +140,9 @@ int BPF_PROG(on_ext4_exit, struct inode *inode, int result)
 
 /* --- off and on the CPU ------------------------------------------------------------------------------------------- */
 
-static __always_inline void leaves(struct state *state, struct task_struct *task, bool runnable, u64 now)
+static __always_inline void switched_out(struct state *state, struct task_struct *task, bool runnable, u64 now)
 {
-	pass(state, now);
+	charge_until(state, now);
 	take_out_run_queue(state, task);
 	state->now = runnable ? RUN_QUEUE : state->blocked;
 	state->woken_by_journal = false;
@@ -152,13 +151,13 @@ static __always_inline void leaves(struct state *state, struct task_struct *task
 		state->flushed = flushed_ns(state->disk, now);
 }
 
-static __always_inline void comes(struct state *state, u64 now)
+static __always_inline void switched_in(struct state *state, u64 now)
 {
 	if (state->woken_by_journal && state->now != RUN_QUEUE) {
 		state->now = JOURNAL;
 		state->sync.journal_flush += flushed_ns(state->disk, now) - state->flushed;
 	}
-	pass(state, now);
+	charge_until(state, now);
 	state->waited = state->now;
 	/* What was waited for has come; only writing goes on. */
 	if (state->now != RUN_QUEUE) {
@@ -173,7 +172,7 @@ static __always_inline void comes(struct state *state, u64 now)
 /* The call in a task's registers is sooner looked at than its storage, and at a switch it is nearly always another. */
 static __always_inline struct state *syncs_by_its_call(struct task_struct *task)
 {
-	return is_watched(task) && is_sync(call_in(registers_of(task))) ? syncs(task) : NULL;
+	return is_of_family(task, target.parent) && is_sync(call_in(registers_of(task))) ? syncs(task) : NULL;
 }
 
 SEC("tp_btf/sched_switch")
@@ -185,10 +184,10 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 		return 0;
 	state = syncs_by_its_call(from);
 	if (state)
-		leaves(state, from, preempted || !from->__state, bpf_ktime_get_ns());
+		switched_out(state, from, preempted || !from->__state, bpf_ktime_get_ns());
 	state = syncs_by_its_call(to);
 	if (state && state->off)
-		comes(state, bpf_ktime_get_ns());
+		switched_in(state, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -199,7 +198,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	struct task_struct *waker;
 	struct state *state, *journal;
 
-	if (!under_way || !is_watched(task))
+	if (!under_way || !is_of_family(task, target.parent))
 		return 0;
 	waker = bpf_get_current_task_btf();
 	if (!(waker->flags & PF_KTHREAD))

@@ -2,8 +2,7 @@
 
 use crate::Refusal;
 use crate::bpf::file_system_of;
-use crate::folders::{self, Known, real};
-use std::path::Path;
+use crate::folders::{self, Files, Known, Layout, real};
 
 /// Which calls are counted one by one. What is not is counted in slices of time, which stand for all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,9 +203,9 @@ pub(super) fn tracepoints() -> impl Iterator<Item = [&'static str; 2]> {
     BY_NUMBER.iter().chain(&OF_THIS_MACHINE).map(|(_, tracepoints, _, _)| *tracepoints)
 }
 
-/// `struct settings`: the server's folder, how calls are met, and the tables.
-pub(super) fn settings(known: &Known, data_directory: &Path, met: Counted) -> Result<Vec<u8>, Refusal> {
-    let root = real(data_directory)?;
+/// `struct settings`: the target's folder, how calls are met, and the tables.
+pub(super) fn settings(known: &Known, files: &Files, met: Counted) -> Result<Vec<u8>, Refusal> {
+    let root = real(&files.folder)?;
     let found = file_system_of(&root)?;
     let device = Known::key_device(&found, true);
     let mut name = root.to_string_lossy().into_owned().into_bytes();
@@ -220,7 +219,9 @@ pub(super) fn settings(known: &Known, data_directory: &Path, met: Counted) -> Re
     bytes.extend(found.inode.to_ne_bytes());
     name.resize(ROOT_BYTES, 0);
     bytes.extend(name);
-    bytes.extend([libc::SYS_rt_sigreturn as u32, met as u32].iter().flat_map(|word| word.to_ne_bytes()));
+    let names_tell = u32::from(files.layout == Layout::Postgres);
+    let words = [libc::SYS_rt_sigreturn as u32, met as u32, names_tell, 0];
+    bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
     let (kinds, ways) = tables();
     bytes.extend(kinds);
     bytes.extend(ways);

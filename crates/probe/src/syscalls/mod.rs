@@ -1,4 +1,4 @@
-//! The system calls of a server's processes, by kind and by what the file is to the database; definitions in README.md.
+//! The system calls of a target's processes, by kind and by what the file is to it; definitions in README.md.
 
 mod calls;
 mod maps;
@@ -6,14 +6,14 @@ mod self_test;
 mod slices;
 mod spread;
 
-use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, with_tracefs};
-use crate::breakdown::target::{Server, now_ns};
-use crate::folders::{Known, of_postgres};
+use crate::bpf::{CostMeter, Programs, Wanted, WatchedFileSystem, now_ns, with_tracefs};
+use crate::folders::{Files, Known};
+use crate::subject::Subject;
 use crate::{Probe, Refusal};
 pub use calls::Counted;
 use calls::{CLASSES, KINDS};
 use maps::{COLUMNS, Counts, LOST, Maps, NS_BUCKETS, Target};
-use plimsoll_record::{CallTotals, Check, OtherCalls, ProbeReport};
+use plimsoll_record::{CallTotals, Check, OtherCalls, ProbeReport, ProbeStatus, SystemCallsReport};
 use slices::{Ends, Slices, Watched};
 use spread::Spread;
 use std::collections::BTreeMap;
@@ -92,10 +92,10 @@ fn totals(grown: &[u64]) -> CallTotals {
 }
 
 /// Loads and attaches them; how calls are counted indeed.
-fn start_programs(known: &Known, data_directory: &Path, counted: Counted) -> Result<(Programs, Counted), Refusal> {
+fn start_programs(known: &Known, files: &Files, counted: Counted) -> Result<(Programs, Counted), Refusal> {
     let of_all = [ENTRIES, EXITS].map(|function| Wanted { function, tracepoint: None }).to_vec();
     let start = |counted: Counted, wanted: &[Wanted]| {
-        let settings = calls::settings(known, data_directory, counted)?;
+        let settings = calls::settings(known, files, counted)?;
         Programs::start(OBJECT, &settings, wanted, |programs| known.fill(programs, false))
     };
     if counted == Counted::Files {
@@ -117,14 +117,13 @@ fn start_programs(known: &Known, data_directory: &Path, counted: Counted) -> Res
 }
 
 impl SystemCalls {
-    /// Loads, attaches and tests the probe for the server that runs on the cluster in `data_directory`.
+    /// Loads, attaches and tests the probe.
     ///
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
-    pub fn start(data_directory: &Path, counted: Counted) -> Result<Self, Refusal> {
-        let server = Server::of(data_directory)?;
-        let known = Known::of(&of_postgres(data_directory)?, true)?;
-        let (mut programs, counted) = start_programs(&known, data_directory, counted)?;
+    pub fn start(subject: &Subject, counted: Counted) -> Result<Self, Refusal> {
+        let known = subject.files.known()?;
+        let (mut programs, counted) = start_programs(&known, &subject.files, counted)?;
         let (maps, cost) = (Maps::of(&programs)?, programs.cost_meter()?);
         let mut target = Target::of(&programs)?;
         let of_slices = counted != Counted::All;
@@ -134,8 +133,8 @@ impl SystemCalls {
         let ends = ends.transpose()?;
         // The self-test is one slice, in which nothing is left out.
         target.tell(1, 0)?;
-        let checks = self_test::run(data_directory, &|| maps.counts(false))?;
-        target.parent = server.postmaster;
+        let checks = self_test::run(&subject.files, &|| maps.counts(false))?;
+        target.parent = subject.process;
         target.tell(0, 0)?;
         let slices = match ends {
             Some(ends) => Some(Slices::start(ends, Maps::of(&programs)?, target)?),
@@ -234,9 +233,9 @@ impl Probe for SystemCalls {
         let mut lost: BTreeMap<String, u64> =
             LOST.into_iter().chain(LOST_OF_SLICES).map(str::to_owned).zip(lost_since).collect();
         lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
-        Some(ProbeReport {
-            status: "on".to_owned(),
-            programs: Some(if self.counted == Counted::Files { "tracepoint, tp_btf" } else { "tp_btf" }.to_owned()),
+        let programs = if self.counted == Counted::Files { "tracepoint, tp_btf" } else { "tp_btf" };
+        Some(ProbeReport::new(SystemCallsReport {
+            status: ProbeStatus::on(programs),
             classes: CLASSES.map(str::to_owned).to_vec(),
             calls: KINDS.map(str::to_owned).to_vec(),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),
@@ -247,8 +246,7 @@ impl Probe for SystemCalls {
             others_share: self.slices.as_ref().and(share),
             lost,
             cost: self.cost.cost(),
-            ..ProbeReport::default()
-        })
+        }))
     }
 }
 

@@ -20,11 +20,13 @@ static __always_inline bool begins(const char *name, const char *with, u32 bytes
 	return name[bytes] == '/' || !name[bytes];
 }
 
-/* The class of a name within the server's folder, as PostgreSQL writes names. */
+/* The class of a name within the target's folder, as PostgreSQL writes names if they tell. */
 static __always_inline u32 class_of_rest(const char *name, u32 at)
 {
 	const char *rest = name + at;
 
+	if (!settings.names_tell)
+		return CLASS_OTHER;
 	if (begins(rest, "pg_wal", 6))
 		return CLASS_WAL;
 	if (begins(rest, "global", 6))

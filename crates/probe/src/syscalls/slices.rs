@@ -7,7 +7,7 @@ use super::maps::{Maps, Target};
 use super::spread::Spread;
 use crate::Refusal;
 use crate::bpf::Switch;
-use crate::breakdown::target::now_ns;
+use crate::bpf::now_ns;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -25,15 +25,11 @@ COUNTERS_OF_EACH_CPU(counters, CALL_CLASSES *KINDS, NUMBERS);
 COUNTERS_OF_EACH_CPU(others, SYSCALLS, OTHER_NUMBERS);
 LOSSES_OF_EACH_CPU(LOSSES)
 
+#include "../bpf/family.bpf.h"
 #include "../folders/folders.bpf.h"
 #include "names.bpf.h"
 
 #include "notes.bpf.h"
-
-static __always_inline bool is_watched(struct task_struct *task)
-{
-	return task->real_parent->tgid == target.parent || task->tgid == target.parent;
-}
 
 /* Global functions are verified once and not at each call, or there would be too many ways through the program. */
 __noinline u32 log2_of(u64 value)
@@ -63,9 +59,7 @@ static __always_inline struct file_entry *entry_of(struct file *file, struct fil
 	*class = CLASS_ELSEWHERE;
 	if (!watched(device))
 		return NULL;
-	key->inode = FIELD(inode, inode, i_ino);
-	key->device = numbered_by(inode, device);
-	entry = look_up(key, inode, FIELD(inode, inode, i_generation), device);
+	entry = look_up(key, FIELD(inode, inode, i_ino), inode, FIELD(inode, inode, i_generation), device);
 	if (entry)
 		*class = entry->class;
 	return entry;
@@ -238,7 +232,7 @@ static __always_inline u32 kind_of(u32 number)
 }
 
 /* A call without a note: one that is counted by number alone, or that began before anybody looked. */
-static __always_inline void leaves_unnoted(struct pt_regs *regs, s64 result)
+static __always_inline void returned_unnoted(struct pt_regs *regs, s64 result)
 {
 	u32 number = call_in(regs), kind;
 
@@ -249,7 +243,7 @@ static __always_inline void leaves_unnoted(struct pt_regs *regs, s64 result)
 		count_other(number, result, 0, 0);
 }
 
-static __always_inline void leaves(struct call *call, struct pt_regs *regs, s64 result, u64 ns)
+static __always_inline void returned(struct call *call, struct pt_regs *regs, s64 result, u64 ns)
 {
 	u32 number = call->number, class = call->class, kind, way, place, bucket;
 	u64 *counted;
@@ -307,7 +301,7 @@ int on_call_enters(struct of_call *event)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 number = event->number;
 
-	if (!is_watched(task))
+	if (!is_of_family(task, target.parent))
 		return 0;
 	return note(task, registers_of(task), number, settings.ways[place_of_number(number)], 1);
 }
@@ -318,12 +312,12 @@ int on_call_returns(struct of_call *event)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct call *call;
 
-	if (!is_watched(task))
+	if (!is_of_family(task, target.parent))
 		return 0;
 	call = note_of(task);
 	if (!call || call->number != event->number)
 		return 0;
-	leaves(call, registers_of(task), event->result, bpf_ktime_get_ns() - call->entered);
+	returned(call, registers_of(task), event->result, bpf_ktime_get_ns() - call->entered);
 	done_with(call);
 	return 0;
 }
@@ -358,7 +352,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long call_number)
 		way = settings.ways[place_of_number(number)];
 	else
 		calls = kind_of(number) == KIND_NEVER_RETURNS ? 0 : stands_for(number);
-	if (!calls || !is_watched(task))
+	if (!calls || !is_of_family(task, target.parent))
 		return 0;
 	if (!of_a_kind && calls == 1 && settings.counted == COUNTED_ALL)
 		timed_first[place_of_number(number)]++;
@@ -380,12 +374,12 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	struct call *call;
 	bool of_a_kind;
 
-	if ((settings.counted != COUNTED_ALL && !target.slice_since) || !is_watched(task))
+	if ((settings.counted != COUNTED_ALL && !target.slice_since) || !is_of_family(task, target.parent))
 		return 0;
 	call = note_of(task);
 	if (!call || (settings.counted != COUNTED_ALL && !is_of_slice(call))) {
 		if (!target.slice_until)
-			leaves_unnoted(regs, result);
+			returned_unnoted(regs, result);
 		return 0;
 	}
 	/* A call of a kind is waited for behind the end of its slice: else the longer calls last the fewer would be seen. */
@@ -393,7 +387,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	if (settings.counted == COUNTED_FILES && !target.slice_until)
 		count_other(call->number, result, bpf_ktime_get_ns() - call->entered, call->stands_for);
 	else if (of_a_kind || !target.slice_until)
-		leaves(call, regs, result, bpf_ktime_get_ns() - call->entered);
+		returned(call, regs, result, bpf_ktime_get_ns() - call->entered);
 	if (of_a_kind && settings.counted != COUNTED_ALL)
 		__sync_fetch_and_add(&under_way, -1);
 	done_with(call);

@@ -94,9 +94,11 @@ struct settings {
 	unsigned int root_bytes; /* at most ROOT_BYTES - 1 */
 	unsigned int root_device; /* as keys of files have it */
 	unsigned long long root_inode;
-	char root[ROOT_BYTES]; /* the server's folder with a slash at its end */
+	char root[ROOT_BYTES]; /* the target's folder with a slash at its end */
 	unsigned int sigreturn; /* the number of the call that forgets its number */
 	unsigned int counted; /* enum counted */
+	unsigned int names_tell; /* the class of a file within the folder; else all are CLASS_OTHER */
+	unsigned int unused;
 	unsigned char kinds[SYSCALLS]; /* by number */
 	unsigned char ways[SYSCALLS];
 };

@@ -24,6 +24,14 @@ fn civil(days_from_2000: i64) -> (i64, i64, i64) {
     (400 * era + year + carry, month, day_of_month)
 }
 
+/// Days from 2000-01-01 to a date.
+#[must_use]
+pub fn days_from_2000(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - DAYS_TO_2000
+}
+
 /// Writes a date as the server does in ISO style.
 pub(super) fn put_date(out: &mut BytesMut, days_from_2000: i64) {
     let (year, month, day) = civil(days_from_2000);
@@ -50,6 +58,15 @@ pub(super) fn put_timestamp(out: &mut BytesMut, microseconds: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_is_told_from_its_days_and_its_days_from_it() {
+        assert_eq!((days_from_2000(2000, 1, 1), days_from_2000(1970, 1, 1)), (0, -10_957));
+        for days in (-200_000..200_000).step_by(17) {
+            let (year, month, day) = civil(days);
+            assert_eq!(days_from_2000(year, month, day), days, "{year}-{month}-{day}");
+        }
+    }
 
     #[test]
     fn dates_follow_one_another() {

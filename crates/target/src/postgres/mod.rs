@@ -18,6 +18,7 @@ mod statement;
 mod values;
 pub mod wire;
 
+pub use calendar::days_from_2000;
 pub use canceller::Canceller;
 pub use client::{Answer, Client, CopyIn, Row};
 pub use connection::{Connection, Received, Sent};

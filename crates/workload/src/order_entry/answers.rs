@@ -4,6 +4,7 @@
 //! trip wrong; the first fault is kept.
 
 use super::scale::{DISTRICTS, LINES_MAX};
+use plimsoll_target::postgres::days_from_2000;
 
 /// Walks the values of a DataRow.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +65,8 @@ fn decimal(text: &[u8], digits: u32) -> Option<i64> {
     (!text.is_empty()).then_some(if negative { -value } else { value })
 }
 
+const DAYS_FROM_1970_TO_2000: i64 = 10_957;
+
 /// The time that `text` writes as `2024-02-29 23:59:59.5`, in microseconds since 1970 of the same clock.
 pub(super) fn timestamp_us(text: &[u8]) -> Option<i64> {
     let field = |from: usize, to: usize| decimal(text.get(from..to)?, 0);
@@ -71,17 +74,9 @@ pub(super) fn timestamp_us(text: &[u8]) -> Option<i64> {
     if separators.iter().any(|&(place, byte)| text.get(place) != Some(&byte)) {
         return None;
     }
-    let days = days_since_1970(field(0, 4)?, field(5, 7)?, field(8, 10)?);
+    let days = DAYS_FROM_1970_TO_2000 + days_from_2000(field(0, 4)?, field(5, 7)?, field(8, 10)?);
     let minutes = (days * 24 + field(11, 13)?) * 60 + field(14, 16)?;
     Some(minutes * 60_000_000 + decimal(text.get(17..)?, 6)?)
-}
-
-/// Days of the Gregorian calendar. Years are counted from March, so that the leap day is the last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    // Five months from March on have 153 days. 1970-01-01 is day 719,468 of this count.
-    let (leap_days, day_of_year) = (year / 4 - year / 100 + year / 400, (153 * month + 2) / 5 + day - 1);
-    365 * year + leap_days + day_of_year - 719_468
 }
 
 /// Of a district whose oldest order is delivered.
@@ -95,7 +90,7 @@ pub(super) struct Delivered {
 
 /// What was answered; room for it is kept from one transaction to the next.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Replies {
     /// Round trips sent.
     pub(super) step: u8,
     /// Which statement of the round trip is being answered.
@@ -125,8 +120,8 @@ pub(super) struct Heard {
     pub(super) next_order: i32,
 }
 
-impl Heard {
-    /// Nothing was heard yet of a transaction that begins, or begins again.
+impl Replies {
+    /// Nothing was answered yet of a transaction that begins, or begins again.
     pub(super) fn forget(&mut self) {
         (self.step, self.statement, self.wrong) = (0, 0, None);
         (self.order, self.customer, self.made_us, self.invalid_item) = (0, 0, 0, false);
@@ -224,12 +219,12 @@ mod tests {
         for (matches, middle) in
             [(&[5][..], 5), (&[5, 7], 5), (&[5, 7, 9], 7), (&[5, 7, 9, 2], 7), (&[5, 7, 9, 2, 1], 9)]
         {
-            let mut heard = Heard { matches: matches.to_vec(), ..Heard::default() };
-            heard.choose_middle();
-            assert_eq!((heard.customer, heard.wrong()), (middle, None));
+            let mut replies = Replies { matches: matches.to_vec(), ..Replies::default() };
+            replies.choose_middle();
+            assert_eq!((replies.customer, replies.wrong()), (middle, None));
         }
-        let mut heard = Heard::default();
-        heard.choose_middle();
-        assert!(heard.wrong().unwrap().contains("name"));
+        let mut replies = Replies::default();
+        replies.choose_middle();
+        assert!(replies.wrong().unwrap().contains("name"));
     }
 }

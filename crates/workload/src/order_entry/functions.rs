@@ -3,7 +3,7 @@
 //! They are made when the data is loaded, whatever side runs later, so one data set serves both. A call stands between BEGIN and
 //! COMMIT in one round trip; only New-Order needs a second one, for its client decides whether to commit.
 
-use super::answers::{Heard, Values, timestamp_us};
+use super::answers::{Replies, Values, timestamp_us};
 use super::numbers::last_name;
 use super::rows::Rows;
 use super::scale::{DISTRICTS, LINES_MAX, ORDERS};
@@ -166,11 +166,11 @@ END
 $$";
 
 /// Queues the next round trip of a transaction by function.
-pub(super) fn next(plan: &Plan, heard: &mut Heard, to: &mut Connection) -> Next {
+pub(super) fn next(plan: &Plan, replies: &mut Replies, to: &mut Connection) -> Next {
     let is_new_order = matches!(plan, Plan::NewOrder(_));
     let trip = |statements, commits| Next::RoundTrip(RoundTrip { statements, expect: Expect::Judged, commits });
-    let step = heard.step;
-    heard.sent();
+    let step = replies.step;
+    replies.sent();
     match step {
         0 => {
             to.queue_statement(BEGIN, |_| {});
@@ -181,8 +181,8 @@ pub(super) fn next(plan: &Plan, heard: &mut Heard, to: &mut Connection) -> Next 
             trip(1, !is_new_order)
         }
         1 if is_new_order => {
-            to.queue_statement(if heard.invalid_item { ROLLBACK } else { COMMIT }, |_| {});
-            trip(0, !heard.invalid_item)
+            to.queue_statement(if replies.invalid_item { ROLLBACK } else { COMMIT }, |_| {});
+            trip(0, !replies.invalid_item)
         }
         _ => Next::Complete,
     }
@@ -229,40 +229,40 @@ fn put_wanted(wanted: Wanted, values: &mut Parameters<'_>) {
 }
 
 /// Hears of the row that a call gives.
-pub(super) fn row(plan: &Plan, rows: &Rows, heard: &mut Heard, mut values: Values<'_>) {
+pub(super) fn row(plan: &Plan, rows: &Rows, replies: &mut Replies, mut values: Values<'_>) {
     match plan {
-        Plan::NewOrder(order) => hear_new_order(order, rows, heard, values),
+        Plan::NewOrder(order) => hear_new_order(order, rows, replies, values),
         Plan::Payment(payment) => {
-            heard.customer = heard.needs(values.integer(), "the customer's number");
-            heard.made_us = heard.needs(values.text().and_then(timestamp_us), "the payment's time");
-            payment.wanted.judge(rows, payment.of, values.text(), heard);
+            replies.customer = replies.needs(values.integer(), "the customer's number");
+            replies.made_us = replies.needs(values.text().and_then(timestamp_us), "the payment's time");
+            payment.wanted.judge(rows, payment.of, values.text(), replies);
         }
         Plan::OrderStatus(status) => {
-            heard.customer = heard.needs(values.integer(), "the customer's number");
-            status.wanted.judge(rows, status.site, values.text(), heard);
+            replies.customer = replies.needs(values.integer(), "the customer's number");
+            status.wanted.judge(rows, status.site, values.text(), replies);
             let (_balance, order) = (values.text(), values.integer());
             let (lines, found) = (values.integer(), values.integer());
-            heard.must(lines.is_some() && lines == found, || {
+            replies.must(lines.is_some() && lines == found, || {
                 format!("{found:?} lines of order {order:?} and not {lines:?}")
             });
         }
         Plan::Delivery(_) => {
-            let count = heard.needs(values.integer(), "the count of delivered orders");
-            heard.must((0..=DISTRICTS).contains(&count.into()), || format!("{count} orders delivered"));
+            let count = replies.needs(values.integer(), "the count of delivered orders");
+            replies.must((0..=DISTRICTS).contains(&count.into()), || format!("{count} orders delivered"));
             // Which districts they were of is not said; only how many counts from here on.
-            let delivered = heard.delivered.iter_mut().take(count.unsigned_abs() as usize);
+            let delivered = replies.delivered.iter_mut().take(count.unsigned_abs() as usize);
             delivered.for_each(|district| *district = Some(Default::default()));
         }
-        Plan::StockLevel(_) => judge_count(heard, values.integer()),
+        Plan::StockLevel(_) => judge_count(replies, values.integer()),
     }
 }
 
-fn hear_new_order(order: &NewOrder, rows: &Rows, heard: &mut Heard, mut values: Values<'_>) {
+fn hear_new_order(order: &NewOrder, rows: &Rows, replies: &mut Replies, mut values: Values<'_>) {
     let Site { warehouse, district } = order.site;
-    heard.order = heard.needs(values.integer(), "the order's number");
-    let number = heard.order;
-    heard.must(i64::from(number) > ORDERS, || format!("order {number} is one of those that were loaded"));
-    heard.made_us = heard.needs(values.text().and_then(timestamp_us), "the order's time");
+    replies.order = replies.needs(values.integer(), "the order's number");
+    let number = replies.order;
+    replies.must(i64::from(number) > ORDERS, || format!("order {number} is one of those that were loaded"));
+    replies.made_us = replies.needs(values.text().and_then(timestamp_us), "the order's time");
     let customer = rows.customer(warehouse.into(), district.into(), order.customer.into());
     let taxes = [rows.warehouse(warehouse.into()).tax, rows.district(warehouse.into(), district.into()).tax];
     let credit: &[u8] = if customer.is_bad_credit { b"BC" } else { b"GC" };
@@ -271,21 +271,22 @@ fn hear_new_order(order: &NewOrder, rows: &Rows, heard: &mut Heard, mut values: 
         && values.scaled(4) == Some(customer.discount)
         && values.scaled(4) == Some(taxes[0])
         && values.scaled(4) == Some(taxes[1]);
-    heard.must(loaded, || format!("customer {} of {:?} is not as loaded", order.customer, order.site));
+    replies.must(loaded, || format!("customer {} of {:?} is not as loaded", order.customer, order.site));
     let known = &order.lines()[..order.lines().len() - usize::from(order.rolls_back())];
     let cents: i64 = known.iter().map(|line| rows.item(line.item.into()).price() * i64::from(line.quantity)).sum();
     // In units of 10^-10: cents, and two factors with four decimals.
     let total = cents * (10_000 - customer.discount) * (10_000 + taxes[0] + taxes[1]);
-    heard.must(values.scaled(10) == Some(total), || format!("order {number}: another total than of its lines"));
-    heard.invalid_item = values.text() == Some(b"f");
-    let right = heard.invalid_item == order.rolls_back();
-    heard.must(right, || format!("order {number}: an item that does not exist was found, or one that exists was not"));
+    replies.must(values.scaled(10) == Some(total), || format!("order {number}: another total than of its lines"));
+    replies.invalid_item = values.text() == Some(b"f");
+    let right = replies.invalid_item == order.rolls_back();
+    replies
+        .must(right, || format!("order {number}: an item that does not exist was found, or one that exists was not"));
 }
 
 /// Hears that a statement was answered; the call gives one row.
-pub(super) fn completed(heard: &mut Heard, count: Option<i64>) {
-    if (heard.step, heard.statement) == (1, 1) {
-        heard.must(count == Some(1), || format!("{count:?} rows of a call"));
+pub(super) fn completed(replies: &mut Replies, count: Option<i64>) {
+    if (replies.step, replies.statement) == (1, 1) {
+        replies.must(count == Some(1), || format!("{count:?} rows of a call"));
     }
-    heard.statement += 1;
+    replies.statement += 1;
 }

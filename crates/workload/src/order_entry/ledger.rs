@@ -9,7 +9,7 @@
 //!
 //! A New-Order that was rolled back promises nothing and has no row.
 
-use super::answers::Heard;
+use super::answers::Replies;
 use super::transactions::{Plan, Site};
 use plimsoll_record::{Field, FieldType, TableWriter};
 use std::io;
@@ -63,8 +63,8 @@ impl Ledger {
     }
 
     /// Hands the row of an acknowledged transaction to the kernel, if it is of a kind that has one.
-    pub(super) fn acknowledge(&self, index: u64, plan: &Plan, heard: &Heard) {
-        let Some(row) = row(index, plan, heard) else { return };
+    pub(super) fn acknowledge(&self, index: u64, plan: &Plan, replies: &Replies) {
+        let Some(row) = row(index, plan, replies) else { return };
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(table) = &mut writer.table else { return };
         let written = table.row(&row).and_then(|()| table.flush());
@@ -87,17 +87,17 @@ impl Drop for Ledger {
     }
 }
 
-fn row(index: u64, plan: &Plan, heard: &Heard) -> Option<[u8; ROW_BYTES]> {
+fn row(index: u64, plan: &Plan, replies: &Replies) -> Option<[u8; ROW_BYTES]> {
     let (kind, site, of, order, lines, cents) = match plan {
         Plan::NewOrder(order) if !order.rolls_back() => {
-            (NEW_ORDER, order.site, order.site, heard.order, order.lines().len(), 0)
+            (NEW_ORDER, order.site, order.site, replies.order, order.lines().len(), 0)
         }
         Plan::Payment(payment) => (PAYMENT, payment.site, payment.of, 0, 0, payment.cents),
         _ => return None,
     };
     let customer = match plan {
         Plan::NewOrder(order) => order.customer,
-        _ => heard.customer,
+        _ => replies.customer,
     };
     let Site { warehouse, district } = site;
     let mut row = [0; ROW_BYTES];
@@ -109,7 +109,7 @@ fn row(index: u64, plan: &Plan, heard: &Heard) -> Option<[u8; ROW_BYTES]> {
         .zip(numbers)
         .for_each(|(place, number)| place.copy_from_slice(&number.to_le_bytes()));
     row[37..45].copy_from_slice(&cents.to_le_bytes());
-    row[45..].copy_from_slice(&heard.made_us.to_le_bytes());
+    row[45..].copy_from_slice(&replies.made_us.to_le_bytes());
     Some(row)
 }
 
@@ -131,7 +131,8 @@ mod tests {
         let mut expected = Vec::new();
         for index in 0..600 {
             orders.begin(&mut terminal, index);
-            (terminal.heard.order, terminal.heard.customer, terminal.heard.made_us) = (3001, 77, 5_000 + index as i64);
+            (terminal.replies.order, terminal.replies.customer, terminal.replies.made_us) =
+                (3001, 77, 5_000 + index as i64);
             let outcome = if index % 5 == 0 { Outcome::Lost } else { Outcome::Done };
             orders.tally(&terminal, outcome, &mut totals);
             match terminal.plan.unwrap() {

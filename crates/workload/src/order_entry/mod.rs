@@ -207,38 +207,38 @@ impl Workload for OrderEntry {
         let words = Words::new(self.seed, TRANSACTIONS, index);
         terminal.index = index;
         terminal.plan = Some(Plan::draw(&self.draw, kind, &words, terminal.home));
-        terminal.heard.forget();
+        terminal.replies.forget();
         Begun { kind: kind as u8, skipped: false }
     }
 
     fn again(&self, terminal: &mut Terminal) {
-        terminal.heard.forget();
+        terminal.replies.forget();
     }
 
     fn next(&self, terminal: &mut Terminal, connection: &mut Connection) -> Next {
-        let Terminal { plan: Some(plan), heard, .. } = terminal else { return Next::Complete };
-        if heard.step == 0
+        let Terminal { plan: Some(plan), replies, .. } = terminal else { return Next::Complete };
+        if replies.step == 0
             && let Some(message) = self.ledger.as_ref().and_then(Ledger::refused)
         {
             return Next::Failed(Failure { code: IO_ERROR.to_owned(), message });
         }
-        if self.by_functions { functions::next(plan, heard, connection) } else { plan.next(heard, connection) }
+        if self.by_functions { functions::next(plan, replies, connection) } else { plan.next(replies, connection) }
     }
 
     fn row(&self, terminal: &mut Terminal, body: &[u8]) {
-        let Terminal { plan: Some(plan), heard, .. } = terminal else { return };
+        let Terminal { plan: Some(plan), replies, .. } = terminal else { return };
         let (rows, values) = (&self.data.rows, Values::of(body));
-        if self.by_functions { functions::row(plan, rows, heard, values) } else { plan.row(rows, heard, values) }
+        if self.by_functions { functions::row(plan, rows, replies, values) } else { plan.row(rows, replies, values) }
     }
 
     fn completed(&self, terminal: &mut Terminal, tag: &[u8]) {
-        let Terminal { plan: Some(plan), heard, .. } = terminal else { return };
+        let Terminal { plan: Some(plan), replies, .. } = terminal else { return };
         let count = count_of(tag);
-        if self.by_functions { functions::completed(heard, count) } else { plan.completed(heard, count) }
+        if self.by_functions { functions::completed(replies, count) } else { plan.completed(replies, count) }
     }
 
     fn verdict(&self, terminal: &Terminal) -> Option<String> {
-        terminal.heard.wrong()
+        terminal.replies.wrong()
     }
 
     fn total_names(&self) -> &'static [&'static str] {
@@ -246,10 +246,10 @@ impl Workload for OrderEntry {
     }
 
     fn tally(&self, terminal: &Terminal, outcome: Outcome, totals: &mut [i64]) {
-        let Terminal { plan: Some(plan), heard, index, .. } = terminal else { return };
-        totals::tally(plan, heard, outcome, totals);
+        let Terminal { plan: Some(plan), replies, index, .. } = terminal else { return };
+        totals::tally(plan, replies, outcome, totals);
         if let (Outcome::Done, Some(ledger)) = (outcome, &self.ledger) {
-            ledger.acknowledge(*index, plan, heard);
+            ledger.acknowledge(*index, plan, replies);
         }
     }
 }

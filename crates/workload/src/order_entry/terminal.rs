@@ -3,7 +3,7 @@
 //! Connection n belongs to warehouse 1 + n mod W for good, and to its district 1 + (n div W) mod 10, whose stock level it looks
 //! at. Ten connections a warehouse are the specification's terminals.
 
-use super::answers::Heard;
+use super::answers::Replies;
 use super::deck::{Deck, Kind};
 use super::scale::DISTRICTS;
 use super::transactions::{Plan, Site};
@@ -19,7 +19,7 @@ pub struct Terminal {
     /// What is performed, or was last.
     pub(super) index: u64,
     pub(super) plan: Option<Plan>,
-    pub(super) heard: Heard,
+    pub(super) replies: Replies,
 }
 
 impl Terminal {
@@ -27,7 +27,7 @@ impl Terminal {
         let number = u64::from(number);
         let (warehouse, turn) = (number % warehouses as u64, number / warehouses as u64);
         let home = Site { warehouse: 1 + warehouse as i32, district: 1 + (turn % DISTRICTS as u64) as i32 };
-        Self { number, home, deck: Deck::PLAYED, drawn: None, index: 0, plan: None, heard: Heard::default() }
+        Self { number, home, deck: Deck::PLAYED, drawn: None, index: 0, plan: None, replies: Replies::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What transactions add to the totals: exact integers for the check, and the counts of clause 2.4's and 5.2.5's ranges.
 
-use super::answers::Heard;
+use super::answers::Replies;
 use super::scale::DISTRICTS;
 use super::transactions::Plan;
 use plimsoll_record::Outcome;
@@ -55,16 +55,16 @@ enum Total {
 }
 
 /// Adds a transaction that ended to `totals`.
-pub(super) fn tally(plan: &Plan, heard: &Heard, outcome: Outcome, totals: &mut [i64]) {
+pub(super) fn tally(plan: &Plan, replies: &Replies, outcome: Outcome, totals: &mut [i64]) {
     let mut add = |total: Total, count: i64| totals[total as usize] += count;
     match outcome {
-        Outcome::Done => done(plan, heard, &mut add),
-        Outcome::Lost => lost(plan, heard, &mut add),
+        Outcome::Done => done(plan, replies, &mut add),
+        Outcome::Lost => lost(plan, replies, &mut add),
         Outcome::Failed | Outcome::Skipped => {}
     }
 }
 
-fn done(plan: &Plan, heard: &Heard, add: &mut impl FnMut(Total, i64)) {
+fn done(plan: &Plan, replies: &Replies, add: &mut impl FnMut(Total, i64)) {
     match plan {
         Plan::NewOrder(order) => {
             let lines = order.lines().len() as i64;
@@ -88,7 +88,7 @@ fn done(plan: &Plan, heard: &Heard, add: &mut impl FnMut(Total, i64)) {
             add(Total::OrderStatusByName, status.wanted.is_name().into());
         }
         Plan::Delivery(_) => {
-            let delivered = delivered(heard);
+            let delivered = delivered(replies);
             add(Total::DeliveryDone, 1);
             add(Total::OrdersDeliveredDone, delivered);
             add(Total::DistrictsSkipped, DISTRICTS - delivered);
@@ -99,7 +99,7 @@ fn done(plan: &Plan, heard: &Heard, add: &mut impl FnMut(Total, i64)) {
 
 /// What a transaction without a reply may have done, at most. A call of a function is sent with its COMMIT, so that nothing is
 /// known of how many orders a lost one delivered.
-fn lost(plan: &Plan, heard: &Heard, add: &mut impl FnMut(Total, i64)) {
+fn lost(plan: &Plan, replies: &Replies, add: &mut impl FnMut(Total, i64)) {
     match plan {
         Plan::NewOrder(order) => {
             add(Total::NewOrderLost, 1);
@@ -110,16 +110,16 @@ fn lost(plan: &Plan, heard: &Heard, add: &mut impl FnMut(Total, i64)) {
             add(Total::PaymentCentsLost, payment.cents);
         }
         Plan::Delivery(_) => {
-            let is_known = heard.step > 1;
+            let is_known = replies.step > 1;
             add(Total::DeliveryLost, 1);
-            add(Total::OrdersDeliveredLost, if is_known { delivered(heard) } else { DISTRICTS });
+            add(Total::OrdersDeliveredLost, if is_known { delivered(replies) } else { DISTRICTS });
         }
         Plan::OrderStatus(_) | Plan::StockLevel(_) => {}
     }
 }
 
-fn delivered(heard: &Heard) -> i64 {
-    heard.delivered.iter().flatten().count() as i64
+fn delivered(replies: &Replies) -> i64 {
+    replies.delivered.iter().flatten().count() as i64
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ fn server(folder: &std::path::Path, answers: Vec<Vec<u8>>) -> (JoinHandle<()>, R
 }
 
 /// What becomes of one transaction of a [`Steps`], and what the server read of it.
-pub(crate) struct Told {
+pub(crate) struct Performed {
     pub(crate) ending: Ending,
     pub(crate) totals: Vec<(&'static str, i64)>,
     pub(crate) read: Vec<Vec<u8>>,
@@ -106,7 +106,7 @@ pub(crate) fn refused_opening(workload: Steps, answer: Vec<u8>) -> Failure {
     refused
 }
 
-pub(crate) fn perform(workload: Steps, protocol: Protocol, retries_max: u32, mut answers: Vec<Vec<u8>>) -> Told {
+pub(crate) fn perform(workload: Steps, protocol: Protocol, retries_max: u32, mut answers: Vec<Vec<u8>>) -> Performed {
     let prepares = protocol.mode == Mode::Prepared && !workload.at_first_use;
     if prepares {
         answers.insert(0, [message(b'1', b"").repeat(3), ready(b'I')].concat());
@@ -137,5 +137,5 @@ pub(crate) fn perform(workload: Steps, protocol: Protocol, retries_max: u32, mut
     let totals = conversation.close().totals;
     server.join().unwrap();
     let read = heard.into_iter().skip(usize::from(prepares)).collect();
-    Told { ending, totals, read, rests }
+    Performed { ending, totals, read, rests }
 }

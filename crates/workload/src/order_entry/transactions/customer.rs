@@ -1,7 +1,7 @@
 //! Where a transaction is, and how its customer is named and found.
 
 use super::trips::{begin, trip};
-use crate::order_entry::answers::Heard;
+use crate::order_entry::answers::Replies;
 use crate::order_entry::numbers::last_name;
 use crate::order_entry::rows::Rows;
 use crate::order_entry::statements::CUSTOMERS_OF_NAME;
@@ -45,25 +45,25 @@ impl Wanted {
     }
 
     /// From now on the customer's number is known.
-    pub(super) fn settle(self, heard: &mut Heard, to: &mut Connection) {
+    pub(super) fn settle(self, replies: &mut Replies, to: &mut Connection) {
         match self {
             Self::Number(number) => {
                 begin(to);
-                heard.customer = number;
+                replies.customer = number;
             }
-            Self::Name(_) => heard.choose_middle(),
+            Self::Name(_) => replies.choose_middle(),
         }
     }
 
     /// The last name of the customer who was found at `site` is the one that the seed says, and the one that was wanted.
-    pub(in crate::order_entry) fn judge(self, rows: &Rows, site: Site, last: Option<&[u8]>, heard: &mut Heard) {
-        let number = heard.customer;
+    pub(in crate::order_entry) fn judge(self, rows: &Rows, site: Site, last: Option<&[u8]>, replies: &mut Replies) {
+        let number = replies.customer;
         let loaded = rows.customer(site.warehouse.into(), site.district.into(), number.into()).last;
         let wanted = match self {
             Self::Number(_) => loaded,
             Self::Name(name) => name.into(),
         };
-        heard.must(loaded == wanted && last == Some(last_name(loaded).as_bytes()), || {
+        replies.must(loaded == wanted && last == Some(last_name(loaded).as_bytes()), || {
             format!("customer {number} of {site:?} has another last name than loaded")
         });
     }

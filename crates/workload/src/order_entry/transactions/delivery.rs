@@ -5,7 +5,7 @@
 
 use super::customer::Site;
 use super::trips::{begin, commit, one, trip};
-use crate::order_entry::answers::{Delivered, Heard, Values};
+use crate::order_entry::answers::{Delivered, Replies, Values};
 use crate::order_entry::scale::{CUSTOMERS, DISTRICTS};
 use crate::order_entry::statements::{CREDIT_CUSTOMER, SET_CARRIER, STAMP_LINES, TAKE_OLDEST};
 use crate::workload::RoundTrip;
@@ -26,8 +26,8 @@ impl Delivery {
         Self { warehouse, carrier: words.between(0, 1, 10) as i32 }
     }
 
-    pub(super) fn next(&self, heard: &mut Heard, to: &mut Connection) -> Option<RoundTrip> {
-        match heard.step {
+    pub(super) fn next(&self, replies: &mut Replies, to: &mut Connection) -> Option<RoundTrip> {
+        match replies.step {
             0 => {
                 begin(to);
                 for district in 1..=DISTRICTS as i32 {
@@ -38,25 +38,25 @@ impl Delivery {
                 Some(trip(DISTRICTS as usize))
             }
             // Every district was skipped: nothing was changed.
-            1 if taken(heard).next().is_none() => Some(commit(to, 0)),
+            1 if taken(replies).next().is_none() => Some(commit(to, 0)),
             1 => {
-                for (site, delivered) in taken(heard).map(|(district, of)| (self.site(district), of)) {
+                for (site, delivered) in taken(replies).map(|(district, of)| (self.site(district), of)) {
                     let key = [site.warehouse, site.district, delivered.order];
                     to.queue_statement(SET_CARRIER, |values| {
                         key.iter().chain([&self.carrier]).for_each(|&n| values.integer(n));
                     });
                     to.queue_statement(STAMP_LINES, |values| key.iter().for_each(|&n| values.integer(n)));
                 }
-                Some(trip(A_DISTRICT * taken(heard).count()))
+                Some(trip(A_DISTRICT * taken(replies).count()))
             }
-            2 if taken(heard).next().is_some() => {
-                for (site, delivered) in taken(heard).map(|(district, of)| (self.site(district), of)) {
+            2 if taken(replies).next().is_some() => {
+                for (site, delivered) in taken(replies).map(|(district, of)| (self.site(district), of)) {
                     to.queue_statement(CREDIT_CUSTOMER, |values| {
                         [site.warehouse, site.district, delivered.customer].iter().for_each(|&n| values.integer(n));
                         values.numeric(delivered.cents, 2);
                     });
                 }
-                Some(commit(to, taken(heard).count()))
+                Some(commit(to, taken(replies).count()))
             }
             _ => None,
         }
@@ -66,57 +66,57 @@ impl Delivery {
         Site { warehouse: self.warehouse, district: district as i32 + 1 }
     }
 
-    pub(super) fn row(&self, heard: &mut Heard, mut values: Values<'_>) {
-        match heard.step {
+    pub(super) fn row(&self, replies: &mut Replies, mut values: Values<'_>) {
+        match replies.step {
             1 => {
-                let order = heard.needs(values.integer(), "an order's number");
-                let district = heard.statement - 1;
-                heard.delivered[district] = Some(Delivered { order, ..Delivered::default() });
+                let order = replies.needs(values.integer(), "an order's number");
+                let district = replies.statement - 1;
+                replies.delivered[district] = Some(Delivered { order, ..Delivered::default() });
             }
             2 => {
-                let Some(district) = taken(heard).nth(heard.statement / A_DISTRICT).map(|(district, _)| district)
+                let Some(district) = taken(replies).nth(replies.statement / A_DISTRICT).map(|(district, _)| district)
                 else {
                     return;
                 };
-                let mut delivered = heard.delivered[district].unwrap_or_default();
-                if heard.statement.is_multiple_of(A_DISTRICT) {
-                    delivered.customer = heard.needs(values.integer(), "an order's customer");
-                    delivered.lines = heard.needs(values.integer(), "an order's count of lines").unsigned_abs();
-                    heard.must((1..=CUSTOMERS).contains(&delivered.customer.into()), || {
+                let mut delivered = replies.delivered[district].unwrap_or_default();
+                if replies.statement.is_multiple_of(A_DISTRICT) {
+                    delivered.customer = replies.needs(values.integer(), "an order's customer");
+                    delivered.lines = replies.needs(values.integer(), "an order's count of lines").unsigned_abs();
+                    replies.must((1..=CUSTOMERS).contains(&delivered.customer.into()), || {
                         format!("order {} of customer {}", delivered.order, delivered.customer)
                     });
                 } else {
-                    let cents = heard.needs(values.scaled(2), "a line's amount");
-                    heard.must(cents >= 0, || format!("a line of {cents} cents"));
+                    let cents = replies.needs(values.scaled(2), "a line's amount");
+                    replies.must(cents >= 0, || format!("a line of {cents} cents"));
                     delivered.cents += cents;
                 }
-                heard.delivered[district] = Some(delivered);
+                replies.delivered[district] = Some(delivered);
             }
             _ => {}
         }
     }
 
-    pub(super) fn completed(&self, heard: &mut Heard, count: Option<i64>) {
-        match heard.step {
+    pub(super) fn completed(&self, replies: &mut Replies, count: Option<i64>) {
+        match replies.step {
             2 => {
-                let Some((_, delivered)) = taken(heard).nth(heard.statement / A_DISTRICT) else { return };
-                if heard.statement.is_multiple_of(A_DISTRICT) {
-                    one(heard, count, "an order that is delivered");
+                let Some((_, delivered)) = taken(replies).nth(replies.statement / A_DISTRICT) else { return };
+                if replies.statement.is_multiple_of(A_DISTRICT) {
+                    one(replies, count, "an order that is delivered");
                 } else {
                     let Delivered { order, lines, .. } = delivered;
-                    heard.must(count == Some(lines.into()), || {
+                    replies.must(count == Some(lines.into()), || {
                         format!("{count:?} lines of order {order} and not {lines}")
                     });
                 }
             }
-            3 if heard.statement < taken(heard).count() => one(heard, count, "a customer"),
+            3 if replies.statement < taken(replies).count() => one(replies, count, "a customer"),
             _ => {}
         }
     }
 }
 
 /// The districts (from 0) that had an order.
-fn taken(heard: &Heard) -> impl Iterator<Item = (usize, Delivered)> {
-    let delivered = heard.delivered;
+fn taken(replies: &Replies) -> impl Iterator<Item = (usize, Delivered)> {
+    let delivered = replies.delivered;
     delivered.into_iter().enumerate().filter_map(|(district, of)| of.map(|of| (district, of)))
 }

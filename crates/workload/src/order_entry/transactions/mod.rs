@@ -12,7 +12,7 @@ pub(super) mod payment;
 pub(super) mod stock_level;
 mod trips;
 
-use super::answers::{Heard, Values};
+use super::answers::{Replies, Values};
 use super::deck::Kind;
 use super::rows::Rows;
 use crate::workload::Next;
@@ -59,39 +59,39 @@ impl Plan {
     }
 
     /// Queues the next round trip of client-side statements.
-    pub(super) fn next(&self, heard: &mut Heard, to: &mut Connection) -> Next {
+    pub(super) fn next(&self, replies: &mut Replies, to: &mut Connection) -> Next {
         let trip = match self {
-            Self::NewOrder(plan) => plan.next(heard, to),
-            Self::Payment(plan) => plan.next(heard, to),
-            Self::OrderStatus(plan) => plan.next(heard, to),
-            Self::Delivery(plan) => plan.next(heard, to),
-            Self::StockLevel(plan) => plan.next(heard, to),
+            Self::NewOrder(plan) => plan.next(replies, to),
+            Self::Payment(plan) => plan.next(replies, to),
+            Self::OrderStatus(plan) => plan.next(replies, to),
+            Self::Delivery(plan) => plan.next(replies, to),
+            Self::StockLevel(plan) => plan.next(replies, to),
         };
-        heard.sent();
+        replies.sent();
         trip.map_or(Next::Complete, Next::RoundTrip)
     }
 
     /// Hears of a row that answers a client-side statement.
-    pub(super) fn row(&self, rows: &Rows, heard: &mut Heard, values: Values<'_>) {
+    pub(super) fn row(&self, rows: &Rows, replies: &mut Replies, values: Values<'_>) {
         match self {
-            Self::NewOrder(plan) => plan.row(rows, heard, values),
-            Self::Payment(plan) => plan.row(rows, heard, values),
-            Self::OrderStatus(plan) => plan.row(rows, heard, values),
-            Self::Delivery(plan) => plan.row(heard, values),
-            Self::StockLevel(plan) => plan.row(heard, values),
+            Self::NewOrder(plan) => plan.row(rows, replies, values),
+            Self::Payment(plan) => plan.row(rows, replies, values),
+            Self::OrderStatus(plan) => plan.row(rows, replies, values),
+            Self::Delivery(plan) => plan.row(replies, values),
+            Self::StockLevel(plan) => plan.row(replies, values),
         }
     }
 
     /// Hears that a client-side statement was answered, with `count` rows if it has any.
-    pub(super) fn completed(&self, heard: &mut Heard, count: Option<i64>) {
+    pub(super) fn completed(&self, replies: &mut Replies, count: Option<i64>) {
         match self {
-            Self::NewOrder(plan) => plan.completed(heard, count),
-            Self::Payment(plan) => plan.completed(heard, count),
-            Self::OrderStatus(plan) => plan.completed(heard, count),
-            Self::Delivery(plan) => plan.completed(heard, count),
-            Self::StockLevel(plan) => plan.completed(heard, count),
+            Self::NewOrder(plan) => plan.completed(replies, count),
+            Self::Payment(plan) => plan.completed(replies, count),
+            Self::OrderStatus(plan) => plan.completed(replies, count),
+            Self::Delivery(plan) => plan.completed(replies, count),
+            Self::StockLevel(plan) => plan.completed(replies, count),
         }
-        heard.statement += 1;
+        replies.statement += 1;
     }
 }
 

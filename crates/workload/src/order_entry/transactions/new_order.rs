@@ -8,7 +8,7 @@
 use super::customer::Site;
 use super::draw::Draw;
 use super::trips::{begin, commit, one, trip};
-use crate::order_entry::answers::{Heard, Values, timestamp_us};
+use crate::order_entry::answers::{Replies, Values, timestamp_us};
 use crate::order_entry::numbers::last_name;
 use crate::order_entry::rows::Rows;
 use crate::order_entry::scale::{ITEMS, LINES_MAX, LINES_MIN, ORDERS};
@@ -85,10 +85,10 @@ impl NewOrder {
         self.lines().iter().filter(|line| line.supply != self.site.warehouse).count()
     }
 
-    pub(super) fn next(&self, heard: &mut Heard, to: &mut Connection) -> Option<RoundTrip> {
-        match heard.step {
+    pub(super) fn next(&self, replies: &mut Replies, to: &mut Connection) -> Option<RoundTrip> {
+        match replies.step {
             0 => Some(self.look(to)),
-            1 => Some(self.insert(heard, to)),
+            1 => Some(self.insert(replies, to)),
             _ => None,
         }
     }
@@ -110,58 +110,58 @@ impl NewOrder {
         trip(BEFORE_LINES - 1 + A_LINE * self.count)
     }
 
-    fn insert(&self, heard: &Heard, to: &mut Connection) -> RoundTrip {
+    fn insert(&self, replies: &Replies, to: &mut Connection) -> RoundTrip {
         let Site { warehouse, district } = self.site;
         let all_local = i32::from(self.remote_lines() == 0);
         to.queue_statement(INSERT_ORDER, |values| {
-            let numbers = [warehouse, district, heard.order, self.customer, self.count as i32, all_local];
+            let numbers = [warehouse, district, replies.order, self.customer, self.count as i32, all_local];
             numbers.iter().for_each(|&n| values.integer(n));
         });
         to.queue_statement(INSERT_NEW_ORDER, |values| {
-            [warehouse, district, heard.order].iter().for_each(|&n| values.integer(n));
+            [warehouse, district, replies.order].iter().for_each(|&n| values.integer(n));
         });
-        let known = self.count - usize::from(heard.invalid_item);
+        let known = self.count - usize::from(replies.invalid_item);
         for (place, line) in self.lines()[..known].iter().enumerate() {
             to.queue_statement(INSERT_LINE, |values| {
                 let numbers =
-                    [warehouse, district, heard.order, place as i32 + 1, line.item, line.supply, line.quantity];
+                    [warehouse, district, replies.order, place as i32 + 1, line.item, line.supply, line.quantity];
                 numbers.iter().for_each(|&n| values.integer(n));
-                values.numeric(heard.prices[place] * i64::from(line.quantity), 2);
-                values.text(&heard.infos[place]);
+                values.numeric(replies.prices[place] * i64::from(line.quantity), 2);
+                values.text(&replies.infos[place]);
             });
         }
         let statements = BEFORE_INSERTED_LINES + known;
-        if heard.invalid_item {
+        if replies.invalid_item {
             to.queue_statement(ROLLBACK, |_| {});
             return trip(statements);
         }
         commit(to, statements)
     }
 
-    pub(super) fn row(&self, rows: &Rows, heard: &mut Heard, mut values: Values<'_>) {
+    pub(super) fn row(&self, rows: &Rows, replies: &mut Replies, mut values: Values<'_>) {
         let Site { warehouse, district } = self.site;
-        match (heard.step, heard.statement) {
+        match (replies.step, replies.statement) {
             (1, 1) => {
-                heard.order = heard.needs(values.integer(), "the order's number");
-                let (order, loaded) = (heard.order, i64::from(heard.order) > ORDERS);
-                heard.must(loaded, || format!("order {order} is one of those that were loaded"));
+                replies.order = replies.needs(values.integer(), "the order's number");
+                let (order, loaded) = (replies.order, i64::from(replies.order) > ORDERS);
+                replies.must(loaded, || format!("order {order} is one of those that were loaded"));
                 let tax = values.scaled(4) == Some(rows.district(warehouse.into(), district.into()).tax);
-                heard.must(tax, || format!("the tax of district {district} is not as loaded"));
+                replies.must(tax, || format!("the tax of district {district} is not as loaded"));
             }
-            (1, 2) => self.judge_customer(rows, heard, values),
+            (1, 2) => self.judge_customer(rows, replies, values),
             (1, statement) => {
                 let place = (statement - BEFORE_LINES) / A_LINE;
                 match (statement - BEFORE_LINES) % A_LINE {
-                    0 => self.hear_item(rows, heard, place, values),
-                    _ => self.hear_stock(rows, heard, place, values),
+                    0 => self.hear_item(rows, replies, place, values),
+                    _ => self.hear_stock(rows, replies, place, values),
                 }
             }
-            (_, 0) => heard.made_us = heard.needs(values.text().and_then(timestamp_us), "the order's time"),
+            (_, 0) => replies.made_us = replies.needs(values.text().and_then(timestamp_us), "the order's time"),
             _ => {}
         }
     }
 
-    fn judge_customer(&self, rows: &Rows, heard: &mut Heard, mut values: Values<'_>) {
+    fn judge_customer(&self, rows: &Rows, replies: &mut Replies, mut values: Values<'_>) {
         let Site { warehouse, district } = self.site;
         let loaded = rows.customer(warehouse.into(), district.into(), self.customer.into());
         let credit: &[u8] = if loaded.is_bad_credit { b"BC" } else { b"GC" };
@@ -169,44 +169,45 @@ impl NewOrder {
             && values.text() == Some(credit)
             && values.scaled(4) == Some(loaded.discount)
             && values.scaled(4) == Some(rows.warehouse(warehouse.into()).tax);
-        heard.must(right, || format!("customer {} of {:?} is not as loaded", self.customer, self.site));
+        replies.must(right, || format!("customer {} of {:?} is not as loaded", self.customer, self.site));
     }
 
-    fn hear_item(&self, rows: &Rows, heard: &mut Heard, place: usize, mut values: Values<'_>) {
+    fn hear_item(&self, rows: &Rows, replies: &mut Replies, place: usize, mut values: Values<'_>) {
         let item = self.lines[place].item;
-        heard.prices[place] = heard.needs(values.scaled(2), "an item's price");
-        let right = heard.prices[place] == rows.item(item.into()).price()
+        replies.prices[place] = replies.needs(values.scaled(2), "an item's price");
+        let right = replies.prices[place] == rows.item(item.into()).price()
             && values.text().is_some_and(|name| (14..=24).contains(&name.len()))
             && values.text().is_some_and(is_original) == rows.item(item.into()).is_original();
-        heard.must(right, || format!("item {item} is not as loaded"));
+        replies.must(right, || format!("item {item} is not as loaded"));
     }
 
-    fn hear_stock(&self, rows: &Rows, heard: &mut Heard, place: usize, mut values: Values<'_>) {
+    fn hear_stock(&self, rows: &Rows, replies: &mut Replies, place: usize, mut values: Values<'_>) {
         let Line { item, supply, .. } = self.lines[place];
-        let quantity = heard.needs(values.integer(), "a quantity in stock");
-        heard.must(STOCK_QUANTITIES.contains(&quantity), || format!("{quantity} of item {item} in warehouse {supply}"));
+        let quantity = replies.needs(values.integer(), "a quantity in stock");
+        replies
+            .must(STOCK_QUANTITIES.contains(&quantity), || format!("{quantity} of item {item} in warehouse {supply}"));
         let right = values.text().is_some_and(is_original) == rows.stock(supply.into(), item.into()).is_original();
-        heard.must(right, || format!("stock of item {item} in warehouse {supply} is not as loaded"));
-        let info = heard.needs(values.text().and_then(|info| info.try_into().ok()), "a stock's word on the district");
-        heard.infos[place] = info;
+        replies.must(right, || format!("stock of item {item} in warehouse {supply} is not as loaded"));
+        let info = replies.needs(values.text().and_then(|info| info.try_into().ok()), "a stock's word on the district");
+        replies.infos[place] = info;
     }
 
-    pub(super) fn completed(&self, heard: &mut Heard, count: Option<i64>) {
-        let statement = heard.statement;
-        if heard.step == 1 && statement >= BEFORE_LINES {
+    pub(super) fn completed(&self, replies: &mut Replies, count: Option<i64>) {
+        let statement = replies.statement;
+        if replies.step == 1 && statement >= BEFORE_LINES {
             let line = self.lines[(statement - BEFORE_LINES) / A_LINE];
             let exists = line.item != UNUSED_ITEM;
-            heard.invalid_item |= count == Some(0);
-            heard.must(count == Some(i64::from(exists)), || format!("{count:?} rows of item {}", line.item));
+            replies.invalid_item |= count == Some(0);
+            replies.must(count == Some(i64::from(exists)), || format!("{count:?} rows of item {}", line.item));
             return;
         }
-        let known = self.count - usize::from(heard.invalid_item);
-        let has_count = match heard.step {
+        let known = self.count - usize::from(replies.invalid_item);
+        let has_count = match replies.step {
             1 => statement > 0,
             _ => statement < BEFORE_INSERTED_LINES + known,
         };
         if has_count {
-            one(heard, count, "a statement of New-Order");
+            one(replies, count, "a statement of New-Order");
         }
     }
 }

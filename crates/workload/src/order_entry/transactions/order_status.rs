@@ -6,7 +6,7 @@
 use super::customer::{Site, Wanted};
 use super::draw::Draw;
 use super::trips::{commit, one, trip};
-use crate::order_entry::answers::{Heard, Values};
+use crate::order_entry::answers::{Replies, Values};
 use crate::order_entry::rows::Rows;
 use crate::order_entry::scale::{ITEMS, LINES_MAX, LINES_MIN};
 use crate::order_entry::statements::{CUSTOMER, LINES, NEWEST_ORDER};
@@ -26,22 +26,22 @@ impl OrderStatus {
         Self { site, wanted: draw.customer(words, 4) }
     }
 
-    pub(super) fn next(&self, heard: &mut Heard, to: &mut Connection) -> Option<RoundTrip> {
+    pub(super) fn next(&self, replies: &mut Replies, to: &mut Connection) -> Option<RoundTrip> {
         let Site { warehouse, district } = self.site;
-        match (self.wanted.stage(heard.step), self.wanted) {
+        match (self.wanted.stage(replies.step), self.wanted) {
             (0, Wanted::Name(name)) => Some(Wanted::search(name, self.site, to)),
             (1, wanted) => {
-                wanted.settle(heard, to);
+                wanted.settle(replies, to);
                 for statement in [CUSTOMER, NEWEST_ORDER] {
                     to.queue_statement(statement, |values| {
-                        [warehouse, district, heard.customer].iter().for_each(|&n| values.integer(n));
+                        [warehouse, district, replies.customer].iter().for_each(|&n| values.integer(n));
                     });
                 }
                 Some(trip(2))
             }
             (2, _) => {
                 to.queue_statement(LINES, |values| {
-                    [warehouse, district, heard.order].iter().for_each(|&n| values.integer(n));
+                    [warehouse, district, replies.order].iter().for_each(|&n| values.integer(n));
                 });
                 Some(commit(to, 1))
             }
@@ -54,38 +54,38 @@ impl OrderStatus {
         usize::from(!self.wanted.is_name())
     }
 
-    pub(super) fn row(&self, rows: &Rows, heard: &mut Heard, mut values: Values<'_>) {
-        match self.wanted.stage(heard.step - 1) {
+    pub(super) fn row(&self, rows: &Rows, replies: &mut Replies, mut values: Values<'_>) {
+        match self.wanted.stage(replies.step - 1) {
             0 => {
-                let number = heard.needs(values.integer(), "a customer's number");
-                heard.matches.push(number);
+                let number = replies.needs(values.integer(), "a customer's number");
+                replies.matches.push(number);
             }
-            1 if heard.statement == self.customer_at() => {
+            1 if replies.statement == self.customer_at() => {
                 let balance = values.scaled(2);
-                heard.needs(balance, "a balance");
+                replies.needs(balance, "a balance");
                 let (_first, _middle) = (values.text(), values.text());
-                self.wanted.judge(rows, self.site, values.text(), heard);
+                self.wanted.judge(rows, self.site, values.text(), replies);
             }
             1 => {
-                heard.order = heard.needs(values.integer(), "an order's number");
+                replies.order = replies.needs(values.integer(), "an order's number");
                 let (_entered, _carrier) = (values.text(), values.text());
-                let lines = heard.needs(values.integer(), "an order's count of lines");
-                heard.must((LINES_MIN..=LINES_MAX).contains(&lines.into()), || format!("an order of {lines} lines"));
-                heard.lines = lines.unsigned_abs();
+                let lines = replies.needs(values.integer(), "an order's count of lines");
+                replies.must((LINES_MIN..=LINES_MAX).contains(&lines.into()), || format!("an order of {lines} lines"));
+                replies.lines = lines.unsigned_abs();
             }
             _ => {
-                let item = heard.needs(values.integer(), "a line's item");
-                heard.must((1..=ITEMS).contains(&item.into()), || format!("a line of item {item}"));
+                let item = replies.needs(values.integer(), "a line's item");
+                replies.must((1..=ITEMS).contains(&item.into()), || format!("a line of item {item}"));
             }
         }
     }
 
-    pub(super) fn completed(&self, heard: &mut Heard, count: Option<i64>) {
-        match (self.wanted.stage(heard.step - 1), heard.statement) {
-            (1, statement) if statement >= self.customer_at() => one(heard, count, "the customer or an order"),
+    pub(super) fn completed(&self, replies: &mut Replies, count: Option<i64>) {
+        match (self.wanted.stage(replies.step - 1), replies.statement) {
+            (1, statement) if statement >= self.customer_at() => one(replies, count, "the customer or an order"),
             (2, 0) => {
-                let (order, lines) = (heard.order, i64::from(heard.lines));
-                heard.must(count == Some(lines), || format!("{count:?} lines of order {order} and not {lines}"));
+                let (order, lines) = (replies.order, i64::from(replies.lines));
+                replies.must(count == Some(lines), || format!("{count:?} lines of order {order} and not {lines}"));
             }
             _ => {}
         }

@@ -6,7 +6,7 @@
 use super::customer::{Site, Wanted};
 use super::draw::Draw;
 use super::trips::{commit, one, trip};
-use crate::order_entry::answers::{Heard, Values, timestamp_us};
+use crate::order_entry::answers::{Replies, Values, timestamp_us};
 use crate::order_entry::numbers::last_name;
 use crate::order_entry::rows::Rows;
 use crate::order_entry::statements::{INSERT_HISTORY, PAY_CUSTOMER, PAY_DISTRICT, PAY_WAREHOUSE};
@@ -50,32 +50,32 @@ impl Payment {
         self.of.warehouse != self.site.warehouse
     }
 
-    pub(super) fn next(&self, heard: &mut Heard, to: &mut Connection) -> Option<RoundTrip> {
-        match (self.wanted.stage(heard.step), self.wanted) {
+    pub(super) fn next(&self, replies: &mut Replies, to: &mut Connection) -> Option<RoundTrip> {
+        match (self.wanted.stage(replies.step), self.wanted) {
             (0, Wanted::Name(name)) => Some(Wanted::search(name, self.of, to)),
             (1, wanted) => {
-                wanted.settle(heard, to);
-                Some(self.pay(heard, to))
+                wanted.settle(replies, to);
+                Some(self.pay(replies, to))
             }
-            (2, _) => Some(self.insert(heard, to)),
+            (2, _) => Some(self.insert(replies, to)),
             _ => None,
         }
     }
 
-    fn pay(&self, heard: &mut Heard, to: &mut Connection) -> RoundTrip {
+    fn pay(&self, replies: &mut Replies, to: &mut Connection) -> RoundTrip {
         let (Site { warehouse, district }, of) = (self.site, self.of);
-        heard.words.clear();
+        replies.words.clear();
         let (whole, cents) = (self.cents / 100, self.cents % 100);
         // Writing to memory cannot fail.
         let _ = write!(
-            heard.words,
+            replies.words,
             "{} {} {} {district} {warehouse} {whole}.{cents:02} ",
-            heard.customer, of.district, of.warehouse
+            replies.customer, of.district, of.warehouse
         );
         to.queue_statement(PAY_CUSTOMER, |values| {
-            [of.warehouse, of.district, heard.customer].iter().for_each(|&n| values.integer(n));
+            [of.warehouse, of.district, replies.customer].iter().for_each(|&n| values.integer(n));
             values.numeric(self.cents, 2);
-            values.text(&heard.words);
+            values.text(&replies.words);
         });
         to.queue_statement(PAY_DISTRICT, |values| {
             [warehouse, district].iter().for_each(|&n| values.integer(n));
@@ -85,16 +85,16 @@ impl Payment {
             values.integer(warehouse);
             values.numeric(self.cents, 2);
         });
-        heard.words.clear();
+        replies.words.clear();
         trip(3)
     }
 
-    fn insert(&self, heard: &Heard, to: &mut Connection) -> RoundTrip {
+    fn insert(&self, replies: &Replies, to: &mut Connection) -> RoundTrip {
         let (Site { warehouse, district }, of) = (self.site, self.of);
         to.queue_statement(INSERT_HISTORY, |values| {
-            [heard.customer, of.district, of.warehouse, district, warehouse].iter().for_each(|&n| values.integer(n));
+            [replies.customer, of.district, of.warehouse, district, warehouse].iter().for_each(|&n| values.integer(n));
             values.numeric(self.cents, 2);
-            values.text(&heard.words);
+            values.text(&replies.words);
         });
         commit(to, 1)
     }
@@ -105,57 +105,57 @@ impl Payment {
         ORDER[(statement + usize::from(self.wanted.is_name())).min(3)]
     }
 
-    pub(super) fn row(&self, rows: &Rows, heard: &mut Heard, mut values: Values<'_>) {
+    pub(super) fn row(&self, rows: &Rows, replies: &mut Replies, mut values: Values<'_>) {
         let Site { warehouse, district } = self.site;
-        match self.wanted.stage(heard.step - 1) {
+        match self.wanted.stage(replies.step - 1) {
             0 => {
-                let number = heard.needs(values.integer(), "a customer's number");
-                heard.matches.push(number);
+                let number = replies.needs(values.integer(), "a customer's number");
+                replies.matches.push(number);
             }
-            1 => match self.paying(heard.statement) {
+            1 => match self.paying(replies.statement) {
                 Paying::Begin => {}
-                Paying::Customer => self.judge_customer(rows, heard, values),
+                Paying::Customer => self.judge_customer(rows, replies, values),
                 Paying::District => {
-                    let name = heard.needs(values.text(), "the district's name");
+                    let name = replies.needs(values.text(), "the district's name");
                     let right = name == rows.district(warehouse.into(), district.into()).name.as_bytes();
-                    heard.must(right, || format!("the name of district {district} is not as loaded"));
-                    heard.words.extend_from_slice(name);
+                    replies.must(right, || format!("the name of district {district} is not as loaded"));
+                    replies.words.extend_from_slice(name);
                 }
                 Paying::Warehouse => {
-                    let name = heard.needs(values.text(), "the warehouse's name");
+                    let name = replies.needs(values.text(), "the warehouse's name");
                     let right = name == rows.warehouse(warehouse.into()).name.as_bytes();
-                    heard.must(right, || format!("the name of warehouse {warehouse} is not as loaded"));
+                    replies.must(right, || format!("the name of warehouse {warehouse} is not as loaded"));
                     // The warehouse is answered last and stands first.
-                    heard.words.splice(0..0, name.iter().chain(b"    ").copied());
+                    replies.words.splice(0..0, name.iter().chain(b"    ").copied());
                 }
             },
-            _ => heard.made_us = heard.needs(values.text().and_then(timestamp_us), "the payment's time"),
+            _ => replies.made_us = replies.needs(values.text().and_then(timestamp_us), "the payment's time"),
         }
     }
 
-    fn judge_customer(&self, rows: &Rows, heard: &mut Heard, mut values: Values<'_>) {
-        let number = heard.customer;
+    fn judge_customer(&self, rows: &Rows, replies: &mut Replies, mut values: Values<'_>) {
+        let number = replies.customer;
         let loaded = rows.customer(self.of.warehouse.into(), self.of.district.into(), number.into());
         let credit: &[u8] = if loaded.is_bad_credit { b"BC" } else { b"GC" };
         let first = values.text() == Some(loaded.first.as_bytes());
         let middle = values.text() == Some(b"OE");
         let last = values.text();
-        self.wanted.judge(rows, self.of, last, heard);
+        self.wanted.judge(rows, self.of, last, replies);
         let mut rest = values;
         // The address, the telephone and since when.
         for _ in 0..7 {
             rest.text();
         }
         let right = first && middle && last == Some(last_name(loaded.last).as_bytes()) && rest.text() == Some(credit);
-        heard.must(right, || format!("customer {number} of {:?} is not as loaded", self.of));
+        replies.must(right, || format!("customer {number} of {:?} is not as loaded", self.of));
     }
 
-    pub(super) fn completed(&self, heard: &mut Heard, count: Option<i64>) {
-        match self.wanted.stage(heard.step - 1) {
+    pub(super) fn completed(&self, replies: &mut Replies, count: Option<i64>) {
+        match self.wanted.stage(replies.step - 1) {
             0 => {}
-            1 if self.paying(heard.statement) == Paying::Begin => {}
-            1 => one(heard, count, "a row that is paid to"),
-            _ if heard.statement == 0 => one(heard, count, "the history"),
+            1 if self.paying(replies.statement) == Paying::Begin => {}
+            1 => one(replies, count, "a row that is paid to"),
+            _ if replies.statement == 0 => one(replies, count, "the history"),
             _ => {}
         }
     }

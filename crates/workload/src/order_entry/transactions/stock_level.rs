@@ -4,7 +4,7 @@
 
 use super::customer::Site;
 use super::trips::{begin, commit, one, trip};
-use crate::order_entry::answers::{Heard, Values};
+use crate::order_entry::answers::{Replies, Values};
 use crate::order_entry::scale::LINES_MAX;
 use crate::order_entry::statements::{DISTRICT, LOW_STOCKS};
 use crate::workload::RoundTrip;
@@ -26,9 +26,9 @@ impl StockLevel {
         Self { site, threshold: words.between(0, 10, 20) as i32 }
     }
 
-    pub(super) fn next(&self, heard: &mut Heard, to: &mut Connection) -> Option<RoundTrip> {
+    pub(super) fn next(&self, replies: &mut Replies, to: &mut Connection) -> Option<RoundTrip> {
         let Site { warehouse, district } = self.site;
-        match heard.step {
+        match replies.step {
             0 => {
                 begin(to);
                 to.queue_statement(DISTRICT, |values| [warehouse, district].iter().for_each(|&n| values.integer(n)));
@@ -36,7 +36,7 @@ impl StockLevel {
             }
             1 => {
                 to.queue_statement(LOW_STOCKS, |values| {
-                    [warehouse, district, heard.next_order, self.threshold].iter().for_each(|&n| values.integer(n));
+                    [warehouse, district, replies.next_order, self.threshold].iter().for_each(|&n| values.integer(n));
                 });
                 Some(commit(to, 1))
             }
@@ -44,23 +44,23 @@ impl StockLevel {
         }
     }
 
-    pub(super) fn row(&self, heard: &mut Heard, mut values: Values<'_>) {
-        if heard.step == 1 {
-            heard.next_order = heard.needs(values.integer(), "the district's next order");
+    pub(super) fn row(&self, replies: &mut Replies, mut values: Values<'_>) {
+        if replies.step == 1 {
+            replies.next_order = replies.needs(values.integer(), "the district's next order");
         } else {
-            judge_count(heard, values.integer());
+            judge_count(replies, values.integer());
         }
     }
 
-    pub(super) fn completed(&self, heard: &mut Heard, count: Option<i64>) {
-        if (heard.step, heard.statement) == (1, 1) || (heard.step, heard.statement) == (2, 0) {
-            one(heard, count, "a count of low stocks");
+    pub(super) fn completed(&self, replies: &mut Replies, count: Option<i64>) {
+        if (replies.step, replies.statement) == (1, 1) || (replies.step, replies.statement) == (2, 0) {
+            one(replies, count, "a count of low stocks");
         }
     }
 }
 
 /// There are no more items than lines.
-pub(in crate::order_entry) fn judge_count(heard: &mut Heard, found: Option<i32>) {
-    let found = heard.needs(found, "the count of low stocks");
-    heard.must((0..=ORDERS * LINES_MAX).contains(&found.into()), || format!("{found} items of {ORDERS} orders"));
+pub(in crate::order_entry) fn judge_count(replies: &mut Replies, found: Option<i32>) {
+    let found = replies.needs(found, "the count of low stocks");
+    replies.must((0..=ORDERS * LINES_MAX).contains(&found.into()), || format!("{found} items of {ORDERS} orders"));
 }

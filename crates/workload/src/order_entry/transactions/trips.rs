@@ -1,6 +1,6 @@
 //! What every transaction's round trips are made of.
 
-use crate::order_entry::answers::Heard;
+use crate::order_entry::answers::Replies;
 use crate::order_entry::statements::{BEGIN, COMMIT};
 use crate::workload::{Expect, RoundTrip};
 use plimsoll_target::postgres::Connection;
@@ -22,6 +22,6 @@ pub(super) fn trip(statements: usize) -> RoundTrip {
 }
 
 /// A statement concerned exactly one row.
-pub(super) fn one(heard: &mut Heard, count: Option<i64>, what: &str) {
-    heard.must(count == Some(1), || format!("{what}: {count:?} rows instead of one"));
+pub(super) fn one(replies: &mut Replies, count: Option<i64>, what: &str) {
+    replies.must(count == Some(1), || format!("{what}: {count:?} rows instead of one"));
 }

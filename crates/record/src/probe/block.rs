@@ -1,12 +1,46 @@
-//! Requests of block devices, by what they carry, in `summary.json`.
+//! What `block` says: the requests of block devices, by what they carry.
 
-use serde::{Deserialize, Serialize};
+use super::{Cost, FileSystem, ProbeStatus};
+use crate::check::Check;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The report of `block`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockReport {
+    /// Whether it may be believed.
+    #[serde(flatten)]
+    pub status: ProbeStatus,
+    /// Names of the file classes; `class` of the series is the place here.
+    pub classes: Vec<String>,
+    /// Names of the disks; `device` of the series is the place here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+    /// The file systems that are watched.
+    pub file_systems: Vec<FileSystem>,
+    /// Events that were not counted, by what was short; all 0, or the figures are lower bounds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<String, u64>,
+    /// Known stimuli and what was found of them.
+    pub checks: Vec<Check>,
+    /// Names of what requests do; `operation` of `block.npy` is the place here.
+    pub operations: Vec<String>,
+    /// Requests over the segment, by disk, class and operation.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub request_totals: BTreeMap<String, BTreeMap<String, BTreeMap<String, RequestTotals>>>,
+    /// What became of the requests of each disk.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub disk_requests: BTreeMap<String, DiskRequests>,
+    /// What the probe itself took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
 
 /// A bucket: its least value, and how many there are from it to 1/32 of a power of two above.
 pub type Bucket = (u64, u64);
 
 /// All requests of one operation on one disk that carry pages of one class; units are in the names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestTotals {
     /// Issued in the segment, and completed in it.
     pub count: u64,
@@ -49,7 +83,7 @@ pub struct RequestTotals {
 }
 
 /// What became of a disk's requests; `issued` is the sum of `completed`, `requeued`, `under_way`, `unseen` and `no_room`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DiskRequests {
     /// Given to the device in the segment.
     pub issued: u64,

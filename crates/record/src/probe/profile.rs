@@ -1,9 +1,31 @@
-//! What the profile says about itself, in `summary.json`; the stacks are in `profile.folded`.
+//! What `profile` says about itself; the stacks are in `profile.folded`.
 
-use serde::{Deserialize, Serialize};
+use super::{Cost, ProbeStatus};
+use crate::check::Check;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The report of `profile`. What is known only at the end is absent before it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProfileReport {
+    /// Whether it may be believed.
+    #[serde(flatten)]
+    pub status: ProbeStatus,
+    /// Samples and waits that were not counted, by what was short; all 0, or the figures are lower bounds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<String, u64>,
+    /// What was sampled on the CPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// Known stimuli and what was found of them.
+    pub checks: Vec<Check>,
+    /// What the probe itself took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
 
 /// The profile of one segment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Profile {
     /// Samples a second on each CPU.
     pub hz: u32,
@@ -14,12 +36,12 @@ pub struct Profile {
     /// CPU time of the agent for unwinding and counting, during the segment.
     pub agent_cpu_ns: u64,
     /// Waits for the kernel's own locks; absent if they were not asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
 }
 
 /// Waits of the server's processes for the kernel's own locks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Contention {
     /// By the kind of lock.
     pub kinds: Vec<Contended>,
@@ -30,15 +52,15 @@ pub struct Contention {
 }
 
 /// Waits of one kind, or in one place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Contended {
     /// Of the lock: "spinlock", "mutex", "rwsem read"...
     pub kind: String,
     /// The function that wanted it; empty in a sum over all of a kind.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub caller: String,
     /// Up to it, outermost first.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub stack: String,
     /// How many.
     pub count: u64,
@@ -49,7 +71,7 @@ pub struct Contended {
 }
 
 /// Samples by what is known of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProfileSamples {
     /// Of processes of the server: the sum of the counts in `profile.folded`, but for what was lost.
     pub taken: u64,
@@ -70,7 +92,7 @@ pub struct ProfileSamples {
 }
 
 /// A file whose code was run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProfiledImage {
     /// As the process's memory map has it.
     pub path: String,
@@ -83,6 +105,6 @@ pub struct ProfiledImage {
     /// Of those the ones whose innermost function has no name.
     pub unnamed: u64,
     /// What would name them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

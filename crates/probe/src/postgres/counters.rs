@@ -66,15 +66,15 @@ fn query(existing: &BTreeSet<(String, String)>, database: &str) -> (Vec<&'static
     (names, format!("SELECT {} FROM {} WHERE {condition}", values.join(", "), from.join(", ")))
 }
 
-/// Watches a server.
+/// Watches the counters of a server.
 #[derive(Debug)]
-pub struct Server {
+pub struct Counters {
     client: Option<Client>,
     columns: Vec<&'static str>,
     query: String,
 }
 
-impl Server {
+impl Counters {
     /// Watches `database` over a connection to `address`, whose database must be another.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Server {
     }
 }
 
-impl Probe for Server {
+impl Probe for Counters {
     fn columns(&self) -> Vec<&'static str> {
         self.columns.clone()
     }

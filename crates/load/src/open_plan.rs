@@ -8,14 +8,14 @@ use crate::shared::{Claim, Shared};
 use plimsoll_schedule::Open;
 
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct OpenPlan {
     plan: Open,
     claim: Option<Claim>,
     /// Why there is nothing more to claim.
     pub(crate) over: Option<Ended>,
 }
 
-impl Ahead {
+impl OpenPlan {
     pub(crate) fn new(plan: Open) -> Self {
         Self { plan, claim: None, over: None }
     }

@@ -1,0 +1,25 @@
+//! Files in a folder: no server, no connection, no series of counters.
+
+#[cfg(feature = "bpf")]
+use plimsoll_probe::{Refusal, Subject};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// A folder, and whose processes use it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
+pub(crate) struct Files {
+    folder: PathBuf,
+    /// Watched with its children; without it the agent itself, whose load it is then.
+    #[serde(default)]
+    pid: Option<u32>,
+}
+
+impl Files {
+    /// What probes watch.
+    #[cfg(feature = "bpf")]
+    pub(super) fn subject(&self) -> Result<Subject, Refusal> {
+        Subject::of_folder(&self.folder, self.pid.unwrap_or_else(std::process::id))
+    }
+}
