@@ -47,10 +47,11 @@ def _group(run: Run) -> str | None:
     seen = []
     for trial in run.trials:
         group = trial.data.get("group") or {}
-        if group.get("limit_bytes"):
-            text = f"{size(group['limit_bytes'])} of memory"
-            if group.get("swap_limit_bytes") is not None:
-                text += f", {size(group['swap_limit_bytes'])} of swap"
+        limit, swap_limit = group.get("limit_bytes"), group.get("swap_limit_bytes")
+        if limit:
+            text = f"{size(limit)} of memory"
+            if swap_limit is not None:
+                text += f", {size(swap_limit)} of swap"
             text += f" (cgroup v{group.get('version', '?')})"
             if text not in seen:
                 seen.append(text)
