@@ -22,7 +22,7 @@ pub(crate) enum Target {
     /// A server that is talked to.
     Postgresql(Postgresql),
     /// A folder, and whoever uses it.
-    Files(Files),
+    Files(#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes alone"))] Files),
 }
 
 /// A series by its name in the record.
