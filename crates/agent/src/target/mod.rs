@@ -22,7 +22,7 @@ pub(crate) enum Target {
     /// A server that is talked to.
     Postgresql(Postgresql),
     /// A folder, and whoever uses it.
-    Files(Files),
+    Files(#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes alone"))] Files),
 }
 
 /// A series by its name in the record.
@@ -33,7 +33,8 @@ const POSTGRESQL: &str = "postgresql";
 const FILES: &str = "files";
 
 fn read<T: DeserializeOwned, E: Error>(fields: Map<String, Value>) -> Result<T, E> {
-    serde_path_to_error::deserialize(Value::Object(fields)).map_err(E::custom)
+    let named = |error| E::custom(format!("target.{error}"));
+    serde_path_to_error::deserialize(Value::Object(fields)).map_err(named)
 }
 
 impl<'de> Deserialize<'de> for Target {
@@ -43,7 +44,7 @@ impl<'de> Deserialize<'de> for Target {
             None => read(fields).map(Self::Postgresql),
             Some(kind) if kind == POSTGRESQL => read(fields).map(Self::Postgresql),
             Some(kind) if kind == FILES => read(fields).map(Self::Files),
-            Some(kind) => Err(Error::custom(format!("{KIND}: {kind} is not \"{POSTGRESQL}\" or \"{FILES}\""))),
+            Some(kind) => Err(Error::custom(format!("target.{KIND}: {kind} is not \"{POSTGRESQL}\" or \"{FILES}\""))),
         }
     }
 }
@@ -128,10 +129,10 @@ mod tests {
     #[test]
     fn wrong_targets_name_the_field() {
         for (value, field) in [
-            (json!({"kind": "web"}), "kind: \"web\" is not"),
+            (json!({"kind": "web"}), "target.kind: \"web\" is not"),
             (json!({"kind": "files"}), "folder"),
             (json!({"kind": "files", "folder": "/tmp", "port": 1}), "port"),
-            (json!({"host": "/tmp", "port": "x", "user": "u", "dbname": "d"}), "port: invalid type"),
+            (json!({"host": "/tmp", "port": "x", "user": "u", "dbname": "d"}), "target.port: invalid type"),
             (json!({"host": "/tmp", "port": 1, "user": "u"}), "dbname"),
         ] {
             let error = target(value).unwrap_err();
