@@ -91,16 +91,28 @@ def test_what_no_type_knows_is_told() -> None:
         ("Verification", "summary", summary.Verification),
         ("WrongAnswer", "summary", summary.WrongAnswer),
         ("Rows", "summary", summary.Rows),
-        ("ProbeReport", "probe", summary.Probe),
     ],
 )
 def test_the_agent_writes_the_keys_that_are_typed(struct: str, file: str, typed: type) -> None:
-    source = (ROOT / f"crates/record/src/{file}.rs").read_text()
-    body = re.search(rf"pub struct {struct} \{{(.*?)\n\}}", source, re.DOTALL)
-    assert body is not None
-    written = set(re.findall(r"^    pub (\w+):", body[1], re.MULTILINE))
+    written = _fields(ROOT / f"crates/record/src/{file}.rs", struct)
     others = {"synthetic", "instrument"} if typed is summary.Summary else set()  # of test data, and of a watch
     assert set(get_type_hints(typed)) - others == written
+
+
+def _fields(path: Path, struct: str) -> set[str]:
+    """The public fields of the structs whose name is, or ends in, this."""
+    bodies = re.findall(rf"pub struct {struct} \{{(.*?)\n\}}", path.read_text(), re.DOTALL)
+    assert bodies, f"{path}: no struct {struct}"
+    return {field for body in bodies for field in re.findall(r"^    pub (\w+):", body, re.MULTILINE)}
+
+
+def test_every_probes_report_is_typed() -> None:
+    probes = ROOT / "crates/record/src/probe"
+    # Each begins with what every probe says of itself, which is written beside its own keys.
+    written = _fields(probes / "mod.rs", "ProbeStatus")
+    for path in sorted(probes.glob("*.rs")):
+        written |= set() if path.name == "mod.rs" else _fields(path, r"\w+Report") - {"status"}
+    assert set(get_type_hints(summary.Probe)) == written
 
 
 def test_what_a_record_lacks_is_empty(tmp_path: Path) -> None:
