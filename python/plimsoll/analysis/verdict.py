@@ -131,6 +131,13 @@ def _treatments(run: Run, entries: list[Json]) -> Json:
     return result
 
 
+def twins(entries: list[Json]) -> dict[tuple[int, str], Json]:
+    """The duplicates whose originals were admitted as well, by (block, treatment)."""
+    places = {(entry["block"], entry["treatment"]) for entry in entries if entry["admitted"] and not entry["duplicate"]}
+    found = {(entry["block"], entry["treatment"]): entry for entry in entries if entry["duplicate"]}
+    return {place: entry for place, entry in found.items() if entry["admitted"] and place in places}
+
+
 def _duplicate_pairs(entries: list[Json], metric: str) -> list[Json]:
     originals = {
         (entry["block"], entry["treatment"]): entry for entry in entries if entry["admitted"] and not entry["duplicate"]
@@ -229,7 +236,8 @@ def analyse(run: Run, timed: Mapping[int, Json] | None = None) -> Json:
     found: list[Group] = groups(run.plan, run.experiment)
     spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
     used = chosen(entries)
-    comparisons = [compare_levels(group, used, METRICS[judged], relevant - 1, spread_log) for group in found]
+    noise = a_a.stored_noise(run.data.get("a_a"), judged)
+    comparisons = [compare_levels(group, used, twins(entries), METRICS[judged], relevant - 1, noise) for group in found]
     treatments = _treatments(run, entries)
     labels = treatment_labels({"treatments": treatments, "comparisons": comparisons})
     by_clients = clients.clients(run.plan, run.experiment, used, relevant - 1)
