@@ -18,10 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benches")]
 
-from simulate import levels  # noqa: E402  the paths come first
+from simulate import levels, queries  # noqa: E402  the paths come first
 from simulate.rows import Row, Section  # noqa: E402
 
-SECTIONS: list[Section] = [*levels.sections()]
+SECTIONS: list[Section] = [*levels.sections(), *queries.sections()]
 
 
 def main() -> int:
