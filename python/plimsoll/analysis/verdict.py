@@ -23,7 +23,7 @@ from plimsoll.analysis.trial import generator, histograms, latency, placement, t
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
 from plimsoll.record.summary import Identity, accounted, summed
-from plimsoll.record.verdict import Comparison, Mean, Treatment, TrialEntry, Verdict
+from plimsoll.record.verdict import Comparison, Mean, Treatment, TrialEntry, Used, Verdict
 
 FORMAT = 1
 Json = dict[str, Any]
@@ -132,6 +132,13 @@ def _treatments(run: Run, entries: list[TrialEntry]) -> dict[str, Treatment]:
         }
         result[name] = cast(Treatment, {**treatment, **{key: found[name] for key, found in of_parts.items()}})
     return result
+
+
+def twins(entries: list[TrialEntry]) -> Used:
+    """The duplicates whose originals were admitted as well, by (block, treatment)."""
+    places = {(entry["block"], entry["treatment"]) for entry in entries if entry["admitted"] and not entry["duplicate"]}
+    found = {(entry["block"], entry["treatment"]): entry for entry in entries if entry["duplicate"]}
+    return {place: entry for place, entry in found.items() if entry["admitted"] and place in places}
 
 
 def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Json]:
@@ -247,8 +254,9 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
     )
     spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
     used = chosen(entries)
+    noise = a_a.stored_noise(run.data.get("a_a"), judged)
     comparisons = [
-        compare_levels(group, used, METRICS[judged], relevant - 1, spread_log)
+        compare_levels(group, used, twins(entries), METRICS[judged], relevant - 1, noise)
         for group in groups(run.plan, run.experiment)
     ]
     treatments = _treatments(run, entries)

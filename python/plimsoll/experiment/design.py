@@ -77,15 +77,24 @@ def combinations(experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def plan_trials(experiment: Experiment, treatments: list[Treatment], seed: int) -> Plan:
-    """Blocks of all treatments, each in a random order decided by `seed`; the same seed gives the same plan."""
+    """Blocks of all treatments in random order, decided by `seed`; the same seed gives the same plan.
+
+    The second half of the blocks has the orders of the first half backwards, so that a drift strikes all alike; not the
+    next block, because what lies close in time is alike. The duplicate is of each treatment in turn: that of a quiet
+    one alone would say too little of how equals differ.
+    """
     draw = random.Random(seed)
     trials: list[PlannedTrial] = []
+    first = draw.randrange(len(treatments))
+    orders: list[list[int]] = []
+    half = (experiment.design.blocks + 1) // 2
     for block in range(1, experiment.design.blocks + 1):
         arms = [(treatment, False) for treatment in treatments]
         if experiment.design.duplicate:
-            arms.append((treatments[0], True))
-        draw.shuffle(arms)
-        for position, (treatment, duplicate) in enumerate(arms, start=1):
+            arms.append((treatments[(first + block) % len(treatments)], True))
+        orders.append(orders[block - half - 1][::-1] if block > half else draw.sample(range(len(arms)), len(arms)))
+        for position, place in enumerate(orders[-1], start=1):
+            treatment, duplicate = arms[place]
             trials.append(PlannedTrial(len(trials) + 1, block, position, treatment, duplicate))
     return Plan(experiment, seed, treatments, trials)
 

@@ -44,7 +44,7 @@ class Design(Strict):
     blocks: int = Field(3, ge=1, le=1000)
     seed: int | None = Field(None, ge=0, lt=2**63, description="of the order of trials; drawn and stored when absent")
     duplicate: bool = Field(
-        False, description="run the first treatment twice in each block: the spread of the pair is the run's own A/A"
+        False, description="run a treatment twice in each block, each in turn: how the two differ is the run's own A/A"
     )
     relevant_ratio: float = Field(
         1.05, gt=1, le=2, description="a ratio closer to 1 than this counts as no relevant difference"

@@ -79,6 +79,14 @@ class Level(TypedDict):
     why: str | None
 
 
+class Noise(TypedDict):
+    """How a trial scatters, and the ratio from which on two levels can be told apart."""
+
+    sd_log: float
+    freedom: int
+    ratio_told: float
+
+
 class Comparison(TypedDict):
     """Levels of one factor, the others standing still."""
 
@@ -96,6 +104,7 @@ class Comparison(TypedDict):
     best_set_alike: bool
     levels: list[Level]
     pairs: list[PairOfLevels]
+    noise: NotRequired[Noise | None]  # absent from verdicts of earlier versions
 
 
 class TrialEntry(TypedDict):

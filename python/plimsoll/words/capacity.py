@@ -85,8 +85,8 @@ def evidence_lines(verdict: Json) -> list[str]:
         )
     if verdict["line"]["status"] == "found":
         lines.append(
-            "The interval covers the true line in about 92 of 100 searches of a steady machine and 85 of one that "
-            "drifts by 4 %, by simulation; another hour may find another machine"
+            "In simulated searches of steady servers the interval held the true line in about nine of ten or more; "
+            "another hour may find another machine"
         )
     if held is not None:
         lines.append(f"Highest rate that held: {rate(held['rate'])}/s: {', '.join(map(term_words, held['terms']))}")

@@ -34,6 +34,10 @@ def a_a_words(verdict: Json) -> str:
     if stored and stored.get("ratio"):
         interval = f" [{stored['low']:.2f}, {stored['high']:.2f}]" if stored.get("low") is not None else ""
         said.append(f"stored A/A run: {stored['ratio']:.2f}{interval} over {stored.get('blocks')} blocks")
+    told = [one["noise"]["ratio_told"] for one in verdict["comparisons"] if one.get("noise")]
+    if told:
+        least = f"{min(told):.2f}" + (f" to {max(told):.2f}" if f"{max(told):.2f}" != f"{min(told):.2f}" else "")
+        return f"A/A: {'; '.join(said)}. By the scatter of all trials levels are told apart from a ratio of {least} on"
     return f'A/A: {"; ".join(said)}. Ratios within {evidence["ratio_spread"]:.2f} are called "cannot tell"'
 
 

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import runpy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pytest
 from plimsoll.analysis.capacity.line import Line, knee, load_line, monotone
 from plimsoll.analysis.capacity.objective import Objective, parse
 from plimsoll.analysis.capacity.reading import Reading, settle_seconds
-from plimsoll.analysis.capacity.search import Limits, Step, Tried, bracket, limits, next_step
+from plimsoll.analysis.capacity.search import NEIGHBOUR, Limits, Step, Tried, bracket, limits, next_step
 from plimsoll.analysis.capacity.verdict import assess
 from plimsoll.analysis.statistics.percentile import Cells
 
@@ -37,6 +37,7 @@ class World:
 
     seed: int
     drift: float = 0.0
+    service: float = SERVICE
     memory_seconds: float = 60.0
     spent: float = 0.0
     state: float = 0.0
@@ -48,7 +49,7 @@ class World:
 
     def run(self, step: Step, objective: Objective) -> None:
         """One trial; afterwards the machine has drifted on."""
-        service = SERVICE * math.exp(self.state)
+        service = self.service * math.exp(self.state)
         if step.rate is None:
             self.readings.append(self._closed(step, service))
         else:
@@ -90,18 +91,20 @@ def reading(number: int, step: Step, made: Any, objective: Objective) -> Reading
     )  # fmt: skip
 
 
-def search(seed: int, drift: float = 0.0, minutes: float = 10.0) -> tuple[Line, list[Tried], float]:
+def search(
+    seed: int, drift: float = 0.0, minutes: float = 10.0, service: float = SERVICE, objective: Objective = OBJECTIVE
+) -> tuple[Line, list[Tried], float]:
     """A whole search; the line, its trials and the time it took."""
-    world = World(seed, drift)
+    world = World(seed, drift, service)
     WORLDS.append(world)
     within = limits(60 * minutes, 0.01, seed)
     tried: list[Tried] = []
     while True:
-        tried = assess(world.readings, OBJECTIVE, tried)
+        tried = assess(world.readings, objective, tried)
         step = next_step(tried, within, world.spent, OVERHEAD)
         if step is None:
             return load_line(tried), tried, world.spent
-        world.run(step, OBJECTIVE)
+        world.run(step, objective)
 
 
 searched = functools.cache(search)
@@ -170,7 +173,10 @@ def test_monotone_regression_pools_what_falls() -> None:
 
 def test_a_line_that_is_not_bounded() -> None:
     line = load_line(tried((100, "holds", -1), (200, "holds", -0.5)))
-    assert (line.status, line.rate, line.high) == ("at least", 200, None)
+    assert (line.status, line.rate, line.high) == ("at least", 100, None), "one trial at 200 is not a promise"
+    line = load_line(tried((100, "holds", -1), (200, "holds", -0.5), (200, "holds", -0.5)))
+    assert line.rate == 200
+    assert load_line(tried((200, "holds", -0.5))).status == "cannot tell"
     line = load_line(tried((100, "breaks", 1)))
     assert (line.status, line.rate, line.high) == ("below", None, 100)
     assert load_line([]).status == "cannot tell"
@@ -186,7 +192,8 @@ def test_what_no_trial_held_is_not_said_to_be_carried() -> None:
         (292, "holds", -0.5),
         (292, "cannot tell", 0.8),
     )
-    line = load_line(mixed)
+    assert load_line(mixed).status == "cannot tell"
+    line = load_line([*mixed, *tried((292, "holds", -0.5))])
     assert (line.status, line.rate, line.low, line.high) == ("at least", 292, 292, None)
     assert load_line(tried((100, "cannot tell", -0.2), (200, "cannot tell", -0.1))).status == "cannot tell"
     outvoted = tried((100, "breaks", 1), (100, "breaks", 1), (110, "holds", -1), (110, "cannot tell", -1))
@@ -194,7 +201,7 @@ def test_what_no_trial_held_is_not_said_to_be_carried() -> None:
 
 
 def test_the_generator_bounds_nothing() -> None:
-    line = load_line(tried((100, "holds", -1), (200, "generator", 1), (300, "generator", 1)))
+    line = load_line(tried((100, "holds", -1), (100, "holds", -1), (200, "generator", 1), (300, "generator", 1)))
     assert line.status == "at least"
     assert line.generator
     assert line.rate == 100
@@ -205,6 +212,29 @@ def test_the_crossing_lies_where_the_excess_is_zero() -> None:
     line = load_line(tried((100, "holds", -0.6), (110, "holds", -0.1), (120, "breaks", 0.3), (130, "breaks", 0.6)))
     assert line.rate == pytest.approx(math.exp(math.log(110) + 0.25 * math.log(120 / 110)), rel=1e-6)
     assert (line.low, line.high) == pytest.approx((110, 120)), "fewer than four trials near it: the bracket"
+
+
+def test_trials_that_are_short_against_the_queues_memory_begin_the_interval_where_all_together_hold() -> None:
+    one = tried(
+        (90, "holds", -0.9), (100, "holds", -0.6), (110, "holds", -0.1), (120, "breaks", 0.3), (130, "breaks", 0.6)
+    )
+    pooled = {110: "cannot tell"}
+    long = [replace(each, pooled=pooled.get(each.rate, each.pooled)) for each in one]  # type: ignore[call-overload]
+    short = [replace(each, beyond=1.0) for each in long]
+    assert load_line(long).low == pytest.approx(110)
+    assert load_line(short).low == pytest.approx(100 / NEIGHBOUR)
+    assert load_line(short).high == load_line(long).high
+    assert load_line([replace(each, pooled="cannot tell") for each in short]).status == "cannot tell"
+
+
+def test_a_slow_server_near_saturation_is_not_promised_too_much() -> None:
+    """M/M/1 of 20 ms, p99 <= 500 ms: before, the interval began above the true line in most searches."""
+    service, limit = 0.02, 0.5
+    truth = _WORLD["true_line"](0.99, limit, service, 1)
+    lines = [search(seed, service=service, objective=parse("p99 <= 500ms"))[0] for seed in range(30)]
+    lows = [line.low for line in lines if line.low is not None]
+    assert len(lows) >= 5
+    assert sum(low > truth for low in lows) <= 0.08 * len(lows) + 2
 
 
 def test_the_search_goes_down_until_it_holds_and_gives_up_in_the_end() -> None:

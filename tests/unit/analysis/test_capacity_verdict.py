@@ -96,14 +96,14 @@ def test_the_page(folder: Path) -> None:
 
 
 def test_a_record_cut_short_reads(tmp_path: Path) -> None:
-    folder = make(tmp_path / "cut", [500, 910])
+    folder = make(tmp_path / "cut", [500, 500, 910])
     run = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(run | {"status": "running"}))
-    (folder / "trials" / "0004").mkdir()
-    (folder / "trials" / "0003" / "measure" / "summary.json").unlink()
+    (folder / "trials" / "0005").mkdir()
+    (folder / "trials" / "0004" / "measure" / "summary.json").unlink()
     verdict = analyse_capacity(open_run(folder))
     assert verdict["line"]["status"] == "at least"
-    assert [one["verdict"] for one in verdict["trials"]] == [None, "holds", None, None]
+    assert [one["verdict"] for one in verdict["trials"]] == [None, "holds", "holds", None, None]
     assert any("the search did not finish" in caveat for caveat in verdict["caveats"])
     assert "carries at least 500/s" in headline(verdict)
 
@@ -181,9 +181,9 @@ def test_failed_operations_break_an_objective_that_does_not_speak_of_them(tmp_pa
 
 
 def test_a_late_generator_is_not_the_servers_queue(tmp_path: Path) -> None:
-    late = make(tmp_path / "late", [500, 930, 930], above=900, lag_ns=15_000_000, identity={"skipped": 2000})
+    late = make(tmp_path / "late", [500, 500, 930, 930], above=900, lag_ns=15_000_000, identity={"skipped": 2000})
     verdict = analyse_capacity(open_run(late))
-    assert verdict["trials"][2]["verdict"] == "generator"
+    assert verdict["trials"][3]["verdict"] == "generator"
     assert verdict["line"]["status"] == "at least"
     assert "the load generator was saturated" in headline(verdict)
     busy = {"health": {"load_cpu_user_ns": 19 * 10**9}}

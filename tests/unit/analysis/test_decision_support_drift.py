@@ -137,3 +137,9 @@ def test_what_was_cut_stands_in_the_table_and_in_the_caveats(tmp_path: Path) -> 
     assert "throughput-2: attempt 1 was interrupted, and the test was repeated (the run was killed)" in said
     assert "between two tests: the server had to be restarted (the server ended)" in said
     assert any("throughput over 3 tests" in line for line in words.terminal_lines(found, "x"))
+
+
+def test_a_series_of_one_figure_is_no_block_of_the_trend() -> None:
+    found = trend(readings(STUDY, STUDY, [STUDY[0], None]))
+    assert found is not None
+    assert found["blocks"] == 2

@@ -28,7 +28,7 @@ REPEATS = 4000
 Cells = dict[str, list[float | None]]
 
 
-def judged(cells: Cells, least_ms: float = 100.0, spread_log: float = 0.0) -> dict[str, Any]:
+def judged(cells: Cells, least_ms: float = 100.0, floor: float = 0.0) -> dict[str, Any]:
     """A comparison of levels by p99, a value (ms) a block; None: unbounded, at least so long."""
     used = {
         (block, name): {
@@ -41,7 +41,7 @@ def judged(cells: Cells, least_ms: float = 100.0, spread_log: float = 0.0) -> di
     }
     names = tuple(cells)
     group = Group("x", "setting", None, treatments=names, levels=names, values=names)
-    return compare_levels(group, used, METRICS[P99], 0.05, spread_log)
+    return compare_levels(group, used, {}, METRICS[P99], 0.05, floor)
 
 
 def level(comparison: dict[str, Any], name: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_unbounded_in_every_block_is_worst() -> None:
 
 
 def test_a_late_limit_close_by_does_not_hide_that_every_block_is_unbounded() -> None:
-    found = judged({"A": [10.0, 10.2, 9.9], "B": [None] * 3}, least_ms=10.1, spread_log=0.3)
+    found = judged({"A": [10.0, 10.2, 9.9], "B": [None] * 3}, least_ms=10.1, floor=0.3)
     assert level(found, "B")["verdict"] == "worse"
     assert found["pairs"][0]["verdict"] == "worse"
 
@@ -108,7 +108,7 @@ def test_no_level_with_a_bound_is_no_verdict() -> None:
 def test_equals_that_stall_are_seldom_told_apart(blocks: int, stalls: float) -> None:
     random = np.random.default_rng([20251122, blocks, int(100 * stalls)])
     logs, beyond = random.normal(0, 0.05, (REPEATS, blocks, 2)), random.random((REPEATS, blocks, 2)) < stalls
-    told = compare(np.where(beyond, -2.0, logs), beyond).beaten.any((-1, -2))
+    told = compare(np.where(beyond, -2.0, logs)[:, None], beyond).beaten.any((-1, -2))
     assert told.mean() <= 0.055
 
 
@@ -116,7 +116,7 @@ def test_the_level_that_never_stalls_is_protected() -> None:
     random = np.random.default_rng(20251122)
     logs = random.normal(0, 0.02, (REPEATS, 5, 2)) + np.array([0.0, 0.1])  # the second is faster, and stalls at times
     beyond = np.stack([np.zeros((REPEATS, 5), bool), random.random((REPEATS, 5)) < 0.4], -1)
-    kept = ~compare(np.where(beyond, -1.0, logs), beyond).beaten[:, 0].any(-1)
+    kept = ~compare(np.where(beyond, -1.0, logs)[:, None], beyond).beaten[:, 0].any(-1)
     assert kept.mean() >= 0.9  # where it stalled in none of five blocks (0.6 ** 5) nobody can know that it does
 
 

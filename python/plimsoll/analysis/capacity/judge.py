@@ -47,6 +47,18 @@ class Judged:
     backlog: Backlog | None
     building: bool
 
+    def beyond(self, objective: Objective) -> float:
+        """Operations beyond the strictest percentile, as many as if they were independent; inf where not known.
+
+        Slow operations come together, in the queue's bad stretches: a trial short against them sees few.
+        """
+        counts = [
+            term["operations"] / term["design_effect"] * (1 - one.share)
+            for one, term in zip(objective.percentiles, self.terms, strict=False)
+            if term.get("design_effect")
+        ]
+        return min(counts, default=math.inf)
+
 
 def judge(readings: list[Reading], objective: Objective) -> Judged:
     """Judges trials made at the same planned rate as one."""

@@ -46,7 +46,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Tried:
-    """One finished trial. `word` judges it alone, `pooled` with every trial at its rate up to it."""
+    """One finished trial. `word` judges it alone, `pooled` with every trial at its rate up to it.
+
+    `beyond`: how many operations beyond the strictest percentile it saw, counted as if they were independent.
+    """
 
     number: int
     role: str
@@ -56,6 +59,7 @@ class Tried:
     pooled: Word
     excess: float
     throughput: float
+    beyond: float = math.inf
 
 
 @dataclass(frozen=True)

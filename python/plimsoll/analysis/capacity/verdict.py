@@ -42,7 +42,17 @@ def assess(readings: list[Reading], objective: Objective, known: list[Tried] | N
         same = [other for other in readings[: place + 1] if other.rate == one.rate]
         pooled = alone if len(same) == 1 else judge(same, objective)
         tried.append(
-            Tried(one.number, one.role, one.rate, one.seconds, alone.word, pooled.word, alone.excess, one.throughput)
+            Tried(
+                one.number,
+                one.role,
+                one.rate,
+                one.seconds,
+                alone.word,
+                pooled.word,
+                alone.excess,
+                one.throughput,
+                alone.beyond(objective),
+            )
         )
     return tried
 

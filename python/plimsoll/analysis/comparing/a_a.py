@@ -1,7 +1,8 @@
 """How much equals differ here: the spread that stands beside every verdict.
 
-Two sources: a duplicate treatment inside the run's own blocks, and the newest stored A/A run of the machine. The one
-with more blocks decides (the run's own when equal), and a difference smaller than its spread is "cannot tell".
+Two sources: duplicates inside the run's own blocks, and the newest stored A/A run of the machine. The larger of both
+decides: a quiet hour that is stored says nothing about a noisy run. Levels are told apart by the scatter of all trials
+(noise.py); what is compared without it is "cannot tell" within the spread.
 """
 
 import math
@@ -51,13 +52,27 @@ def within_run(pairs: list[dict[str, Any]], metric: str) -> dict[str, Any] | Non
     }
 
 
+def _of(stored: dict[str, Any] | None, metric: str) -> dict[str, Any] | None:
+    """The stored A/A run, where it is of this metric."""
+    return stored if stored and stored.get("metric") == metric and stored.get("ratio_spread") else None
+
+
+def stored_noise(stored: dict[str, Any] | None, metric: str) -> float:
+    """Standard deviation of one trial's log in the stored A/A run, whose pairs scatter by the root of two more.
+
+    0 where there is none of this metric.
+    """
+    known = _of(stored, metric) or {}
+    return float(known.get("sd_log") or 0.0) / math.sqrt(2)
+
+
 def spread(own: dict[str, Any] | None, stored: dict[str, Any] | None, metric: str) -> dict[str, Any]:
     """The A/A evidence of a run and the spread that decides; `ratio_spread` is None where nothing is known."""
-    known = stored if stored and stored.get("metric") == metric and stored.get("ratio_spread") else None
+    known = _of(stored, metric)
     source, chosen = None, None
     if own is not None:
         source, chosen = "duplicates inside this run", own
-    if known is not None and (own is None or (known.get("blocks") or 0) > own["blocks"]):
+    if known is not None and (own is None or known["ratio_spread"] > own["ratio_spread"]):
         source, chosen = f"stored A/A run {known.get('run')}", known
     return {
         "definition": DEFINITION,

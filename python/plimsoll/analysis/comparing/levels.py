@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.comparing import unbounded
-from plimsoll.analysis.comparing.compare import ALPHA, effects, word
+from plimsoll.analysis.comparing.compare import ALPHA, Word, effects, word
+from plimsoll.analysis.comparing.noise import cells
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, grade
-from plimsoll.record.verdict import Comparison, InBlocks, JudgedRatio, Level, PairOfLevels, Point, Ratio, Used
+from plimsoll.analysis.statistics.simultaneous import range_quantile
+from plimsoll.record.verdict import Comparison, InBlocks, Level, Noise, PairOfLevels, Point, Ratio, Used
 
 Json = dict[str, Any]
 
@@ -86,11 +88,22 @@ def matrix(
     return -logs if metric.better == "lower" else logs, beyond
 
 
-def compare_levels(group: Group, used: Used, metric: Metric, delta: float, spread_log: float) -> Comparison:
-    """The comparison of one group: estimates, the best set, every pair, and a word for each level."""
+def compare_levels(
+    group: Group,
+    used: Used,
+    twins: Used,
+    metric: Metric,
+    delta: float,
+    floor: float = 0.0,
+) -> Comparison:
+    """The comparison of one group: estimates, the best set, every pair, and a word for each level.
+
+    `twins` are duplicates of trials in `used`; `floor` is the standard deviation of a trial's log from a stored A/A.
+    """
     blocks = sorted({block for block, treatment in used if treatment in group.treatments})
     logs, beyond = matrix(blocks, group.treatments, used, metric)
-    judge = _judge(logs, beyond, delta, spread_log)
+    again, again_beyond = matrix(blocks, group.treatments, twins, metric)
+    judge = _judge(np.stack([logs, np.where(beyond | again_beyond, np.nan, again)]), beyond, delta, floor)
     reference = judge.reference
     levels: list[Level] = []
     for index, treatment in enumerate(group.treatments):
@@ -128,6 +141,7 @@ def compare_levels(group: Group, used: Used, metric: Metric, delta: float, sprea
         "grade": grade(judge.common()),
         "blocks": len(blocks),
         "delta": delta,
+        "noise": judge.noise(),
         "reference": None if reference is None else group.levels[reference],
         "best_set": [level["level"] for level in levels if level["in_best_set"]],
         "best_set_alike": _alike(judge),
@@ -148,7 +162,6 @@ class _Judge:
     judged: np.ndarray
     inside: np.ndarray
     delta: float
-    spread_log: float
 
     @property
     def reference(self) -> int | None:
@@ -169,6 +182,20 @@ class _Judge:
         members = np.nonzero(self.judged)[0]
         return int(min((self.found.shown.blocks[i, j] for i in members for j in members if i < j), default=0))
 
+    def noise(self) -> Noise | None:
+        """{sd_log, freedom, ratio_told}: a trial's scatter, and the ratio from which on two levels can be told apart.
+
+        None where nothing scatters that could be judged by. That ratio is of two levels of all blocks without a
+        duplicate; noisier ones need more.
+        """
+        blocks, noise = int(self.present.max(initial=0)), self.found.noise
+        if blocks < BLOCKS_MIN or not np.isfinite(noise.variance):
+            return None
+        critical = float(range_quantile(1 - ALPHA, len(self.present), noise.freedom))
+        sd = math.sqrt(float(noise.variance))
+        told = math.exp(critical * sd / math.sqrt(blocks))
+        return {"sd_log": sd, "freedom": int(noise.freedom), "ratio_told": told}
+
     def unbounded(self, index: int) -> InBlocks | None:
         """{blocks, of}: in how many blocks a level is unbounded; None where in none."""
         blocks = int(self.beyond[index])
@@ -185,8 +212,6 @@ class _Judge:
             return None
         if low <= 1 <= high:
             return "the interval includes 1"
-        if ratio <= math.exp(self.spread_log):
-            return "within the A/A spread"
         return "not significant once corrected for the number of levels"
 
     def level(self, index: int) -> tuple[int | None, Ratio | None, str]:
@@ -207,28 +232,32 @@ class _Judge:
         blocks = int(self.found.shown.blocks[reference, index])
         if blocks == 0:
             return None, None, "too few blocks"
-        slower = self.found.ratio(reference, index)
+        slower = self.found.with_best(reference, index)
         if worse:
             return reference, slower, "worse"
         if blocks < BLOCKS_MIN or not self.judged[index]:
             return reference, slower, "too few blocks"
-        mean = float(self.found.shown.mean[reference, index])
-        said = word(-mean, float(self.half[reference, index]), self.delta, self.spread_log)
-        # "worse" here is one pair's word that does not hold once all the pairs looked at are allowed for
-        return reference, slower, said if said == "no relevant difference" else "cannot tell"
+        return reference, slower, self.pair(index, reference)
+
+    def pair(self, first: int, second: int) -> Word:
+        """The word on the first level of two: told apart where the test of all pairs says so, alike by their own."""
+        if self.found.beaten[first, second] or self.found.beaten[second, first]:
+            return "worse" if self.found.beaten[first, second] else "better"
+        said = word(float(self.found.shown.mean[first, second]), float(self.half[first, second]), self.delta)
+        return said if said == "no relevant difference" else "cannot tell"
 
 
-def _judge(logs: np.ndarray, beyond: np.ndarray, delta: float, spread_log: float) -> _Judge:
+def _judge(copies: np.ndarray, beyond: np.ndarray, delta: float, floor: float) -> _Judge:
+    logs = copies[0]
     judged = np.isfinite(logs).sum(0) >= BLOCKS_MIN
-    found = unbounded.compare(logs, beyond, ALPHA, spread_log)
+    found = unbounded.compare(copies, beyond, ALPHA, floor)
     # Only what has enough blocks takes part in the set; the number of levels that are allowed for stays.
-    sure = unbounded.compare(np.where(judged, logs, np.nan), beyond, ALPHA, spread_log)
+    sure = unbounded.compare(np.where(judged, copies, np.nan), beyond & judged, ALPHA, floor)
     inside = ~sure.beaten.any(-1) & judged & np.isfinite(logs).any(0)
-    known = effects(np.where(beyond, np.nan, logs))
-    centre = np.where(np.isfinite(known), known, effects(logs)) if beyond.any() else known
-    return _Judge(
-        found, found.half(), centre, beyond.sum(0), np.isfinite(logs).sum(0), judged, inside, delta, spread_log
-    )
+    means = cells(copies)
+    known = effects(np.where(beyond, np.nan, means))
+    centre = np.where(np.isfinite(known), known, effects(means)) if beyond.any() else known
+    return _Judge(found, found.half(), centre, beyond.sum(0), np.isfinite(logs).sum(0), judged, inside, delta)
 
 
 def _alike(judge: _Judge) -> bool:
@@ -247,19 +276,12 @@ def _pairs(group: Group, judge: _Judge, metric: Metric) -> list[PairOfLevels]:
     for first in range(len(group.treatments)):
         for second in range(first + 1, len(group.treatments)):
             if judge.found.shown.blocks[second, first]:
-                row = pair_row(judge.found, first, second, metric, judge.delta, judge.spread_log)
-                result.append({"first": group.levels[first], "second": group.levels[second], **row})
+                ratio = pair_ratio(judge.found, first, second, metric)
+                said = judge.pair(second, first)
+                result.append({"first": group.levels[first], "second": group.levels[second], **ratio, "verdict": said})
     return result
 
 
-def pair_row(
-    found: unbounded.Compared, first: int, second: int, metric: Metric, delta: float, spread_log: float
-) -> JudgedRatio:
-    """{blocks, ratio (of the metric, second over first), low, high, verdict, bound where the ratio is only one}."""
-    row = found.ratio(second, first, -1.0 if metric.better == "lower" else 1.0)
-    if found.touched[second, first]:
-        beaten = found.beaten
-        said: str = "worse" if beaten[second, first] else "better" if beaten[first, second] else "cannot tell"
-    else:
-        said = word(float(found.shown.mean[second, first]), float(found.half()[second, first]), delta, spread_log)
-    return {**row, "verdict": said}
+def pair_ratio(found: unbounded.Compared, first: int, second: int, metric: Metric) -> Ratio:
+    """{blocks, ratio (of the metric, second over first), low, high, bound where the ratio is only one}."""
+    return found.ratio(second, first, -1.0 if metric.better == "lower" else 1.0)

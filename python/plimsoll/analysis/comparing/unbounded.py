@@ -2,11 +2,10 @@
 
 Such a value is censored and not missing: it is above a known least (the late limit, or the largest latency that was
 seen), and in its block it ranks behind every value that is known. So a level never wins by it: it is not said to beat
-one that was bounded where it was not. The other way round a level loses by any of three tests, each within the error
-that compare.py allows:
+one that was bounded where it was not. The other way round a level loses by any of three tests:
 
-- by the t test with the unbounded blocks at their least, which is a value seen like any other, and lower than theirs;
-- by the t test of the blocks in which both are bounded: the others can only confirm it;
+- by that of compare.py with the unbounded blocks at their least, which is a value seen like any other, and lower;
+- by that of the blocks in which both are bounded: the others can only confirm it;
 - by being unbounded in every common block while the other never is. Between equals that has a chance of at most a
   quarter a block (q (1 - q)), so three blocks are 1 in 64.
 
@@ -23,13 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.comparing.compare import ALPHA, Pairs, beaten, error_of, pairs
+from plimsoll.analysis.comparing.compare import ALPHA, Pairs, beaten, pairs
+from plimsoll.analysis.comparing.noise import Noise, cells, noise_of
 from plimsoll.analysis.metric import Metric
-from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, over_blocks
+from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, over_blocks
+from plimsoll.analysis.statistics.simultaneous import best_quantile
 from plimsoll.record.verdict import Mean, Ratio
 
 Json = dict[str, Any]
 _DISCORDANT = 0.25  # the largest chance between equals that one is unbounded in a block and the other is not
+_ALWAYS_ERROR = 0.05  # of calling a level worse because it is unbounded in every block, over all of its pairs
 
 
 def reading(entry: Mapping[str, Any] | None, key: str) -> tuple[float | None, bool]:
@@ -65,6 +67,7 @@ class Compared:
     lost: np.ndarray
     tied: np.ndarray
     beaten: np.ndarray
+    noise: Noise
 
     @property
     def touched(self) -> np.ndarray:
@@ -74,6 +77,21 @@ class Compared:
     def half(self) -> np.ndarray:
         """Half widths; NaN for pairs that are unbounded somewhere: no interval has two ends there."""
         return np.where(self.touched, np.nan, self.shown.half())
+
+    def with_best(self, best: int, index: int) -> Ratio:
+        """How many times `index` is behind the best: {ratio, low, high, blocks}, by Hsu's simultaneous intervals.
+
+        They know that the best was chosen for its estimate. Nothing is better than the best, so low is at least 1; and
+        as a level may be noisier than all together, the interval holds the pair's own. A pair that is unbounded
+        somewhere has its `ratio`.
+        """
+        if self.touched[best, index]:
+            return self.ratio(best, index)
+        mean, blocks = float(self.shown.mean[best, index]), int(self.shown.blocks[best, index])
+        critical = float(best_quantile(CONFIDENCE, len(self.shown.mean), self.noise.freedom))
+        half = float(np.maximum(critical * self.noise.error(), self.shown.half())[best, index])
+        ends = (max(1.0, math.exp(mean - half)), math.exp(mean + half)) if math.isfinite(half) else (None, None)
+        return {"ratio": math.exp(mean), "low": ends[0], "high": ends[1], "blocks": blocks}
 
     def ratio(self, first: int, second: int, sign: float = 1.0) -> Ratio:
         """exp(sign x (first - second)): {ratio, low, high, blocks}, and what it is a `bound` of where it is one.
@@ -108,22 +126,36 @@ def _ends(found: Pairs, first: int, second: int, sign: float) -> tuple[float, fl
     return math.exp(centre), math.exp(centre - half), math.exp(centre + half)
 
 
-def compare(logs: np.ndarray, beyond: np.ndarray, alpha: float = ALPHA, spread_log: float = 0.0) -> Compared:
-    """Every level against every other, of (..., blocks, levels); `beyond` marks values at the least they can be."""
-    shown = pairs(logs, beyond)
-    bounded = pairs(np.where(beyond, np.nan, logs))
-    present = np.isfinite(logs)
+def compare(copies: np.ndarray, beyond: np.ndarray, alpha: float = ALPHA, floor: float = 0.0) -> Compared:
+    """Every level against every other, of (..., copies, blocks, levels) as in noise.py.
+
+    `beyond`, (..., blocks, levels), marks originals at the least they can be; such a one has no duplicate.
+    """
+    at_least = _alike(copies, beyond)
+    shown, bounded = pairs(cells(at_least)), pairs(np.where(beyond, np.nan, cells(copies)))
+    present = np.isfinite(cells(copies))
     both = present[..., :, None] & present[..., None, :]
     lost = (both & beyond[..., :, None] & ~beyond[..., None, :]).sum(-3)
-    tied = (both & beyond[..., :, None] & beyond[..., None, :]).sum(-3) * ~np.eye(logs.shape[-1], dtype=bool)
-    told = beaten(shown, alpha, spread_log) | beaten(bounded, alpha, spread_log)
-    told |= (lost == shown.blocks) & always_tells(shown.blocks, logs.shape[-1], alpha)
-    return Compared(shown, bounded, lost, tied, told & (lost.swapaxes(-1, -2) == 0))
+    tied = (both & beyond[..., :, None] & beyond[..., None, :]).sum(-3) * ~np.eye(copies.shape[-1], dtype=bool)
+    noise = noise_of(at_least, floor)
+    told = beaten(shown, noise, alpha)
+    if beyond.any():
+        told |= beaten(bounded, noise_of(np.where(beyond[..., None, :, :], np.nan, copies), floor), alpha)
+        told |= (lost == shown.blocks) & always_tells(shown.blocks, copies.shape[-1])
+    return Compared(shown, bounded, lost, tied, told & (lost.swapaxes(-1, -2) == 0), noise)
 
 
-def always_tells(blocks: Any, levels: int = 2, alpha: float = ALPHA) -> Any:
+def _alike(copies: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+    """All that are unbounded in a block at the smallest of their leasts, so that they are equal there."""
+    marked = beyond[..., None, :, :] & np.isfinite(copies)
+    least = np.where(marked, copies, -np.inf).max((-3, -1), keepdims=True)
+    return np.where(marked, least, copies)
+
+
+def always_tells(blocks: Any, levels: int = 2) -> Any:
     """Whether so many blocks tell a level that is unbounded in all of them from one that is so in none."""
-    return (blocks >= BLOCKS_MIN) & (_DISCORDANT**blocks <= error_of(levels, alpha))
+    error = min(_ALWAYS_ERROR / max(1, levels - 1), _ALWAYS_ERROR / 2)
+    return (blocks >= BLOCKS_MIN) & (_DISCORDANT**blocks <= error)
 
 
 def blocks_words(found: Mapping[str, Any]) -> str:

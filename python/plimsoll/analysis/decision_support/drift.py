@@ -71,8 +71,9 @@ def trend(mine: Mapping[int, Json]) -> Json | None:
     if not series:
         return None
     tests = max(number for points in series for number, _ in points) if any(series) else 0
-    about: Json = {"tests": tests, "blocks": len(series), "a_test": None, "over_all": None, "line": []}
-    slope = _over_lines(series) if len(series) >= BLOCKS_MIN else _one_line(series)
+    lines = [points for points in series if len(points) > 1]  # one figure is no line
+    about: Json = {"tests": tests, "blocks": len(lines), "a_test": None, "over_all": None, "line": []}
+    slope = _over_lines(lines) if len(lines) >= BLOCKS_MIN else _one_line(lines)
     if slope is None:
         return {**about, "verdict": "cannot tell"}
     value, half = slope
@@ -112,19 +113,16 @@ def _numbered(runs: list[Json]) -> list[Json]:
 
 def _one_line(series: list[list[tuple[int, float]]]) -> tuple[float, float] | None:
     """The slope that all blocks share, each on a level of its own, and half its interval; None of too few tests."""
-    numbers, logs, levels = [], [], 0
+    numbers, logs = [], []
     for points in series:
-        if len(points) < 2:
-            continue
         x = np.array([number for number, _ in points], float)
         y = np.log([value for _, value in points])
         numbers.append(x - x.mean())
         logs.append(y - y.mean())
-        levels += 1
     if not numbers:
         return None
     x, y = np.concatenate(numbers), np.concatenate(logs)
-    freedom = len(x) - levels - 1
+    freedom = len(x) - len(series) - 1
     if len(x) < TESTS_MIN or freedom < 1:
         return None
     spread = float((x**2).sum())
@@ -138,7 +136,6 @@ def _over_lines(series: list[list[tuple[int, float]]]) -> tuple[float, float] | 
     slopes = [
         float(np.polyfit([number for number, _ in points], np.log([value for _, value in points]), 1)[0])
         for points in series
-        if len(points) >= 2
     ]
     found = over_blocks(slopes, log=False, floor=None)
     if found is None or found.low is None or found.high is None:

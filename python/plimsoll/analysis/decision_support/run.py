@@ -2,8 +2,8 @@
 where a query's time goes, and how throughput drifts from test to test.
 
 The fact that constrains it: a block has one time of each query, and 22 queries are looked at together. So intervals of
-differences between treatments hold for all queries of a test at once (Bonferroni), or a run would always find some
-query that "changed".
+differences between treatments hold for all queries of a test at once (Holm), or a run would always find some query
+that "changed"; and their errors are told by all queries of the test together (moderated.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+import numpy as np
+
 from plimsoll.analysis.breakdown.parts import LAG, OTHER
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.comparing.compare import word
@@ -21,7 +23,8 @@ from plimsoll.analysis.decision_support.drift import drift, trend
 from plimsoll.analysis.decision_support.metrics import DECISION_SUPPORT_METRICS, LIKE, WORKLOAD
 from plimsoll.analysis.decision_support.trial import NAMES, geometric_mean, reading
 from plimsoll.analysis.part import Context, Part
-from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
+from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks, paired
+from plimsoll.analysis.statistics.moderated import holm, moderated
 from plimsoll.record import Run
 from plimsoll.record.verdict import Comparison, Used
 
@@ -35,7 +38,8 @@ _OF_WORKERS = (
 )
 RULE = (
     "times of queries are geometric means over blocks, in the throughput test first over its streams; their ratios are "
-    f"within blocks, with intervals that hold at {CONFIDENCE:.0%} for all queries of a test together"
+    f"within blocks, with intervals that hold at {CONFIDENCE:.0%} for all queries of a test together (Holm); all of "
+    "them tell how far they scatter"
 )
 
 
@@ -104,8 +108,8 @@ def _metrics(mine: Mapping[int, Json]) -> Json:
     return found
 
 
-def _over(values: list[float], confidence: float = CONFIDENCE) -> Json | None:
-    found = over_blocks(values, log=True, confidence=confidence)
+def _over(values: list[float]) -> Json | None:
+    found = over_blocks(values, log=True)
     return None if found is None else asdict(found)
 
 
@@ -223,13 +227,20 @@ def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: 
                 ]
             )
         }
-        able = {name: values for name, values in ratios.items() if values}
-        for name, values in able.items():
-            estimate = _over(values, 1 - (1 - CONFIDENCE) / len(able))
-            assert estimate is not None  # of values above 0 there is always a mean
+        able = {name: mean for name, values in ratios.items() if (mean := paired(np.log(values).tolist())) is not None}
+        means = moderated(list(able.values()))
+        errors = holm([one.chance() for one in means], 1 - CONFIDENCE)
+        for name, mean, error in zip(able, means, errors, strict=True):
+            estimate = _exp(mean.interval(1 - error))
             row = {"ratio": estimate["value"], **{key: estimate[key] for key in ("low", "high", "blocks")}}
             found.append({**pair, "test": test, "query": name, **row, "verdict": _word(estimate, delta, spread_log)})
     return found
+
+
+def _exp(interval: Json) -> Json:
+    """A difference of logs as a ratio."""
+    ends = {key: None if interval[key] is None else math.exp(interval[key]) for key in ("value", "low", "high")}
+    return interval | ends
 
 
 def _side_by_side(changes: list[Json], plans: list[Json]) -> None:

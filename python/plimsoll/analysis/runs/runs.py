@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.comparing import unbounded
-from plimsoll.analysis.comparing.compare import ALPHA, DELTA, word
-from plimsoll.analysis.comparing.levels import matrix, pair_row
+from plimsoll.analysis.comparing.compare import DELTA, word
+from plimsoll.analysis.comparing.levels import matrix, pair_ratio
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import JUDGED, METRICS
 from plimsoll.analysis.runs.explain import BREAKDOWN, explain, sides_of
@@ -125,8 +125,12 @@ def _paired_row(names: Sequence[str], used: Used, metric: Metric, delta: float, 
     common = np.isfinite(logs).all(1)
     if not common.any():
         return None
-    found = unbounded.compare(logs[common], beyond[common], ALPHA, spread_log)
-    row: Json = {**pair_row(found, 0, 1, metric, delta, spread_log), "blocks": int(common.sum())}
+    found = unbounded.compare(logs[common][None], beyond[common])
+    if found.touched[1, 0]:
+        said: str = "worse" if found.beaten[1, 0] else "better" if found.beaten[0, 1] else "cannot tell"
+    else:
+        said = word(float(found.shown.mean[1, 0]), float(found.half()[1, 0]), delta, spread_log)
+    row: Json = {**pair_ratio(found, 0, 1, metric), "blocks": int(common.sum()), "verdict": said}
     if beyond[common].any():
         row["unbounded"] = [{"blocks": int(one.sum()), "of": row["blocks"]} for one in beyond[common].T]
     return row | {"grade": grade(row["blocks"])}

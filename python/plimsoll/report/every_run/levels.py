@@ -16,7 +16,7 @@ _TABLES_SHOWN = 4
 _MAIN = (
     "Filled marks: geometric mean over blocks with its 95 % t interval; open circles: the single blocks. Bars of one "
     "level include the variation from block to block; the verdict compares within blocks and is more precise. The "
-    'band is the A/A spread around the best estimate: differences inside it are "cannot tell".'
+    "band is the A/A spread around the best estimate: as far as equal trials of this run differed."
 )
 
 
