@@ -45,14 +45,20 @@ Metrics = Annotated[
 def main() -> None:
     """Runs a verb; turns what went wrong into one message and an exit code."""
     # A run has handlers of its own; before and after it both signals mean: nothing is under way, end now.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _end)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
     try:
         with exit_codes():
             app(prog_name="plimsoll")
     except SystemExit as end:
         sys.exit(STOPPED if end.code == ABORTED else end.code)
-    except KeyboardInterrupt:
-        sys.exit(STOPPED)
+
+
+def _end(_signal: int, _frame: object) -> NoReturn:
+    # Not KeyboardInterrupt: one that has passed through code which an extension runs while it is imported ends the
+    # interpreter by SIGINT, whoever has caught it since.
+    raise SystemExit(STOPPED)
 
 
 @contextmanager
@@ -60,8 +66,6 @@ def exit_codes() -> Iterator[None]:
     """One message that says what to do, and the exit code that says what kind of failure it was."""
     try:
         yield
-    except (SystemExit, KeyboardInterrupt):
-        raise
     except Exception as error:
         _explain(error)
 

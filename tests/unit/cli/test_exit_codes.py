@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from plimsoll.analysis import NotComparable
@@ -50,3 +55,23 @@ def test_what_was_ended_on_purpose_keeps_its_code() -> None:
     assert end.value.code == 4
     with pytest.raises(KeyboardInterrupt), exit_codes():
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_during_an_import_has_the_exit_code_of_a_stop(tmp_path: Path, number: signal.Signals) -> None:
+    # Extensions run code of theirs like this while they are imported.
+    code = f"""
+import ctypes, signal
+from plimsoll.cli import app
+signal.signal(signal.SIGINT, signal.default_int_handler)  # this suite may have been started with it ignored
+run = ctypes.pythonapi.PyRun_String
+run.restype, run.argtypes = ctypes.py_object, [ctypes.c_char_p, ctypes.c_int, ctypes.py_object, ctypes.py_object]
+text = b"import os, time; os.kill(os.getpid(), {int(number)}); time.sleep(20)"
+app.app = lambda **_: run(text, 257, {{}}, {{}})
+app.main()
+"""
+    (tmp_path / "verb.py").write_text(code)
+    # As a module, which is how the command line is started: a script's end is another one.
+    call = [sys.executable, "-m", "verb"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (4, "")
