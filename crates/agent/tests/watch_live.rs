@@ -91,7 +91,8 @@ fn what_lasts_is_seen_while_it_lasts() {
     let began = Instant::now();
     let mut agent = watch(&server, out.path(), json!({}));
     let first = next(&mut agent, "breakdown");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    // 0.8 s on a machine that does nothing else; what is asked is that nobody waits for something that never comes.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let stuck = Stuck::start(&server);
     next(&mut agent, "breakdown");
     let mut lines = vec![first];
