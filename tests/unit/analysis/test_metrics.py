@@ -3,7 +3,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,7 +14,7 @@ from plimsoll.record import Trial, open_run
 from plimsoll.words.verdict import headlines, terminal_lines
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-JUDGED = Judged.__args__  # type: ignore[attr-defined]
+JUDGED = get_args(Judged)
 
 
 def test_every_metric_has_one_room() -> None:

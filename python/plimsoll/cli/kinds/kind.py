@@ -62,16 +62,16 @@ class RunKind(ABC):
 
     def resume(self, out: Path, as_json: bool, metrics: int | None, draws: bool) -> int:
         """Goes on with a run that was stopped, as `run` does; returns the exit code."""
-        raise NotImplementedError
+        raise NotImplementedError  # its Refusal is given before this is asked
 
     def compare(self, first: Run, second: Run, force: bool, page: Path | None) -> Compared:
         """Two runs of this kind; `page`: an HTML file to make. Raises NotComparable where the machines differ, unless
         by force."""
-        raise NotImplementedError
+        raise NotImplementedError  # its Refusal is given before this is asked
 
     def compare_treatments(self, run: Run, first: str, second: str, page: Path | None) -> Compared:
         """Two treatments of one run, by label or id; `page`: an HTML file to make."""
-        raise NotImplementedError
+        raise NotImplementedError  # its Refusal is given before this is asked
 
 
 def refuse_if(refusal: Refusal | None, where: str, key: str) -> None:
