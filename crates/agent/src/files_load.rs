@@ -79,7 +79,8 @@ fn files_are_loaded_without_a_server_its_series_or_its_commits() {
     let running = sampler.start().unwrap();
     let (control, tables) = (Control::new(3), Tables::of_rows(out.path()).unwrap());
     let outcomes = run_blocking(sessions(&file, 3), None, &config(), &control, tables).unwrap();
-    let carried = Carried { outcomes, cpu: CpuNs::default(), sampled: running.finish().unwrap(), cause: None };
+    let carried =
+        Carried { outcomes, cpu: CpuNs::default(), sampled: running.finish().unwrap().0, windows: None, cause: None };
 
     let asked = Asked {
         name: "toy",

@@ -7,7 +7,7 @@ use crate::sampler::{Latest, Sampler};
 use crate::segment::{Conductor, PATIENCE_NS};
 use crate::summary::{Asked, summary, verdict, write_json};
 use crate::workload::{recognise, without_transactions};
-use plimsoll_load::{Config, Control, Outcomes, Tables, open_all, raise_descriptor_limit, run};
+use plimsoll_load::{Config, Outcomes, Tables, open_all, raise_descriptor_limit, run};
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
 use plimsoll_target::postgres::Client;
@@ -35,7 +35,7 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
         let message = "schedule.kind: the workload's keying and think times need \"closed\"";
         return Err(Failure::Request(message.to_owned()));
     }
-    let conductor = Conductor::new()?;
+    let mut conductor = Conductor::new()?;
     raise_descriptor_limit(request.clients).map_err(|error| Failure::Record(error.to_string()))?;
     let server = request.target.postgresql()?;
     let address = server.address_in_schema()?;
@@ -53,8 +53,11 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
     let tables =
         Tables::create(&request.out).map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
+    if request.windows {
+        conductor.opens_windows(&request.out, request.first_index)?;
+    }
+    let control = conductor.control(request.threads as usize);
     let config = config(request, kinds.len());
-    let control = Control::new(request.threads as usize);
     let (engine, watched) = (Arc::clone(&control), Arc::clone(&control));
     let progress = |t_ns, latest| ProgressLine { t_ns, identity: watched.identity(), latest };
     let carried =

@@ -22,6 +22,7 @@ mod streams;
 mod summary;
 mod target;
 mod watch;
+mod windows;
 mod workload;
 
 use failure::Failure;

@@ -125,6 +125,9 @@ pub(crate) struct Load {
     pub(crate) sample_one_in: u64,
     #[serde(default = "yes")]
     pub(crate) pin_threads: bool,
+    /// Whether transactions are started in windows only.
+    #[serde(default)]
+    pub(crate) windows: bool,
     #[serde(default)]
     pub(crate) stop: StopAt,
     pub(crate) out: PathBuf,
@@ -334,7 +337,7 @@ mod tests {
         let request = load("").unwrap();
         assert_eq!((request.threads, request.first_index, request.sample.interval_ms), (1, 0, 1000));
         assert_eq!((request.mode, request.describe, request.retries_max), (Mode::Prepared, false, 0));
-        assert!(request.pin_threads);
+        assert!(request.pin_threads && !request.windows);
         assert_eq!((request.reconnect, request.rows_max, request.sample_one_in), (false, 20_000_000, 100));
     }
 
@@ -362,6 +365,7 @@ mod tests {
             (r#", "first_index": 18446744073709551615"#, "first_index"),
             (r#", "pin_threads": 2"#, "pin_threads"),
             (r#", "reconnect": "yes""#, "reconnect"),
+            (r#", "windows": {}"#, "windows"),
             (r#", "rows_max": -1"#, "rows_max"),
             (r#", "sample_one_in": 0"#, "sample_one_in"),
             (r#", "probes": {"breakdown": {"data_directory": "/tmp", "live": true}}"#, "probes.breakdown.live"),

@@ -1,4 +1,7 @@
-//! Series beside the load: one thread that samples every probe at fixed times, counted from the start of the segment.
+//! Series beside the load: one thread that samples every probe at fixed times, counted from the start of the segment, or at the
+//! edges of its windows.
+
+mod edges;
 
 use crate::failure::Failure;
 use crate::probes::{Opened, ProbesRequest, Site};
@@ -97,10 +100,18 @@ pub(crate) struct Sampler {
     refused: BTreeMap<String, ProbeReport>,
 }
 
+/// What the sampling thread is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Ask {
+    /// A sample at an edge of a window.
+    Edge,
+    End,
+}
+
 /// Sampling under way.
 pub(crate) struct Running {
     thread: JoinHandle<io::Result<Sampled>>,
-    stop: Sender<()>,
+    asks: Sender<Ask>,
     latest: Arc<Mutex<Latest>>,
 }
 
@@ -189,15 +200,15 @@ impl Sampler {
 
     /// Takes the first sample, so that nothing after this call is left out, and goes on in a thread.
     pub(crate) fn start(mut self) -> io::Result<Running> {
-        let (stop, stopped) = channel();
+        let (asks, asked) = channel();
         let latest: Arc<Mutex<Latest>> = Arc::default();
         let shared = Arc::clone(&latest);
         let started_ns = monotonic_ns();
         self.sample(&shared)?;
         let thread = std::thread::Builder::new()
             .name("sample".to_owned())
-            .spawn(move || self.run(started_ns, &stopped, &shared))?;
-        Ok(Running { thread, stop, latest })
+            .spawn(move || self.run(started_ns, &asked, &shared))?;
+        Ok(Running { thread, asks, latest })
     }
 
     fn sample(&mut self, shared: &Mutex<Latest>) -> io::Result<()> {
@@ -207,14 +218,14 @@ impl Sampler {
         Ok(())
     }
 
-    fn run(mut self, started_ns: i64, stopped: &Receiver<()>, shared: &Mutex<Latest>) -> io::Result<Sampled> {
+    fn run(mut self, started_ns: i64, asked: &Receiver<Ask>, shared: &Mutex<Latest>) -> io::Result<Sampled> {
         let mut sampled = Sampled { samples: 1, ..Sampled::default() };
         for number in 1.. {
             let due_ns = started_ns + number * self.interval_ns;
             let wait_ns = (due_ns - monotonic_ns()).max(0) as u64;
-            let last = match stopped.recv_timeout(Duration::from_nanos(wait_ns)) {
+            let last = match asked.recv_timeout(Duration::from_nanos(wait_ns)) {
                 Err(RecvTimeoutError::Timeout) => false,
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => true,
             };
             if !last {
                 sampled.late_ns_max = sampled.late_ns_max.max(monotonic_ns() - due_ns);
@@ -225,6 +236,10 @@ impl Sampler {
                 break;
             }
         }
+        self.close(sampled)
+    }
+
+    fn close(mut self, mut sampled: Sampled) -> io::Result<Sampled> {
         sampled.probes = self.reports();
         for writer in self.series.into_iter().filter_map(|series| series.writer) {
             writer.close()?;
@@ -238,9 +253,17 @@ impl Running {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a last sample and closes the files.
-    pub(crate) fn finish(self) -> io::Result<Sampled> {
-        let _ = self.stop.send(());
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the sampler panicked")))
+    /// Asks for a sample at an edge of a window; [`Sampler::start_at_edges`] has who hears of it.
+    pub(crate) fn sample_edge(&self) {
+        let _ = self.asks.send(Ask::Edge);
+    }
+
+    /// Has it take what samples are still asked for, by the clock a last one, and close the files. Gives the newest figures, too.
+    pub(crate) fn finish(self) -> io::Result<(Sampled, Latest)> {
+        let Self { thread, asks, latest } = self;
+        let _ = asks.send(Ask::End);
+        let sampled = thread.join().unwrap_or_else(|_| Err(io::Error::other("the sampler panicked")))?;
+        let latest = *latest.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok((sampled, latest))
     }
 }

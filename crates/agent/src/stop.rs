@@ -16,6 +16,8 @@ pub(crate) enum Cause {
     Signal,
     /// Standard input closed.
     InputClosed,
+    /// A line that asks for a window and cannot be followed.
+    Misunderstood,
 }
 
 /// Asks the kernel for SIGTERM when the parent dies. (The parent thread, to be exact: whoever starts the agent from a thread
@@ -29,8 +31,13 @@ fn signals() -> Result<Signals, Failure> {
     Signals::new([SIGTERM, SIGINT]).map_err(|error| Failure::Record(format!("cannot watch signals: {error}")))
 }
 
-/// Sends each cause that occurs to `heard`, from threads that live as long as the process.
-pub(crate) fn watch<T: Send + 'static>(heard: &Sender<T>, wrap: fn(Cause) -> T) -> Result<(), Failure> {
+/// Sends each cause that occurs to `heard`, from threads that live as long as the process; and what other lines of standard input
+/// say to `other`.
+pub(crate) fn watch<T: Send + 'static>(
+    heard: &Sender<T>,
+    wrap: fn(Cause) -> T,
+    other: fn(&str) -> Option<T>,
+) -> Result<(), Failure> {
     let mut signals = signals()?;
     let from_signals = heard.clone();
     std::thread::spawn(move || signals.forever().for_each(|_| drop(from_signals.send(wrap(Cause::Signal)))));
@@ -39,7 +46,7 @@ pub(crate) fn watch<T: Send + 'static>(heard: &Sender<T>, wrap: fn(Cause) -> T) 
         for line in std::io::stdin().lock().lines() {
             match line {
                 Ok(line) if line.trim() == "stop" => drop(from_input.send(wrap(Cause::Told))),
-                Ok(_) => {}
+                Ok(line) => drop(other(&line).map(|said| from_input.send(said))),
                 Err(_) => break,
             }
         }

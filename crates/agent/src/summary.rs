@@ -37,7 +37,7 @@ pub(crate) struct Asked<'a> {
 
 pub(crate) fn summary(asked: Asked<'_>, carried: &Carried) -> Summary {
     let Asked { name, kinds, first_index, schedule, mode, describe, threads, devices, commits_beside, facts } = asked;
-    let Carried { outcomes, cpu, sampled, cause } = carried;
+    let Carried { outcomes, cpu, sampled, windows, cause } = carried;
     let (verification, totals) = merged(&outcomes.reports);
     Summary {
         format: FORMAT,
@@ -59,6 +59,7 @@ pub(crate) fn summary(asked: Asked<'_>, carried: &Carried) -> Summary {
         backend_pids: outcomes.backend_pids.clone(),
         devices: devices.to_vec(),
         rows: Some(outcomes.rows),
+        windows: *windows,
         schedule: schedule.and_then(|schedule| serde_json::to_value(schedule).ok()),
         planned_rate: outcomes.planned_rate,
         mode: Some(mode_name(mode).to_owned()),
@@ -86,7 +87,9 @@ fn ended_by(ended: Ended, cause: Option<Cause>) -> &'static str {
         (Ended::Transactions, _) => "transactions",
         (Ended::ConnectionsLost, _) => "connections_lost",
         (Ended::RecordFailed, _) => "record_failed",
+        (Ended::Undrained, _) => "undrained",
         (Ended::Told, Some(Cause::Signal)) => "signal",
+        (Ended::Told, Some(Cause::Misunderstood)) => "misunderstood",
         (Ended::Told, Some(Cause::InputClosed)) => "input_closed",
         (Ended::Told, Some(Cause::Told) | None) => "told",
     }
@@ -142,6 +145,11 @@ pub(crate) fn verdict(summary: &Summary, ended: Ended, cause: Option<Cause>) -> 
         (Ended::ConnectionsLost, _) => {
             let reason = summary.errors.last().map_or("", |error| error.message.as_str());
             Err(Failure::Target(format!("every connection was lost: {reason}")))
+        }
+        (Ended::Undrained, _) => Err(Failure::Target("a window did not drain in time: no reply".to_owned())),
+        (Ended::Told, Some(Cause::Misunderstood)) => {
+            let message = "a line `window` cannot be read, or came before the window before was told of";
+            Err(Failure::Request(message.to_owned()))
         }
         (Ended::Told, Some(Cause::Signal)) => Err(Failure::Ended("a signal")),
         (Ended::Told, Some(Cause::InputClosed)) => Err(Failure::Ended("the end of standard input")),

@@ -37,7 +37,7 @@ struct Progress {
 pub(crate) fn watch(request: &Watch) -> Result<(), Failure> {
     request.validate()?;
     let (tell, heard) = channel();
-    stop::watch(&tell, |cause| cause)?;
+    stop::watch(&tell, |cause| cause, |_| None)?;
     let mut sampler = Sampler::of_watch(request)?;
     let reports = sampler.reports();
     let running = sampler.start().map_err(|error| Failure::Record(format!("no thread for sampling: {error}")))?;
@@ -51,11 +51,12 @@ pub(crate) fn watch(request: &Watch) -> Result<(), Failure> {
             Err(RecvTimeoutError::Disconnected) => break Cause::InputClosed,
         }
     };
-    let Sampled { samples, late_ns_max: sample_late_ns_max, probes } =
+    let (Sampled { samples, late_ns_max: sample_late_ns_max, probes }, _) =
         running.finish().map_err(|error| Failure::Record(format!("a series cannot be written: {error}")))?;
     output::line(&Event { event: "watched", value: &Watched { probes, samples, sample_late_ns_max } });
     match cause {
-        Cause::Told => Ok(()),
+        // A watch has no windows that could be asked for in wrong words.
+        Cause::Told | Cause::Misunderstood => Ok(()),
         Cause::Signal => Err(Failure::Ended("a signal")),
         Cause::InputClosed => Err(Failure::Ended("the end of standard input")),
     }

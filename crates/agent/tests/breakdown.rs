@@ -9,14 +9,7 @@ use plimsoll_record::Table;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use support::{Server, must};
-
-fn bank(server: &Server, transaction: &str, more: Value) -> Value {
-    let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": transaction});
-    let mut request = json!({"target": server.target(), "workload": workload});
-    more.as_object().unwrap().iter().for_each(|(key, value)| request[key] = value.clone());
-    request
-}
+use support::{Server, bank, must};
 
 fn load(server: &Server, transaction: &str, out: &Path, more: Value) -> Value {
     let probes = json!({"breakdown": {"data_directory": server.data()}});

@@ -11,10 +11,7 @@ use std::path::Path;
 use support::{Agent, Server, failed_checks, must};
 
 fn bank(server: &Server, more: Value) -> Value {
-    let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": "select_only"});
-    let mut request = json!({"target": server.target(), "workload": workload});
-    more.as_object().unwrap().iter().for_each(|(key, value)| request[key] = value.clone());
-    request
+    support::bank(server, "select_only", more)
 }
 
 fn ready() -> Option<Server> {

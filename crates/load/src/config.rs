@@ -11,14 +11,14 @@ pub struct Config {
     /// No more transactions than this.
     pub transactions: Option<u64>,
     /// Closed loop: no new transaction later than this after the start. Open loop: the plan holds what is due before this.
-    /// In nanoseconds.
+    /// In nanoseconds; of windows only the time in which they are open counts.
     pub duration_ns: Option<i64>,
     /// When transactions are due.
     pub schedule: Schedule,
     /// How many kinds the workload has.
     pub kinds: usize,
-    /// How long transactions under way may go on after the end, and an open loop's backlog be worked off, in nanoseconds;
-    /// then they are abandoned, and the rest of the backlog is skipped.
+    /// How long transactions under way may go on after the end, or that of a window, and an open loop's backlog be worked off, in
+    /// nanoseconds; then they are abandoned, the rest of the backlog is skipped, and the segment is over.
     pub patience_ns: i64,
     /// Whether connections that break are opened again.
     pub reconnect: bool,

@@ -1,4 +1,4 @@
-//! What the drivers have in common: what they leave, and that a fault in one thread ends the segment.
+//! What the drivers have in common: what they leave, and what a thread's end means for the others.
 
 use crate::outcomes::Ended;
 use crate::shared::Shared;
@@ -15,28 +15,32 @@ pub(crate) struct Carried {
 /// Gives the server's processes of what it closes.
 pub(crate) type CloseLate = Box<dyn FnOnce() -> Vec<u32>>;
 
-/// A thread that ends by an error or a panic takes the segment with it: nothing that the others did from then on could be
-/// used, and without an end of its own the segment would go on for ever.
-pub(crate) struct StopsAtFault<'a> {
+/// A thread's part in the segment. One that ends by an error or a panic takes the segment with it: nothing that the others did from
+/// then on could be used, and without an end of its own the segment would go on for ever. And no gate waits for one that has ended.
+pub(crate) struct Member<'a> {
     shared: &'a Shared,
-    armed: bool,
+    ends_well: bool,
 }
 
-impl<'a> StopsAtFault<'a> {
+impl<'a> Member<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
-        Self { shared, armed: true }
+        Self { shared, ends_well: false }
     }
 
     /// The thread has ended well.
-    pub(crate) fn disarm(mut self) {
-        self.armed = false;
+    pub(crate) fn leave(mut self) {
+        self.ends_well = true;
     }
 }
 
-impl Drop for StopsAtFault<'_> {
+impl Drop for Member<'_> {
     fn drop(&mut self) {
-        if self.armed {
-            self.shared.control.stop();
+        let control = &self.shared.control;
+        if !self.ends_well {
+            control.stop();
+        }
+        if let Some(gate) = &control.gate {
+            gate.leave();
         }
     }
 }

@@ -92,6 +92,12 @@ fn must_not_deal(config: &Config) -> Result<(), EngineError> {
     config.dealt.is_empty().then_some(()).ok_or_else(refused)
 }
 
+/// What a window did could not be told from counts of which all is planned from the start.
+fn must_not_deal_in_windows(config: &Config, control: &Control) -> Result<(), EngineError> {
+    let refused = || refused("work that is dealt out is performed without windows".to_owned());
+    (config.dealt.is_empty() || control.gate.is_none()).then_some(()).ok_or_else(refused)
+}
+
 fn refused(message: String) -> EngineError {
     EngineError::System(std::io::Error::other(message))
 }
@@ -106,9 +112,13 @@ fn segment(
 ) -> Result<Outcomes, EngineError> {
     let threads = control.counts.len();
     // One sink more, for what is settled at the end.
+    must_not_deal_in_windows(config, control)?;
     let recorder = Recorder::start(tables, config, threads + 1, Arc::clone(&control.record_failed))?;
     let cpus = if config.pin_threads { dealt_out(threads) } else { Vec::new() };
     let shared = Arc::new(Shared::new(config, control, cpus, monotonic_ns() + LEAD_NS));
+    if let Some(gate) = &control.gate {
+        gate.begin(shared.started_ns);
+    }
     let mut rest = recorder.sink(shared.started_ns);
     let outcome = carry(&shared, &recorder).map(|Carried { threads, opening }| {
         let (mut total, mut ended) = (Tally::new(config.kinds), Ended::ConnectionsLost);
@@ -122,6 +132,9 @@ fn segment(
     });
     let dropped = rest.finish();
     let ended_ns = monotonic_ns();
+    if let Some(gate) = &control.gate {
+        gate.end(shared.ending_since_ns(&gate.window()), ended_ns);
+    }
     let recorded = recorder.close();
     let (mut total, ended, settled, opening) = outcome?;
     let late_pids = opening.map_or_else(Vec::new, |close_late| close_late());

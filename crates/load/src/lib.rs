@@ -10,6 +10,7 @@
 //! - `blocking`, of sessions whose calls block: a thread each.
 //!
 //! - [`run`], [`run_completion`], [`run_blocking`]: one segment, from its start to its identity.
+//! - [`Control::windowed`]: one that begins with its gate closed, and starts transactions in windows only.
 //! - [`open_all`]: the connections of a load, side by side.
 //! - [`mock`]: sessions without a server.
 
@@ -23,6 +24,7 @@ mod cpus;
 mod dispatch;
 mod driver;
 mod engine;
+mod gate;
 mod keep;
 pub mod mock;
 mod open_plan;
@@ -37,11 +39,13 @@ mod slots;
 mod tally;
 mod threads;
 mod under_way;
+mod window;
 
 pub use clock::{epoch_minus_monotonic_ns, monotonic_ns, thread_cpu_ns};
 pub use config::{Config, EngineError};
 pub use control::Control;
 pub use engine::{run, run_blocking, run_completion};
+pub use gate::WindowTimes;
 pub use opening::{open_all, raise_descriptor_limit};
 pub use outcomes::{CpuNs, Ended, Outcomes};
 pub use recorder::{Seconds, Tables};

@@ -20,14 +20,14 @@ impl OpenPlan {
         Self { plan, claim: None, over: None }
     }
 
-    /// Claims, if there is no claim yet or an earlier one has lost its connection, and gives the claim if it is due. To be
-    /// called with a connection free.
+    /// Claims, if there is no claim yet or an earlier one has lost its connection, and gives the claim if it is due by `now_ns`
+    /// of the plan's clock. To be called with a connection free.
     #[inline]
     pub(crate) fn due(&mut self, shared: &Shared, now_ns: i64) -> Option<Claim> {
         if let Some(claim) = &mut self.claim {
             *claim = shared.returned.exchange(*claim);
         } else if self.over.is_none() || !shared.returned.is_empty() {
-            match shared.claim(&mut self.plan) {
+            match shared.claim(&mut self.plan, now_ns) {
                 Ok(claim) => self.claim = Some(claim),
                 Err(reason) => self.over = Some(reason),
             }
@@ -35,7 +35,7 @@ impl OpenPlan {
         self.claim.take_if(|claim| claim.due_ns <= now_ns)
     }
 
-    /// When the claim is due.
+    /// When the claim is due on the plan's clock.
     pub(crate) fn due_ns(&self) -> Option<i64> {
         self.claim.map(|claim| claim.due_ns)
     }

@@ -15,6 +15,8 @@ pub enum Ended {
     Transactions,
     /// [`crate::Control::stop`].
     Told,
+    /// What was under way in a window did not end within the patience.
+    Undrained,
     /// The record could not be written.
     RecordFailed,
 }

@@ -34,15 +34,16 @@ pub(crate) fn settle(
 ) -> Settled {
     let config = &shared.config;
     // Where the segment was cut short, the plan ends there.
-    let mut end_ns = shared.end_ns.min(shared.control.stop_ns());
+    let window = shared.control.newest_window();
+    let mut end_ns = shared.end_ns.min(window.plan_ns(shared.control.stop_ns()));
     if ended == Ended::ConnectionsLost {
-        end_ns = end_ns.min(monotonic_ns());
+        end_ns = end_ns.min(window.plan_ns(monotonic_ns()));
     }
     let mut next_index = taken_below.max(config.first_index);
     let mut skip = |claim: Claim| {
         counts.took_one();
         counts.ended_one(Outcome::Skipped);
-        sink.push_waiting(Transaction::unbegun(claim.index, claim.due_ns, monotonic_ns()));
+        sink.push_waiting(Transaction::unbegun(claim.index, window.clock_ns(claim.due_ns), monotonic_ns()));
         next_index = next_index.max(claim.index + 1);
     };
     while let Some(claim) = shared.returned.take() {

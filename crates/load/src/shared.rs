@@ -1,10 +1,12 @@
 //! What the workers of a segment share: the counter of indexes, how the segment ends, and reasons of failure.
+//!
+//! Times of the plan are those at which something would be due if the gate had never been closed: the clock's own without windows.
 
-use crate::clock::monotonic_ns;
 use crate::config::Config;
 use crate::control::Control;
 use crate::outcomes::Ended;
 use crate::tally::Errors;
+use crate::window::Window;
 use plimsoll_schedule::Open;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claim {
     pub(crate) index: u64,
+    /// On the plan's clock until it is begun.
     pub(crate) due_ns: i64,
 }
 
@@ -74,9 +77,9 @@ pub(crate) struct Shared {
     /// Of each worker; empty if the kernel places them.
     pub(crate) cpus: Vec<usize>,
     pub(crate) started_ns: i64,
-    /// When the segment's time is over; the largest time if it has no bound.
+    /// When the segment's time is over on the plan's clock; the largest time if it has no bound.
     pub(crate) end_ns: i64,
-    /// When the last index was taken, or is due if it was taken ahead of its time; the largest time before that.
+    /// When the last index was taken, or is due if it was taken ahead of its time, on the plan's clock; the largest time before that.
     last_ns: AtomicI64,
 }
 
@@ -106,15 +109,20 @@ impl Shared {
         Ended::Transactions
     }
 
-    /// The next index of a closed loop, or the reason why there is none.
+    /// The next index of a closed loop, or the reason why there is none; `now_ns` on the plan's clock.
     #[inline]
-    pub(crate) fn next_index(&self) -> Result<u64, Ended> {
-        self.take_index().ok_or_else(|| self.no_more(monotonic_ns()))
+    pub(crate) fn next_index(&self, now_ns: i64) -> Result<u64, Ended> {
+        self.take_index().ok_or_else(|| self.no_more(now_ns))
     }
 
-    /// The next operation of an open loop, ahead of its time; or the reason why there is none.
+    /// Whether every index was taken.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.next_index.0.load(Ordering::Relaxed) >= self.config.limit()
+    }
+
+    /// The next operation of an open loop, ahead of its time; or the reason why there is none. `now_ns` on the plan's clock.
     #[inline]
-    pub(crate) fn claim(&self, plan: &mut Open) -> Result<Claim, Ended> {
+    pub(crate) fn claim(&self, plan: &mut Open, now_ns: i64) -> Result<Claim, Ended> {
         if let Some(claim) = self.returned.take() {
             return Ok(claim);
         }
@@ -122,7 +130,7 @@ impl Shared {
             // The last one may be with another worker that waits for its time: patience begins then, not before.
             let last = self.config.limit() - 1;
             let due_ns = if last < self.config.first_index { 0 } else { plan.due_ns(last) };
-            return Err(self.no_more(self.started_ns.saturating_add(due_ns).max(monotonic_ns())));
+            return Err(self.no_more(self.started_ns.saturating_add(due_ns).max(now_ns)));
         };
         let due_ns = self.started_ns.saturating_add(plan.due_ns(index));
         if due_ns < self.end_ns { Ok(Claim { index, due_ns }) } else { Err(Ended::Seconds) }
@@ -134,8 +142,14 @@ impl Shared {
         self.control.stopped()
     }
 
-    /// From when on patience is counted; the largest time if the segment has not begun to end.
-    pub(crate) fn ending_since_ns(&self) -> i64 {
-        self.end_ns.min(self.control.stop_ns()).min(self.last_ns.load(Ordering::Relaxed))
+    /// Before any window of a segment in windows.
+    pub(crate) fn first_window(&self) -> Window {
+        self.control.gate.as_ref().map_or(Window::ALWAYS, |_| Window::none_yet(self.started_ns))
+    }
+
+    /// From when on patience is counted; the largest time if the segment has not begun to end, nor will in this window.
+    pub(crate) fn ending_since_ns(&self, window: &Window) -> i64 {
+        let plan_ns = self.end_ns.min(self.last_ns.load(Ordering::Relaxed));
+        window.known_ns(plan_ns).min(self.control.stop_ns())
     }
 }

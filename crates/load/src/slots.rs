@@ -78,6 +78,22 @@ impl<S: Conversation + ?Sized> Slots<S> {
         }
     }
 
+    /// Has a transaction that is due wait for [`Slots::postpone`].
+    pub(crate) fn hold(&mut self, place: usize, due_ns: i64) {
+        self.slots[place].wake = Wake::Start(due_ns);
+    }
+
+    /// Wakes those whose next transaction is due so much later. Nothing is under way, so none of them rests.
+    pub(crate) fn postpone(&mut self, by_ns: i64) {
+        self.wakes.clear();
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if let Wake::Start(at_ns) = &mut slot.wake {
+                *at_ns = at_ns.saturating_add(by_ns);
+                self.wakes.push(Reverse((*at_ns, place)));
+            }
+        }
+    }
+
     /// The earliest wake-up, void or not.
     pub(crate) fn next_wake_ns(&self) -> Option<i64> {
         self.wakes.peek().map(|&Reverse((at_ns, _))| at_ns)

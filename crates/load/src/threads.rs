@@ -7,7 +7,7 @@ use crate::config::EngineError;
 use crate::conversation::Conversation;
 use crate::cpus::stay_on;
 use crate::dispatch::Dispatcher;
-use crate::driver::{Carried, StopsAtFault};
+use crate::driver::{Carried, Member};
 use crate::opening::{Open, Reopener, Reopening};
 use crate::outcomes::Ended;
 use crate::recorder::{Recorder, RowSink};
@@ -86,11 +86,11 @@ struct Thread<S: ?Sized> {
 impl<S: Conversation + ?Sized> Thread<S> {
     fn carry(self, worker: impl FnOnce(Dispatcher<S>) -> Result<(Tally, Ended)>) -> Result<(Tally, Ended)> {
         let Self { shared, number, sink, hand, reopening } = self;
-        let fault = StopsAtFault::new(&shared);
+        let member = Member::new(&shared);
         shared.cpus.get(number).map_or(Ok(()), |&cpu| stay_on(cpu))?;
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS)).map_err(io::Error::from)?;
         let carried = worker(Dispatcher::new(Arc::clone(&shared), number, sink, hand, reopening))?;
-        fault.disarm();
+        member.leave();
         Ok(carried)
     }
 }

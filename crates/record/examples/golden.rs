@@ -90,6 +90,7 @@ fn summary(rows: &[Transaction]) -> Summary {
         server_commits_beside: Some(6),
         devices: vec!["vda".to_owned()],
         rows: Some(Rows { recorded: 20, all_below_index: 20, sample_one_in: 1 }),
+        windows: None,
         schedule: Some(serde_json::json!({"kind": "constant", "rate": 1_000.0, "seed": 1, "late_limit_ms": 1.5})),
         planned_rate: Some(1_000.0),
         mode: Some("prepared".to_owned()),

@@ -15,6 +15,7 @@ mod series;
 mod summary;
 mod sync;
 mod transaction;
+mod window;
 
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use check::Check;
@@ -32,7 +33,8 @@ pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};
 pub use summary::{
     ByKind, ErrorEntry, FORMAT, Health, Identity, LagNs, Rows, Summary, VERIFICATION_EXAMPLES_MAX, Verification,
-    WrongAnswer,
+    Windows, WrongAnswer,
 };
 pub use sync::{SYNC_PARTS, SyncRow, SyncWriter};
 pub use transaction::{KIND_NOT_DRAWN, NO_CONNECTION, Outcome, Transaction, TransactionWriter};
+pub use window::{WindowRow, WindowWriter};

@@ -29,7 +29,8 @@ pub struct Summary {
     pub ended_ns: i64,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC.
     pub epoch_minus_monotonic_ns: i64,
-    /// Why the segment ended: seconds, transactions, told, signal, input_closed, connections_lost, record_failed.
+    /// Why the segment ended: seconds, transactions, told, signal, input_closed, misunderstood, undrained, connections_lost,
+    /// record_failed.
     pub ended_by: String,
     /// planned = done + failed + skipped + lost.
     pub identity: Identity,
@@ -54,6 +55,9 @@ pub struct Summary {
     /// Which transactions have a row in `transactions.npy`. Absent in records of earlier agents: all have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Rows>,
+    /// Its windows, of a segment in windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Windows>,
     /// The schedule, every default written out. This and what follows: absent in records of earlier agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<serde_json::Value>,
@@ -81,6 +85,15 @@ pub struct Summary {
     /// What the probes in the kernel say, by their names: written, and not read back.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, ProbeReport>,
+}
+
+/// The windows of a segment all together; `windows.npy` has them one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windows {
+    /// How many there were.
+    pub count: u64,
+    /// For how long transactions were started in them.
+    pub open_ns: i64,
 }
 
 /// Which transactions have a row.

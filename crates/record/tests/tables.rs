@@ -1,6 +1,8 @@
 //! Tables come back as they were written, closed or cut short at any byte.
 
-use plimsoll_record::{Outcome, SecondsWriter, SeriesWriter, Table, Transaction, TransactionWriter, write_latency};
+use plimsoll_record::{
+    Outcome, SecondsWriter, SeriesWriter, Table, Transaction, TransactionWriter, WindowRow, WindowWriter, write_latency,
+};
 
 fn row(index: u64) -> Transaction {
     Transaction {
@@ -99,4 +101,35 @@ fn seconds_keep_every_count_by_second_and_kind() {
     let table = Table::read(&lag).unwrap();
     assert!(table.column("kind").is_none());
     assert_eq!(table.column("count").unwrap().iter().sum::<i128>(), 2000);
+}
+
+#[test]
+fn windows_come_back_before_their_table_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windows.npy");
+    let mut writer = WindowWriter::create(&path).unwrap();
+    let row = |round| WindowRow {
+        round,
+        position: u32::MAX,
+        opened_ns: -1,
+        closed_ns: i64::MAX,
+        drained_ns: 1 << 40,
+        first_index: u64::MAX,
+        next_index: 7,
+        done: 1,
+        failed: 2,
+        skipped: 3,
+        lost: 1 << 50,
+    };
+    writer.append(&row(1)).unwrap();
+    writer.append(&row(2)).unwrap();
+    let read = || Table::read(&path).unwrap();
+    let of = |name: &str| read().column(name).unwrap()[1];
+    assert_eq!((read().len(), read().claimed_rows), (2, 0), "a kill now would lose neither");
+    assert_eq!((of("round"), of("position"), of("opened_ns")), (2, i128::from(u32::MAX), -1));
+    assert_eq!((of("closed_ns"), of("drained_ns")), (i128::from(i64::MAX), 1 << 40));
+    assert_eq!((of("first_index"), of("next_index")), (i128::from(u64::MAX), 7));
+    assert_eq!((of("done"), of("failed"), of("skipped"), of("lost")), (1, 2, 3, 1 << 50));
+    assert_eq!(writer.close().unwrap(), 2);
+    assert_eq!(read().claimed_rows, 2);
 }

@@ -17,7 +17,7 @@ use crate::sampler::Sampler;
 use crate::segment::{Conductor, PATIENCE_NS};
 use crate::summary::{Asked, summary, verdict, write_json};
 use crate::workload;
-use plimsoll_load::{Config, Control, Tables, run_blocking};
+use plimsoll_load::{Config, Tables, run_blocking};
 use plimsoll_schedule::Schedule;
 use plimsoll_session::BlockingSession;
 use plimsoll_target::postgres::{Client, Mode};
@@ -47,7 +47,7 @@ pub(crate) fn streams(request: &Streams) -> Result<(), Failure> {
     let sessions = open_all(&Terms { address: &address, scale, timeout, explain }, &results)?;
     let rows = files(request)?;
     let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
-    let control = Control::new(sessions.len());
+    let control = conductor.control(sessions.len());
     let threads = sessions.len() as u32;
     let carried = {
         let (engine, progress) = (Arc::clone(&control), Arc::clone(&results));

@@ -14,6 +14,14 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// A request about pgbench's tables; `more`: its other keys.
+pub(crate) fn bank(server: &Server, transaction: &str, more: Value) -> Value {
+    let workload = json!({"name": "bank", "scale": 1, "seed": 3, "transaction": transaction});
+    let mut request = json!({"target": server.target(), "workload": workload});
+    more.as_object().unwrap().iter().for_each(|(key, value)| request[key] = value.clone());
+    request
+}
+
 /// An agent that has not ended by then is killed, so that the test fails instead of hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(90);
 

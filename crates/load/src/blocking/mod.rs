@@ -8,11 +8,13 @@ mod thread;
 
 use crate::clock::{TICK_NS, monotonic_ns};
 use crate::config::EngineError;
-use crate::driver::{Carried, StopsAtFault};
+use crate::driver::{Carried, Member};
+use crate::gate::Gate;
 use crate::opening::LEFT_BEHIND_AFTER;
 use crate::outcomes::Ended;
 use crate::recorder::Recorder;
 use crate::shared::Shared;
+use crate::window::Window;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use plimsoll_session::{BlockingOpener, BlockingSession, Interrupt};
 use seat::{Left, Seat};
@@ -56,11 +58,11 @@ pub(crate) fn carry(
         let leaving = Leaving { number, ended: None, tell };
         let carry = move || {
             let mut leaving = leaving;
-            let fault = StopsAtFault::new(&of_thread);
+            let member = Member::new(&of_thread);
             let counts = &of_thread.control.counts[number];
             let carrier = Carrier::new(&of_thread, &seat, counts, opener.as_deref(), number as u32);
             leaving.ended = Some(carrier.run(session));
-            fault.disarm();
+            member.leave();
         };
         if let Err(error) = std::thread::Builder::new().name("load".to_owned()).spawn(carry) {
             refused = Some(error);
@@ -104,9 +106,14 @@ fn wait(heard: &Receiver<(usize, Left)>, seats: &[Arc<Seat>], shared: &Shared) -
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let over_ns = shared.ending_since_ns().saturating_add(shared.config.patience_ns);
-        if monotonic_ns() >= over_ns {
+        let window = shared.control.gate.as_ref().map_or(Window::ALWAYS, Gate::rest);
+        let is_over = |since_ns: i64| monotonic_ns() >= since_ns.saturating_add(shared.config.patience_ns);
+        let ends = is_over(shared.ending_since_ns(&window));
+        if ends || is_over(window.closes_ns()) {
             if hung_up.is_none() {
+                if !ends {
+                    shared.control.give_up();
+                }
                 interrupts.hang_up();
                 hung_up = Some(Instant::now());
             }

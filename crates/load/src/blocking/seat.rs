@@ -30,11 +30,11 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// The next index of a closed loop, or the reason why there is none.
-    pub(super) fn next_index(&mut self, shared: &Shared) -> Result<u64, Ended> {
+    /// The next index of a closed loop, or the reason why there is none; `now_ns` on the plan's clock.
+    pub(super) fn next_index(&mut self, shared: &Shared, now_ns: i64) -> Result<u64, Ended> {
         match &mut self.dealt {
             Some(dealt) => dealt.next().map(|(index, _)| index).ok_or(Ended::Transactions),
-            None => shared.next_index(),
+            None => shared.next_index(now_ns),
         }
     }
 

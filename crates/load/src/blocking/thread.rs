@@ -8,6 +8,7 @@ use crate::outcomes::Ended;
 use crate::recorder::FLUSH_NS;
 use crate::shared::{Claim, Shared};
 use crate::tally::Counts;
+use crate::window::Window;
 use plimsoll_record::Outcome;
 use plimsoll_session::{BlockingOpener, BlockingSession, Ending};
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(super) struct Carrier<'a> {
     number: u32,
     /// The plan of an open loop; `None` in a closed one.
     open_plan: Option<OpenPlan>,
+    window: Window,
     late_limit_ns: i64,
     flushed_ns: i64,
 }
@@ -36,7 +38,8 @@ impl<'a> Carrier<'a> {
         let schedule = &shared.config.schedule;
         let open_plan = schedule.open(shared.config.first_index).map(OpenPlan::new);
         let late_limit_ns = schedule.late_limit_ns().unwrap_or(i64::MAX);
-        Self { shared, seat, counts, opener, number, open_plan, late_limit_ns, flushed_ns: shared.started_ns }
+        let (window, flushed_ns) = (shared.first_window(), shared.started_ns);
+        Self { shared, seat, counts, opener, number, open_plan, window, late_limit_ns, flushed_ns }
     }
 
     /// Performs transactions until the segment ends, or the seat was taken.
@@ -57,7 +60,7 @@ impl<'a> Carrier<'a> {
                 self.shared.returned.give(claim);
             }
             session = self.reopened();
-            let is_over = (monotonic_ns() >= self.shared.end_ns).then_some(Ended::Seconds);
+            let is_over = self.time_is_over(monotonic_ns()).then_some(Ended::Seconds);
             ended = self.shared.stopped().or(is_over).unwrap_or(ended);
         }
         if let Some(claim) = self.open_plan.as_mut().and_then(OpenPlan::give_up) {
@@ -92,7 +95,8 @@ impl<'a> Carrier<'a> {
             if self.open_plan.is_none() && self.shared.stopped().is_none() {
                 let wait_ns = self.shared.config.schedule.wait_ns(claim.index);
                 let pause = if begun.skipped { Default::default() } else { session.pause(claim.index) };
-                let since_ns = if pause.since_planned { planned_ns } else { monotonic_ns() };
+                let standing_ns = self.window.standing_ns(monotonic_ns());
+                let since_ns = if pause.since_planned { planned_ns } else { standing_ns };
                 due_ns = since_ns.saturating_add(wait_ns).saturating_add(pause.ns);
             }
         }
@@ -106,23 +110,30 @@ impl<'a> Carrier<'a> {
         let (number, config) = (u64::from(self.number), &self.shared.config);
         let wait_ns = config.schedule.wait_ns(u64::MAX - number);
         let pause = session.pause(config.first_index.wrapping_add(number));
-        self.shared.started_ns.max(monotonic_ns()).saturating_add(wait_ns).saturating_add(pause.ns)
+        let from_ns = self.window.standing_ns(self.shared.started_ns.max(monotonic_ns()));
+        from_ns.saturating_add(wait_ns).saturating_add(pause.ns)
     }
 
     /// Waits until something is due and takes it; or the reason why nothing more is.
     fn next(&mut self, due_ns: i64) -> Result<Claim, Ended> {
+        let mut due_ns = due_ns;
         loop {
             let now_ns = monotonic_ns();
             if let Some(why) = self.shared.stopped() {
                 return Err(why);
             }
             let is_given_up = now_ns >= self.patience_over_ns();
-            let wait_until_ns = match &mut self.open_plan {
-                None if now_ns >= self.shared.end_ns => return Err(Ended::Seconds),
+            let wait_until_ns = match &self.open_plan {
+                None if self.time_is_over(now_ns) => return Err(Ended::Seconds),
+                None if self.window.is_closed(now_ns) && self.shared.is_exhausted() => return Err(Ended::Transactions),
+                None if self.window.is_closed(now_ns) => {
+                    due_ns = due_ns.saturating_add(self.await_window(now_ns));
+                    continue;
+                }
                 None if now_ns >= due_ns => {
                     // The index and what accounts for it are taken in one stroke.
                     let taken = self.seat.with(|held| {
-                        let index = held.next_index(self.shared)?;
+                        let index = held.next_index(self.shared, self.window.plan_ns(now_ns))?;
                         let claim = Claim { index, due_ns };
                         held.took(self.counts, claim, now_ns);
                         Ok(claim)
@@ -131,7 +142,7 @@ impl<'a> Carrier<'a> {
                 }
                 None => due_ns,
                 Some(_) if is_given_up => return Err(Ended::Seconds),
-                Some(plan) => match plan.due(self.shared, now_ns) {
+                Some(_) => match self.due_claim(now_ns) {
                     Some(claim) if now_ns - claim.due_ns > self.late_limit_ns => {
                         self.seat.with(|held| held.skip(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
                         continue;
@@ -140,23 +151,57 @@ impl<'a> Carrier<'a> {
                         self.seat.with(|held| held.took(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
                         return Ok(claim);
                     }
-                    None => match (plan.due_ns(), plan.over) {
-                        (Some(claim_ns), _) => claim_ns,
-                        // What another thread gives back may still come before the end.
-                        (None, Some(Ended::Seconds)) if now_ns < self.shared.end_ns => self.shared.end_ns,
-                        (None, Some(why)) => return Err(why),
-                        (None, None) => now_ns,
+                    None => match self.next_claim_ns(now_ns)? {
+                        _ if self.window.is_closed(now_ns) => {
+                            self.await_window(now_ns);
+                            continue;
+                        }
+                        claim_ns => claim_ns,
                     },
                 },
             };
             self.flush(now_ns);
-            let ns = wait_until_ns.min(self.shared.end_ns.max(now_ns)).min(now_ns + TICK_NS) - now_ns;
+            let end_ns = self.window.clock_ns(self.shared.end_ns).min(self.window.closes_ns());
+            let ns = wait_until_ns.min(end_ns.max(now_ns)).min(now_ns + TICK_NS) - now_ns;
             std::thread::sleep(Duration::from_nanos(ns.max(0) as u64));
         }
     }
 
+    /// What is due by now in this window.
+    fn due_claim(&mut self, now_ns: i64) -> Option<Claim> {
+        let due_by_ns = self.window.due_by_ns(now_ns);
+        let Claim { index, due_ns } = self.open_plan.as_mut()?.due(self.shared, due_by_ns)?;
+        Some(Claim { index, due_ns: self.window.clock_ns(due_ns) })
+    }
+
+    /// When to look for something due again, where nothing is by now; or why nothing more will be.
+    fn next_claim_ns(&self, now_ns: i64) -> Result<i64, Ended> {
+        let Some(plan) = &self.open_plan else { return Ok(now_ns) };
+        match (plan.due_ns(), plan.over) {
+            (Some(claim_ns), _) => Ok(self.window.clock_ns(claim_ns)),
+            // What another thread gives back may still come before the end.
+            (None, Some(Ended::Seconds)) if !self.time_is_over(now_ns) => Ok(self.window.clock_ns(self.shared.end_ns)),
+            (None, Some(why)) => Err(why),
+            (None, None) => Ok(now_ns),
+        }
+    }
+
+    fn time_is_over(&self, now_ns: i64) -> bool {
+        self.window.plan_ns(now_ns) >= self.shared.end_ns
+    }
+
+    /// Waits at the gate, without taking any time of a CPU; gives by how much later everything is due.
+    fn await_window(&mut self, now_ns: i64) -> i64 {
+        self.seat.with(|held| held.flush(now_ns));
+        self.flushed_ns = now_ns;
+        let Some(gate) = &self.shared.control.gate else { return 0 };
+        let before = self.window;
+        self.window = gate.await_next(&before);
+        self.window.later_than_ns(&before)
+    }
+
     fn patience_over_ns(&self) -> i64 {
-        self.shared.ending_since_ns().saturating_add(self.shared.config.patience_ns)
+        self.shared.ending_since_ns(&self.window).saturating_add(self.shared.config.patience_ns)
     }
 
     fn flush(&mut self, now_ns: i64) {
@@ -167,9 +212,13 @@ impl<'a> Carrier<'a> {
     }
 
     /// Opens the connection again, if that is asked for and the segment goes on.
-    fn reopened(&self) -> Option<Box<dyn BlockingSession>> {
+    fn reopened(&mut self) -> Option<Box<dyn BlockingSession>> {
         let opener = self.opener.filter(|_| self.shared.config.reconnect)?;
-        while self.shared.stopped().is_none() && monotonic_ns() < self.shared.end_ns {
+        while self.shared.stopped().is_none() && !self.time_is_over(monotonic_ns()) {
+            if self.window.is_closed(monotonic_ns()) {
+                self.await_window(monotonic_ns());
+                continue;
+            }
             match opener.open(self.number) {
                 Ok(session) => {
                     self.seat.with(|held| {

@@ -49,6 +49,10 @@ impl Worker {
             if self.dispatcher.is_over() {
                 return Ok(self.dispatcher.finish());
             }
+            if self.dispatcher.has_drained() {
+                self.dispatcher.await_window();
+                continue;
+            }
             self.dispatcher.flush();
             self.wait()?;
             while let Some((token, completed)) = self.ring.completed() {

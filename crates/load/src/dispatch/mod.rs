@@ -6,6 +6,7 @@
 
 mod end;
 mod start;
+mod windows;
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::conversation::Conversation;
@@ -16,6 +17,7 @@ use crate::recorder::{FLUSH_NS, RowSink};
 use crate::shared::Shared;
 use crate::slots::{Slots, Wake};
 use crate::tally::Tally;
+use crate::window::Window;
 use std::sync::Arc;
 
 /// A thread's part of a segment.
@@ -29,6 +31,7 @@ pub(crate) struct Dispatcher<S: ?Sized> {
     /// The plan of an open loop; `None` in a closed one.
     open_plan: Option<OpenPlan>,
     reopening: Option<Reopening<S>>,
+    window: Window,
     late_limit_ns: i64,
     ended: Option<Ended>,
     busy: usize,
@@ -51,7 +54,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
     ) -> Self {
         let schedule = &shared.config.schedule;
         let (plan, late_limit_ns) = (schedule.open(shared.config.first_index), schedule.late_limit_ns());
-        let (kinds, now_ns) = (shared.config.kinds, monotonic_ns());
+        let (kinds, window, now_ns) = (shared.config.kinds, shared.first_window(), monotonic_ns());
         let mut dispatcher = Self {
             shared,
             number,
@@ -60,6 +63,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
             slots: Slots::new(sessions),
             open_plan: plan.map(OpenPlan::new),
             reopening,
+            window,
             late_limit_ns: late_limit_ns.unwrap_or(i64::MAX),
             ended: None,
             busy: 0,
@@ -91,11 +95,18 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
     /// After all that was due has been driven: whether the segment is over for this thread. When patience is, it gives up what is
     /// under way.
     pub(crate) fn is_over(&mut self) -> bool {
-        if self.ended.is_some() && self.busy == 0 && self.claim_ns().is_none() {
+        if self.ended.is_some() && self.busy == 0 && !self.has_claim() {
             return true;
         }
-        if self.now_ns >= self.shared.ending_since_ns().saturating_add(self.shared.config.patience_ns) {
+        let ending_since_ns = self.shared.ending_since_ns(&self.window);
+        if self.now_ns >= ending_since_ns.saturating_add(self.shared.config.patience_ns) {
             self.ended.get_or_insert(Ended::Seconds);
+            self.abandon_all();
+            return true;
+        }
+        if self.does_not_drain() {
+            self.shared.control.give_up();
+            self.ended.get_or_insert(Ended::Undrained);
             self.abandon_all();
             return true;
         }
@@ -110,15 +121,26 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         self.ended = match &self.open_plan {
             _ if self.shared.stopped().is_some() => self.shared.stopped(),
             // In an open loop the plan has to be over, too: what was due before is still to be started.
-            Some(plan) => plan.over.filter(|&reason| reason != Ended::Seconds || self.now_ns >= self.shared.end_ns),
-            None => (self.now_ns >= self.shared.end_ns).then_some(Ended::Seconds),
+            Some(plan) => plan.over.filter(|&reason| reason != Ended::Seconds || self.time_is_over()),
+            None => self.time_is_over().then_some(Ended::Seconds),
         };
     }
 
-    /// When a claimed operation is due that may still be begun.
+    #[inline]
+    fn time_is_over(&self) -> bool {
+        self.window.plan_ns(self.now_ns) >= self.shared.end_ns
+    }
+
+    /// Whether there is a claimed operation that may still be begun.
+    fn has_claim(&self) -> bool {
+        self.open_plan.as_ref().and_then(OpenPlan::due_ns).is_some() && self.shared.stopped().is_none()
+    }
+
+    /// When it is due, if that is in this window.
     fn claim_ns(&self) -> Option<i64> {
-        let claim_ns = self.open_plan.as_ref().and_then(OpenPlan::due_ns);
-        claim_ns.filter(|_| self.shared.stopped().is_none())
+        let claim_ns = self.open_plan.as_ref().and_then(OpenPlan::due_ns)?;
+        let claim_ns = self.window.clock_ns(claim_ns);
+        (!self.window.is_closed(claim_ns) && self.shared.stopped().is_none()).then_some(claim_ns)
     }
 
     /// Until when there is nothing to do but for what the sessions wait for; the largest time if that is all.
@@ -126,7 +148,8 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         if self.hurried {
             return self.now_ns;
         }
-        let end_ns = Some(self.shared.end_ns).filter(|&end_ns| self.ended.is_none() && end_ns > self.now_ns);
+        let end_ns = self.window.clock_ns(self.shared.end_ns).min(self.window.closes_ns());
+        let end_ns = Some(end_ns).filter(|&end_ns| self.ended.is_none() && end_ns > self.now_ns);
         end_ns.into_iter().chain(self.slots.next_wake_ns()).chain(self.claim_ns()).min().unwrap_or(i64::MAX)
     }
 
@@ -168,7 +191,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         match self.open_plan {
             Some(_) => self.slots.free.push_back(place),
             None => {
-                let start_ns = self.first_start_ns(place, self.now_ns);
+                let start_ns = self.first_start_ns(place, self.window.standing_ns(self.now_ns));
                 self.slots.wake_at(place, Wake::Start(start_ns));
             }
         }

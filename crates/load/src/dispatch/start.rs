@@ -21,7 +21,11 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
             if self.ended.is_some() {
                 return false;
             }
-            let index = match self.shared.next_index() {
+            if self.window.is_closed(self.now_ns) {
+                self.slots.hold(place, due_ns);
+                return false;
+            }
+            let index = match self.shared.next_index(self.window.plan_ns(self.now_ns)) {
                 Ok(index) => index,
                 Err(reason) => {
                     self.ended = Some(reason);
@@ -32,7 +36,7 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
                 return true;
             }
             let wait_ns = self.shared.config.schedule.wait_ns(index);
-            due_ns = self.now_ns.saturating_add(wait_ns);
+            due_ns = self.window.standing_ns(self.now_ns).saturating_add(wait_ns);
             if wait_ns > 0 {
                 self.slots.wake_at(place, Wake::Start(due_ns));
                 return false;
@@ -47,7 +51,9 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
             if self.shared.stopped().is_some() {
                 return None;
             }
-            let claim = self.open_plan.as_mut()?.due(&self.shared, self.now_ns)?;
+            let due_by_ns = self.window.due_by_ns(self.now_ns);
+            let Claim { index, due_ns } = self.open_plan.as_mut()?.due(&self.shared, due_by_ns)?;
+            let claim = Claim { index, due_ns: self.window.clock_ns(due_ns) };
             if self.now_ns - claim.due_ns > self.late_limit_ns {
                 self.now_ns = monotonic_ns();
                 self.shared.control.counts[self.number].took_one();
@@ -89,14 +95,15 @@ impl<S: Conversation + ?Sized> Dispatcher<S> {
         }
         let wait_ns = self.shared.config.schedule.wait_ns(ended.index);
         let pause = self.pause(place, ended.index);
-        let since_ns = if pause.since_planned { ended.planned_ns } else { self.now_ns };
+        let standing_ns = self.window.standing_ns(self.now_ns);
+        let since_ns = if pause.since_planned { ended.planned_ns } else { standing_ns };
         if wait_ns > 0 || pause.ns > 0 {
             // May lie in the past, if the transaction took longer than the user's pause.
             let due_ns = since_ns.saturating_add(wait_ns).saturating_add(pause.ns);
             self.slots.wake_at(place, Wake::Start(due_ns));
             return None;
         }
-        self.start_next(place, self.now_ns).then_some(place)
+        self.start_next(place, standing_ns).then_some(place)
     }
 
     /// The session's own pause after transaction `after`.

@@ -44,6 +44,10 @@ impl Worker {
             if self.dispatcher.is_over() {
                 return Ok(self.dispatcher.finish());
             }
+            if self.dispatcher.has_drained() {
+                self.dispatcher.await_window();
+                continue;
+            }
             self.dispatcher.flush();
             self.poll.wait(&mut events, self.dispatcher.due_ns(), self.dispatcher.now_ns)?;
             for event in events.drain(..) {
