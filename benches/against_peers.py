@@ -10,7 +10,6 @@ tell, or stopped. benches/README.md says what is measured.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -23,19 +22,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
+from laboratory import code_of, laboratory, machine, measured, say
 from overhead.judge import orders
 from peers import copying, judge
 from peers.arms import OTHER_BUILD, Arm, Bare, Pgbench, Plimsoll, Run, Sysbench, Task
 from peers.judge import Bound, Ratio
 from peers.site import SETTINGS, Bank
 
-from plimsoll.environment import Fault
 from plimsoll.run import agent
-from plimsoll.run.agent import AgentFailed
-from plimsoll.run.observer import Silent
-from plimsoll.run.signals import Interrupts, Stopped
-from plimsoll.target import ServerFailed
+from plimsoll.run.signals import Interrupts
 
 NAME = "against-peers"
 KINDS = ("select_only", "tpcb_like", "point_select")
@@ -99,13 +94,17 @@ def _arms(site: Bank, kind: str, other_build: Path | None = None) -> tuple[Arm, 
         peer = Sysbench(*place)
         peer.prepare()
         return peer, Plimsoll(*place, describe=False), []
-    return Pgbench(*place), Plimsoll(*place), [Plimsoll(*place, describe=False)]
+    return _pgbench(site), Plimsoll(*place), [Plimsoll(*place, describe=False)]
+
+
+def _pgbench(site: Bank) -> Pgbench:
+    return Pgbench(site.cluster, site.install.bin_dir, site.logs)
 
 
 def _floor_arms(site: Bank) -> tuple[Arm, Arm, list[Arm]]:
     place = (site.cluster, site.install.bin_dir, site.folder)
     bare = [Bare(*place, pin_threads=pinned, scale=site.scale) for pinned in (True, False)]
-    return Pgbench(*place), Plimsoll(*place), [Plimsoll(*place, pin_threads=False), *bare]
+    return _pgbench(site), Plimsoll(*place), [Plimsoll(*place, pin_threads=False), *bare]
 
 
 def measure_latency(site: Bank, options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -133,7 +132,7 @@ def measure_loader(site: Bank, options: argparse.Namespace) -> list[dict[str, An
     phases: list[Any] = []
     for number, ours_first in enumerate(orders(options.seed, options.pairs), start=1):
         for mine in (ours_first, not ours_first):
-            _drop_tables(site)
+            site.drop_tables()
             began = time.monotonic()
             phases.append(_fill(site, options, mine))
             found["plimsoll" if mine else peer].append(rows / (time.monotonic() - began))
@@ -184,13 +183,6 @@ def measure_copying(site: Bank, options: argparse.Namespace) -> list[dict[str, A
             "warehouses_per_minute": [60 * options.scale / seconds for seconds in whole],
         }
     ]
-
-
-def _drop_tables(site: Bank) -> None:
-    tables = ", ".join(f"pgbench_{name}" for name in ("accounts", "branches", "tellers", "history"))
-    with site.cluster.connection.open(site.cluster.connection.dbname) as connection:
-        connection.execute(f"DROP TABLE IF EXISTS {tables}".encode())
-    site.cluster.checkpoint()
 
 
 def _fill(site: Bank, options: argparse.Namespace, mine: bool) -> dict[str, Any]:
@@ -319,22 +311,14 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     about = {**machine(), "seed": options.seed}
     say(f"seed {options.seed}, kernel {about['kernel']}, {about['cpus']} CPUs, load average {os.getloadavg()[0]:.1f}")
-    interrupts = Interrupts(Silent())
-    try:
-        with interrupts.handled(), contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
-            results = measure_all(options, interrupts)
-    except Stopped:
-        say("stopped: the machine is put back")
-        return CANNOT_TELL
-    except (Fault, AgentFailed, ServerFailed) as failure:
-        say(f"against_peers: {failure}")
-        return IMPOSSIBLE
+    results = measured("against_peers", lambda interrupts: measure_all(options, interrupts), as_json=options.json)
+    if isinstance(results, int):
+        return results
     if options.json:
         print(json.dumps({**about, "results": results}))
     else:
         print("\n".join(text_of(result) for result in results))
-    verdicts = [bound["holds"] for result in results for bound in result["bounds"]]
-    return BROKEN if False in verdicts else CANNOT_TELL if None in verdicts else HOLDS
+    return code_of(bound for result in results for bound in result["bounds"])
 
 
 if __name__ == "__main__":

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from plimsoll.environment import Fault, Journal, StateDir, undo
 from plimsoll.environment.discover import PostgresInstall
+from plimsoll.run.agent import AgentFailed
 from plimsoll.run.host import HERE
-from plimsoll.run.signals import Interrupts
+from plimsoll.run.observer import Silent
+from plimsoll.run.signals import Interrupts, Stopped
+from plimsoll.target import ServerFailed
 from plimsoll.target.installs import installed
+
+Found = TypeVar("Found")
 
 HOLDS, BROKEN, BAD_REQUEST, IMPOSSIBLE, CANNOT_TELL = 0, 1, 2, 3, 4
 
@@ -48,6 +54,29 @@ def laboratory(name: str, interrupts: Interrupts) -> Iterator[Laboratory]:
         finally:
             with interrupts.must_finish():
                 journal.put_back_all()
+
+
+def measured(name: str, work: Callable[[Interrupts], Found], *, as_json: bool) -> Found | int:
+    """What a bench's work gives, or the exit code where it was stopped or cannot be done here, which is told.
+
+    With JSON standard output is left to the results.
+    """
+    interrupts = Interrupts(Silent())
+    try:
+        with interrupts.handled(), contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+            return work(interrupts)
+    except Stopped:
+        say("stopped: the machine is put back")
+        return CANNOT_TELL
+    except (Fault, AgentFailed, ServerFailed) as failure:
+        say(f"{name}: {failure}")
+        return IMPOSSIBLE
+
+
+def code_of(bounds: Iterable[Mapping[str, Any]]) -> int:
+    """The exit code of all bounds: broken if one is, else "cannot tell" if one is that."""
+    held = [bound["holds"] for bound in bounds]
+    return BROKEN if False in held else CANNOT_TELL if None in held else HOLDS
 
 
 def machine() -> dict[str, Any]:

@@ -10,7 +10,6 @@ tell, or stopped. benches/README.md says what is measured.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -21,16 +20,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from laboratory import BROKEN, CANNOT_TELL, HOLDS, IMPOSSIBLE, laboratory, machine, say
+from laboratory import code_of, laboratory, machine, measured, say
 from overhead.judge import orders
 from peers import judge, tables
 from peers.site import SETTINGS, Bank
 
-from plimsoll.environment import Fault
-from plimsoll.run.agent import AgentFailed
-from plimsoll.run.observer import Silent
-from plimsoll.run.signals import Interrupts, Stopped
-from plimsoll.target import ServerFailed
+from plimsoll.run.signals import Interrupts
 
 NAME = "load-test"
 LINES_BOUND = 1.4
@@ -133,19 +128,11 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     about = {**machine(), "seed": options.seed, "scale_factor": options.scale_factor, "wal_level": options.wal_level}
     say(f"seed {options.seed}, kernel {about['kernel']}, {about['cpus']} CPUs, load average {os.getloadavg()[0]:.1f}")
-    interrupts = Interrupts(Silent())
-    try:
-        with interrupts.handled(), contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
-            found = measure_all(options, interrupts)
-    except Stopped:
-        say("stopped: the machine is put back")
-        return CANNOT_TELL
-    except (Fault, AgentFailed, ServerFailed) as failure:
-        say(f"load_test: {failure}")
-        return IMPOSSIBLE
+    found = measured("load_test", lambda interrupts: measure_all(options, interrupts), as_json=options.json)
+    if isinstance(found, int):
+        return found
     print(json.dumps({**about, **found}) if options.json else text_of(found))
-    verdicts = [bound["holds"] for bound in found["bounds"]]
-    return BROKEN if False in verdicts else CANNOT_TELL if None in verdicts else HOLDS
+    return code_of(found["bounds"])
 
 
 if __name__ == "__main__":

@@ -83,23 +83,33 @@ def measure(name: str, site: LoadedSite, options: argparse.Namespace) -> dict[st
     out.mkdir(exist_ok=True)
     in_slices = options.one_in > 1
     asked = requests(options.names, site.folder, out, in_slices=in_slices, locks=options.locks, calls=options.calls)
-    programs = take_over(asked)
-    programs.account_every = options.account_every
-    try:
-        if options.calls != "all":
-            programs.count_calls_in_slices()
-        if options.one_in > 1:
-            programs.watch_one_slice_in(options.one_in)
-        if options.only:
-            programs.keep(options.only)
-        found = _pairs(name, site, programs, rule, options)
-    finally:
-        programs.close()
+    with contextlib.ExitStack() as taken:
+        programs, *others = (
+            _taken(asked, build, options, taken) for build in [None, *([options.against] if options.against else [])]
+        )
+        found = _pairs(name, site, programs, rule, options, *others)
     found["recorder"] = _recorded(name, site, asked, options)
     site.cluster.stop()
     part = f", one slice in {options.one_in}" if options.one_in > 1 else ""
     probes = ", ".join(asked) or "none"
-    return {"title": f"{workload.title}; probes: {probes}{part}", "bound_percent": bound} | found
+    arms = ("without", "with") if options.against is None else ("the other", "this build")
+    return {"title": f"{workload.title}; probes: {probes}{part}", "bound_percent": bound, "arms": arms} | found
+
+
+def _taken(
+    asked: dict[str, dict[str, Any]], build: Path | None, options: argparse.Namespace, until: contextlib.ExitStack
+) -> Programs:
+    """The programs of a build of the agent, none of which is left at the end."""
+    programs = take_over(asked, build)
+    until.callback(programs.close)
+    programs.account_every = options.account_every
+    if options.calls != "all":
+        programs.count_calls_in_slices()
+    if options.one_in > 1:
+        programs.watch_one_slice_in(options.one_in)
+    if options.only:
+        programs.keep(options.only)
+    return programs
 
 
 def _recorded(
@@ -113,9 +123,16 @@ def _recorded(
     return record(site, request, options.record_seconds, options.seed).as_json()
 
 
-def _pairs(name: str, site: LoadedSite, programs: Programs, rule: Rule, options: argparse.Namespace) -> dict[str, Any]:
+def _pairs(
+    name: str,
+    site: LoadedSite,
+    programs: Programs,
+    rule: Rule,
+    options: argparse.Namespace,
+    other: Programs | None = None,
+) -> dict[str, Any]:
     planned = orders(options.seed, rule.looks[-1])
-    run_segment(site, programs, planned[:10], options.window_ms / 1000, 0)  # warms up; not counted
+    run_segment(site, programs, planned[:10], options.window_ms / 1000, 0, other)  # warms up; not counted
     uncached, load_average = site.uncached_bytes(), 0.0
     say(f"{name}: looks at {', '.join(map(str, rule.looks))} pairs")
     pairs: list[Pair] = []
@@ -128,9 +145,9 @@ def _pairs(name: str, site: LoadedSite, programs: Programs, rule: Rule, options:
         look = next(look for look in rule.looks if look > len(pairs))
         until = min(look, len(pairs) + SEGMENT_PAIRS)
         load_average = max(load_average, os.getloadavg()[0])
-        pairs += run_segment(site, programs, planned[len(pairs) : until], options.window_ms / 1000, until)
+        pairs += run_segment(site, programs, planned[len(pairs) : until], options.window_ms / 1000, until, other)
         _progress(name, pairs, rule, time.monotonic() - began)
-        if lost := programs.lost():
+        if lost := programs.lost() + (other.lost() if other is not None else 0):
             verdict, why = "broken", f"{lost} events were lost"
             break
         if len(pairs) == look:
@@ -216,6 +233,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--account-every", type=int, default=5, help="windows: as the agent accounts for run time; 0 never"
     )
     parser.add_argument("--one-in", type=int, default=1, help="of the breakdown: watch one slice of 50 ms in so many")
+    parser.add_argument("--against", type=Path, help="the programs of another build of the agent where there were none")
     parser.add_argument("--bound", type=float, metavar="PERCENT", help="2 for wpi_orders, 4 for select-only")
     parser.add_argument("--window-ms", type=int, default=250, help="length of a window")
     parser.add_argument("--pairs-max", type=int, default=800, help="looks at 100, 200, 400, 800 pairs and at the last")

@@ -18,10 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benches")]
 
-from simulate import levels, queries  # noqa: E402  the paths come first
+from simulate import best_test, caches, clock, levels, loadline, queries, windows  # noqa: E402  the paths come first
 from simulate.rows import Row, Section  # noqa: E402
 
-SECTIONS: list[Section] = [*levels.sections(), *queries.sections()]
+ROOMS = (clock, caches, loadline, queries, levels, windows, best_test)
+SECTIONS: list[Section] = [section for room in ROOMS for section in room.sections()]
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Pairs of windows in a load that goes on: in one the probe's programs are attached, in the other they are not."""
+"""Pairs of windows in a load that goes on: with the programs of probes, and without or with those of another build."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ class Arm:
     def work_us(self) -> float:
         """CPU time of server and load, a transaction."""
         return self.cpu.work_ns / self.transactions / 1e3
+
+    @property
+    def run_us(self) -> float:
+        """Run time of the programs a transaction; 0 where it was not accounted for."""
+        return sum(run_ns for _, run_ns in self.runs.values()) / self.transactions / 1e3
 
     @property
     def host_us(self) -> float:
@@ -71,6 +76,12 @@ class Pair:
         return self.arm_with.host_us / self.arm_without.host_us
 
     @property
+    def run_ratio(self) -> float | None:
+        """The same of the programs' run time; None where it was not accounted for in both windows."""
+        both = (self.arm_with.run_us, self.arm_without.run_us)
+        return both[0] / both[1] if all(both) else None
+
+    @property
     def tps_ratio(self) -> float:
         """Throughput, with to without."""
         return self.arm_with.tps / self.arm_without.tps
@@ -90,11 +101,17 @@ class _Window:
 
 
 def run_segment(
-    site: LoadedSite, programs: Programs, orders: list[bool], window_seconds: float, seed: int
+    site: LoadedSite,
+    programs: Programs,
+    orders: list[bool],
+    window_seconds: float,
+    seed: int,
+    other: Programs | None = None,
 ) -> list[Pair]:
-    """One segment of the load with as many pairs as there are orders."""
+    """One segment of the load with as many pairs as there are orders; `other` is attached where `programs` are not."""
     site.cluster.checkpoint()
-    each = window_seconds + SETTLE_SECONDS + SWITCH_SECONDS + 2 * programs.switch_seconds
+    switching = programs.switch_seconds + (other.switch_seconds if other is not None else 0.0)
+    each = window_seconds + SETTLE_SECONDS + SWITCH_SECONDS + 2 * switching
     seconds = RAMP_SECONDS + len(orders) * 2 * each + SPARE_SECONDS
     load = site.begin(seconds, seed)
     try:
@@ -104,7 +121,8 @@ def run_segment(
         for probe_first in orders:
             both = {}
             for probed in (probe_first, not probe_first):
-                both[probed] = _window(programs, server, load.pid, window_seconds, probed)
+                attached = programs if probed else other
+                both[probed] = _window(attached, server, load.pid, window_seconds)
             windows.append((probe_first, both))
         count = load.finish()
     except OSError as error:
@@ -116,9 +134,10 @@ def run_segment(
     return [Pair(first, both[True].arm(count), both[False].arm(count)) for first, both in windows]
 
 
-def _window(programs: Programs, server: list[int], generator: int, seconds: float, probed: bool) -> _Window:
-    if probed:
-        programs.attach()
+def _window(programs: Programs | None, server: list[int], generator: int, seconds: float) -> _Window:
+    if programs is None:
+        programs = Programs([], [])
+    programs.attach()
     try:
         time.sleep(SETTLE_SECONDS)
         ran = programs.counts()

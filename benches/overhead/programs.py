@@ -248,20 +248,20 @@ def _possible_cpus() -> int:
     return int(Path("/sys/devices/system/cpu/possible").read_text().strip().rpartition("-")[2]) + 1
 
 
-def take_over(requests: dict[str, dict[str, Any]]) -> Programs:
-    """Lets the agent load and test one probe after the other, takes their programs, and ends the agent each time."""
+def take_over(requests: dict[str, dict[str, Any]], agent: Path | None = None) -> Programs:
+    """Lets the agent (a build of it) load and test one probe after the other, takes their programs, and ends it."""
     taken = Programs([], [])
     try:
         for name, request in requests.items():
-            _take(name, request, taken)
+            _take(name, request, taken, agent)
     except BaseException:
         taken.close()
         raise
     return taken
 
 
-def _take(name: str, request: dict[str, Any], into: Programs) -> None:
-    running = Agent("watch", request)
+def _take(name: str, request: dict[str, Any], into: Programs, agent: Path | None) -> None:
+    running = Agent("watch", request, program=agent)
     lines = running.lines()
     try:
         probes = next((line["probes"] for line in lines if line["event"] == "watching"), None)

@@ -7,6 +7,7 @@ the probe to see and nothing to pay.
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -69,6 +70,8 @@ class Site(ABC):
         user = HERE.server_user()
         self.state.check_traversable(user)
         work_dir.make(self.state, self.journal, self.folder, mode=0o755)
+        self.logs.mkdir()
+        os.chown(self.logs, *HERE.account(user))
         server.record(self.journal, self.data)
         self.cluster = PostgresServer(self.install.bin_dir, self.data, self.folder, user, HERE.start_as)
         self.cluster.initdb()
@@ -92,6 +95,11 @@ class Site(ABC):
     def data(self) -> Path:
         """The cluster."""
         return self.folder / "data"
+
+    @property
+    def logs(self) -> Path:
+        """Where pgbench may write, which runs as the server's user; what is beside it is root's."""
+        return self.folder / "logs"
 
     @property
     def postmaster(self) -> int:
@@ -183,7 +191,7 @@ class _SelectOnlyLoad:
         if self._process.returncode:
             raise Fault(f"pgbench: {output.strip()[-1000:]}", remedy="see the server's log")
         # client, number of its transaction, ..., seconds and microseconds of the day's clock
-        logs = sorted(self._site.folder.glob("pgbench_log.*"))
+        logs = sorted(self._site.logs.glob("pgbench_log.*"))
         rows = np.concatenate([np.loadtxt(log, dtype=np.int64, usecols=(0, 1, 4, 5), ndmin=2) for log in logs])
         for log in logs:
             log.unlink()
@@ -225,7 +233,7 @@ class SelectOnly(LoadedSite):
             "-T",
             str(math.ceil(seconds)),
         ]
-        log = ["-l", "--sampling-rate=0.05", f"--log-prefix={self.folder}/pgbench_log", f"--random-seed={seed}"]
+        log = ["-l", "--sampling-rate=0.05", f"--log-prefix={self.logs}/pgbench_log", f"--random-seed={seed}"]
         return _SelectOnlyLoad(self, self._pgbench(*load, *log))
 
     def _pgbench(self, *arguments: str) -> subprocess.Popen[bytes]:

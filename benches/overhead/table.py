@@ -9,6 +9,7 @@ from overhead.arms import Pair
 from overhead.judge import Rule, percent
 
 CPU, HOST, TPS = "CPU time a transaction", "the same, whole machine", "throughput"
+RUN = "run time of the programs"
 
 
 def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def figures(pairs: list[Pair], rule: Rule) -> dict[str, Any]:
             CPU: _interval(rule, [pair.work_ratio for pair in pairs]),
             HOST: _interval(rule, [pair.host_ratio for pair in pairs if pair.has_ticks]),
             TPS: _interval(rule, [pair.tps_ratio for pair in pairs]),
+            RUN: _interval(rule, [ratio for pair in pairs if (ratio := pair.run_ratio) is not None]),
         },
         "run_us": run_us,
         "run_share_percent": 100 * run_us * transactions * 1e3 / sum(arm.cpu.work_ns for arm in accounted),
@@ -61,16 +63,18 @@ def _interval(rule: Rule, ratios: list[float]) -> dict[str, float | None] | None
 
 def of(result: dict[str, Any]) -> str:
     """One workload in text."""
-    found = result["figures"]
+    found, (one, two) = result["figures"], result["arms"]
     lines = [
         f"{result['title']}",
         f"  {found['pairs']} pairs of windows with about {found['transactions_an_arm']} transactions each",
-        f"  {'':26}{'without':>10}{'with':>10}   change, {result['confidence']:.2%} interval",
+        f"  {'':26}{one:>10}{two:>10}   change, {result['confidence']:.2%} interval",
     ]
     for name, key, unit in ((CPU, "work_us", "us"), (HOST, "host_us", "us"), (TPS, "tps", "/s")):
         values = found[key]
         change = _text(found["percent"][name])
         lines.append(f"  {name:26}{values['without']:>10.2f}{values['with']:>10.2f}   {change}   ({unit})")
+    if (change := found["percent"][RUN]) is not None:
+        lines.append(f"  {RUN:26}{'beside those of the other build':>38} {_text(change)}")
     lines.append(
         f"  run time of its programs  {found['run_us']:>20.3f}   {found['run_share_percent']:+.2f} % of the CPU time"
     )

@@ -44,6 +44,13 @@ class Bank(Site):
             raise Fault(f"pgbench -i: {output.strip()[-1000:]}", remedy="see the server's log")
         return output
 
+    def drop_tables(self) -> None:
+        """For a loader to begin with none."""
+        tables = ", ".join(f"pgbench_{name}" for name in ("accounts", "branches", "tellers", "history"))
+        with self.cluster.connection.open(self.cluster.connection.dbname) as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {tables}".encode())
+        self.cluster.checkpoint()
+
     def psql(self, arguments: list[str]) -> str:
         """Runs psql as the server's user; what it printed."""
         connection = self.cluster.connection

@@ -21,8 +21,8 @@ class Row:
 
     @property
     def error(self) -> float:
-        """Standard error of `found`."""
-        return math.sqrt(max(self.found * (1 - self.found), 1e-12) / max(self.runs, 1))
+        """Standard error of `found`; 0 where it is no share of runs."""
+        return math.sqrt(max(self.found * (1 - self.found), 1e-12) / self.runs) if self.runs else 0.0
 
     @property
     def holds(self) -> bool:
@@ -39,7 +39,7 @@ class Row:
         side = "<=" if self.at_most else ">="
         said = "holds" if self.holds else "BROKEN"
         found = f"{self.found:7.2%} +- {self.error:.2%}"
-        return f"{self.section:28} {self.case:44} {found:18} {side} {self.bound:5.1%}  {said}"
+        return f"{self.section:32} {self.case:46} {found:18} {side} {self.bound:5.1%}  {said}"
 
 
 @dataclass(frozen=True)
