@@ -47,6 +47,11 @@ def _has_cpuset() -> bool:
     return found is not None and found.lacks(Limits(cpus="0")).ok
 
 
+def _has_freezer() -> bool:
+    found = cgroups.detect()
+    return found is not None and found.can_freeze().ok
+
+
 def _tool(name: str) -> bool:
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
 
@@ -69,6 +74,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "root": lambda: os.geteuid() == 0,
     "cgroup memory": lambda: GroupKnob("capability").available().ok,
     "cgroup cpuset": _has_cpuset,
+    "freezer": _has_freezer,
     "swap": lambda: SwapFile(StateDir(_test_dir()), "capability").available().ok,
     "postgresql": lambda: bool(discover.servers()),
     "server user": _has_user,

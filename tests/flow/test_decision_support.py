@@ -124,7 +124,7 @@ def test_the_three_tests_of_two_treatments(laboratory: Laboratory) -> None:
         assert [len(times) for times in one["times_s"]["throughput"].values()] == [4] * 24
     assert all(len(one["drift"]) == 2 for one in found["treatments"].values())
     page = Path(answer["report"]).read_text()
-    assert 'id="decision-support"' in page
+    assert 'id="section-decision-support"' in page
     assert "Answers of 2 trials as loaded, compared with DuckDB&#39;s: 44 of 44 right" in page
     # On a fast machine a test at this size has no two seconds.
     lasting = any(vmstat.curve(segment) for trial in run.trials for _, segment in trial.tests)

@@ -89,7 +89,7 @@ def test_a_pair_of_treatments(laboratory: Laboratory) -> None:
         assert {row["name"]: row["verdict"] for row in one["ranges"]}["remote_payments"] == "does not apply"
 
     page = Path(answer["report"]).read_text()
-    assert 'id="order-entry"' in page
+    assert 'id="section-order-entry"' in page
     assert "keying and think times multiplied by 0.001: a different benchmark" in page
     assert "0 lost, 0 duplicated" in page
     assert laboratory.left_behind() == []

@@ -1,6 +1,6 @@
 """A comparison of known records: it must say what compare.expected.json says, today and in later versions.
 
-The records are the committed synthetic run twice, with system calls and stacks of tests/unit/analysis/moved_world.py:
+The records are the committed synthetic run twice, with system calls and stacks of tests/unit/analysis/changes_world.py:
 in the second there is a sort and twice the syncs in one treatment. After a wanted change:
     PLIMSOLL_GOLDEN_ACCEPT=1 ./test tests/golden    and read the difference before committing it.
 """
@@ -18,7 +18,7 @@ from plimsoll.words.comparison import comparison_lines
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "compare.expected.json"
-_WORLD = runpy.run_path(str(HERE.parent / "unit/analysis/moved_world.py"))
+_WORLD = runpy.run_path(str(HERE.parent / "unit/analysis/changes_world.py"))
 _GOLDEN = runpy.run_path(str(HERE / "test_golden.py"))
 
 

@@ -19,7 +19,7 @@ from plimsoll.report import write_report
 
 HERE = Path(__file__).parent
 GOLDEN = sorted(folder.parent.name for folder in HERE.glob("*/run.json"))
-HEAD = "head"  # what stands above the first heading of a section
+HEAD = "head"  # the first screen, above the first section
 
 
 def visible_text(page: str) -> str:
@@ -29,8 +29,8 @@ def visible_text(page: str) -> str:
 
 
 def sections(page: str) -> dict[str, dict[str, object]]:
-    """What a page says and draws, by the id of the heading that it stands below."""
-    pieces = re.split(r'<h2 id="([^"]+)">', page.partition("</main>")[0])
+    """What a page says and draws, by the section that it stands in."""
+    pieces = re.split(r'<details class="section" data-section="([^"]+)">', page.partition("</main>")[0])
     named = [(HEAD, pieces[0]), *zip(pieces[1::2], pieces[2::2], strict=True)]
     return {
         name: {
@@ -55,7 +55,8 @@ def test_golden_record_gives_its_page(name: str, tmp_path: Path) -> None:
 
 
 def test_a_changed_word_changes_its_section_alone() -> None:
-    page = '<main><p>a</p><h2 id="one">One</h2><p>b</p><h2 id="two">Two</h2><figure id="f"></figure></main>'
+    one, two = (f'<details class="section" data-section="{name}">' for name in ("one", "two"))
+    page = f'<main><p>a</p>{one}<p>b</p></details>{two}<figure id="f"></figure></details></main>'
     found, other = sections(page), sections(page.replace("<p>b</p>", "<p>c</p>"))
     assert list(found) == [HEAD, "one", "two"]
     assert [key for key in found if found[key] != other[key]] == ["one"]

@@ -105,6 +105,13 @@ def _judged(guest_session, blocks):
     return run, verdict
 
 
+def _excluded(verdict):
+    """Trials left out: on one CPU and a busy host the load generator is the limit now and then, and nothing else is."""
+    excluded = {one["trial"]: one["reasons"] for one in verdict["exclusions"]}
+    assert all(one.startswith("the load generator was saturated") for reasons in excluded.values() for one in reasons)
+    return excluded
+
+
 def test_a_block_has_both_caches_and_names_its_refused_probes(guest_session):
     run, verdict = _judged(guest_session, 1)
     for trial, told in zip(run.trials, verdict["trials"], strict=True):
@@ -117,17 +124,16 @@ def test_a_block_has_both_caches_and_names_its_refused_probes(guest_session):
         assert metrics["double_cached_bytes"] > 0
         assert metrics["page_cache_hit_ratio"] is None  # it is the refused probe's: absent, never 0
     (comparison,) = verdict["comparisons"]
-    assert comparison["blocks"] == 1 and comparison["grade"] == "none"  # one block gives no interval
+    excluded = _excluded(verdict)
+    assert comparison["blocks"] == (0 if excluded else 1) and comparison["grade"] == "none"  # one gives no interval
 
 
 @pytest.mark.long
 def test_three_blocks_are_judged_and_what_enters_no_verdict_is_named(guest_session):
-    """One CPU for both: on a busy host the load generator is the limit now and then, which is all that may be wrong."""
     run, verdict = _judged(guest_session, 3)
-    excluded = {one["trial"]: one["reasons"] for one in verdict["exclusions"]}
+    excluded = _excluded(verdict)
     (comparison,) = verdict["comparisons"]
     print(excluded, comparison)
-    assert all(one.startswith("the load generator was saturated") for reasons in excluded.values() for one in reasons)
     whole = {1, 2, 3} - {trial.block for trial in run.trials if trial.number in excluded}
     assert comparison["grade"] == ("indicative" if len(whole) == 3 else "none")
     assert len(excluded) == 6 or comparison["best_set"]

@@ -20,6 +20,7 @@ from plimsoll.environment import (
     TransparentHugePages,
     cgroups,
     discover,
+    freezer,
     server,
     shared_memory,
     swap,
@@ -60,6 +61,9 @@ def _run(state, run_id, hook):
     TransparentHugePages("shmem_enabled").set("advise", journal)
     group = GroupKnob(run_id).make(Limits(64 << 20, 1 << 20), journal)
     group.exec_in(["sleep", "300"])
+    group.freeze()
+    group.thaw()
+    group.freeze()
     journal.put_back_all()
 
 
@@ -87,7 +91,7 @@ def _killed_at(state, run_id, step):
 
 
 def test_killed_at_every_step_nothing_is_left_after_undo(needs, state, run_id):
-    needs("root", "cgroup memory", "swap", "sysctl", "transparent huge pages")
+    needs("root", "cgroup memory", "freezer", "swap", "sysctl", "transparent huge pages")
     before = _machine(state, run_id)
     step, killed = 0, True
     started = time.monotonic()
@@ -103,7 +107,7 @@ def test_killed_at_every_step_nothing_is_left_after_undo(needs, state, run_id):
 
 
 def test_undo_itself_may_be_killed_at_every_step(needs, state, run_id):
-    needs("root", "cgroup memory", "swap", "sysctl", "transparent huge pages")
+    needs("root", "cgroup memory", "freezer", "swap", "sysctl", "transparent huge pages")
     before = _machine(state, run_id)
     names = _names_of_steps(state, run_id)
     everything_set = next(place for place, name in enumerate(names, start=1) if name.startswith("before put back"))
@@ -161,7 +165,7 @@ def _serve(state, run_id, user, *, in_group):
         [str(install.bin_dir / "initdb"), "-D", str(data), "-N", "-A", "trust"], user=user, stdout=subprocess.DEVNULL
     )
     assert made.wait() == 0
-    server.record(journal, data)
+    server.record(journal, data, group.folders)
     with (folder / "log").open("wb") as log:
         arguments = ["-D", str(data), "-k", str(folder), "-c", "listen_addresses="]
         program = str(install.bin_dir / "postgres")
@@ -204,6 +208,26 @@ def test_a_server_left_running_is_stopped_with_its_shared_memory(needs, state, r
     assert f"server in {data} stopped" in [result.what for result in results]
     assert server.processes_of(data) == [] and _shared_memory_left(state) == set()
     assert _machine(state, run_id) == before
+
+
+def test_a_server_that_stands_still_is_stopped_at_once(needs, state, run_id, server_user):
+    """No signal ends what is frozen: it is thawed before it is asked, and not after half a minute of asking."""
+    needs("root", "cgroup memory", "freezer", "postgresql", "server user")
+    before = _machine(state, run_id)
+
+    def freeze(_):
+        hierarchy = cgroups.detect()
+        freezer.freeze(hierarchy.folders(run_id))
+
+    data = _left_by_a_killed_run(state, run_id, server_user, in_group=True, and_then=freeze)
+    assert freezer.is_frozen(cgroups.detect().folders(run_id))
+    started = time.monotonic()
+    results = undo(state)
+    seconds = time.monotonic() - started
+    assert all(result.ok for result in results), results
+    assert server.processes_of(data) == [] and _shared_memory_left(state) == set()
+    assert _machine(state, run_id) == before
+    assert seconds < 10, f"{seconds:.1f} s"
 
 
 def test_a_server_that_was_killed_too_leaves_no_shared_memory(needs, state, run_id, server_user):

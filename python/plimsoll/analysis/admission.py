@@ -4,21 +4,31 @@ Every exclusion carries its reason and stays in the verdict: loss is data. What 
 excludes nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from plimsoll.analysis import workloads
-from plimsoll.analysis.statistics import stationary
+from plimsoll.analysis.admission_stationary import FILLING, Sample, standing
+from plimsoll.analysis.statistics.room import room_of
 from plimsoll.analysis.trial.answers import wrong_answers
 from plimsoll.analysis.trial.generator import generator
 from plimsoll.analysis.trial.latency import unbounded
-from plimsoll.analysis.trial.readings import counter, done_count, fact, is_whole, unanswered, weights
+from plimsoll.analysis.trial.readings import (
+    counter,
+    done_count,
+    fact,
+    has_windows,
+    is_whole,
+    unanswered,
+    weights,
+    while_open,
+)
 from plimsoll.record import Segment, Trial
 from plimsoll.record.summary import accounted
 
-Sample = dict[str, float | None]
 COMMIT_RULE = (
     "xact_commit of the database under test, read with no client connected just before and after the measured segment, "
     "grows by the done transactions and by what the clients commit on their own (connecting, preparing): the number "
@@ -26,16 +36,19 @@ COMMIT_RULE = (
     "reader's own commits happen in another database, lost transactions may or may not be among them"
 )
 _STEAL_NOTED = 0.05
+STEAL_DISTURBS = 0.10  # a trial that lost so much is worth another try; where that one loses it too, it stands
 _COMMITS_A_CONNECTION_MAX = 16
-_TAIL_SECONDS = 10
-_JOINED_SAMPLES_MIN = 12  # more than the ten seconds that the test needs
 
 
 @dataclass
 class Admission:
-    """The outcome for one trial: it enters when `reasons` is empty."""
+    """The outcome for one trial: it enters when `reasons` is empty.
+
+    `curable`: those of the reasons that time cures, and what disturbed a trial that enters all the same.
+    """
 
     reasons: list[str] = field(default_factory=list)
+    curable: list[str] = field(default_factory=list)
     caveats: list[str] = field(default_factory=list)
     commits: dict[str, Any] = field(default_factory=dict)
     generator: dict[str, Any] = field(default_factory=dict)
@@ -43,7 +56,10 @@ class Admission:
 
 
 def samples(segment: Segment) -> list[Sample]:
-    """A segment's series as the cumulative samples the stationarity test takes, on the server's clock ticks."""
+    """A segment's series as the cumulative samples the stationarity test takes, on the server's clock ticks.
+
+    Of windows on a clock that stands between them, a sample at the end of each.
+    """
     server = segment.series("server")
     table = segment.transactions
     if server is None or table is None or not len(table):
@@ -55,25 +71,19 @@ def samples(segment: Segment) -> list[Sample]:
     ends, upto = ends[order], np.concatenate([[0.0], np.cumsum(weights(segment)[done][order])])
     sectors = _sectors(segment, times)
     hit, read = segment.column("server", "blks_hit"), segment.column("server", "blks_read")
+    clock = while_open(segment, times)
+    kept = {0, *range(1, len(times), 2)} if has_windows(segment) else range(len(times))
     return [
         {
-            "t_ns": int(time),
+            "t_ns": int(clock[row]),
             "done": int(upto[np.searchsorted(ends, time, side="right")]),
             "blks_hit": None if hit is None or np.isnan(hit[row]) else float(hit[row]),
             "blks_read": None if read is None or np.isnan(read[row]) else float(read[row]),
             "read_sectors": None if sectors is None else float(sectors[row]),
         }
         for row, time in enumerate(times)
+        if row in kept
     ]
-
-
-def _joined(first: list[Sample], second: list[Sample]) -> list[Sample]:
-    """Two segments as one row of samples; what lies between them is a gap and no interval."""
-    if not first or not second:
-        return [*first, *second]
-    done = first[-1]["done"] or 0
-    gap: Sample = {"t_ns": ((first[-1]["t_ns"] or 0) + (second[0]["t_ns"] or 0)) / 2}
-    return [*first, gap, *({**sample, "done": done + (sample["done"] or 0)} for sample in second)]
 
 
 def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
@@ -86,7 +96,7 @@ def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
     for device in np.unique(table["device"]):
         mine = (table["device"] == device) & np.isfinite(values)
         if mine.any():
-            total += np.interp(times, table["t_ns"][mine], values[mine])
+            total += np.interp(times, table["t_ns"][mine], while_open(segment, values[mine]))
     return total
 
 
@@ -167,45 +177,14 @@ def _answer_reasons(trial: Trial) -> list[str]:
 
 
 def _judge_stationarity(trial: Trial, found: Admission) -> None:
-    warmup = trial.data.get("stationary") or {}
-    series = samples(trial.measure)[1:]  # the first interval holds the connections' own catalogue reads
-    measured = stationary.judge(series, seconds_min=4.0, whole=True)
-    # A segment of a few transactions adds nothing: then the warm-up's end has to be long enough by itself.
-    tail = samples(trial.warmup)[-max(len(series), _TAIL_SECONDS, _JOINED_SAMPLES_MIN - len(series)) :]
-    after = stationary.judge(_joined(tail, series), whole=True)
-    found.stationary = {
-        "warmup_reached": warmup.get("reached"),
-        "warmup_seconds": warmup.get("seconds"),
-        "measured_reached": after.reached,
-        "measured_filling": _moving(measured, after),
-        "detail": after.detail,
-    }
-    if _moving(measured, after):
-        found.reasons.append("still filling: the measured segment was moving towards another level")
-        return
-    if warmup.get("reached"):
-        return
-    cache = after.detail["series"].get("database_miss_ratio")
-    if after.reached or (cache is not None and cache["reached"] and not after.filling):
-        how = "both caches" if after.reached else "the database's cache (device reads too noisy to show it)"
-        when = "the end of the warm-up and the measured segment together show it for"
-        found.caveats.append(f"not shown stationary within the warm-up; {when} {how}")
-    elif warmup.get("reached") is False:
-        found.reasons.append("still filling: neither the warm-up nor its end with the measured segment was stationary")
-    else:
-        found.caveats.append("no warm-up was asked for, and the measured segment is not shown stationary")
-
-
-def _moving(measured: stationary.Stationarity, joined: stationary.Stationarity) -> bool:
-    """The database's cache was moving, or device reads were and the end of the warm-up says so too.
-
-    Device reads wander with swapping and with other users of the device; a filling page cache shows in both.
-    """
-    series, both = measured.detail["series"], joined.detail["series"]
-    return any(
-        found["filling"] and (name == "database_miss_ratio" or both.get(name, found)["filling"])
-        for name, found in series.items()
-    )
+    told, measured = trial.data.get("stationary") or {}, samples(trial.measure)[1:]
+    room = room_of(trial.data.get("cache"))
+    # The first interval of a segment holds the connections' own catalogue reads.
+    settled = standing(told, samples(trial.warmup), measured, room)
+    found.stationary = settled.entry
+    found.reasons += settled.reasons
+    found.curable += settled.reasons
+    found.caveats += settled.caveats
 
 
 def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> None:
@@ -231,11 +210,23 @@ def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> No
         found.caveats.append(f"{checkpoints:.0f} checkpoint(s) began inside the measured segment")
     steal = values.get("cpu_steal_share")
     if steal is not None and steal >= _STEAL_NOTED:
-        found.caveats.append(f"the hypervisor took {steal:.0%} of the CPU time")
+        taken = f"the hypervisor took {steal:.0%} of the CPU time"
+        found.caveats.append(taken)
+        if steal >= STEAL_DISTURBS and not workloads.of_trial(trial).is_of_tests:
+            found.curable.append(taken)
+    if repeated := trial.data.get("repeated"):
+        found.caveats.append(repeated_words(repeated))
     kills = (trial.data.get("group") or {}).get("oom_kills")
     if kills:
         found.caveats.append(f"{kills} process(es) of the group were killed for lack of memory")
     found.caveats += [str(caveat) for caveat in trial.data.get("caveats") or []]
+
+
+def repeated_words(repeated: Mapping[str, Any]) -> str:
+    """Of a repeated trial: why, without the figures, so that like ones are counted together."""
+    was_filling = any(why.startswith(FILLING) for why in repeated["why"])
+    what = "its caches were still filling, and the warm-up was longer" if was_filling else "the hypervisor took its CPU"
+    return f"repeated within its block: at the first attempt {what} (it is kept beside)"
 
 
 def _by_sqlstate(trial: Trial) -> str:

@@ -11,7 +11,8 @@ from typing import Final, Literal
 
 from plimsoll.record import Trial
 
-EVIDENCE: Final = "evidence"  # the lines below the first comparison, in the terminal
+EVIDENCE: Final = "evidence"  # what may explain a difference of levels, where nothing else does
+PROGRESS: Final = "progress"  # the line of a trial that has just finished
 TRANSACTION: Final = "transaction"
 
 
@@ -55,6 +56,7 @@ class Metric:
     # name of its figure, and what always stands beside it
     is_usual: bool = False
     may_be_unbounded: bool = False
+    is_of_windows: bool = False  # whether the windows of a run tell it themselves
     figure: str = ""
     remark: str = ""
     # --- what it is of, where it is a rate or a time of units of work; the workloads that alone have it; who shows it

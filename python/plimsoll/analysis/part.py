@@ -7,7 +7,7 @@ rule for appearing among them, stands in its own room.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.record import Run, Trial
@@ -29,6 +29,7 @@ class Context:
     spread_log: float  # logarithm of the ratio by which equals differ; 0 where it is not known
     parts: Mapping[str, Any]  # parts that were judged before, by key; None where one did not apply
     pairs: list[Json]  # what these parts set against each other, beside the comparisons
+    twins: Used = field(default_factory=dict)  # the duplicates that enter, by the same keys as `used`
 
 
 def _nothing_read(_run: Run) -> Any:

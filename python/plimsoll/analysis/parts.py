@@ -6,10 +6,12 @@ A part stands behind those it needs. The order is also that of the caveats of a 
 from plimsoll.analysis.breakdown import breakdown
 from plimsoll.analysis.caches import double_caching, reconcile
 from plimsoll.analysis.decision_support import run as decision_support
+from plimsoll.analysis.next_steps import next_steps
 from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.part import Part
 from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
 from plimsoll.analysis.studies import clients, memory_scaling, scaling
+from plimsoll.analysis.windows import part as windows
 
 PARTS: tuple[Part, ...] = (
     instruments.PART,
@@ -26,4 +28,6 @@ PARTS: tuple[Part, ...] = (
     decision_support.PART,
     syscalls.PART,
     block_requests.PART,
+    windows.PART,
+    next_steps.PART,
 )

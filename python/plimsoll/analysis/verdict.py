@@ -8,17 +8,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from plimsoll.analysis import parts
+from plimsoll.analysis import methods, parts
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
 from plimsoll.analysis.comparing import a_a, unbounded
 from plimsoll.analysis.comparing.compare import ALPHA, DELTA
 from plimsoll.analysis.comparing.levels import compare_levels, groups
+from plimsoll.analysis.comparing.standing import chosen, twins
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import METRICS, judged_of, shown_for
 from plimsoll.analysis.part import Context
 from plimsoll.analysis.percentiles import PERCENTILES
 from plimsoll.analysis.statistics import stationary
-from plimsoll.analysis.statistics.intervals import CONFIDENCE, grade
+from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
@@ -26,6 +27,7 @@ from plimsoll.record.summary import Identity, accounted, summed
 from plimsoll.record.verdict import Comparison, Mean, Treatment, TrialEntry, Used, Verdict
 
 FORMAT = 1
+NOT_NEEDED = "skipped"  # the status of trials that a design left out because they were not needed: no loss
 Json = dict[str, Any]
 
 
@@ -54,7 +56,7 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> TrialEntry:
         "unbounded": least or None,
         "latency_ns": latency.latency_by_kind(trial.measure),
         "latency_source": latency.source(trial.measure),
-        "throughput": throughput.as_json(trial.measure),
+        "throughput": throughput.as_json(trial),
         "placement": placement.placement(trial),
         "identity": _summed_identity(trial),
         "errors": trial.measure.errors,
@@ -84,31 +86,24 @@ def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Json]:
     return entries, placement.settle(entries, run.plan)
 
 
-def chosen(entries: list[TrialEntry]) -> dict[tuple[int, str], TrialEntry]:
-    """The trial that stands for each (block, treatment): the original, or its duplicate where that did not enter."""
-    result: dict[tuple[int, str], TrialEntry] = {}
-    for entry in sorted(entries, key=lambda entry: bool(entry["duplicate"])):
-        if entry["admitted"]:
-            result.setdefault((entry["block"], entry["treatment"]), entry)
-    return result
+def _estimate(entries: Iterable[TrialEntry], again: Used, key: str) -> Mean | None:
+    metric = METRICS[key]
+    found = [unbounded.together(one, again.get((one["block"], one["treatment"])), metric) for one in entries]
+    return unbounded.estimate(found, metric)
 
 
-def _estimate(entries: Iterable[TrialEntry], key: str) -> Mean | None:
-    return unbounded.estimate([unbounded.reading(entry, key) for entry in entries], METRICS[key])
-
-
-def _percentile(entries: Iterable[TrialEntry], kind: str, name: str) -> Mean | None:
+def _percentile(entries: Iterable[TrialEntry], again: Used, kind: str, name: str) -> Mean | None:
     """A percentile of one kind; those of all kinds together are metrics of the trial, too."""
     key = f"latency_ns_{name}"
     if kind == ALL:
-        return _estimate(entries, key)
+        return _estimate(entries, again, key)
     values = [entry["latency_ns"].get(kind, {}).get(name) for entry in entries]
     return unbounded.estimate([(value, False) for value in values], METRICS[key])
 
 
 def _treatments(run: Run, entries: list[TrialEntry]) -> dict[str, Treatment]:
     """Every metric of every treatment with its interval over blocks, and latency by kind."""
-    used, metrics = chosen(entries), shown_for(run.experiment)
+    used, again, metrics = chosen(entries), twins(entries), shown_for(run.experiment)
     trials = {trial.number: trial for trial in run.trials}
     planned_treatments = run.plan.get("treatments") or {}
     standing = {
@@ -126,19 +121,14 @@ def _treatments(run: Run, entries: list[TrialEntry]) -> dict[str, Treatment]:
             "trials": [entry["number"] for entry in mine],
             "blocks": len(mine),
             "grade": grade(len(mine)),
-            "metrics": {key: _estimate(mine, key) for key in metrics},
-            "latency_ns": {kind: {name: _percentile(mine, kind, name) for name in PERCENTILES} for kind in kinds},
+            "metrics": {key: _estimate(mine, again, key) for key in metrics},
+            "latency_ns": {
+                kind: {name: _percentile(mine, again, kind, name) for name in PERCENTILES} for kind in kinds
+            },
             "latency_merged_ns": histograms.over_trials([trials[entry["number"]].measure for entry in mine]),
         }
         result[name] = cast(Treatment, {**treatment, **{key: found[name] for key, found in of_parts.items()}})
     return result
-
-
-def twins(entries: list[TrialEntry]) -> Used:
-    """The duplicates whose originals were admitted as well, by (block, treatment)."""
-    places = {(entry["block"], entry["treatment"]) for entry in entries if entry["admitted"] and not entry["duplicate"]}
-    found = {(entry["block"], entry["treatment"]): entry for entry in entries if entry["duplicate"]}
-    return {place: entry for place, entry in found.items() if entry["admitted"] and place in places}
 
 
 def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Json]:
@@ -204,8 +194,10 @@ def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: l
         found.append(f"levels that this machine cannot give were left out: {'; '.join(run.data['left_out'])}")
     if run.data.get("status") not in (None, "finished"):
         found.append(f"the run is {run.data.get('status')}: blocks that did not run are missing")
-    if any(comparison["grade"] == "indicative" for comparison in comparisons):
-        found.append("three or four blocks: the intervals are indicative")
+    few = [comparison for comparison in comparisons if comparison["grade"] == "indicative"]
+    if few:
+        usual = all(comparison["blocks_min"] >= BLOCKS_MIN for comparison in few)
+        found.append(f"{'three or four' if usual else 'fewer than five'} blocks: the intervals are indicative")
     if evidence["ratio_spread"] is None:
         found.append("no A/A evidence: how much two equal trials differ here is not known")
     own = evidence["within_run"]
@@ -254,13 +246,13 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
     )
     spread_log = math.log(evidence["ratio_spread"]) if evidence["ratio_spread"] else 0.0
     used = chosen(entries)
-    noise = a_a.stored_noise(run.data.get("a_a"), judged)
+    method = methods.method_of(run, METRICS[judged], a_a.stored_noise(run.data.get("a_a"), judged))
     comparisons = [
-        compare_levels(group, used, twins(entries), METRICS[judged], relevant - 1, noise)
+        compare_levels(group, used, twins(entries), METRICS[judged], relevant - 1, method)
         for group in groups(run.plan, run.experiment)
     ]
     treatments = _treatments(run, entries)
-    context = Context(run, read, used, comparisons, treatments, relevant - 1, spread_log, {}, [])
+    context = Context(run, read, used, comparisons, treatments, relevant - 1, spread_log, {}, [], twins(entries))
     of_parts = [caveat for part in parts.PARTS for caveat in part.caveats(context)]
     core: Verdict = {
         "format": FORMAT,
@@ -272,7 +264,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         "relevant_ratio": relevant,
         "alpha": ALPHA,
         "confidence": CONFIDENCE,
-        "blocks": max((entry["block"] for entry in entries), default=0),
+        "blocks": max((entry["block"] for entry in entries if entry["status"] != "skipped"), default=0),
         "comparisons": comparisons,
         "treatments": treatments,
         "trials": entries,
@@ -288,7 +280,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
                 "reasons": entry["reasons"],
             }
             for entry in entries
-            if not entry["admitted"]
+            if not entry["admitted"] and entry["status"] != NOT_NEEDED
         ],
         "caveats": _caveats(run, entries, evidence, comparisons) + of_parts,
         "stationarity_test": stationary.TEST,

@@ -157,6 +157,7 @@ def plan(
 ) -> None:
     """The trials in order, what they need, and everything that stands in the way; starts nothing."""
     from plimsoll.cli import show
+    from plimsoll.run import a_a
     from plimsoll.run.planning.documents import plan_document
 
     runner = _runner(_source(name, quick, sets, blocks), Path("plan"), [], seed)
@@ -164,7 +165,7 @@ def plan(
     if as_json:
         _print_json({"seed": runner.seed, "needs": vars(needs), **plan_document(runner.plan)})
     else:
-        show.plan(runner.plan, needs)
+        show.plan(runner.plan, needs, a_a.newest(runner.state))
     if needs.impossible:
         sys.exit(IMPOSSIBLE)
 

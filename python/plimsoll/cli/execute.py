@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
         if metrics is not None:
             observers.append(_told_on(runner, len(left), metrics, open_while_running))
         if not as_json:
-            progress = Progress(len(left), needs.seconds, lambda number: _figures(runner.out, number))
+            progress = Progress(len(left), needs.seconds, lambda number: _line_of(runner.out, number))
             observers.append(open_while_running.enter_context(progress))
         runner.observe(Several(*observers))
         status = runner.run()
@@ -61,7 +60,7 @@ def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
         out.print("judging the record and drawing the report" if draws else "judging the record")
     verdict, path = judge(runner.out, draws=draws)
     if verdict is not None:
-        _keep_a_a(runner, verdict)
+        a_a.keep(runner.state, runner.source, runner.out.name, verdict)
     if as_json:
         print(
             json.dumps(
@@ -108,37 +107,17 @@ def judge(folder: Path, is_with_files: bool = False, draws: bool = True) -> tupl
     return verdict, write_report(folder, is_with_files)
 
 
-def _figures(folder: Path, number: int) -> str:
+def _line_of(folder: Path, number: int) -> str:
     """A finished trial in one line."""
-    from plimsoll.analysis.decision_support.metrics import LOAD, NAMES
     from plimsoll.analysis.estimates import estimates
+    from plimsoll.words.trial import trial_line
 
-    trial = next(one for one in open_run(folder).trials if one.number == number)
-    found = estimates(trial)
-    parts = [
-        f"{name} {value:,.1f}{' s' if metric == LOAD else ''}"
-        for metric, name in NAMES.items()
-        if (value := found.get(metric)) is not None
-    ]
-    if not parts and (rate := found.get("throughput_per_second")) is not None:
-        parts.append(f"{rate:8,.0f} transactions/s")
-    if (ratio := found.get("database_hit_ratio")) is not None:
-        parts.append(f"database hits {ratio:6.1%}")
-    if (swap := found.get("swap_bytes_max")) is not None:
-        parts.append(f"swap {swap / 2**20:5,.0f} MiB")
-    return "  ".join(parts)
-
-
-def _keep_a_a(runner: Runner, verdict: dict[str, Any]) -> None:
-    spread = (verdict.get("a_a") or {}).get("within_run")
-    unchanged = runner.source.experiment.name == "a-a" and not runner.source.changed
-    if unchanged and spread and not runner.source.experiment.target.dsn:
-        a_a.store(runner.state, {"run": runner.out.name, "epoch_ns": time.time_ns(), **spread})
+    return trial_line(estimates(next(trial for trial in open_run(folder).trials if trial.number == number)))
 
 
 def say(verdict: dict[str, Any] | None, path: Path | None, folder: Path) -> None:
     """The verdict for people."""
-    from plimsoll.words.verdict import WIDTH, terminal_lines
+    from plimsoll.words.terminal import WIDTH, terminal_lines
 
     out = show.console()
     if verdict is None:

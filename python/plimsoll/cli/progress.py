@@ -45,13 +45,17 @@ class Progress:
     def __init__(self, trials: int, seconds: float, summary: Callable[[int], str]) -> None:
         self._out = console()
         self._trials, self._estimate, self._summary = trials, seconds, summary
-        self._started = self._trial_started = time.monotonic()
+        self._started = time.monotonic()
+        self._ended: float | None = None  # when the last trial did: the time since is that of the trials under way
+        self._turns = ""
+        self._before = 0  # trials that an earlier part of a resumed run has done
         self._trial: PlannedTrial | None = None
         self._durations: list[float] = []
         self._doing, self._rate = "", ""
         self._block: list[tuple[str, str]] = []
         self._last: tuple[int, float] | None = None
         self._filling = Filling()
+        self._said: str | None = None  # why the rest was skipped
         self._logged = 0.0
         self._live = Live(console=self._out, auto_refresh=False, transient=True) if self._out.is_terminal else None
 
@@ -86,9 +90,11 @@ class Progress:
         self._log_sometimes()
 
     def _on_trial(self, trial: PlannedTrial) -> None:
-        self._trial, self._trial_started = trial, time.monotonic()
-        self._rate = ""
-        if not self._durations and trial.number > 1 and self._trial_started - self._started < 2:
+        now = time.monotonic()
+        self._trial, self._rate, self._turns = trial, "", ""
+        if self._ended is None:
+            self._ended, self._before = now, trial.number - 1
+        if not self._durations and trial.number > 1 and now - self._started < 2:
             self._print(f"resuming at trial {trial.number}")
 
     def _on_phase(self, phase: str) -> None:
@@ -105,18 +111,36 @@ class Progress:
             self._rate = f"{(done - self._last[0]) / (now - self._last[1]) * 1e9:,.0f} transactions/s"
         self._last = (done, now)
 
+    def _on_turn(self, trial: PlannedTrial) -> None:
+        self._trial, self._rate, self._turns = trial, "", ""
+
+    def _on_window(self, trial: PlannedTrial, line: dict[str, Any], round: int, rounds: int) -> None:
+        del line
+        self._turns = f"block {trial.block}: round {round} of {rounds}"
+        self._log_sometimes()
+
     def _on_asking(self, done: int, planned: int) -> None:
         self._rate = f"{done} of {planned} queries"
         self._log_sometimes()
 
     def _on_trial_end(self, trial: PlannedTrial, status: str, reason: str | None) -> None:
-        self._durations.append(time.monotonic() - self._trial_started)
+        if status == "skipped":
+            if self._said != reason:
+                self._print(f"what is left is not measured: {reason}")
+            self._said = reason
+            return
+        now = time.monotonic()
+        # Of trials that end together the first has taken the time of all; their mean is what is asked for.
+        self._durations.append(now - (self._ended or now))
+        self._ended = now
         label = trial.treatment.label + (" (A/A)" if trial.duplicate else "")
         figures = self._summary(trial.number) if status == "finished" else f"{status}: {reason}"
         self._block.append((label, figures))
-        self._trial = None
+        self._trial, self._turns = None, ""
 
     def _on_block_end(self, block: int) -> None:
+        if not self._block:
+            return
         self._print(f"block {block} done, {self._left()} left")
         room = min(LABEL_MAX, max((len(label) for label, _ in self._block), default=0))
         for label, figures in self._block:
@@ -130,19 +154,18 @@ class Progress:
         so_far = time.monotonic() - self._started
         if not done:
             return f"about {elapsed(max(0.0, self._estimate - so_far))}"
-        running = time.monotonic() - self._trial_started if self._trial else 0.0
+        running = time.monotonic() - self._ended if self._trial and self._ended is not None else 0.0
         mean = sum(self._durations) / done
         return f"about {elapsed(max(0.0, mean * (self._trials - done) - running))}"
 
     def _line(self) -> str:
-        number = f"trial {self._trial.number} of {self._trials + self._skipped()}: " if self._trial else ""
+        passed = f"[{elapsed(time.monotonic() - self._started)}, {self._left()} left]"
+        if self._turns:
+            return f"{self._turns}  {passed}"
+        number = f"trial {self._trial.number} of {self._trials + self._before}: " if self._trial else ""
         label = f"{self._trial.treatment.label}: " if self._trial else ""
         rate = f", {self._rate}" if self._rate else ""
-        return f"{number}{label}{self._doing}{rate}  [{elapsed(time.monotonic() - self._started)}, {self._left()} left]"
-
-    def _skipped(self) -> int:
-        """Trials that an earlier part of a resumed run has done."""
-        return max(0, self._trial.number - len(self._durations) - 1) if self._trial else 0
+        return f"{number}{label}{self._doing}{rate}  {passed}"
 
     def _draw(self) -> None:
         if self._live:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -35,8 +35,8 @@ def experiments(found: Iterable[Experiment]) -> None:
     console().print(table)
 
 
-def plan(planned: Plan, needs: Needs) -> None:
-    """Trials in order, needs, obstacles."""
+def plan(planned: Plan, needs: Needs, stored: dict[str, Any] | None = None) -> None:
+    """Trials in order, needs, obstacles; `stored` is the newest A/A of this machine."""
     out = console()
     out.print(f"{planned.experiment.title}\n")
     table = plain_table("trial", "block", "treatment", "")
@@ -44,6 +44,10 @@ def plan(planned: Plan, needs: Needs) -> None:
         again = "again, for A/A" if trial.duplicate else ""
         table.add_row(str(trial.number), str(trial.block), Text(trial.treatment.label), again)
     out.print(table)
+    if planned.experiment.design.kind == "windows":
+        out.print(f"\n{turns(planned)}")
+        if difference := told(planned, stored):
+            out.print(difference)
     out.print(f"\nseed {planned.seed} (--seed {planned.seed} plans the same order)")
     building = f", {elapsed(needs.build_seconds)} of it to build data sets" if needs.build_seconds else ""
     out.print(f"time    about {elapsed(needs.seconds)}{building}")
@@ -57,6 +61,32 @@ def plan(planned: Plan, needs: Needs) -> None:
         out.print("\nThis cannot be run here:")
         for reason in needs.impossible:
             out.print(f"  - {reason}")
+
+
+def turns(planned: Plan) -> str:
+    """How the servers of a block take turns, and when that ends."""
+    design = planned.experiment.design
+    servers = sum(trial.block == 1 for trial in planned.trials)
+    text = (
+        f"In windows: the {servers} servers of a block are up at once and take turns of {design.window_seconds:g} s, "
+        f"{design.rounds} each a block, while the others are frozen."
+    )
+    if design.stop == "decided":
+        text += " The run ends after the block that decides the question, or after the last."
+    if design.minutes is not None:
+        text += f" No block after the second is begun that would end after more than {design.minutes:g} minutes."
+    return text
+
+
+def told(planned: Plan, stored: dict[str, Any] | None) -> str:
+    """What difference a plan of windows can tell here."""
+    from plimsoll.analysis.windows.budget import Arrangement
+    from plimsoll.words.windows import budget_words
+
+    design, arms = planned.experiment.design, sum(trial.block == 1 for trial in planned.trials)
+    counted = design.window_seconds - design.lead_in_seconds
+    levels, stops = len(planned.treatments), design.stop == "decided"
+    return budget_words(stored, Arrangement(levels, arms, design.blocks, design.rounds, counted, stops))
 
 
 def doctor(checks: Iterable[Check]) -> None:

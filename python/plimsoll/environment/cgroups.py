@@ -56,6 +56,10 @@ class Hierarchy(Protocol):
         ...
 
     def limits(self, name: str) -> Limits: ...
+    def can_freeze(self) -> Availability:
+        """Whether what is in a group can be held still for a while (freezer.py)."""
+        ...
+
     def stats(self, name: str) -> dict[str, int]: ...
 
 
@@ -98,9 +102,10 @@ class Version1:
     proc: Path = Path("/proc")
     make_folder: Callable[[Path], None] = make_folder
     version: int = 1
+    freezer: Path | None = None
 
     def folders(self, name: str) -> list[Path]:
-        return [root / PARENT / name for root in (self.memory, self.cpuset) if root is not None]
+        return [root / PARENT / name for root in (self.memory, self.cpuset, self.freezer) if root is not None]
 
     def switched_on(self) -> list[tuple[str, str]]:
         return []
@@ -115,6 +120,12 @@ class Version1:
             return Availability(False, f"{self.memory}: the kernel does not account swap", remedy)
         if limits.swappiness is not None and limits.swappiness > 100:
             return Availability(False, "memory.swappiness: cgroup v1 has 0 to 100", "choose one of these")
+        return AVAILABLE
+
+    def can_freeze(self) -> Availability:
+        if self.freezer is None:
+            remedy = "`mkdir -p /run/cgroup-freezer && mount -t cgroup -o freezer cgroup /run/cgroup-freezer`"
+            return Availability(False, "cgroup v1: no freezer controller is mounted", remedy)
         return AVAILABLE
 
     def make(self, name: str, limits: Limits) -> None:
@@ -134,6 +145,9 @@ class Version1:
             kernel_files.write(folder / "memory.swappiness", str(swappiness), remedy="use 0 to 100 with cgroup v1")
         if self.cpuset is not None:
             self._make_cpuset(self.cpuset, name, limits.cpus)
+        if self.freezer is not None:
+            _with_parent(self.make_folder, self.freezer / PARENT / name)
+            step("after freezer group")
 
     def lift(self, name: str) -> None:
         folder = self.memory / PARENT / name
@@ -229,6 +243,9 @@ class Version2:
             return Availability(False, reason, "leave the CPU set out, or use a kernel with CONFIG_CPUSETS")
         return AVAILABLE
 
+    def can_freeze(self) -> Availability:
+        return AVAILABLE  # every group of Linux 5.2 and later has cgroup.freeze
+
     def make(self, name: str, limits: Limits) -> None:
         for file, controller in self.switched_on():
             kernel_files.write(Path(file), f"+{controller}")
@@ -305,6 +322,7 @@ def detect(mountinfo: str | None = None) -> Version1 | Version2 | None:
     """The hierarchy that has the memory controller; a machine may have both versions mounted."""
     cpuset: Path | None = None
     memory: Path | None = None
+    freezer: Path | None = None
     for mount in mounts(mountinfo):
         if (
             mount.fs == "cgroup2"
@@ -315,4 +333,6 @@ def detect(mountinfo: str | None = None) -> Version1 | Version2 | None:
             memory = Path(mount.point)
         if mount.fs == "cgroup" and "cpuset" in mount.options:
             cpuset = Path(mount.point)
-    return Version1(memory, cpuset) if memory is not None else None
+        if mount.fs == "cgroup" and "freezer" in mount.options:
+            freezer = Path(mount.point)
+    return Version1(memory, cpuset, freezer=freezer) if memory is not None else None

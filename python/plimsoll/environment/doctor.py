@@ -53,8 +53,8 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     """Every check, in a fixed order. A check that fails to run is a finding too, not the end of the others."""
     where = state or StateDir()
     checks: list[Callable[[StateDir], Check]] = [
-        _privileges, _kernel, _bpf, _cgroup, _cpuset, _swap_file, _other_swap, _file_systems, _loop, _postgres, _user,
-        _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus, _load,
+        _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
+        _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus, _load,
     ]  # fmt: skip
     found = []
     for check in checks:
@@ -152,6 +152,16 @@ def _cpuset(_: StateDir) -> Check:
     if able.ok:
         return Check("CPU sets", True, "available")
     return Check("CPU sets", False, able.reason, f"{able.remedy}; without it the target's CPUs cannot be a factor")
+
+
+def _freezer(_: StateDir) -> Check:
+    hierarchy = cgroups.detect()
+    able = group_access.available(hierarchy)
+    if able.ok and hierarchy is not None:
+        able = hierarchy.can_freeze()
+    if able.ok:
+        return Check("freezer", True, "groups can be frozen")
+    return Check("freezer", False, able.reason, f"{able.remedy}; without it windows fall back to trials")
 
 
 def _swap_file(state: StateDir) -> Check:

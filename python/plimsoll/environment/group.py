@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from . import cgroups, cpus, group_access, kernel_files, processes, shared_memory
+from . import cgroups, cpus, freezer, group_access, kernel_files, processes, shared_memory
 from .cgroups import PARENT, Hierarchy, Limits
 from .fault import Fault
 from .journal import Entry, Journal, step
@@ -52,6 +52,11 @@ class Group:
         """The folder with the memory controller's files."""
         return self.hierarchy.folders(self.name)[0]
 
+    @property
+    def folders(self) -> list[Path]:
+        """One in each hierarchy that it is in."""
+        return self.hierarchy.folders(self.name)
+
     def for_agent(self) -> dict[str, Any]:
         """As the agent's interface wants it (schema/agent.md, `sample.group`)."""
         return {"version": self.version, "path": str(self.folder)}
@@ -69,6 +74,17 @@ class Group:
 
     def oom_kills(self) -> int | None:
         return self.stats().get("oom_kills")
+
+    def freeze(self) -> int:
+        """Holds everything inside still; nanoseconds until it stood. Raises freezer.NotFrozen."""
+        return freezer.freeze(self.folders)
+
+    def thaw(self) -> int:
+        """Lets it go on; nanoseconds that it took."""
+        return freezer.thaw(self.folders)
+
+    def is_frozen(self) -> bool:
+        return freezer.is_frozen(self.folders)
 
     def pids(self) -> list[int]:
         return _pids(self.hierarchy.folders(self.name))
@@ -203,6 +219,7 @@ def _pids(folders: Sequence[Path]) -> list[int]:
 
 def _kill_all(folders: Sequence[Path], estate: shared_memory.Estate | None = None) -> None:
     def remaining() -> list[int]:
+        freezer.thaw(deeper for each in folders for deeper in _tree(each))
         pids = _pids(folders)
         if estate is not None:
             estate.see(pids)

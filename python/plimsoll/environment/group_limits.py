@@ -31,6 +31,7 @@ class GroupLimits(Knob[Enclosure]):
     name = "group"
     keys = ("environment.memory", "environment.target_cpus", "environment.swappiness")
     after = ("swap", "sysctl")
+    why_shared = ""
 
     def obstacles(self, site: Site) -> Iterator[str]:
         """What the group that these settings ask for cannot have here, by the setting that asks."""

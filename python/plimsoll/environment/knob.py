@@ -77,6 +77,8 @@ class Knob(ABC, Generic[Given]):
     name: ClassVar[str]
     keys: ClassVar[tuple[str, ...]]  # the settings, or tables of them, that turn it
     after: ClassVar[tuple[str, ...]] = ()  # names of the knobs that have to be arranged before it
+    # Why servers that are up at once cannot differ in it; empty where each server, group or load has its own.
+    why_shared: ClassVar[str] = "it is set for the whole machine"
 
     @abstractmethod
     def obstacles(self, site: Site) -> Iterator[str]:

@@ -72,6 +72,7 @@ class ReadAhead:
 class ReadAheadOfData(KnobOfParts[int]):
     name = "read_ahead"
     keys = ("environment.read_ahead",)
+    why_shared = "it is set for a whole device"
     after = ("files",)  # of the device under the folder that they lie in
 
     def wanted(self, site: Site) -> Iterator[tuple[str, ReadAhead, int]]:

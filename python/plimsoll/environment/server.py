@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
-from . import processes, shared_memory
+from . import freezer, processes, shared_memory
 from .fault import Fault
 from .journal import Entry, Journal, step
 from .registry import Args, puts_back
@@ -22,9 +23,9 @@ _PROGRAMS = ("postgres", "postmaster", "initdb", "pg_ctl")
 _KILL_SECONDS = 10.0
 
 
-def record(journal: Journal, data_dir: Path) -> Entry:
-    """To be called before the server is started."""
-    return journal.record("server", data_dir=str(data_dir.absolute()))
+def record(journal: Journal, data_dir: Path, group: Sequence[Path] = ()) -> Entry:
+    """To be called before the server is started. `group`: the folders of the group that it will be in."""
+    return journal.record("server", data_dir=str(data_dir.absolute()), group=[str(folder) for folder in group])
 
 
 def processes_of(data_dir: Path) -> list[int]:
@@ -82,4 +83,5 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
 @puts_back("server", survives_reboot=False)
 def _put_back(args: Args) -> str:
     data_dir = Path(args["data_dir"])
+    freezer.thaw(Path(folder) for folder in args.get("group", ()))  # a server that stands still ends by no signal
     return f"server in {data_dir} {'stopped' if stop(data_dir) else 'was not running'}"

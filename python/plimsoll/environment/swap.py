@@ -126,6 +126,7 @@ class SwapFile:
 class Swap(KnobOfParts[int]):
     name = "swap"
     keys = ("environment.swap",)
+    why_shared = ""  # each brings a file of its own, and its group's limit says how much it may use
 
     def wanted(self, site: Site) -> Iterator[tuple[str, SwapFile, int]]:
         wanted = site.settings.environment.swap

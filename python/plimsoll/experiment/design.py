@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ def show_level(level: Any) -> str:
 def combinations(experiment: Experiment) -> list[dict[str, Any]]:
     """The levels of each treatment, by factor, in the order of the file."""
     factors = experiment.factors
-    if experiment.design.kind == "full factorial":
+    if experiment.design.kind != "one factor at a time":
         rows = itertools.product(*(factor.levels for factor in factors))
         return [dict(zip((factor.key for factor in factors), row, strict=True)) for row in rows]
     base = {factor.key: factor.levels[0] for factor in factors}
@@ -97,6 +98,16 @@ def plan_trials(experiment: Experiment, treatments: list[Treatment], seed: int) 
             treatment, duplicate = arms[place]
             trials.append(PlannedTrial(len(trials) + 1, block, position, treatment, duplicate))
     return Plan(experiment, seed, treatments, trials)
+
+
+def blocks_of(trials: Iterable[PlannedTrial]) -> list[list[PlannedTrial]]:
+    """The trials of each block, in their order."""
+    return [list(found) for _, found in itertools.groupby(trials, key=lambda trial: trial.block)]
+
+
+def turns(seed: int, block: int, round_: int, servers: int) -> list[int]:
+    """The order in which the servers of a block, numbered from 0, have their windows in a round."""
+    return random.Random(f"{seed} {block} {round_}").sample(range(servers), servers)
 
 
 def level_value(level: Any, memory: int) -> float | int | str | None:

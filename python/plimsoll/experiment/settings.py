@@ -40,11 +40,22 @@ Judged = Literal[
 class Design(Strict):
     """How trials are arranged."""
 
-    kind: Literal["full factorial", "one factor at a time"] = "full factorial"
-    blocks: int = Field(3, ge=1, le=1000)
+    kind: Literal["full factorial", "one factor at a time", "windows"] = Field(
+        "full factorial",
+        description="windows: every combination of levels, too, but the servers of a block are up at once and take "
+        "turns of about a second; where that cannot be had, trials one after the other take its place",
+    )
+    blocks: int = Field(3, ge=1, le=1000, description="of windows: at most so many")
     seed: int | None = Field(None, ge=0, lt=2**63, description="of the order of trials; drawn and stored when absent")
     duplicate: bool = Field(
         False, description="run a treatment twice in each block, each in turn: how the two differ is the run's own A/A"
+    )
+    repeat_share_max: float = Field(
+        1 / 3,
+        ge=0,
+        le=1,
+        description="of the trials this share at most (one at least) are repeated, once and in its block, where "
+        "caches were filling still (then with twice the warm-up), or the hypervisor took much of the CPU; 0: none",
     )
     relevant_ratio: float = Field(
         1.05, gt=1, le=2, description="a ratio closer to 1 than this counts as no relevant difference"
@@ -54,6 +65,27 @@ class Design(Strict):
         description="what levels are compared by; by default latency p99 in an open loop, else throughput, of "
         "decision_support the composite of its tests",
     )
+    # Of windows alone; what takes their place is measured as [measure] says.
+    window_seconds: float = Field(1.0, ge=0.05, le=60, description="windows: how long each server's turn is")
+    lead_in_seconds: float = Field(
+        0.25, ge=0, le=30, description="windows: of each turn, what is left out at its begin"
+    )
+    rounds: int = Field(40, ge=1, le=100_000, description="windows: turns of each server in a block")
+    minutes: float | None = Field(
+        None, gt=0, le=100_000, description="windows: no block after the second is begun that would end later than this"
+    )
+    stop: Literal["decided", "never"] = Field(
+        "decided", description="windows: whether the run ends after the block that decides it, or after the last"
+    )
+
+    @model_validator(mode="after")
+    def _leaves_something(self) -> Design:
+        if self.lead_in_seconds > self.window_seconds / 2:
+            raise ValueError(
+                f"lead_in_seconds = {self.lead_in_seconds:g} is more than half of window_seconds = "
+                f"{self.window_seconds:g}; allowed: at most half"
+            )
+        return self
 
 
 class Settings(Strict):

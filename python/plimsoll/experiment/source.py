@@ -161,7 +161,7 @@ def _set_path(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> list[Treatment]:
     count = math.prod(len(factor.levels) for factor in experiment.factors)
-    if experiment.design.kind == "full factorial" and count * experiment.design.blocks > TRIALS_MAX:
+    if experiment.design.kind != "one factor at a time" and count * experiment.design.blocks > TRIALS_MAX:
         what = f"{count} treatments in {experiment.design.blocks} blocks"
         allowed = f"at most {TRIALS_MAX} trials: fewer levels, or one factor at a time"
         raise ExperimentError([Problem(lines.where(["factors"]), "factors", what, allowed)])

@@ -28,7 +28,7 @@ _WHERE = {
     "open_run": "run",
     "compact": "parquet",
 }
-_MODULES = ("format", "npy", "redaction", "run", "parquet", "writer")
+_MODULES = ("format", "npy", "redaction", "run", "parquet", "transactions", "writer")
 
 __all__ = [
     "FORMAT",

@@ -121,6 +121,14 @@ class Segment:
         return read_table(self.path / "transactions.npy")
 
     @cached_property
+    def windows(self) -> "np.ndarray | None":
+        """One row a window, in their order; None when the segment was not in windows.
+
+        Samples 2k and 2k + 1 of every series (each all rows of one `t_ns`) bound window k; later ones are of a window
+        that was cut."""
+        return read_table(self.path / "windows.npy")
+
+    @cached_property
     def latency(self) -> "np.ndarray | None":
         return read_table(self.path / "latency.npy")
 

@@ -95,6 +95,13 @@ class Rows(TypedDict):
     sample_one_in: int
 
 
+class Windows(TypedDict):
+    """The windows of a segment all together; windows.npy has them one by one."""
+
+    count: int
+    open_ns: int
+
+
 class Probe(TypedDict, total=False):
     """What a probe in the kernel says of itself and counted; which keys it has depends on the probe."""
 
@@ -162,6 +169,7 @@ class Summary(TypedDict, total=False):
     devices: list[str]
     server_commits_beside: int
     rows: Rows
+    windows: Windows
     schedule: Json
     planned_rate: float | None
     mode: str

@@ -50,6 +50,17 @@ class DoubleCaching(TypedDict, total=False):
     absent: str | None
 
 
+class Windows(TypedDict, total=False):
+    """Of a server that took turns with others: how long its windows were, and what freezing took."""
+
+    seconds: float
+    lead_in_seconds: float
+    rounds: int
+    thaw_ns: Json | None
+    freeze_ns: Json | None
+    frozen_seconds: float
+
+
 class TrialDocument(TypedDict, total=False):
     """trial.json."""
 
@@ -71,9 +82,12 @@ class TrialDocument(TypedDict, total=False):
     checks: list[Check]
     ledger: Json | None
     server: Server
+    cache: Json
+    repeated: Json
     cpus: Cpus
     group: Group | None
     caveats: list[str]
+    windows: Windows
     synthetic: str  # of a record that was made for tests: by what
     # of decision support
     tests: list[Json]

@@ -85,6 +85,18 @@ class Noise(TypedDict):
     sd_log: float
     freedom: int
     ratio_told: float
+    levels: NotRequired["NoiseLevels"]  # of windows alone
+
+
+class NoiseLevels(TypedDict):
+    """Where the scatter of a trial made in windows comes from; standard deviations of logs."""
+
+    window_sd_log: float  # of one window, as far as the mean of many is concerned
+    windows_sd_log: float  # of all windows of a trial together
+    start_sd_log: float | None  # of one start; null where one block cannot tell
+    window_share: float | None  # of a trial's variance
+    rounds: int  # the fewest of a block
+    starts_from: str | None  # the stored A/A run that starts are known from, where they are
 
 
 class Comparison(TypedDict):
@@ -98,6 +110,7 @@ class Comparison(TypedDict):
     metric: str
     grade: str
     blocks: int
+    blocks_min: NotRequired[int]  # below which nothing is told; absent from verdicts of earlier versions: 3
     delta: float
     reference: str | None
     best_set: list[str]

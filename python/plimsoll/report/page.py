@@ -1,10 +1,12 @@
-"""A run's page: the verdict in words, the sections that apply, and why what is not drawn is not.
+"""A run's page: a first screen for somebody who has a minute, and below it the sections that apply, folded.
 
-The page names no section: what there is, and in which order, stands in sections.py.
+The page names no section: what there is, and in which order, stands in sections.py. Those that the first screen speaks
+of come first.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +19,35 @@ from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.html import piece, write_page
 from plimsoll.report.section import Page, Section
 from plimsoll.report.sections import CLOSING, SECTIONS
-from plimsoll.words import verdict as words
+from plimsoll.words.first_screen import first_screen
+from plimsoll.words.said import FirstScreen
+from plimsoll.words.verdict import trials_begun
 
 Json = dict[str, Any]
 Drawn = list[tuple[Section, list[Figure]]]
+ANSWERS_SHOWN = 2
+_NOT_DRAWN = ("not-drawn", "Not drawn in this report", "not_drawn.html.j2")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A section as it stands on the page."""
+
+    key: str
+    title: str
+    text: str
+    evidence: list[str] = field(default_factory=list)
 
 
 def _verdict(run: Run) -> Json:
     """The stored verdict; made first where there is none, or an older one."""
-    found = read_json(run.path / "verdict.json")
-    if found is None or "scaling" not in found:  # none yet, or of a version that knew less
+    verdict = read_json(run.path / "verdict.json")
+    if verdict is None or "next_steps" not in verdict:  # none yet, or of a version that knew less
         from plimsoll.analysis import analyse
 
-        found = analyse(run)
-        writer.write_json(run.path / "verdict.json", found)
-    return found
+        verdict = analyse(run)
+        writer.write_json(run.path / "verdict.json", verdict)
+    return verdict
 
 
 def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
@@ -43,7 +59,7 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
         ("experiment", str(data.get("experiment") or "")),
         ("began", tables.when(data.get("started_epoch_ns"))),
         ("blocks", str(verdict["blocks"])),
-        ("trials", f"{len(verdict['trials'])}, {len(verdict['exclusions'])} excluded"),
+        ("trials", f"{trials_begun(verdict)}, {len(verdict['exclusions'])} excluded"),
         ("seed", str(data.get("seed"))),
         ("plimsoll", f"{plimsoll.get('version', '?')} ({plimsoll.get('commit') or 'no commit'})"),
     ]
@@ -54,55 +70,76 @@ def _drawn(page: Page, sections: tuple[Section, ...]) -> Drawn:
     return [(section, section.figures(page)) for section in sections if section.applies(page)]
 
 
-def _written(page: Page, drawn: Drawn, is_with_files: bool) -> list[str]:
-    """The text of each section."""
-    texts: list[str] = []
+def _folds(page: Page, drawn: Drawn, is_with_files: bool) -> list[Fold]:
+    """The sections with their texts; one that has nothing to say is left out."""
+    folds: list[Fold] = []
     for section, figures in drawn:
         common = {
             "figures": figures,
             "drawn": any(figure.spec is not None for figure in figures),
             "with_files": is_with_files,
         }
-        texts.append(piece(section.template, {**section.context(page), **common}))
-    return texts
+        text = piece(section.template, {**section.context(page), **common})
+        if text.strip():
+            folds.append(Fold(section.key, section.title, text, section.evidence(page)))
+    return folds
+
+
+def spoken_of_first(folds: list[Fold], first: FirstScreen) -> list[Fold]:
+    """What the first screen speaks of, in its order; then the rest in the list's."""
+    spoken = [one.section for one in (*first.answers, *first.why, *first.next_steps, *first.wrong)]
+    places = {key: place for place, key in reversed(list(enumerate(spoken)))}
+    return sorted(folds, key=lambda fold: places.get(fold.key, len(spoken)))
 
 
 def _not_drawn(page: Page, drawn: Drawn) -> list[tuple[str, list[str]]]:
     """Each reason why something is missing, with the titles of what is: figures, and sections that were asked for."""
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for section, figures in drawn:
         for figure in figures if not section.says_why(page) else ():
             if figure.spec is None:
-                found.setdefault(figure.absent, []).append(figure.title)
+                reasons.setdefault(figure.absent, []).append(figure.title)
     there = {section.key for section, _ in drawn}
     for section in SECTIONS:
         if section.key in (page.run.experiment.get("sections") or ()) and section.key not in there:
-            found.setdefault(section.needs, []).append(f'the section "{section.key}"')
-    return list(found.items())
+            reasons.setdefault(section.needs, []).append(f'the section "{section.key}"')
+    return list(reasons.items())
+
+
+def _flags(run: Run, verdict: Json) -> list[str]:
+    """What nobody may overlook: that nothing was measured, that not all of it ran, that it was a quick run."""
+    status = run.data.get("status")
+    return [
+        *([str(run.data["synthetic"])] if run.data.get("synthetic") else []),
+        *([f"This run is {status}: what did not run is missing."] if status != "finished" else []),
+        *(["Quick run: few levels, short trials."] if verdict["quick"] else []),
+    ]
 
 
 def _context(page: Page, is_with_files: bool) -> Json:
     run, verdict = page.run, page.verdict
     drawn, closing = _drawn(page, SECTIONS), _drawn(page, CLOSING)
     figures = [figure for _, group in drawn + closing for figure in group]
-    heads = words.headlines(verdict)
-    # As many as a reader takes in; the rest is folded, and never a single one.
-    shown_heads = words.HEADLINES_MAX - 1 if len(heads) > words.HEADLINES_MAX else len(heads)
+    shown = next((figure for section, _ in drawn if (figure := section.shows(page)) is not None), None)
+    first = first_screen(verdict)
+    folds = spoken_of_first(_folds(page, drawn, is_with_files), first)
+    if missing := _not_drawn(page, drawn):
+        key, title, template = _NOT_DRAWN
+        folds.append(Fold(key, title, piece(template, {"not_drawn": missing})))
     return {
         "title": verdict["title"],
-        "synthetic": run.data.get("synthetic"),
-        "quick": verdict["quick"],
-        "status": run.data.get("status"),
         "facts": _facts(run, verdict),
-        "headlines": heads[:shown_heads],
-        "more_headlines": heads[shown_heads:],
-        "evidence": [line for section, _ in drawn for line in section.evidence(page)],
-        "sections": _written(page, drawn, is_with_files),
-        "not_drawn": _not_drawn(page, drawn),
-        "closing": _written(page, closing, is_with_files),
+        "flags": _flags(run, verdict),
+        "first": first,
+        # As many as a reader takes in; the rest is folded, and never a single one.
+        "shown_answers": ANSWERS_SHOWN if len(first.answers) > ANSWERS_SHOWN + 1 else len(first.answers),
+        "shown_figure": shown,
+        "sections": folds + _folds(page, closing, is_with_files),
         "configs": {"light": theme.config("light"), "dark": theme.config("dark")},
-        "specs": {figure.name: figure.spec for figure in figures if figure.spec is not None},
-        "all_figures": figures,
+        "specs": {
+            figure.name: figure.spec for figure in (*figures, *([shown] if shown else [])) if figure.spec is not None
+        },
+        "all_figures": [*([shown] if shown else []), *figures],
     }
 
 

@@ -39,16 +39,19 @@ class Section:
     """What the page asks of a section; where it does not apply nothing else is asked of it.
 
     `context` are the names of its template, beside `figures`, `drawn` (whether any of them could be) and `with_files`.
-    `evidence` are sentences that stand below the verdict. Figures that cannot be drawn are listed with their reasons at
-    the end of the page, unless the section `says_why` itself.
+    `evidence` are sentences that stand at its head. Figures that cannot be drawn are listed with their reasons at
+    the end of the page, unless the section `says_why` itself. `shows` is a small figure of the answer for the first
+    screen, of SHOWN_WIDTH: the first section that has one gives it. A section without any text is left out.
     """
 
     key: str
+    title: str
     template: str  # its path below report/
     context: Callable[[Page], Json] = lambda _: {}
     figures: Callable[[Page], list[Figure]] = lambda _: []
     applies: Callable[[Page], bool] = lambda _: True
     evidence: Callable[[Page], list[str]] = lambda _: []
+    shows: Callable[[Page], Figure | None] = lambda _: None
     files: Callable[[Page], dict[str, str]] = lambda _: {}  # for other programs: texts by the file's name
     says_why: Callable[[Page], bool] = lambda _: False
     needs: str = ""  # what is lacking where an experiment names it and it does not apply

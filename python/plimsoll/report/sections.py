@@ -8,11 +8,13 @@ from plimsoll.report.order_entry import part as order_entry
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
 from plimsoll.report.section import Section
 from plimsoll.report.studies import clients, scaling_figures
+from plimsoll.report.windows import part as windows
 
 SECTIONS: tuple[Section, ...] = (
     clients.SECTION,
     scaling_figures.SECTION,
     levels.SECTION,
+    windows.SECTION,
     caveats.SECTION,
     order_entry.SECTION,
     decision_support.SECTION,

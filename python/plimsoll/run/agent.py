@@ -5,8 +5,12 @@ The agent ends when its standard input closes, so a killed front never leaves lo
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ from typing import Any
 from plimsoll.run.host import HERE, Host
 
 PROGRAM = Path(os.environ.get("PLIMSOLL_AGENT", Path(__file__).resolve().parents[3] / "target/release/plimsoll-agent"))
+KILL_SECONDS_MAX = 10.0
 EXIT_RECORD, EXIT_BAD_REQUEST, EXIT_UNREACHABLE, EXIT_STOPPED, EXIT_IDENTITY = 1, 2, 3, 4, 70
 
 
@@ -40,6 +45,7 @@ class Agent:
         self.verb = verb
         self._sqlstate: str | None = None
         self._process = host.start_led([str(program or PROGRAM), verb], cpus)
+        self._heard = b""  # of the line that `told` waits for
         assert self._process.stdin is not None
         self._tell(json.dumps(request))
 
@@ -58,6 +64,8 @@ class Agent:
     def kill(self) -> None:
         """Ends the agent at once."""
         self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it waits in the kernel
+            self._process.wait(KILL_SECONDS_MAX)
 
     @property
     def pid(self) -> int:
@@ -74,6 +82,27 @@ class Agent:
             if told.get("event") == "refused":
                 self._sqlstate = str(told["sqlstate"])
             yield told
+
+    def window(self, milliseconds: float, round_: int, position: int) -> None:
+        """Opens a window for so long; of a load that was asked for windows."""
+        self._tell(f'window {{"ms": {milliseconds:g}, "round": {round_}, "position": {position}}}')
+
+    def told(self, seconds: float) -> dict[str, Any] | None:
+        """The next line; None where the agent has ended. Raises TimeoutError. Not to be mixed with `lines`."""
+        assert self._process.stdout is not None
+        pipe, until = self._process.stdout.fileno(), time.monotonic() + seconds
+        while b"\n" not in self._heard:
+            if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+                raise TimeoutError(f"the agent said nothing for {seconds:g} s")
+            read = os.read(pipe, 65536)
+            if not read:
+                return None
+            self._heard += read
+        line, _, self._heard = self._heard.partition(b"\n")
+        told: dict[str, Any] = json.loads(line)
+        if told.get("event") == "refused":
+            self._sqlstate = str(told["sqlstate"])
+        return told
 
     def finish(self) -> None:
         """Waits for the end. Raises AgentFailed unless it ended well or as it was told to."""
@@ -103,7 +132,6 @@ def call(
                 on_line(agent, line)
     except BaseException:
         agent.kill()
-        agent._process.wait()
         raise
     agent.finish()
     return result

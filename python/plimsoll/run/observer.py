@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 class Observer(Protocol):
     """Receives events: `dataset` (line), `trial` (trial), `phase` (phase), `sample` (line),
-    `asking` (done, planned), `trial_end` (trial, status, reason), `block_end` (block), `note` (text)."""
+    `asking` (done, planned), `trial_end` (trial, status, reason), `block_end` (block), `note` (text); where the servers
+    of several trials are up at once also `turn` (trial: whose it is from now on) and `window` (trial, line, round,
+    rounds)."""
 
     def event(self, name: str, **info: Any) -> None:
         """One thing that happened."""

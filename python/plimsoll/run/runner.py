@@ -10,31 +10,28 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from plimsoll import record
 from plimsoll.environment import Fault, recovery
 from plimsoll.environment.fingerprint import comparable, fingerprint
 from plimsoll.environment.state import StateDir
-from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, plan_trials
+from plimsoll.experiment import ExperimentError, PlannedTrial, Problem, plan_trials
 from plimsoll.experiment.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
-from plimsoll.run import a_a, datasets
-from plimsoll.run.context import RunContext
+from plimsoll.run import a_a, datasets, designs
+from plimsoll.run.carrier import Carrier
 from plimsoll.run.observer import Observer
-from plimsoll.run.one_trial import run_trial
 from plimsoll.run.planning import documents, obstacles
 from plimsoll.run.planning.needs import Needs, needs_of
-from plimsoll.run.refusals import Refused, TrialFailed, shared
 from plimsoll.run.servers.kind import ServerOfTrial
 from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial import series
-from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.versions import versions
 
 
@@ -47,13 +44,13 @@ class Impossible(Exception):
 
 
 @dataclass
-class Runner(RunContext):
+class Runner(Carrier):
     """One run of one experiment into the folder `out`."""
 
+    repeats_spoilt: ClassVar[bool] = True  # trials that time would mend (trial/repeat.py)
     command: list[str]
     seed: int | None = None
-    plan: Plan = field(init=False)
-    _refused: set[str] = field(init=False, default_factory=set)  # what the server has refused, by refusals.shared
+    fell_back: list[str] = field(init=False, default_factory=list)  # why its design is not carried out as asked for
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,13 +58,19 @@ class Runner(RunContext):
             wanted = self.source.experiment.design.seed
             self.seed = wanted if wanted is not None else secrets.randbits(32)
         self.plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
+        known = read_json(self.out / "run.json")
+        # What a run began as it goes on as, whatever the machine has to give by now.
+        why_not = designs.arrangement_of(self.plan).why_not
+        self.fell_back = why_not(self.plan, self.state) if known is None else known.get("fell_back", [])
+        if self.fell_back:
+            self.plan = designs.fallen_back(self.plan)
 
     def needs(self) -> Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
-        left = [trial for trial in self.plan.trials if not self.is_done(trial)]
         missing = datasets.missing_bytes(self.plan, self.state)
-        needs = needs_of(self.plan, left, missing, has_tables=self._has_tables)
-        needs.remarks = [f"left out on this machine: {text}" for text in self.source.left_out]
+        needs = needs_of(self.plan, self.left, missing, has_tables=self._has_tables)
+        needs.remarks = [f"trials instead of windows: {text}" for text in self.fell_back]
+        needs.remarks += [f"left out on this machine: {text}" for text in self.source.left_out]
         needs.remarks += obstacles.remarks(self.plan)
         needs.impossible = obstacles.obstacles(self.plan, needs, self.state) + datasets.refusals(self.plan)
         return needs
@@ -112,18 +115,11 @@ class Runner(RunContext):
             remedy = f"; {undone.remedy}" if undone.is_left else ""
             self.observer.event("note", text=f"{became} run {undone.run_id}: {undone.what}{remedy}")
 
-    def is_done(self, trial: PlannedTrial) -> bool:
-        """Whether a trial has its result: a failure is one, a stop is none."""
-        stored = read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
-        return stored is not None and stored.get("status") in ("finished", "failed")
-
     def _trials(self) -> None:
-        left = [trial for trial in self.plan.trials if not self.is_done(trial)]
-        if not left:
+        if not self.left:
             return
         with self._servers() as server_of:
-            for trial in left:
-                self._one(trial, lambda log: run_trial(self, log, server_of(log)))
+            designs.arrangement_of(self.plan).carry_out(self, server_of)
 
     @contextlib.contextmanager
     def _servers(self) -> Iterator[ServerOfTrial]:
@@ -135,36 +131,6 @@ class Runner(RunContext):
                 for kind, treatments in kinds_of(self.plan)
             }
             yield lambda log: of_kind[kind_of(log.trial.treatment.settings)](log)
-
-    def _one(self, trial: PlannedTrial, work: Callable[[TrialLog], None]) -> None:
-        writer.append_event(self.out, "trial", trial=trial.number)
-        self.observer.event("trial", trial=trial)
-        log = TrialLog(trial)
-        status, reason, refused = "finished", None, None
-        try:
-            work(log)
-        except TrialFailed as error:
-            status, reason = "failed", str(error)
-            refused = error if isinstance(error, Refused) else None
-        except Stopped:
-            log.write(self.out, "stopped", "the run was stopped")
-            raise
-        log.write(self.out, status, reason)
-        writer.append_event(self.out, "trial_end", trial=trial.number, status=status, reason=reason)
-        self.observer.event("trial_end", trial=trial, status=status, reason=reason)
-        after = self.plan.trials[trial.number :]
-        if not after or after[0].block != trial.block:
-            self.observer.event("block_end", block=trial.block)
-        if refused is not None:
-            self._refused.add(shared(trial.treatment.settings))
-            self._end_if_hopeless(refused)
-
-    def _end_if_hopeless(self, refused: Refused) -> None:
-        """Ends the run where every trial that is left would meet a refusal that was met already."""
-        left = [trial for trial in self.plan.trials if not self.is_done(trial)]
-        if left and all(shared(trial.treatment.settings) in self._refused for trial in left):
-            which = f"the {len(left)} trials that are left" if len(left) > 1 else "the trial that is left"
-            raise Fault(f"{refused.what}; {which} would fail the same way, so the run ends here", remedy=refused.remedy)
 
     def _open_record(self) -> dict[str, Any]:
         """run.json as it stands at the start; a run that goes on keeps its own."""
@@ -191,6 +157,8 @@ class Runner(RunContext):
             "file": self.source.path.name,
             "a_a": a_a.newest(self.state),
         }
+        if self.fell_back:
+            document["fell_back"] = self.fell_back
         if self.source.left_out:
             document["left_out"] = list(self.source.left_out)
         dumped = experiment.model_dump(mode="json")

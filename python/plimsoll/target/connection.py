@@ -157,6 +157,23 @@ class Connection:
                     _take(found, view, connection.execute(sql.SQL("select * from {}").format(sql.Identifier(view))))
         return found
 
+    def cache(self) -> dict[str, int]:
+        """The server's cache and what is to be read into it, in blocks, and how many were read by now (`read_before`).
+
+        Asked just after its start: the count goes on from before it.
+        """
+        with self.open() as connection:
+            row = connection.execute(
+                "select setting::bigint, current_setting('block_size')::bigint, pg_database_size(%s), blks_read "
+                "from pg_settings, pg_stat_database where name = 'shared_buffers' and datname = %s",
+                [self.dbname, self.dbname],
+            ).fetchone()
+        if row is None:
+            return {}
+        blocks, block_bytes, data_bytes, read = map(int, row)
+        found = {"cache_blocks": blocks, "data_blocks": data_bytes // block_bytes, "read_before": read}
+        return found | {"block_bytes": block_bytes}
+
     def describe(self) -> dict[str, Any]:
         """Version, the settings that are not default, and those that decide durability."""
         with self.open() as connection:

@@ -1,15 +1,16 @@
 """The breakdown in words: what a difference consists of, what the slowest wait for, and why a level is slower.
 
 Says nothing that the numbers do not carry: a part is named only where its interval leaves zero once it is allowed for
-how many parts there are (moved_many.py), and where that of the whole difference holds zero, or equal trials differ as
+how many parts there are (changes_many.py), and where that of the whole difference holds zero, or equal trials differ as
 much, the sentence is "cannot tell".
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.analysis.breakdown.parts import PLAIN
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
-from plimsoll.analysis.runs.moved_many import confidence_of
+from plimsoll.analysis.runs.changes_many import confidence_of
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, MeanDifference
 from plimsoll.analysis.trial.histograms import ALL
@@ -17,34 +18,35 @@ from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 NAMED_MAX = 3
+_BRIEF_MAX = 2
 _WORTH = 0.05
 _NAMES_MAX = 2
 _NAME_WORTH = 0.2
 _MS_FROM = 1e5
 
 
-def amount(found: Json, signed: bool = True) -> str:
+def amount(mean: Json, signed: bool = True) -> str:
     """+2.90 ms [2.71, 3.10], from nanoseconds; microseconds below a tenth of a millisecond."""
-    scale, unit = (1e-6, "ms") if abs(found["value"]) >= _MS_FROM else (1e-3, "µs")
-    form = ".1f" if abs(found["value"]) * scale >= 10 else ".2f"
-    text = f"{format(found['value'] * scale, ('+' if signed else '') + form)} {unit}"
-    if found["low"] is None:
+    scale, unit = (1e-6, "ms") if abs(mean["value"]) >= _MS_FROM else (1e-3, "µs")
+    form = ".1f" if abs(mean["value"]) * scale >= 10 else ".2f"
+    text = f"{format(mean['value'] * scale, ('+' if signed else '') + form)} {unit}"
+    if mean["low"] is None:
         return text
-    return f"{text} [{format(found['low'] * scale, form)}, {format(found['high'] * scale, form)}]"
+    return f"{text} [{format(mean['low'] * scale, form)}, {format(mean['high'] * scale, form)}]"
 
 
-def is_told(found: Json | None) -> bool:
+def is_told(mean: Json | None) -> bool:
     """Whether an interval leaves zero."""
-    return bool(found and found["low"] is not None and (found["low"] > 0 or found["high"] < 0))
+    return bool(mean and mean["low"] is not None and (mean["low"] > 0 or mean["high"] < 0))
 
 
-def _chance(found: Json) -> float:
+def _chance(mean: Json) -> float:
     """The p-value that belongs to a part's t interval; 1 without one."""
-    blocks = int(found["blocks"])
-    if found["low"] is None:
+    blocks = int(mean["blocks"])
+    if mean["low"] is None:
         return 1.0
-    error = (found["high"] - found["low"]) / 2 / float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1))
-    return MeanDifference(found["value"], error, blocks - 1, blocks).chance()
+    error = (mean["high"] - mean["low"]) / 2 / float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1))
+    return MeanDifference(mean["value"], error, blocks - 1, blocks).chance()
 
 
 def told_parts(row: Json) -> list[str]:
@@ -65,8 +67,8 @@ def named_parts(row: Json, only_growing: bool = False) -> list[str]:
 def wait_names(verdict: Json, row: Json, part: str) -> list[str]:
     """The server's names of most of what is in a bucket, in the treatment that has more of it."""
     side = row["second"] if row["parts"][part]["value"] > 0 else row["first"]
-    found = verdict["breakdown"]["treatments"][side]["types"].get(row["kind"]) or {}
-    waits = [wait for wait in found.get("waits") or [] if wait["bucket"] == part and not wait["name"].startswith("(")]
+    of_type = verdict["breakdown"]["treatments"][side]["types"].get(row["kind"]) or {}
+    waits = [wait for wait in of_type.get("waits") or [] if wait["bucket"] == part and not wait["name"].startswith("(")]
     whole = sum(wait["ns"] for wait in waits)
     return [wait["name"] for wait in waits[:_NAMES_MAX] if wait["ns"] >= _NAME_WORTH * whole]
 
@@ -98,65 +100,77 @@ def subject(row: Json) -> str:
     return f"{row['second_label']} against {row['first_label']}{_at(row)}{kind}{band}"
 
 
+@dataclass(frozen=True)
+class Told:
+    """What can be told of a difference: the parts that made it so, those that went the other way, and what is not."""
+
+    more_by: list[str]
+    offset_by: list[str]
+    remark: str
+
+
+def told_of(verdict: Json, row: Json) -> Told:
+    """The parts worth a word, or why there are none."""
+    total, error = row["total"], row["closure_error"]
+    if total["low"] is None:
+        return Told([], [], "cannot tell: no interval from fewer than three blocks")
+    if not is_told(total):
+        return Told([], [], "cannot tell whether it takes longer")
+    if not exceeds_spread(verdict, row):
+        return Told([], [], f"cannot tell: equal trials differ as much (A/A {_spread(verdict):.2f} x)")
+    named = named_parts(row)
+    with_it = [part for part in named if (row["parts"][part]["value"] > 0) == (total["value"] > 0)]
+    against = [part for part in named if part not in with_it]
+    is_open = named and abs(error["value"]) > _WORTH * abs(total["value"])
+    remark = f"{amount(error)} of it is not attributed to any part" if is_open else ""
+    return Told(
+        [part_words(verdict, row, part) for part in with_it],
+        [part_words(verdict, row, part) for part in against],
+        remark if named else "no single part changed significantly",
+    )
+
+
 def difference_line(verdict: Json, row: Json) -> str:
     """One sentence for a difference."""
-    total = row["total"]
-    text = f"{subject(row)}: {amount(total)} a transaction"
-    if total["low"] is None:
-        return f"{text}; cannot tell: no interval from fewer than three blocks"
-    if not is_told(total):
-        return f"{text}; cannot tell whether it takes longer"
-    if not exceeds_spread(verdict, row):
-        return f"{text}; cannot tell: equal trials differ as much (A/A {_spread(verdict):.2f} x)"
-    named = named_parts(row)
-    if not named:
-        return f"{text}; no single part changed significantly"
-    text += _consists(verdict, row, named)
-    error = row["closure_error"]
-    if abs(error["value"]) > _WORTH * abs(total["value"]):
-        text += f"; {amount(error)} of it is not attributed to any part"
-    return text
+    told = told_of(verdict, row)
+    text = f"{subject(row)}: {amount(row['total'])} a transaction"
+    text += f", of which {', '.join(told.more_by)}" if told.more_by else ""
+    text += f"; offset by {', '.join(told.offset_by)}" if told.offset_by else ""
+    return text + (f"; {told.remark}" if told.remark else "")
 
 
-def _consists(verdict: Json, row: Json, named: list[str]) -> str:
-    """The parts that made it so, and those that went the other way."""
-    with_it = [part for part in named if (row["parts"][part]["value"] > 0) == (row["total"]["value"] > 0)]
-    against = [part for part in named if part not in with_it]
-    text = f", of which {', '.join(part_words(verdict, row, part) for part in with_it)}" if with_it else ""
-    return text + (f"; offset by {', '.join(part_words(verdict, row, part) for part in against)}" if against else "")
-
-
-def slowest_line(verdict: Json, treatment: str, kind: str) -> str | None:
-    """What the slowest hundredth of a type are made of, against the mean; None without any."""
-    found = verdict["breakdown"]["treatments"][treatment]["types"][kind]
-    row, slow, mean = found["beyond_mean"], found["bands"][SLOWEST], found["bands"][MEAN]
-    if row is None or slow is None or mean is None:
+def of_slowest(verdict: Json, treatment: str, kind: str) -> tuple[Json, Told] | None:
+    """The slowest hundredth of a type less its mean, and by what it takes longer; None without any."""
+    of_type = verdict["breakdown"]["treatments"][treatment]["types"][kind]
+    row = of_type["beyond_mean"]
+    if row is None or of_type["bands"][SLOWEST] is None or of_type["bands"][MEAN] is None:
         return None
-    sampled = verdict["breakdown"]["treatments"][treatment]["one_in_max"] > 1
-    whose = " of those recorded" if sampled else ""
-    text = (
-        f"the slowest 1 % ({slow['transactions']:,} transactions{whose}) take {amount(slow['latency'], signed=False)}, "
-        f"the mean {amount(mean['latency'], signed=False)}"
-    )
     row = row | {"kind": kind, "first": treatment, "second": treatment}
     named = [part for part in named_parts(row) if row["parts"][part]["value"] > 0]
     if row["total"]["low"] is None:
-        return f"{text}; cannot tell what makes them slow: no interval from fewer than three blocks"
+        return row, Told([], [], "cannot tell what makes them slow: no interval from fewer than three blocks")
     if not named:
-        return f"{text}; cannot tell what makes them slow"
-    return f"{text}; more by {', '.join(part_words(verdict, row, part) for part in named)}"
+        return row, Told([], [], "cannot tell what makes them slow")
+    return row, Told([part_words(verdict, row, part) for part in named], [], "")
 
 
 def why_lines(verdict: Json, most: int = 2) -> list[str]:
     """Why: of the levels that are worse than the best the slowest; of pgbench's clients the most clients."""
+    rows = _why_rows(verdict)[:most]
+    if any(row["about"] == "clients" for row in rows):
+        return [f"Why: {difference_line(verdict, row)}{_conclusion(verdict, row)}" for row in rows[::-1]]
+    return [f"Why: {difference_line(verdict, row)}" for row in rows]
+
+
+def _why_rows(verdict: Json) -> list[Json]:
+    """The differences that answer why, the most telling first."""
     rows = [row for row in (verdict.get("breakdown") or {}).get("differences") or [] if row["band"] == MEAN]
     rows = [row for row in rows if row["kind"] == _first_kind(verdict, row)]
     scales = sorted((row for row in rows if row["about"] == "clients"), key=lambda row: -row["clients"])
     if scales:
-        return [f"Why: {difference_line(verdict, row)}{_conclusion(verdict, row)}" for row in scales[:most][::-1]]
+        return scales
     worse = [row for row in rows if row["verdict"] == "worse" and row["total"]["value"] > 0]
-    worse.sort(key=lambda row: -row["total"]["value"])
-    return [f"Why: {difference_line(verdict, row)}" for row in worse[:most]]
+    return sorted(worse, key=lambda row: -row["total"]["value"])
 
 
 def _first_kind(verdict: Json, row: Json) -> str:
@@ -176,8 +190,38 @@ def _conclusion(verdict: Json, row: Json) -> str:
     return ""
 
 
+def brief_line(verdict: Json, row: Json) -> str:
+    """A difference in one short sentence: its largest parts in plain words; difference_line has all of it."""
+    total = row["total"]
+    named = named_parts(row) if is_told(total) and exceeds_spread(verdict, row) else []
+    alike = [part for part in named if (row["parts"][part]["value"] > 0) == (total["value"] > 0)]
+    if not alike:
+        return difference_line(verdict, row)
+    parts = (f"{amount(row['parts'][part])} {PLAIN.get(part, part)} ({part})" for part in alike[:_BRIEF_MAX])
+    return f"{subject(row)}: {amount(total)} a transaction, of which {', '.join(parts)}{_conclusion_if(verdict, row)}"
+
+
+def _conclusion_if(verdict: Json, row: Json) -> str:
+    return _conclusion(verdict, row) if row["about"] == "clients" else ""
+
+
 def _explains(verdict: Json) -> list[str]:
-    return why_lines(verdict, most=1)
+    return [brief_line(verdict, row) for row in _why_rows(verdict)[:1] if is_told(row["total"])]
 
 
-SENTENCES = Sentences("breakdown", explains=_explains)
+def _adds(verdict: Json) -> list[str]:
+    """Of a run that compares nothing: what a transaction takes, and its largest parts."""
+    entries = {} if verdict["comparisons"] else (verdict.get("breakdown") or {}).get("treatments") or {}
+    for entry in list(entries.values())[:1]:
+        for of_type in list(entry["types"].values())[:1]:
+            mean = of_type["bands"][MEAN]
+            if mean is None:
+                continue
+            parts = {part: one for part, one in mean["parts"].items() if one}
+            largest = sorted(parts, key=lambda part: -parts[part]["value"])[:NAMED_MAX]
+            named = (f"{amount(parts[part], signed=False)} {PLAIN.get(part, part)} ({part})" for part in largest)
+            return [f"A transaction takes {amount(mean['latency'], signed=False)}, of which {', '.join(named)}"]
+    return []
+
+
+SENTENCES = Sentences("breakdown", explains=_explains, adds=_adds, section="breakdown")

@@ -20,8 +20,8 @@ def megabytes(value: float) -> str:
 
 def after(verdict: Json, treatment: str) -> Json | None:
     """The reading after the measured segment; before it where there is no other."""
-    found = (verdict["treatments"].get(treatment) or {}).get("double_caching") or {}
-    reading: Json | None = found.get("after") or found.get("before_measure")
+    readings = (verdict["treatments"].get(treatment) or {}).get("double_caching") or {}
+    reading: Json | None = readings.get("after") or readings.get("before_measure")
     return reading
 
 
@@ -54,16 +54,16 @@ def most_twice(verdict: Json, comparison: Json) -> tuple[Json, Json] | None:
 
 def most_twice_bytes(verdict: Json, comparison: Json) -> float:
     """How much that is; 0 where nothing was read."""
-    found = most_twice(verdict, comparison)
-    return float(found[1]["total"]["both_bytes"]) if found else 0.0
+    most = most_twice(verdict, comparison)
+    return float(most[1]["total"]["both_bytes"]) if most else 0.0
 
 
 def held_twice_line(verdict: Json, comparison: Json, where: str = "") -> str | None:
     """One sentence for a comparison: at which level most is held twice, of what, and how much of each cache that is."""
-    found = most_twice(verdict, comparison)
-    if found is None:
+    most = most_twice(verdict, comparison)
+    if most is None:
         return None
-    level, reading = found
+    level, reading = most
     tail = f" {where}" if where else ""
     shares = _of_each(reading["total"])
     return (
@@ -79,25 +79,25 @@ def _percent(part: float, whole: float) -> str:
 def device_reads_line(verdict: Json, comparison: Json, where: str = "") -> str | None:
     """One sentence: the level that read most from the device, and what explains it."""
     read = [
-        (level, found)
+        (level, reads_of)
         for level in comparison["levels"]
-        if (found := (verdict["treatments"].get(level["treatment"]) or {}).get("reconciliation"))
+        if (reads_of := (verdict["treatments"].get(level["treatment"]) or {}).get("reconciliation"))
     ]
     if not read:
         return None
-    level, found = max(read, key=lambda pair: float(pair[1]["device_bytes"]))
-    whole = float(found["device_bytes"])
+    level, reads_of = max(read, key=lambda pair: float(pair[1]["device_bytes"]))
+    whole = float(reads_of["device_bytes"])
     if not whole:
         return "Device reads: none at any level the probe watched"
-    ahead = found["ahead_used_bytes"] + found["ahead_unused_bytes"]
-    parts = [f"{_percent(found['demand_bytes'], whole)} asked for and missed"]
-    parts.append(f"{_percent(ahead, whole)} prefetched ({_percent(found['ahead_used_bytes'], ahead)} of it used)")
-    if found["swap_in_bytes"]:
-        parts.append(f"{_percent(found['swap_in_bytes'], whole)} swapped in")
-    if found["other_bytes"] > 0.005 * whole:
-        parts.append(f"{_percent(found['other_bytes'], whole)} loaded otherwise")
+    ahead = reads_of["ahead_used_bytes"] + reads_of["ahead_unused_bytes"]
+    parts = [f"{_percent(reads_of['demand_bytes'], whole)} asked for and missed"]
+    parts.append(f"{_percent(ahead, whole)} prefetched ({_percent(reads_of['ahead_used_bytes'], ahead)} of it used)")
+    if reads_of["swap_in_bytes"]:
+        parts.append(f"{_percent(reads_of['swap_in_bytes'], whole)} swapped in")
+    if reads_of["other_bytes"] > 0.005 * whole:
+        parts.append(f"{_percent(reads_of['other_bytes'], whole)} loaded otherwise")
     shares = [entry["unexplained_share"] for _, entry in read if entry["unexplained_share"] is not None]
-    parts.append(f"{found['unexplained_bytes'] / whole:.1%} not explained")
+    parts.append(f"{reads_of['unexplained_bytes'] / whole:.1%} not explained")
     spread = f" (over the levels {min(shares):.1%} to {max(shares):.1%})" if len(shares) > 1 else ""
     tail = f" {where}" if where else ""
     return (
@@ -110,17 +110,22 @@ def cache_lines(verdict: Json) -> list[str]:
     """What both caches hold twice and what explains the device reads, for each comparison that has it."""
     lines = []
     for line in (held_twice_line, device_reads_line):
-        found = (line(verdict, comparison, at_words(comparison)) for comparison in verdict["comparisons"])
-        lines += [text for text in found if text]
+        lines_of = (line(verdict, comparison, at_words(comparison)) for comparison in verdict["comparisons"])
+        lines += [text for text in lines_of if text]
     return lines
 
 
-def _explains(verdict: Json) -> list[str]:
-    """The sentence of the comparison in which most is held twice."""
-    found = [comparison for comparison in verdict["comparisons"] if most_twice(verdict, comparison)]
-    most = max(found, key=lambda comparison: most_twice_bytes(verdict, comparison), default=None)
-    line = held_twice_line(verdict, most, at_words(most)) if most else None
-    return [line] if line else []
+def _adds(verdict: Json) -> list[str]:
+    """How much is held twice, of the comparison and the level with most of it."""
+    compared = [comparison for comparison in verdict["comparisons"] if most_twice(verdict, comparison)]
+    most = max(compared, key=lambda comparison: most_twice_bytes(verdict, comparison), default=None)
+    level_and_reading = most_twice(verdict, most) if most else None
+    if most is None or level_and_reading is None:
+        return []
+    level, reading = level_and_reading
+    where = f" {at_words(most)}" if at_words(most) else ""
+    twice = f"{megabytes(float(reading['total']['both_bytes']))} MB"
+    return [f"In both caches, most at {most['label']} {level['level']}{where}: {twice} of the database"]
 
 
-SENTENCES = Sentences("double_caching", explains=_explains)
+SENTENCES = Sentences("double_caching", adds=_adds, section="double-caching")

@@ -1,8 +1,10 @@
 """A capacity run's verdict in words. Says nothing that capacity.json does not hold."""
 
+import math
 from typing import Any
 
 from plimsoll.analysis.capacity.drift import value_words
+from plimsoll.analysis.capacity.line import SIMULATED_SECONDS
 from plimsoll.analysis.capacity.objective import time_words
 from plimsoll.quantities import rate
 
@@ -31,8 +33,14 @@ def headline(verdict: Json) -> str:
         if line["generator"]:
             said += "; the load generator was saturated"
     else:
-        said = f"{subject}: cannot tell what it carries at {text}: the trials do not decide it"
+        said = f"{subject}: cannot tell what it carries at {text}: the trials do not decide it{more_words(verdict)}"
     return f"{said}; {knee_words(verdict)}" if knee_words(verdict) else said
+
+
+def more_words(verdict: Json) -> str:
+    """How long a search might tell."""
+    more, budget = verdict["line"].get("more"), verdict.get("budget_seconds")
+    return f"; --minutes {math.ceil(more * budget / 60)} might" if more and budget else ""
 
 
 def knee_words(verdict: Json) -> str:
@@ -61,7 +69,8 @@ def trial_words(entry: Json) -> str:
     if entry["rate"] is None:
         return f"{rate(entry['throughput'])}/s done, every connection in use"
     terms = "  ".join(term_words(term) for term in entry["terms"])
-    return f"{terms}  {entry['verdict']}"
+    disturbed = f", disturbed: {entry['disturbed']}" if entry.get("disturbed") else ""
+    return f"{terms}  {entry['verdict']}{disturbed}"
 
 
 def term_words(term: Json) -> str:
@@ -84,9 +93,11 @@ def evidence_lines(verdict: Json) -> list[str]:
             f"Closed loop with {closed['clients']} connections: {rate(closed['throughput'])}/s, whatever the latency"
         )
     if verdict["line"]["status"] == "found":
+        shorter = (verdict.get("budget_seconds") or 0.0) < SIMULATED_SECONDS
         lines.append(
-            "In simulated searches of steady servers the interval held the true line in about nine of ten or more; "
-            "another hour may find another machine"
+            "In simulated ten-minute searches of steady servers the interval held the true line in about nine of "
+            f"ten or more; {'how often in shorter ones, as this is, is not known; ' if shorter else ''}another hour "
+            "may find another machine"
         )
     if held is not None:
         lines.append(f"Highest rate that held: {rate(held['rate'])}/s: {', '.join(map(term_words, held['terms']))}")

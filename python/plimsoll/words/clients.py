@@ -13,48 +13,56 @@ Json = dict[str, Any]
 
 def lines(verdict: Json) -> list[str]:
     """The answer in words: one line for each of the two largest numbers of clients."""
-    found = verdict.get("clients")
-    if not found or not found["against_smallest"]:
+    clients = verdict.get("clients")
+    if not clients or not clients["against_smallest"]:
         return []
-    largest = max(row["scale"] for row in found["against_smallest"])
-    rows = [row for row in found["against_smallest"] if row["scale"] == largest]
+    largest = max(row["scale"] for row in clients["against_smallest"])
+    rows = [row for row in clients["against_smallest"] if row["scale"] == largest]
     spread = float((verdict.get("a_a") or {}).get("ratio_spread") or 1)
-    return [_answer(row, found, spread) for row in sorted(rows, key=lambda row: -row["clients"])[:2]][::-1]
+    return [_answer(row, clients, spread) for row in sorted(rows, key=lambda row: -row["clients"])[:2]][::-1]
 
 
-def _answer(row: Json, found: Json, spread: float) -> str:
-    smallest, count = row["smallest"], row["clients"]
+def growth_lines(verdict: Json) -> list[str]:
+    """How much more the most clients carry than the fewest, at the smallest and at the largest scale."""
+    clients = verdict.get("clients")
+    if not clients or not clients["growth"] or not clients["against_smallest"]:
+        return []
+    row = max(clients["against_smallest"], key=lambda one: (one["scale"], one["clients"]))
     grown = [
-        f"scale {one['scale']:g} {_interval(one)}"
-        for one in found["growth"]
-        if one["clients"] == count and one["scale"] in (smallest, row["scale"])
+        f"{_interval(one)} at scale {one['scale']:g}"
+        for one in clients["growth"]
+        if one["clients"] == row["clients"] and one["scale"] in (row["smallest"], row["scale"])
     ]
+    fewest = min(one["fewest"] for one in clients["growth"])
+    whom = f"{fewest:g} {'client' if fewest == 1 else 'clients'}"
+    return [f"{row['clients']:g} clients over {whom}: {', '.join(grown)}"] if grown else []
+
+
+def _answer(row: Json, clients: Json, spread: float) -> str:
+    smallest, count = row["smallest"], row["clients"]
     text = f"{count:g} clients: scale {row['scale']:g} carries {_interval(row)} the transactions of scale {smallest:g}"
-    if grown:
-        fewest = min(one["fewest"] for one in found["growth"])
-        text += f" (over {fewest:g} {'client' if fewest == 1 else 'clients'}: {', '.join(grown)})"
     if row["low"] is None:
         return f"{text}; no interval from fewer than three blocks"
-    if row["low"] > 1 + found["delta"] and row["ratio"] <= spread:
+    if row["low"] > 1 + clients["delta"] and row["ratio"] <= spread:
         return f"{text}; cannot tell whether branch rows limit them: equal trials differ as much (A/A {spread:.2f} x)"
-    if row["low"] > 1 + found["delta"] and _gained_without_waiting(row, found):
+    if row["low"] > 1 + clients["delta"] and _gained_without_waiting(row, clients):
         return (
             f"{text}; cannot tell whether branch rows limit them: the fewest clients seem to gain as much by the scale"
         )
-    if row["low"] > 1 + found["delta"]:
+    if row["low"] > 1 + clients["delta"]:
         return f"{text}; so branch rows, which transactions hold until they have committed, are what limits them"
     if row["scale"] < count:
         return f"{text}; cannot tell whether branch rows limit them: at either scale there are fewer rows than clients"
-    if row["high"] < 1 + found["delta"]:
+    if row["high"] < 1 + clients["delta"]:
         return f"{text}; so branch rows are not what limits them here"
     return f"{text}; cannot tell whether branch rows limit them"
 
 
-def _gained_without_waiting(row: Json, found: Json) -> bool:
+def _gained_without_waiting(row: Json, clients: Json) -> bool:
     """The fewest clients, who hardly wait for each other, seem to gain by the scale, and these not surely more."""
-    alike = [one for one in found["against_smallest"] if one["scale"] == row["scale"]]
+    alike = [one for one in clients["against_smallest"] if one["scale"] == row["scale"]]
     alone, beyond = min(alike, key=lambda one: float(one["clients"])), row.get("beyond_fewest")
-    return bool(alone["ratio"] > 1 + found["delta"] and beyond and not (beyond["low"] or 0) > 1)
+    return bool(alone["ratio"] > 1 + clients["delta"] and beyond and not (beyond["low"] or 0) > 1)
 
 
 def _interval(row: Json) -> str:
@@ -63,4 +71,4 @@ def _interval(row: Json) -> str:
     return f"{row['ratio']:.2f} x [{row['low']:.2f}, {row['high']:.2f}]"
 
 
-SENTENCES = Sentences("clients", leads=lines)
+SENTENCES = Sentences("clients", leads=lines, explains=growth_lines, section="clients")

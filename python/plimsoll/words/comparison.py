@@ -1,19 +1,19 @@
-"""Two runs or treatments against each other in lines for the terminal: the ratio, what moved, what is not known."""
+"""Two runs or treatments against each other in lines for the terminal: the ratio, what changed, what is not known."""
 
 import textwrap
 from typing import Any
 
 from plimsoll.analysis.comparing.unbounded import blocks_words
+from plimsoll.words.changes import EACH_BY_ITSELF, changes_lines
+from plimsoll.words.changes_many import TOGETHER, absent_lines, call_lines, function_lines
 from plimsoll.words.levels import ratio
-from plimsoll.words.moved import EACH_BY_ITSELF, moved_lines
-from plimsoll.words.moved_many import TOGETHER, absent_lines, call_lines, function_lines
 
 Json = dict[str, Any]
 _WIDTH = 80
 
 
 def comparison_lines(compared: Json) -> list[str]:
-    """Two runs or treatments against each other, and what moved, for the terminal."""
+    """Two runs or treatments against each other, and what changed, for the terminal."""
     label = compared.get("metric_label", "throughput")
     names = [compared[side].get("treatment") or compared[side]["run"] for side in ("second", "first")]
     lines = _wrapped(f"{names[0]} against {names[1]} ({label} ratio, second over first):")
@@ -33,20 +33,20 @@ def comparison_lines(compared: Json) -> list[str]:
 def _unbounded(row: Json) -> str:
     """ "; first unbounded in 2 of 5 blocks" of each side that is unbounded somewhere."""
     sides = zip(("first", "second"), row.get("unbounded") or (), strict=False)
-    return "".join(f"; {name} {blocks_words(found)}" for name, found in sides if found["blocks"])
+    return "".join(f"; {name} {blocks_words(side)}" for name, side in sides if side["blocks"])
 
 
 def _explained(compared: Json) -> list[str]:
-    """What moved of each treatment, what the intervals are worth, and what is not known."""
+    """What changed of each treatment, what the intervals are worth, and what is not known."""
     explained, spread, lines = compared["explained"], compared["ratio_spread"], []
-    for found in explained:
-        mine = moved_lines(found, spread)
-        mine += call_lines(found["calls"], spread) if found["calls"] else []
-        mine += function_lines(found["functions"], spread) if found["functions"] else []
-        lines += [*_wrapped(f"What changed, {found['treatment']}:"), *mine] if mine else []
-    if any(found["latency"] or found["cpu"] for found in explained):
+    for treatment in explained:
+        mine = changes_lines(treatment, spread)
+        mine += call_lines(treatment["calls"], spread) if treatment["calls"] else []
+        mine += function_lines(treatment["functions"], spread) if treatment["functions"] else []
+        lines += [*_wrapped(f"What changed, {treatment['treatment']}:"), *mine] if mine else []
+    if any(treatment["latency"] or treatment["cpu"] for treatment in explained):
         lines += _wrapped(EACH_BY_ITSELF)
-    if any(found["calls"] or found["functions"] for found in explained):
+    if any(treatment["calls"] or treatment["functions"] for treatment in explained):
         lines += _wrapped(TOGETHER)
     return lines + [row for text in absent_lines(explained) for row in _wrapped(text)]
 

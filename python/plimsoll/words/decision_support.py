@@ -9,23 +9,30 @@ from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 _ABSENT_SHOWN = 3
+_CHANGES_SHOWN = 3
 AGAINST = {"known": "the known ones", "duckdb": "DuckDB's"}
 
 
 def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
     """A line with the figures of the first treatment that has any, then absences, drift and plans; [] without tests."""
-    found = verdict.get("decision_support")
-    if not found:
+    support = verdict.get("decision_support")
+    if not support:
         return []
-    said = [line for name, one in found["treatments"].items() if (line := figures_line(one, labels.get(name, name)))][
+    said = [line for name, one in support["treatments"].items() if (line := figures_line(one, labels.get(name, name)))][
         :1
     ]
-    return [*said, *answer_lines(found), *absent_lines(found, labels), *drift_lines(found, labels), *plan_lines(found)]
+    return [
+        *said,
+        *answer_lines(support),
+        *absent_lines(support, labels),
+        *drift_lines(support, labels),
+        *plan_lines(support),
+    ]
 
 
-def answer_lines(found: Json) -> list[str]:
+def answer_lines(support: Json) -> list[str]:
     """How many answers were compared with what, and in which trials some were wrong; [] where none was."""
-    told = [(one["number"], one["answers"]) for one in found["trials"] if one["answers"]]
+    told = [(one["number"], one["answers"]) for one in support["trials"] if one["answers"]]
     if not told:
         return []
     checks = [check for _, answers in told for check in answers["checks"]]
@@ -52,11 +59,11 @@ def figures_line(one: Json, label: str) -> str | None:
     return f"DBT-3-like, scale factor {one['scale_factor']:g}{streams} ({label}): {', '.join(parts)}"
 
 
-def absent_lines(found: Json, labels: dict[str, str]) -> list[str]:
+def absent_lines(support: Json, labels: dict[str, str]) -> list[str]:
     """Trials of which a test has no figure, with the reason."""
     said = [
         f"{labels.get(name, name)}, trial {absent['trial']}: {metric.partition('_')[0]}: {absent['why']}"
-        for name, one in found["treatments"].items()
+        for name, one in support["treatments"].items()
         for metric, about in one["metrics"].items()
         for absent in about["absent"]
         if not metric.startswith("composite")
@@ -65,12 +72,12 @@ def absent_lines(found: Json, labels: dict[str, str]) -> list[str]:
     return said[:_ABSENT_SHOWN] + ([f"and {more} more figures are absent, in the report"] if more > 0 else [])
 
 
-def drift_lines(found: Json, labels: dict[str, str]) -> list[str]:
+def drift_lines(support: Json, labels: dict[str, str]) -> list[str]:
     """The trend over the throughput tests and the last against the first, of each treatment that repeated them."""
     said = [
-        trend_line(one["trend"], labels.get(name, name)) for name, one in found["treatments"].items() if one["trend"]
+        trend_line(one["trend"], labels.get(name, name)) for name, one in support["treatments"].items() if one["trend"]
     ]
-    for name, one in found["treatments"].items():
+    for name, one in support["treatments"].items():
         if not one["drift"]:
             continue
         last = one["drift"][-1]
@@ -99,10 +106,10 @@ def _of(trend: Json) -> tuple[Json, Json]:
     return trend["a_test"], trend["over_all"]
 
 
-def plan_lines(found: Json) -> list[str]:
+def plan_lines(support: Json) -> list[str]:
     """Which queries have other plans, by pair of treatments, and which of them are told to be slower or faster."""
     pairs: dict[tuple[str, str], list[str]] = {}
-    for one in found["plans"]:
+    for one in support["plans"]:
         if one["is_told"]:
             pairs.setdefault((one["first_label"], one["second_label"]), []).append(one["query"] + _told(one["change"]))
     return [
@@ -116,8 +123,52 @@ def _told(change: Json | None) -> str:
     return f" ({change['verdict']}: {change['ratio']:.2f} [{change['low']:.2f}, {change['high']:.2f}] times as long)"
 
 
+def change_lines(support: Json) -> list[str]:
+    """The queries that take longer or shorter than at the best level, those that differ most, by pair and test."""
+    pairs: dict[tuple[str, str, str], list[Json]] = {}
+    for one in support["changes"]:
+        if one["verdict"] in ("slower", "faster"):
+            pairs.setdefault((one["second_label"], one["first_label"], one["test"]), []).append(one)
+    lines = []
+    for (second, first, test), changes in pairs.items():
+        changes.sort(key=lambda one: -max(one["ratio"], 1 / one["ratio"]))
+        named = [f"{one['query']} {one['ratio']:.2f} [{one['low']:.2f}, {one['high']:.2f}]" for one in changes]
+        more = f" and {len(named) - _CHANGES_SHOWN} more" if len(named) > _CHANGES_SHOWN else ""
+        shown = ", ".join(named[:_CHANGES_SHOWN])
+        lines.append(f"{second} against {first}, {test} test, times as long: {shown}{more}")
+    return lines
+
+
+def _leads(verdict: Json) -> list[str]:
+    """Of a run that compares nothing its series are the answer."""
+    support = verdict.get("decision_support")
+    return drift_lines(support, treatment_labels(verdict)) if support and not verdict["comparisons"] else []
+
+
+def _explains(verdict: Json) -> list[str]:
+    support = verdict.get("decision_support")
+    return [*change_lines(support)[:1], *plan_lines(support)[:1]] if support else []
+
+
 def _adds(verdict: Json) -> list[str]:
-    return lines(verdict, treatment_labels(verdict))
+    """The figures, and of levels compared what drifts; what is absent or wrong is a warning."""
+    support, labels = verdict.get("decision_support"), treatment_labels(verdict)
+    if not support:
+        return []
+    figures = (figures_line(one, labels.get(name, name)) for name, one in support["treatments"].items())
+    drift = drift_lines(support, labels) if verdict["comparisons"] else []
+    return [*[line for line in figures if line][:1], *drift]
 
 
-SENTENCES = Sentences("decision_support", adds=_adds)
+def _warns(verdict: Json) -> list[str]:
+    support, labels = verdict.get("decision_support"), treatment_labels(verdict)
+    if not support:
+        return []
+    answers = answer_lines(support)
+    # The first counts them; what is wrong follows it.
+    return [*(answers if len(answers) > 1 else []), *absent_lines(support, labels)]
+
+
+SENTENCES = Sentences(
+    "decision_support", leads=_leads, explains=_explains, adds=_adds, warns=_warns, section="decision-support"
+)

@@ -12,6 +12,8 @@ from plimsoll.analysis.metrics import metric_of
 
 Json = dict[str, Any]
 NO_INTERVAL = "[no interval]"
+# By the fewest blocks that tell anything.
+_FEW = {3: "fewer than three common blocks", 2: "one start of each server: how far starts differ is not known"}
 
 
 def ratio(value: Json) -> str:
@@ -39,13 +41,13 @@ def _slower(value: Json, metric: Metric) -> str:
 
 def _worse(level: Json, metric: Metric) -> str:
     """How much worse a level is; "worst" where no block has a bound."""
-    found = level.get("unbounded")
+    unbounded = level.get("unbounded")
     text = _slower(level["times_slower"], metric)
-    if not found:
+    if not unbounded:
         return text
-    if found["blocks"] == found["of"]:
-        return f"worst: {blocks_words(found)}, {text}"
-    return f"{text} ({blocks_words(found)})"
+    if unbounded["blocks"] == unbounded["of"]:
+        return f"worst: {blocks_words(unbounded)}, {text}"
+    return f"{text} ({blocks_words(unbounded)})"
 
 
 def _unbounded(level: Json, metric: Metric) -> str:
@@ -53,6 +55,19 @@ def _unbounded(level: Json, metric: Metric) -> str:
     slower = level["times_slower"]
     least = f", {_slower(slower, metric)}" if slower and slower.get("bound") == "at least" else ""
     return f"{blocks_words(level['unbounded'])}{least}"
+
+
+def in_few_words(level: Json, metric: Metric) -> str:
+    """What is said of a level beside its mark: best, 1.42 x slower [1.31, 1.54], not told apart."""
+    if level["verdict"] == "worse" and level["times_slower"]:
+        return _worse(level, metric)
+    if level.get("unbounded"):
+        return blocks_words(level["unbounded"])
+    if level["verdict"] == "best estimate":
+        return "best estimate"
+    if level["verdict"] == "cannot tell":
+        return "not distinguishable"
+    return str(level["verdict"])
 
 
 def _span(comparison: Json, chosen: list[str]) -> str:
@@ -85,7 +100,8 @@ def headline(comparison: Json) -> str:
     if comparison["grade"] == "none":
         best = comparison["reference"]
         most = "lowest" if judged.better == "lower" else "highest"
-        return f"{name}: no verdict from fewer than three common blocks; {most} estimate at {best}{tail}"
+        too_few = _FEW.get(comparison.get("blocks_min", 3), _FEW[3])
+        return f"{name}: no verdict from {too_few}; {most} estimate at {best}{tail}"
     if all((level.get("unbounded") or {}).get("blocks") == level["blocks"] for level in measured):
         what = "too many of the transactions that were due were not answered in time"
         return f"{name}: no verdict, {judged.name} is unbounded in every block of every level ({what}){tail}"

@@ -12,12 +12,12 @@ Json = dict[str, Any]
 
 def lines(verdict: Json) -> list[str]:
     """One line for the terminal and the head of the report; none for another workload."""
-    found = verdict.get("order_entry")
-    if not found:
+    order_entry = verdict.get("order_entry")
+    if not order_entry:
         return []
-    treatments = list(found["treatments"].values())
+    treatments = list(order_entry["treatments"].values())
     kinds = list(dict.fromkeys(one["benchmark"] for one in treatments)) or ["order entry"]
-    text = f"Order entry ({found['like']}): {'; '.join(kinds)}"
+    text = f"Order entry ({order_entry['like']}): {'; '.join(kinds)}"
     if treatments:
         text += f"; {_bounds_words(treatments)}"
     return [text, *ledger_lines(verdict)]
@@ -37,14 +37,14 @@ def _bounds_words(treatments: list[Json]) -> str:
 
 def judgements(one: Json) -> list[tuple[str, str]]:
     """Every bound that applies to a treatment, with its word."""
-    found = [(row["label"], row["verdict"]) for part in ("mix", "ranges") for row in one[part]]
+    judged = [(row["label"], row["verdict"]) for part in ("mix", "ranges") for row in one[part]]
     for row in one["limits"]:
-        found.append((f"{row['label']} response time", row["verdict"]))
-        found.append((f"{row['label']} 90th percentile below average", row["p90_not_below_mean"]))
+        judged.append((f"{row['label']} response time", row["verdict"]))
+        judged.append((f"{row['label']} 90th percentile below average", row["p90_not_below_mean"]))
     for name in ("ceiling", "minimum"):
         if one["rate"][name]:
-            found.append((f"{name} of {one['rate'][name]['bound']:g} a warehouse", one["rate"][name]["verdict"]))
-    return [(label, said) for label, said in found if said != DOES_NOT_APPLY]
+            judged.append((f"{name} of {one['rate'][name]['bound']:g} a warehouse", one["rate"][name]["verdict"]))
+    return [(label, said) for label, said in judged if said != DOES_NOT_APPLY]
 
 
 def ledger_lines(verdict: Json) -> list[str]:
@@ -59,4 +59,4 @@ def ledger_lines(verdict: Json) -> list[str]:
     return [f"Ledger: {'; '.join(parts)}"]
 
 
-SENTENCES = Sentences("order_entry", adds=lines)
+SENTENCES = Sentences("order_entry", adds=lines, section="order-entry")

@@ -17,9 +17,11 @@ def _nothing(_verdict: Json) -> list[str]:
 
 @dataclass(frozen=True)
 class Sentences:
-    """The sentences about the part that verdict.json has under `key`."""
+    """The sentences about the part that verdict.json has under `key`; each short enough for a reader in a hurry."""
 
     key: str
     leads: Callable[[Json], list[str]] = _nothing  # answers, before those of the comparisons
     explains: Callable[[Json], list[str]] = _nothing  # what stands behind the differences, where levels are compared
     adds: Callable[[Json], list[str]] = _nothing  # what is to be known of the load, whatever is compared
+    warns: Callable[[Json], list[str]] = _nothing  # what is wrong with the run, beside its caveats
+    section: str = ""  # the section of the page that has the numbers, by its key

@@ -1,10 +1,11 @@
 """Who speaks of the parts of a verdict, in the order in which they do: a new one is a file, and a line here."""
 
-from plimsoll.words import breakdown, caches, clients, decision_support, order_entry, scaling, syncs
+from plimsoll.words import breakdown, caches, clients, decision_support, order_entry, scaling, syncs, windows
 from plimsoll.words.part import Sentences
 
 SENTENCES: tuple[Sentences, ...] = (
     clients.SENTENCES,
+    windows.SENTENCES,
     breakdown.SENTENCES,
     scaling.SENTENCES,
     scaling.MEMORY,

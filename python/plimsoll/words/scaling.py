@@ -20,8 +20,8 @@ _COST = {"better": "less", "worse": "more"}
 
 def scaling_lines(verdict: Json) -> list[str]:
     """One sentence for each number of clients, the fewest first."""
-    found = verdict.get("scaling")
-    laws = [law for law in (found or {}).get("laws") or [] if law["over"] == "cpus"]
+    scaling = verdict.get("scaling")
+    laws = [law for law in (scaling or {}).get("laws") or [] if law["over"] == "cpus"]
     laws.sort(key=lambda law: (law["clients"] or 0, sorted(law["at"].items())))
     return [text for law in laws if (text := _line(verdict, law)) is not None]
 
@@ -80,24 +80,24 @@ def law_words(law: Json) -> str:
     if law["status"] != "fitted":
         return f"scaling law: cannot tell ({law['why']})"
     sigma, kappa = law["sigma"], law["kappa"]
-    found = f"contention {share(sigma)}{_zero(sigma)}, coherency {small(kappa)}{_zero(kappa)}"
-    return f"by the Universal Scalability Law {found}; {peak_words(law)}"
+    parameters = f"contention {share(sigma)}{_zero(sigma)}, coherency {small(kappa)}{_zero(kappa)}"
+    return f"by the Universal Scalability Law {parameters}; {peak_words(law)}"
 
 
-def _zero(found: Json) -> str:
-    return " (includes zero)" if found["holds_zero"] else ""
+def _zero(parameter: Json) -> str:
+    return " (includes zero)" if parameter["holds_zero"] else ""
 
 
-def share(found: Json) -> str:
+def share(parameter: Json) -> str:
     """4.6 % [3.8, 5.4]"""
-    high = "100" if found["high"] is None else f"{100 * found['high']:.1f}"
-    return f"{100 * found['value']:.1f} % [{100 * found['low']:.1f}, {high}]"
+    high = "100" if parameter["high"] is None else f"{100 * parameter['high']:.1f}"
+    return f"{100 * parameter['value']:.1f} % [{100 * parameter['low']:.1f}, {high}]"
 
 
-def small(found: Json) -> str:
+def small(parameter: Json) -> str:
     """0.0043 [0.0038, 0.0049]"""
-    high = "no bound" if found["high"] is None else f"{found['high']:.2g}"
-    return f"{found['value']:.2g} [{found['low']:.2g}, {high}]"
+    high = "no bound" if parameter["high"] is None else f"{parameter['high']:.2g}"
+    return f"{parameter['value']:.2g} [{parameter['low']:.2g}, {high}]"
 
 
 def peak_words(law: Json) -> str:
@@ -144,15 +144,15 @@ def _latency(verdict: Json, row: Json) -> float:
 
 def memory_lines(verdict: Json) -> list[str]:
     """What the knob does at each memory size: transactions, CPU cost, steal."""
-    found = verdict.get("memory_scaling")
-    return [_pair(found, pair) for pair in (found or {}).get("pairs") or [] if found and pair["throughput"]]
+    memory = verdict.get("memory_scaling")
+    return [_pair(memory, pair) for pair in (memory or {}).get("pairs") or [] if memory and pair["throughput"]]
 
 
-def _pair(found: Json, pair: Json) -> str:
-    knob, ratio = found["knob"], pair["throughput"]
+def _pair(memory: Json, pair: Json) -> str:
+    knob, ratio = memory["knob"], pair["throughput"]
     at = "".join(f", {pair['at_labels'].get(path, path)} {level}" for path, level in pair["at"].items())
     text = (
-        f"{found['memory_label']} {pair['memory']}{at}: {knob['label']} {knob['on']} carries {times(ratio)} the "
+        f"{memory['memory_label']} {pair['memory']}{at}: {knob['label']} {knob['on']} carries {times(ratio)} the "
         f"transactions of {knob['off']} ({_THROUGHPUT.get(ratio['verdict'], ratio['verdict'])})"
     )
     if pair["cpu"]:
@@ -172,5 +172,5 @@ def _explains(verdict: Json) -> list[str]:
     return growth_lines(verdict)[-1:]
 
 
-SENTENCES = Sentences("scaling", leads=_leads, explains=_explains)
-MEMORY = Sentences("memory_scaling", leads=memory_lines)
+SENTENCES = Sentences("scaling", leads=_leads, explains=_explains, section="scaling")
+MEMORY = Sentences("memory_scaling", leads=memory_lines, section="scaling")

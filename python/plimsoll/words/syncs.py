@@ -30,8 +30,8 @@ def _duration(ns: float) -> str:
 
 def lines(verdict: Json, labels: Mapping[str, str]) -> list[str]:
     """One for each treatment (by its label) whose log was synced; none where that was not asked for."""
-    found = (verdict.get("syscalls") or {}).get("syncs") or {}
-    said = (_line(labels.get(name, name), one) for name, one in found.items())
+    syncs = (verdict.get("syscalls") or {}).get("syncs") or {}
+    said = (_line(labels.get(name, name), one) for name, one in syncs.items())
     return [line for line in said if line]
 
 
@@ -58,4 +58,4 @@ def _leads(verdict: Json) -> list[str]:
     return lines(verdict, treatment_labels(verdict))
 
 
-SENTENCES = Sentences("syscalls", leads=_leads)
+SENTENCES = Sentences("syscalls", leads=_leads, section="system-calls")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,28 @@ def test_the_limit_kills_without_swap_and_swaps_with_it(state, run_id):
     assert swapping.wait(10) == -signal.SIGKILL
     swapping.stdout.close()
     assert not (ROOT / "plimsoll").exists() and SwapFile(state, run_id).show()["bytes"] == 0
+
+
+def test_a_frozen_group_stands_still_and_is_put_back(state, run_id):
+    """What it uses of a CPU stays to the tick while it is frozen; put back, it is thawed and gone."""
+    spin = [sys.executable, "-I", "-S", "-c", "while True: pass"]
+
+    def used(group):
+        return int((group.folder / "cpu.stat").read_text().split()[1])
+
+    with Journal.create(state, run_id) as journal:
+        group = GroupKnob(run_id).make(Limits(LIMIT, 0), journal)
+        spinning = group.exec_in(spin)
+        took = group.freeze()
+        assert group.is_frozen() and took > 0
+        before = used(group)
+        time.sleep(0.5)
+        assert used(group) == before
+        group.thaw()
+        time.sleep(0.5)
+        assert not group.is_frozen() and used(group) > before
+        group.freeze()
+    assert spinning.wait(10) == -signal.SIGKILL and not (ROOT / "plimsoll").exists()
 
 
 def _read_inside(group, file):

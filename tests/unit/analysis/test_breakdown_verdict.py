@@ -14,7 +14,7 @@ from plimsoll.analysis.breakdown.difference import over
 from plimsoll.analysis.studies import clients
 from plimsoll.record import open_run
 from plimsoll.words import breakdown as breakdown_words
-from plimsoll.words import verdict as words
+from plimsoll.words.terminal import LINES_MAX, terminal_lines
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
@@ -141,13 +141,14 @@ def test_parts_whose_interval_holds_zero_are_not_named() -> None:
 
 
 def test_what_the_slowest_are_made_of() -> None:
-    line = breakdown_words.slowest_line(world(3, lambda _block: 100), "a", "pay")
-    assert line is not None
-    assert line.startswith("the slowest 1 % (3 transactions) take 1.31 ms [1.31, 1.32], the mean 0.41 ms")
-    assert line.endswith("more by +0.90 ms [0.90, 0.90] lock (waiting for what another transaction holds)")
-    few = breakdown_words.slowest_line(world(2, lambda _block: 100), "a", "pay")
+    found = breakdown_words.of_slowest(world(3, lambda _block: 100), "a", "pay")
+    assert found is not None
+    assert breakdown_words.amount(found[0]["total"]) == "+0.90 ms [0.90, 0.90]"
+    assert found[1].more_by == ["+0.90 ms [0.90, 0.90] lock (waiting for what another transaction holds)"]
+    few = breakdown_words.of_slowest(world(2, lambda _block: 100), "a", "pay")
     assert few is not None
-    assert few.endswith("cannot tell what makes them slow: no interval from fewer than three blocks")
+    assert few[1].more_by == []
+    assert few[1].remark == "cannot tell what makes them slow: no interval from fewer than three blocks"
 
 
 def test_scales_are_set_against_each_other_at_each_number_of_clients() -> None:
@@ -199,7 +200,7 @@ def test_a_whole_run(run: Path) -> None:
         assert list(payers) == ["walwriter"]
     assert any(row["parts"].get("swap_in") for row in found["differences"])
     assert not any("breakdown" in caveat for caveat in verdict["caveats"])
-    assert len(words.terminal_lines(verdict, "x")) <= 20
+    assert len(terminal_lines(verdict, "x")) <= LINES_MAX
 
 
 def test_a_run_that_never_asked_has_no_such_part(tmp_path: Path) -> None:

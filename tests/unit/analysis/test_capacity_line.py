@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.capacity.line import Line, knee, load_line, monotone
+from plimsoll.analysis.capacity.line import BEYOND_DECIDES, MORE_MIN, Line, knee, load_line, monotone
 from plimsoll.analysis.capacity.objective import Objective, parse
 from plimsoll.analysis.capacity.reading import Reading, settle_seconds
 from plimsoll.analysis.capacity.search import NEIGHBOUR, Limits, Step, Tried, bracket, limits, next_step
-from plimsoll.analysis.capacity.verdict import assess
+from plimsoll.analysis.capacity.verdict import assess, carrier
 from plimsoll.analysis.statistics.percentile import Cells
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("capacity_world.py")))
@@ -103,7 +103,7 @@ def search(
         tried = assess(world.readings, objective, tried)
         step = next_step(tried, within, world.spent, OVERHEAD)
         if step is None:
-            return load_line(tried), tried, world.spent
+            return load_line(tried, carrier(world.readings, tried, objective)), tried, world.spent
         world.run(step, objective)
 
 
@@ -225,6 +225,39 @@ def test_trials_that_are_short_against_the_queues_memory_begin_the_interval_wher
     assert load_line(short).low == pytest.approx(100 / NEIGHBOUR)
     assert load_line(short).high == load_line(long).high
     assert load_line([replace(each, pooled="cannot tell") for each in short]).status == "cannot tell"
+
+
+def test_a_rate_whose_lower_neighbours_break_together_is_not_said_to_be_carried() -> None:
+    one = tried((90, "holds", -0.9), (100, "holds", -0.6), (110, "holds", -0.1), (120, "breaks", 0.3))
+    short = [replace(each, beyond=1.0) for each in one]
+    assert load_line(short, lambda _: True).low == pytest.approx(110 / NEIGHBOUR)
+    assert load_line(short, lambda rate: rate < 95).low == pytest.approx(90 / NEIGHBOUR)
+    assert load_line(short, lambda _: False).status == "cannot tell"
+    long = [replace(each, beyond=10.0) for each in one]
+    assert load_line(long, lambda _: False).status == "found", "long trials speak for themselves"
+
+
+def test_lower_rates_are_judged_with_the_rate_itself() -> None:
+    readings, trials = [], []
+    random, paused, clean = np.random.default_rng(2), 0.3, 1e-3
+    for number, (rate, service) in enumerate([(600, clean), (500, paused / 100), (100, clean)], start=1):
+        made = _WORLD["queue"](rate, service, 1, 30, random, cut_in=0.0)
+        readings.append(reading(number, Step("confirm", rate, 30), made, OBJECTIVE))
+        trials = assess(readings, OBJECTIVE, trials)
+    carries = carrier(readings, trials, OBJECTIVE)
+    assert trials[0].pooled == "holds"
+    assert not carries(600), "500/s broke, and lies within the stretch below it"
+    assert carries(100)
+    without = carrier(readings, [replace(one, disturbed=one.number == 2) for one in trials], OBJECTIVE)
+    assert without(600), "a disturbed trial has no say"
+
+
+def test_what_cannot_be_told_says_how_much_longer_it_takes() -> None:
+    few = [replace(one, beyond=1.0) for one in tried((100, "cannot tell", -0.2), (100, "cannot tell", 0.2))]
+    assert load_line(few).more == pytest.approx(BEYOND_DECIDES / 2)
+    assert load_line([replace(one, beyond=100.0) for one in few]).more == MORE_MIN
+    assert load_line([]).more is None
+    assert load_line(tried((100, "holds", -1), (100, "holds", -1))).more is None, "it is told"
 
 
 def test_a_slow_server_near_saturation_is_not_promised_too_much() -> None:

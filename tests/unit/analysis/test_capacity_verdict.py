@@ -12,13 +12,14 @@ import pytest
 
 from plimsoll.analysis.capacity.compare import compare_capacity, unlike
 from plimsoll.analysis.capacity.judge import all_in_use, generator_limit
+from plimsoll.analysis.capacity.line import SIMULATED_SECONDS
 from plimsoll.analysis.capacity.objective import parse
 from plimsoll.analysis.capacity.reading import Reading
 from plimsoll.analysis.capacity.verdict import analyse_capacity
 from plimsoll.analysis.statistics.percentile import Cells
 from plimsoll.record import compact, open_run
 from plimsoll.report.capacity.page import write_capacity_report
-from plimsoll.words.capacity import compared_words, headline, terminal_lines, trial_words
+from plimsoll.words.capacity import compared_words, evidence_lines, headline, terminal_lines, trial_words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("capacity_world.py")))
 RATES = [700, 910, 200, 400, 750, 780, 800, 790, 770, 810, 820, 780, 800]
@@ -115,6 +116,32 @@ def test_nothing_to_judge(tmp_path: Path) -> None:
     assert "cannot tell" in headline(verdict)
     (folder / "capacity.json").write_text(json.dumps(verdict))
     assert "Not drawn: no trial at a planned rate has a result" in write_capacity_report(folder).read_text()
+
+
+def test_what_cannot_be_told_is_told_in_more_minutes(tmp_path: Path) -> None:
+    verdict = analyse_capacity(open_run(make(tmp_path / "few", [850])))
+    verdict["line"] |= {"status": "cannot tell", "rate": None, "low": None, "high": None, "more": 2.5}
+    assert "; --minutes 25 might" in headline(verdict)
+    assert "--minutes" not in headline(verdict | {"line": verdict["line"] | {"more": None}})
+
+
+def test_how_sure_it_is_is_said_of_what_was_simulated(folder: Path) -> None:
+    verdict = analyse_capacity(open_run(folder))
+    said = next(line for line in evidence_lines(verdict) if "simulated" in line)
+    assert verdict["budget_seconds"] == SIMULATED_SECONDS
+    assert "nine of ten" in said
+    assert "shorter" not in said
+    assert any("as this is" in line for line in evidence_lines(verdict | {"budget_seconds": 180.0}))
+
+
+def test_trials_that_the_hypervisor_disturbed_are_left_out_and_said(tmp_path: Path) -> None:
+    verdict = analyse_capacity(open_run(make(tmp_path / "stolen", [*RATES, 950, 960], above=900, steal=12)))
+    disturbed = [one for one in verdict["trials"] if one.get("disturbed")]  # 12 ticks of 200 are taken
+    assert {one["rate"] for one in disturbed} == {910, 950, 960}
+    assert all("the hypervisor took 6% of the CPU time" in trial_words(one) for one in disturbed)
+    assert any("3 trials that did not hold were disturbed" in caveat for caveat in verdict["caveats"])
+    assert verdict["line"]["high"] < 900, "what breaks below bounds it, and these have no say"
+    assert "disturbed" in verdict["rules"]
 
 
 def test_a_search_cut_short_says_so(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 from plimsoll.analysis import analyse
 from plimsoll.analysis.decision_support.drift import drift_word, trend
 from plimsoll.record import open_run
-from plimsoll.words import verdict as words
+from plimsoll.words.terminal import terminal_lines
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("decision_support_world.py")))
 World, make = _WORLD["World"], _WORLD["make"]
@@ -136,7 +136,7 @@ def test_what_was_cut_stands_in_the_table_and_in_the_caveats(tmp_path: Path) -> 
     said = " ".join(one["caveats"])
     assert "throughput-2: attempt 1 was interrupted, and the test was repeated (the run was killed)" in said
     assert "between two tests: the server had to be restarted (the server ended)" in said
-    assert any("throughput over 3 tests" in line for line in words.terminal_lines(found, "x"))
+    assert any("throughput over 3 tests" in line for line in terminal_lines(found, "x"))
 
 
 def test_a_series_of_one_figure_is_no_block_of_the_trend() -> None:

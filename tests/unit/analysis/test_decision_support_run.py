@@ -13,6 +13,7 @@ from plimsoll.analysis.decision_support import run as of_run
 from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER
 from plimsoll.record import open_run
 from plimsoll.words import verdict as words
+from plimsoll.words.terminal import terminal_lines
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("decision_support_world.py")))
 World, make = _WORLD["World"], _WORLD["make"]
@@ -90,7 +91,7 @@ def test_answers_are_counted_and_wrong_ones_named(tmp_path: Path) -> None:
         path = run / "trials" / f"{number:04}" / "trial.json"
         told = {"answers": {"against": "known", "checks": checks}}
         path.write_text(json.dumps(json.loads(path.read_text()) | told))
-    said = words.terminal_lines(analyse(open_run(run)), "x")
+    said = [" ".join(line.strip() for line in terminal_lines(analyse(open_run(run)), "x"))]
     assert any("answers of 2 trials as loaded, compared with the known ones: 43 of 44 right" in line for line in said)
     assert any("trial 2: wrong answers to Q5 (Q5: 5 rows and not 4)" in line for line in said)
 
@@ -129,7 +130,7 @@ def test_a_trial_without_a_figure_is_named_and_stays_in_the_rest(tmp_path: Path)
     assert t1["metrics"][POWER]["absent"] == [{"trial": 1, "why": "no metric: failed, timed out or not run: Q9"}]
     assert t1["queries"]["power"]["Q9"]["failed"] == [1]
     assert t1["queries"]["power"]["Q9"]["blocks"] == 2
-    assert any("trial 1: power: no metric" in line for line in words.terminal_lines(found, "x"))
+    assert any("trial 1: power: no metric" in line for line in terminal_lines(found, "x"))
     assert found["identity"]["failed"] == 1 and found["identity"]["holds"]
 
 
@@ -188,7 +189,7 @@ def test_a_query_that_is_slower_with_another_plan_is_told_with_both(tmp_path: Pa
     found = verdict(tmp_path, seconds=slow, explain=True, blocks=4)
     (changed,) = found["decision_support"]["plans"]
     assert changed["change"]["verdict"] == "slower"
-    (line,) = (line for line in words.terminal_lines(found, "x") if "other plans" in line)
+    (line,) = (line for line in terminal_lines(found, "x") if "other plans" in line)
     assert "Q1 (slower: 2.0" in line and "times as long)" in line
 
 
@@ -203,7 +204,7 @@ def test_plans_that_differ_within_a_treatment_are_not_the_treatments_doing(tmp_p
     (changed,) = found["decision_support"]["plans"]
     assert (changed["blocks"], changed["differ"], changed["is_told"]) == (3, 2, False)
     assert {one["plan"] for one in found["decision_support"]["changes"] if one["query"] == "Q1"} == {"varies"}
-    assert not any("other plans" in line for line in words.terminal_lines(found, "x"))
+    assert not any("other plans" in line for line in terminal_lines(found, "x"))
 
 
 def test_another_workload_has_no_such_part(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from plimsoll.analysis.comparing import a_a
 from plimsoll.analysis.comparing.noise import noise_of
+from plimsoll.words.verdict import a_a_words
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from simulate.levels import KINDS, held, told
@@ -68,3 +69,13 @@ def test_levels_without_a_common_block_are_no_degree_of_freedom_less() -> None:
     logs = np.full((1, 6, 4), np.nan)
     logs[0, :3, :2], logs[0, 3:, 2:] = np.random.default_rng(1).normal(size=(2, 3, 2))
     assert noise_of(logs).freedom == 2 * (2 - 1) * (3 - 1)
+
+
+def test_where_the_noise_is_unknown_no_ratio_is_said_to_be_told() -> None:
+    own = {"ratio": 1.1, "low": None, "high": None, "blocks": 2}
+    verdict = {"a_a": {"within_run": own, "stored": None, "ratio_spread": 1.19}}
+    short = a_a_words(verdict | {"comparisons": [{"noise": None}]})
+    assert "is not known: that takes 3 common blocks" in short
+    assert "1.19" not in short, "no ratio decides, whatever equals differ by"
+    assert "told apart" not in a_a_words(verdict | {"comparisons": []})
+    assert "from a ratio of 1.30" in a_a_words(verdict | {"comparisons": [{"noise": {"ratio_told": 1.3}}]})

@@ -10,8 +10,9 @@ import pytest
 from plimsoll.analysis import analyse, metrics
 from plimsoll.analysis.metric import EVIDENCE, Display, Measures, Metric
 from plimsoll.experiment.settings import Judged
-from plimsoll.record import Trial, open_run
-from plimsoll.words.verdict import headlines, terminal_lines
+from plimsoll.record import Run, Trial, open_run
+from plimsoll.words.terminal import terminal_lines
+from plimsoll.words.verdict import evidence_lines, headlines
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 JUDGED = get_args(Judged)
@@ -55,6 +56,13 @@ def _files(_trial: Trial) -> dict[str, float | None]:
     return {"file_bytes_per_second": 3e8 + 1e6 * _trial.number}
 
 
+def _told_apart(run: Run) -> dict[str, Any]:
+    """The verdict as if it told a level apart: what explains nothing is not said."""
+    verdict: dict[str, Any] = analyse(run)
+    verdict["comparisons"][0]["levels"][-1]["verdict"] = "worse"
+    return verdict
+
+
 def test_a_rooms_metric_is_judged_by_and_said_by_its_own_description(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +90,11 @@ def test_a_rooms_metric_is_judged_by_and_said_by_its_own_description(
     assert any(line.startswith("  write rate, MB/s: ") and " 30" in line for line in lines)
     assert not any("transactions/s" in line for line in lines), "of another unit of work"
     # As evidence of another metric, and for another workload not at all.
+    monkeypatch.setitem(metrics.METRICS, mb_per_second.key, replace(mb_per_second, shown_in=(EVIDENCE,)))
+    run.plan["judged"] = metrics.JUDGED
+    assert not any("write rate" in line for line in evidence_lines(_told_apart(run), 99)), "of another unit of work"
     monkeypatch.setitem(metrics.METRICS, mb_per_second.key, replace(mb_per_second, work=None, shown_in=(EVIDENCE,)))
+    assert any("write rate, MB/s: " in line for line in evidence_lines(_told_apart(run), 99))
     run.plan["judged"] = metrics.JUDGED
     run.experiment["workload"]["name"] = "bank"
     assert mb_per_second.key not in analyse(run)["metrics"]

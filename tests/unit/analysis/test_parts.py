@@ -13,7 +13,8 @@ from plimsoll.analysis.part import Context, Part
 from plimsoll.record import Run, Trial, open_run
 from plimsoll.words import parts as spoken
 from plimsoll.words.part import Sentences
-from plimsoll.words.verdict import headlines, terminal_lines
+from plimsoll.words.terminal import terminal_lines
+from plimsoll.words.verdict import headlines
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 KEYS = [part.key for part in parts.PARTS]
@@ -80,7 +81,8 @@ def test_a_toy_in_the_lists_is_in_the_verdict_and_in_the_terminal(
     assert f"windmill: {len(verdict['comparisons'])} compared" in verdict["caveats"]
     assert headlines(verdict)[0] == f"windmill leads: {used} trials"
     lines = terminal_lines(verdict, "report")
-    assert {"windmill explains", "windmill adds"} <= set(lines)
+    text = " ".join(lines)
+    assert "windmill explains" in text and "windmill adds" in text
     # Nothing else of the verdict changes by it.
     for found in (verdict, *verdict["trials"], *verdict["treatments"].values()):
         del found["toy"]

@@ -6,10 +6,19 @@ asymptote is within twice the tolerance, for time constants up to two and a half
 10 s, an approach over 100 s looks level. The measured segment is judged again afterwards.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from plimsoll.analysis.admission_stationary import standing
 from plimsoll.analysis.statistics import stationary
+from plimsoll.analysis.statistics.room import TURNED, Room, room_of
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
+from simulate.caches import PER_SECOND, World, filling, is_admitted, level
+from simulate.clock import draws, misses
 
 SECONDS_MIN = 10
 
@@ -124,3 +133,58 @@ def test_equals_of_a_measured_segment_are_seldom_called_filling() -> None:
     left = stationary.approach(np.arange(8.0), values)
     allowed = np.maximum(0.05 * left.level, left.scatter)
     assert np.mean(left.certain > allowed) <= 0.03
+
+
+# --- the room of a cache --------------------------------------------------------------------------------------------
+
+
+def _admitted(world: World, trials: int) -> float:
+    random = np.random.default_rng(19)
+    return sum(is_admitted(world, random) for _ in range(trials)) / trials
+
+
+def test_a_cache_that_cannot_be_full_is_never_called_stationary() -> None:
+    curve = filling(0.1, 0.1, 300.0)
+    blocks = float(curve(np.arange(1500)).sum()) * PER_SECOND
+    assert _admitted(World(curve, 0.02, 0.9, Room(blocks, 0.0)), 20) == 0
+    # Of the same cache without its room nothing says so: an approach over minutes looks level from inside.
+    assert _admitted(World(curve, 0.02, 0.0, None), 20) >= 0.9
+
+
+def test_noisy_rest_is_let_in_where_the_cache_was_filled_again_and_again() -> None:
+    often = Room(0.1 * PER_SECOND, -1e5)
+    assert _admitted(World(level(0.1), 0.02, 0.9, often), 40) >= 0.85
+    assert _admitted(World(level(0.1), 0.02, 0.9, None), 40) <= 0.5
+
+
+def test_what_fits_and_is_not_asked_for_does_not_keep_a_cache_from_being_at_rest() -> None:
+    samples = _samples(np.full(40, 0.004))
+    assert stationary.judge(samples, room=Room(1e9, 0)).reached
+    found = stationary.judge(_samples(np.full(40, 0.02)), room=Room(1e9, 0))
+    assert not found.reached
+    assert found.has_room
+    assert "room for" in found.detail["why"]
+
+
+@pytest.mark.parametrize(("asked", "is_reason"), [({"reached": True}, True), ({"reached": False}, True), ({}, False)])
+def test_a_cold_cache_is_a_reason_only_where_a_warm_one_was_asked_for(asked: dict[str, bool], is_reason: bool) -> None:
+    samples = _samples(np.full(60, 0.1))
+    found = standing(asked, samples[:40], samples[41:], Room(1e9, 0))
+    assert bool(found.reasons) == is_reason
+    assert any("since its start" in text for text in [*found.reasons, *found.caveats])
+
+
+def test_the_room_is_the_smaller_of_cache_and_data() -> None:
+    told = {"cache_blocks": 16384, "data_blocks": 2000, "read_before": 500, "block_bytes": 8192}
+    found = room_of(told)
+    assert found == Room(2000, 500)
+    assert found.turns(1500) == 0.5
+    assert room_of(None) is None
+    assert room_of({"cache_blocks": 5}) is None
+
+
+def test_a_clock_is_near_its_level_once_it_was_turned() -> None:
+    turns, ratio = misses(draws("hot fifth", 20_000, np.random.default_rng(3)), 4000).T
+    rest = ratio[turns >= 5].mean()
+    assert ratio[(turns >= TURNED) & (turns < 3)].mean() == pytest.approx(rest, rel=stationary.MISS_RATIO.share)
+    assert ratio[turns < 0.5].mean() > 1.05 * rest

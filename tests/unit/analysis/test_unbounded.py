@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis import analyse, compare_runs
+from plimsoll.analysis.comparing.evidence import by_trials
 from plimsoll.analysis.comparing.levels import Group, compare_levels
 from plimsoll.analysis.comparing.unbounded import compare
 from plimsoll.analysis.metrics import METRICS
@@ -16,9 +17,9 @@ from plimsoll.analysis.runs.runs import compare_treatments
 from plimsoll.record import open_run
 from plimsoll.report import write_report
 from plimsoll.report.every_run.levels import level_tables
-from plimsoll.words import verdict as words
 from plimsoll.words.comparison import comparison_lines
 from plimsoll.words.levels import headline
+from plimsoll.words.terminal import terminal_lines
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]
@@ -41,7 +42,7 @@ def judged(cells: Cells, least_ms: float = 100.0, floor: float = 0.0) -> dict[st
     }
     names = tuple(cells)
     group = Group("x", "setting", None, treatments=names, levels=names, values=names)
-    return compare_levels(group, used, {}, METRICS[P99], 0.05, floor)
+    return compare_levels(group, used, {}, METRICS[P99], 0.05, by_trials(floor))
 
 
 def level(comparison: dict[str, Any], name: str) -> dict[str, Any]:
@@ -161,7 +162,7 @@ def test_a_record_with_unbounded_blocks(folder: Path) -> None:
     assert row["judged"].startswith("at least ")
     assert row["slower"].startswith("at least ")
     assert row["why"] == "unbounded in 2 of 3 blocks"
-    lines = " ".join(words.terminal_lines(found, "report/index.html"))
+    lines = " ".join(terminal_lines(found, "report/index.html"))
     assert "60: unbounded in 2 of 3 blocks" in lines
     assert "60 at least " in lines
 

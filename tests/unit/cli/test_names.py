@@ -1,7 +1,6 @@
 """The shared flow of report, export and cli tests no name: none of a run's kind, a workload, a metric or a server.
 
-Read off the source: comparisons with such a name, with a constant that holds one, and tests of a type of workload. What
-remains stands in REMAINING with its reason, and is taken from there when it goes.
+Read off the source: comparisons with such a name, with a constant that holds one, and tests of a type of workload.
 """
 
 import ast
@@ -22,10 +21,6 @@ NAMES = {kind.key for kind in KINDS if kind.key} | WORKLOADS | set(METRICS)
 NAMES |= {"postgresql", "duckdb"}
 CONSTANTS = {"WORKLOAD", "KIND", "LOAD", "POWER", "THROUGHPUT", "COMPOSITE", "NAMES", "METRICS"}
 JUDGES = {"is_latency", "is_time", "is_capacity", "is_breakdown", "isinstance"}
-_METRIC = "which unit and form a metric has: until a metric says so itself"
-REMAINING = {
-    "cli/execute.py": {"_figures": _METRIC},
-}
 # A workload's room knows its own tests' names.
 ROOMS = ("report/decision_support/", "report/order_entry/", "cli/kinds/")
 FILES = sorted(path for stage in ("report", "export", "cli") for path in (PLIMSOLL / stage).rglob("*.py"))
@@ -61,14 +56,8 @@ def test_no_name_is_tested(path: Path) -> None:
     name = str(path.relative_to(PLIMSOLL))
     if name.startswith(ROOMS):
         return
-    found = [one for one in names_tested(ast.parse(path.read_text())) if one[0] not in REMAINING.get(name, {})]
+    found = list(names_tested(ast.parse(path.read_text())))
     assert found == [], "let the workload, the metric, the server or the kind of run say it in its own room"
-
-
-def test_what_remains_is_there() -> None:
-    for name, functions in REMAINING.items():
-        found = {function for function, _, _ in names_tested(ast.parse((PLIMSOLL / name).read_text()))}
-        assert found == set(functions), f"{name}: the list has what is no more, or lacks what is there"
 
 
 @pytest.mark.parametrize(

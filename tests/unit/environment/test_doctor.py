@@ -42,7 +42,7 @@ def test_a_machine_that_lacks_things(state, monkeypatch):
     monkeypatch.setattr(swap, "areas", lambda: [swap.SwapArea("/dev/sdb2", 8 << 30, 0, -2)])
     monkeypatch.setattr(doctor.pwd, "getpwnam", lambda name: {}[name])
     checks = {check.name: check for check in doctor.diagnose(state)}
-    for name in ("memory groups", "CPU sets", "PostgreSQL"):
+    for name in ("memory groups", "CPU sets", "freezer", "PostgreSQL"):
         assert checks[name].ok is False and checks[name].remedy
     assert checks["other swap"].ok is None and checks["other swap"].found == "/dev/sdb2 (8192 MiB)"
     json.dumps([check.as_json() for check in checks.values()])

@@ -16,6 +16,7 @@ from plimsoll.environment import (
     damon,
     devices,
     fingerprint,
+    freezer,
     group,
 )
 from plimsoll.environment.page_cache import Residency, unexplained_loss
@@ -244,3 +245,70 @@ def test_runs_that_differ_in_a_checked_key_are_told_apart():
         {"key": "vm", "a": None, "b": {}},
         {"key": "vm.vm.swappiness", "a": "60", "b": None},
     ]
+
+
+FILES = {1: ("freezer.state", "FROZEN", "THAWED"), 2: ("cgroup.freeze", "1", "0")}
+
+
+@pytest.mark.parametrize("version", FILES)
+def test_a_group_is_frozen_when_all_in_it_stands(tmp_path, monkeypatch, version):
+    switch, frozen, thawed = FILES[version]
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory/cgroup.procs").touch()
+    place = tmp_path / "group"
+    place.mkdir()
+    (place / switch).write_text(thawed)
+    (place / "cgroup.events").write_text("populated 1\nfrozen 0\n")
+    folders, waits = [tmp_path / "memory", place], []
+
+    def wait(_):
+        waits.append(freezer.is_frozen(folders))
+        if version == 1:
+            (place / switch).write_text("FREEZING" if len(waits) < 3 else frozen)
+        elif len(waits) == 3:
+            (place / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+
+    def write(path, value):
+        path.write_text("FREEZING" if value == "FROZEN" else value)
+
+    monkeypatch.setattr(freezer.kernel_files, "write", write)
+    monkeypatch.setattr(freezer.time, "sleep", wait)
+    assert not freezer.is_frozen(folders)
+    assert freezer.freeze(folders) > 0
+    assert waits == [True] * 3 and freezer.is_frozen(folders)
+    freezer.thaw(folders)
+    assert (place / switch).read_text() == thawed and not freezer.is_frozen(folders)
+    freezer.thaw([tmp_path / "gone"])
+    with pytest.raises(Fault, match="no freezer"):
+        freezer.freeze(folders[:1])
+
+
+@pytest.mark.parametrize("version", FILES)
+def test_what_does_not_come_to_a_stand_goes_on(tmp_path, monkeypatch, version):
+    switch, _, thawed = FILES[version]
+    (tmp_path / switch).write_text(thawed)
+    (tmp_path / "cgroup.events").write_text("frozen 0\n")
+    told = []
+    monkeypatch.setattr(freezer, "FREEZE_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(freezer.kernel_files, "write", lambda path, value: told.append((path.name, value)))
+    with pytest.raises(freezer.NotFrozen, match="not frozen in"):
+        freezer.freeze([tmp_path])
+    assert told[-1] == (switch, thawed) and len(told) == 2
+
+
+def test_what_ends_a_group_thaws_it_first(tmp_path, monkeypatch):
+    """A process that version 1 has frozen does not die of SIGKILL; one that was just forked may be frozen later."""
+    (tmp_path / "freezer.state").write_text("FROZEN")
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    done = []
+    monkeypatch.setattr(group.kernel_files, "write", lambda path, value: done.append((path.name, value)))
+
+    def kill(*_):
+        done.append("killed")
+        if done.count("killed") == 2:
+            (tmp_path / "cgroup.procs").write_text("")
+
+    monkeypatch.setattr(group.processes, "signal_if", kill)
+    group._kill_all([tmp_path])
+    thawed = ("freezer.state", "THAWED")
+    assert done == [thawed, "killed", thawed, "killed", thawed]

@@ -10,10 +10,12 @@ from plimsoll.experiment import load, plan_trials, size
 from plimsoll.experiment.schema import schema
 from plimsoll.experiment.source import EXPERIMENTS, reload
 
+TRIALS = ['design.kind="full factorial"', "design.blocks=3", "design.duplicate=true"]
+
 
 @given(st.integers(0, 2**63 - 1))
 def test_blocks_hold_each_treatment_once(seed: int) -> None:
-    source = load("buffer-cache", quick=True)
+    source = load("buffer-cache", quick=True, sets=TRIALS)
     plan = plan_trials(source.experiment, source.treatments, seed)
     assert plan == plan_trials(source.experiment, source.treatments, seed)
     assert [trial.number for trial in plan.trials] == list(range(1, len(plan.trials) + 1))
@@ -27,7 +29,7 @@ def test_blocks_hold_each_treatment_once(seed: int) -> None:
 @given(st.integers(0, 2**63 - 1))
 @settings(max_examples=20)
 def test_a_drift_strikes_all_treatments_alike(seed: int) -> None:
-    source = load("buffer-cache", quick=True)
+    source = load("buffer-cache", quick=True, sets=TRIALS)
     trials = plan_trials(source.experiment, source.treatments, seed).trials
     numbers = {name: [t.number for t in trials if t.treatment.id == name and not t.duplicate and t.block != 2]
                for name in ("t1", "t2", "t3", "t4")}  # fmt: skip
@@ -35,7 +37,7 @@ def test_a_drift_strikes_all_treatments_alike(seed: int) -> None:
 
 
 def test_order_is_random_over_seeds() -> None:
-    source = load("buffer-cache", quick=True)
+    source = load("buffer-cache", quick=True, sets=TRIALS)
     first = Counter(
         plan_trials(source.experiment, source.treatments, seed).trials[0].treatment.id for seed in range(2000)
     )

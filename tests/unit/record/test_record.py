@@ -1,6 +1,7 @@
 """Reading what a crash left, what a newer Plimsoll wrote, and what never was there."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from plimsoll.record import MISSING, FormatTooNew, RecordError, compact, open_run, read_table, redact, writer
 
+ROOT = Path(__file__).parents[3]
 TABLE = np.array([(1, 10, 2), (2, MISSING, 3), (3, 30, 4)], dtype=[("t_ns", "<i8"), ("value", "<i8"), ("kind", "u1")])
 
 
@@ -36,6 +38,30 @@ def test_a_table_is_read_up_to_its_last_whole_row(tmp_path: Path) -> None:
     path.write_bytes(whole[:40])
     assert read_table(path) is None
     assert read_table(tmp_path / "none.npy") is None
+
+
+def test_windows_of_a_segment_are_read_and_compacted(tmp_path: Path) -> None:
+    import polars as pl
+
+    folder = _run(tmp_path)
+    writer.write_trial(folder, {"number": 1, "block": 1, "treatment": "t1", "status": "finished"})
+    place = writer.trial_folder(folder, 1) / "measure"
+    place.mkdir()
+    assert open_run(folder).trials[0].measure.windows is None
+    described = (ROOT / "schema/record.md").read_text().split("## windows.npy", 1)[1].split("\n## ", 1)[0]
+    columns = re.findall(r"^\| (\w+) \| ([iu]\d) \|", described, re.MULTILINE)
+    declared = (ROOT / "crates/record/src/window.rs").read_text()
+    assert [name for name, _ in columns] == re.findall(r"^    pub (\w+): \w+,$", declared, re.MULTILINE)
+    row = np.zeros(3, dtype=[(name, f"<{kind}") for name, kind in columns])
+    row["round"] = [1, 2, 3]
+    np.save(place / "windows.npy", row)
+    path = place / "windows.npy"
+    path.write_bytes(path.read_bytes()[:-1])
+    windows = open_run(folder).trials[0].measure.windows
+    assert windows is not None
+    assert windows["round"].tolist() == [1, 2], "up to the last whole row"
+    assert "windows.parquet" in [path.name for path in compact(folder)]
+    assert pl.read_parquet(folder / "windows.parquet")["round"].to_list() == [1, 2]
 
 
 def test_rows_beyond_the_header_s_count_are_read(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def test_what_no_type_knows_is_told() -> None:
         ("Verification", "summary", summary.Verification),
         ("WrongAnswer", "summary", summary.WrongAnswer),
         ("Rows", "summary", summary.Rows),
+        ("Windows", "summary", summary.Windows),
     ],
 )
 def test_the_agent_writes_the_keys_that_are_typed(struct: str, file: str, typed: type) -> None:

@@ -13,7 +13,8 @@ from plimsoll.report import write_report
 from plimsoll.report.breakdown.figures import breakdown_figures
 
 _TESTS = Path(__file__).parents[2]
-svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]
+_FIGURES = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))
+svg, section = _FIGURES["svg"], _FIGURES["section"]
 _MAKER = runpy.run_path(str(_TESTS / "golden" / "make_synthetic.py"))
 _WORLD = runpy.run_path(str(_TESTS / "unit" / "analysis" / "breakdown_world.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]
@@ -36,8 +37,8 @@ def change(path: Path, **breakdown: Any) -> None:
 
 
 def part(page: Path) -> str:
-    text = page.read_text()
-    return text[text.index('<h2 id="breakdown-part">') : text.index('<h2 id="caches">')]
+    found: str = section(page.read_text(), "breakdown")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def test_a_sample_is_said_to_be_one(sampled: Path) -> None:
     assert words.replace("'", "&#39;") in text
     assert any(words in caveat for caveat in verdict["caveats"])
     assert "The ten slowest transactions of those recorded" in text
-    assert "transactions of those recorded) take" in text
+    assert "transactions<br>of those recorded" in text
     costs = text[text.index("What it cost") :]
     assert costs.count('<td class="n">0.97</td><td class="n">1</td><td class="n">1 in 8</td>') == 2
     band = verdict["breakdown"]["treatments"]["t1"]["types"]["all"]["bands"]["all"]
@@ -204,7 +205,29 @@ def test_nothing_is_said_of_a_sample_where_all_was_recorded(page: Path) -> None:
 
 def test_the_why_stands_in_the_verdict(page: Path) -> None:
     text = page.read_text()
-    assert text.index("Why: shared_buffers 1024 MiB against 64 MiB") < text.index("<figure")
+    said = '<a href="#section-breakdown">shared_buffers 1024 MiB against 64 MiB: +'
+    assert text.index("<h3>Why</h3>") < text.index(said) < text.index('<details class="section"')
+    assert part(page).index("Why: shared_buffers 1024 MiB against 64 MiB") < part(page).index("<figure")
+
+
+def test_the_sections_of_the_first_screen_come_first_and_its_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text()
+    sections = re.findall('<details class="section" data-section="([^"]+)">', text)
+    assert sections[:2] == ["levels", "breakdown"]
+    linked = re.findall('<a href="#([^"]+)"', text)
+    assert len(linked) > len(sections), "the contents, and the sentences"
+    for name in linked:
+        assert f'<div id="{name}">' in text
+
+
+def test_a_legend_names_the_parts_that_are_worth_it(page: Path) -> None:
+    verdict = json.loads((page.parent.parent / "verdict.json").read_text())
+    bars = next(figure.spec for figure in breakdown_figures(verdict) if figure.name == "breakdown")
+    (names,) = {tuple(found) for found in re.findall(r'"domain": \[("[^]]*"others"[^]]*)\]', json.dumps(bars))}
+    shown = json.loads(f"[{''.join(names)}]")
+    assert shown[-1] == "others"
+    assert "swap_in" in shown
+    assert not {"lag", "lock", "throttle", "temp_io"} & set(shown), "they have next to nothing, or nothing"
 
 
 def test_a_refused_probe_says_why_once(tmp_path: Path) -> None:

@@ -58,20 +58,21 @@ def test_the_figures_are_drawn(page: Path) -> None:
 def test_the_answer_leads_and_stands_beside_the_study(page: Path) -> None:
     text = page.read_text()
     assert text.index("30 clients: scale 32 carries") < text.index("<figure")
-    assert text.index('data-figure="clients"') < text.index('data-figure="throughput"'), "the study's figure leads"
+    assert text.index('data-figure="clients"') < text.index('data-figure="throughput"'), "the study's section leads"
+    assert '<a href="#section-clients">30 clients' in text
     assert "CITI, University of Michigan, 2001" in text
     assert "the CPU idle" in text
 
 
 def test_many_comparisons_are_folded(tmp_path: Path) -> None:
     text = write_report(closed_loop(tmp_path / "run", [1, 32], [1, 30], [50, 200, 500])).read_text()
-    assert "3 more comparisons" in text, "of two answers and six comparisons five lead"
+    assert "6 more answers" in text, "of two answers and six comparisons two lead"
     assert "2 more tables" in text
 
 
 def test_one_scale_and_one_number_of_transactions_say_so(tmp_path: Path) -> None:
     text = write_report(closed_loop(tmp_path / "run", [1], [1, 30], [200])).read_text()
-    assert "more comparisons" not in text
+    assert "more answers" not in text
     assert "more tables" not in text
     assert ": because this run has one scale" in text
     assert ": because this run has one number of transactions per client" in text

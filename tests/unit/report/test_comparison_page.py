@@ -14,12 +14,12 @@ from plimsoll.analysis import compare_runs
 from plimsoll.cli import records
 from plimsoll.experiment import ExperimentError
 from plimsoll.record import open_run
-from plimsoll.report.comparison.page import moved_figures, write_comparison
+from plimsoll.report.comparison.page import changes_figures, write_comparison
 from plimsoll.report.drawing import theme
 from plimsoll.words.comparison import comparison_lines
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
-_WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "moved_world.py"))
+_WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "changes_world.py"))
 Json = dict[str, Any]
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -46,14 +46,14 @@ def compared(runs: tuple[Path, Path]) -> Json:
 
 
 def test_boxes_have_the_colour_of_what_is_told(compared: Json) -> None:
-    figures = moved_figures(compared)
+    figures = changes_figures(compared)
     assert len(figures) == 2, "one for each treatment"
     assert figures[1].spec is not None
     rows = figures[1].spec["data"]["values"]
     kinds = {row["name"]: row["kind"] for row in rows}
     assert kinds["sort"] == "more"
     assert kinds["hash"] in ("more, or chance", "less, or chance")
-    assert set(kinds.values()) <= set(theme.MOVED)
+    assert set(kinds.values()) <= set(theme.CHANGED)
     (sort,) = [row for row in rows if row["name"] == "sort"]
     assert re.fullmatch(r"\+[\d,.e+]+ µs \(more\)", sort["difference"])
 
@@ -65,7 +65,7 @@ def test_the_page_says_what_the_terminal_says(compared: Json, tmp_path: Path) ->
     assert shown is not None
 
     assert html.unescape(shown[1]).rstrip("\n").split("\n") == comparison_lines(compared)
-    assert body.count('data-figure="moved-') == 2
+    assert body.count('data-figure="changes-') == 2
     assert HOSTILE not in text, "a function's name ends no script"
 
 

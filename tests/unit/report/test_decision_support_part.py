@@ -15,7 +15,8 @@ from plimsoll.report import write_report
 from plimsoll.report.decision_support.drift_figure import drift_figure
 from plimsoll.report.decision_support.figures import parts_figure, timeline_figure
 
-svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]
+_FIGURES = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))
+svg, section = _FIGURES["svg"], _FIGURES["section"]
 _WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "decision_support_world.py"))
 World, make = _WORLD["World"], _WORLD["make"]
 FIGURES = ("drift", "queries", "query-changes", "streams", "vmstat", "tests-judged")
@@ -38,7 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_the_figures_stand_under_dbt_3s_names_and_are_no_published_ones(page: tuple[Path, str]) -> None:
     _, text = page
-    part = text[text.index('<h2 id="decision-support">') :]
+    part = section(text, "decision-support")
     table = part[: part.index("</table>")]
     assert [name in table for name in ("load test", "power", "throughput", "composite")] == [True] * 4
     assert "not comparable to published results" in part[: part.index("<table")]

@@ -17,7 +17,8 @@ from plimsoll.report import write_report
 from plimsoll.words import scaling as scaling_words
 
 _UNIT = Path(__file__).parents[1]
-svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]
+_FIGURES = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))
+svg, section = _FIGURES["svg"], _FIGURES["section"]
 _MAKER = runpy.run_path(str(_UNIT.parent / "golden" / "make_open.py"))
 _WORLD = runpy.run_path(str(_UNIT / "analysis" / "scaling_world.py"))
 _READING = runpy.run_path(str(_UNIT / "analysis" / "test_breakdown_verdict.py"))
@@ -115,7 +116,7 @@ def test_the_knobs_pairs_are_drawn(tmp_path: Path) -> None:
     text = page_of(run, "Study S5 (IBM)", verdict | {"memory_scaling": by_memory})
     assert 'data-figure="memory-pairs"' in text
     assert "fixed I/O buffers" in text
-    part = text[text.index('id="scaling"') : text.index('id="caches"')]
+    part = section(text, "scaling")
     assert "no relevant difference" in part
     assert "CPU cost,<br>always over never" in part
     assert "Universal Scalability Law" not in part

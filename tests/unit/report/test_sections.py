@@ -32,11 +32,11 @@ def _applying(page: Page, *keys: str) -> list[str]:
 
 def test_each_section_has_a_key_and_a_template_of_its_own() -> None:
     found = [*SECTIONS, *CLOSING]
-    for attribute in ("key", "template"):
+    for attribute in ("key", "title", "template"):
         values = [getattr(section, attribute) for section in found]
         assert sorted(values) == sorted(set(values))
-    headings = {section.key for section in found if '<h2 id="' in (REPORT / section.template).read_text()}
-    assert {section.key for section in found} - headings == {"levels"}, "its tables stand right below the verdict"
+    assert not [section.key for section in found if "<h2" in (REPORT / section.template).read_text()]
+    assert all(section.title for section in found), "the page makes the heading"
 
 
 def test_what_an_experiment_may_name_is_there() -> None:
@@ -68,8 +68,8 @@ def test_a_study_is_named_and_no_substring_of_a_sentence() -> None:
 
 def test_the_page_and_its_template_name_no_section() -> None:
     template = (REPORT / "report.html.j2").read_text()
-    assert template.count("<h2") == 1, "what is not drawn, which is of all sections"
-    assert "include" not in template.replace('{% include "drawing/drawing.html.j2" %}', "")
+    assert "<h2" not in template
+    assert set(re.findall(r'include "([^"]+)"', template)) == {"drawing/drawing.html.j2", "drawing/folds.html.j2"}
     code = (REPORT / "page.py").read_text()
     assert not re.search(r"plimsoll\.report\.(?!drawing|section)", code), "it imports no section's room"
     for section in (*SECTIONS, *CLOSING):
@@ -81,12 +81,15 @@ def test_a_section_and_its_figure_are_added_by_the_list_alone(tmp_path: Path, mo
     spec = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {}}
     toy = Section(
         key="toy",
+        title="Toys",
         template="studies/clients.html.j2",
         context=lambda page: {"study": {"name": "a toy", "setup": str(len(page.verdict["trials"]))}},
         figures=lambda _: [Figure("toy-figure", "A toy drawn", spec=spec), Figure("none", "No toy", absent="it broke")],
         evidence=lambda _: ["A toy says so."],
     )
-    absent = Section(key="gone", template="none.html.j2", applies=lambda _: False, needs="nobody asked for a toy")
+    absent = Section(
+        key="gone", title="Gone", template="none.html.j2", applies=lambda _: False, needs="nobody asked for a toy"
+    )
     monkeypatch.setattr(page_of_run, "SECTIONS", (toy, absent))
     run = tmp_path / "run"
     shutil.copytree(GOLDEN, run)
@@ -99,4 +102,16 @@ def test_a_section_and_its_figure_are_added_by_the_list_alone(tmp_path: Path, mo
     assert '<p class="evidence">A toy says so.</p>' in text
     assert "<li>No toy: because it broke.</li>" in text
     assert "<li>the section &#34;gone&#34;: because nobody asked for a toy.</li>" in text
-    assert '<h2 id="trials">' not in text, "nothing but what the list has"
+    assert '<summary><h2>Toys</h2></summary>\n<div id="section-toy">' in text
+    assert 'data-section="trials"' not in text, "nothing but what the list has"
+
+
+def test_a_sentence_about_a_section_that_is_not_there_links_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "run")
+    monkeypatch.setattr(page_of_run, "SECTIONS", tuple(one for one in SECTIONS if one.key != "levels"))
+    text = write_report(tmp_path / "run").read_text()
+    assert "How sure: from 3 blocks" in text
+    assert "#section-levels" not in text
+    assert '<a href="#section-caveats">' in text

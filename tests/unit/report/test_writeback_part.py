@@ -9,7 +9,8 @@ import numpy as np
 
 from plimsoll.report import write_report
 
-svg = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))["svg"]
+_FIGURES = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))
+svg, section = _FIGURES["svg"], _FIGURES["section"]
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]
 MIB = 2**20
@@ -45,7 +46,7 @@ def test_a_run_that_sets_dirty_limits_has_the_part(tmp_path: Path) -> None:
     experiment["factors"] = [{"name": "writeback", "levels": [{"set": {"environment.sysctl.vm.dirty_bytes": 1}}]}]
     (folder / "experiment.json").write_text(json.dumps(experiment | {"source": "Study S1"}))
     text = write_report(folder).read_text()
-    part = text[text.index('<h2 id="writeback">') : text.index('<h2 id="caches">')]
+    part = section(text, "writeback")
     assert re.search(r"<td[^>]*>77 MiB</td><td[^>]*>154 MiB</td><td[^>]*>1.25</td><td[^>]*>30</td>", part)
     assert "3.25 [3.25, 3.25]" in part
     assert "up to 15 minutes longer" in part
@@ -57,4 +58,4 @@ def test_a_run_that_sets_dirty_limits_has_the_part(tmp_path: Path) -> None:
 
 def test_any_other_run_is_without_it(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", Shape(caches=(64, 1024), measure_seconds=8, warmup_seconds=8))
-    assert 'id="writeback"' not in write_report(folder).read_text()
+    assert 'data-section="writeback"' not in write_report(folder).read_text()

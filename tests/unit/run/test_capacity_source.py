@@ -24,3 +24,10 @@ def test_users_who_wait_have_no_load_line() -> None:
         asked("workload.keying_and_think=true")
     assert "workload.keying_and_think" in str(caught.value)
     assert "wait for each answer" in str(caught.value)
+
+
+def test_a_search_has_a_plan_of_its_own() -> None:
+    """Whatever design the experiment has: one of windows would want several servers at once."""
+    sets = ["workload.size=1 x memory", "target.settings.shared_buffers=64 MiB"]
+    found = source_of("buffer-cache", quick=True, sets=sets, clients=8, dsn=None)
+    assert found.experiment.design.kind == found.treatments[0].settings.design.kind == "full factorial"

@@ -7,11 +7,9 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from plimsoll.analysis.decision_support.trial import caveats, reading
 from plimsoll.experiment.decision_support import DecisionSupport
-from plimsoll.record import Trial
+from plimsoll.record import Trial, transactions
 from plimsoll.record.summary import REQUIRED, Summary
 from plimsoll.run.servers.duckdb import record as records
 
@@ -107,7 +105,7 @@ def trial_of(folder: Path, progress: records.Progress, test: str, one: DecisionS
     assert REQUIRED - found.keys() == set()
     (out / "queries.json").write_text(json.dumps(records.queries(one, test, progress)))
     (out / "summary.json").write_text(json.dumps(found))
-    np.save(out / "transactions.npy", records.transactions(progress, 71))
+    transactions.write(out, records.transactions(progress, 71))
     tests = {"tests": [{"test": test, "segment": test}], "measured_segment": test}
     (folder / "trial.json").write_text(json.dumps(tests))
     return Trial(folder, {"number": 1, "resolved": {"workload": one.model_dump()}})

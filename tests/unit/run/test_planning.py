@@ -4,6 +4,7 @@ from plimsoll.experiment import load, plan_trials
 from plimsoll.run.planning.needs import needs_of
 
 SETS = [
+    "design.kind=full factorial",
     "environment.memory=1 GiB",
     "workload.size=500 MiB",
     "warmup.until=none",

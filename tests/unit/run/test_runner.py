@@ -12,6 +12,7 @@ import pytest
 from plimsoll.environment import Fault, StateDir
 from plimsoll.experiment import load
 from plimsoll.record import open_run
+from plimsoll.run import one_trial
 from plimsoll.run import runner as of_runner
 from plimsoll.run.observer import Silent
 from plimsoll.run.refusals import Refused, TrialFailed
@@ -44,7 +45,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: str, work: Wor
     (tmp_path / "two.sql").write_text("select 2;\n")
     (tmp_path / "experiment.toml").write_text(EXPERIMENT + factor)
     monkeypatch.setattr(Runner, "_servers", lambda _: contextlib.nullcontext(lambda _log: None))
-    monkeypatch.setattr(of_runner, "run_trial", lambda _runner, log, _server: work(log))
+    monkeypatch.setattr(one_trial, "run_trial", lambda _runner, log, _server: work(log))
     found = Runner(
         load(str(tmp_path / "experiment.toml")), tmp_path / "run", StateDir(tmp_path / "state"), Silent(), [], 1
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.breakdown import waits as breakdown_waits
+from plimsoll.analysis.breakdown.changes import of_latency
 from plimsoll.analysis.breakdown.difference import (
     band_over_blocks,
     beyond_mean,
@@ -15,7 +16,6 @@ from plimsoll.analysis.breakdown.difference import (
     kinds_of,
     pairs,
 )
-from plimsoll.analysis.breakdown.moved import of_latency
 from plimsoll.analysis.breakdown.parts import PARTS, PLAIN
 from plimsoll.analysis.breakdown.sampling import sampling_caveats
 from plimsoll.analysis.breakdown.slowest import SLOWEST as SLOWEST_COUNT
@@ -37,23 +37,25 @@ def over_trials(trials: list[Trial]) -> dict[int, Json]:
     return {number: one for number, one in found.items() if one is not None}
 
 
-def caveats(found: Json | None) -> list[str]:
+def caveats(breakdown: Json | None) -> list[str]:
     """What a trial's breakdown says that bears on its figures; a refusal is told once, with the figures."""
-    if found is None or found["status"] == "refused":
+    if breakdown is None or breakdown["status"] == "refused":
         return []
-    if found["reason"]:
-        return [f"no breakdown: {found['reason']}"]
-    said = [f"no breakdown, because time is counted twice: {what} ({count})" for what, count in found["faults"].items()]
-    said += sampling_caveats(found["sampling"], found["joined"])
-    if found["lost"]:
+    if breakdown["reason"]:
+        return [f"no breakdown: {breakdown['reason']}"]
+    said = [
+        f"no breakdown, because time is counted twice: {what} ({count})" for what, count in breakdown["faults"].items()
+    ]
+    said += sampling_caveats(breakdown["sampling"], breakdown["joined"])
+    if breakdown["lost"]:
         said.append("the breakdown probe lost events: some requests are missing")
-    seen, sent = found["requests"].get("seen"), found["requests"].get("sent")
-    watched_all = found["sampling"]["one_in_max"] == 1
+    seen, sent = breakdown["requests"].get("seen"), breakdown["requests"].get("sent")
+    watched_all = breakdown["sampling"]["one_in_max"] == 1
     if watched_all and seen is not None and sent is not None and seen != sent:
         said.append(f"the breakdown probe saw {seen} requests and the load sent {sent}")
     nameless = {}
-    for kind, one in found["types"].items():
-        if kind not in kinds_of([found]):
+    for kind, one in breakdown["types"].items():
+        if kind not in kinds_of([breakdown]):
             continue
         share, unnamed = one["closure"]["share"], one["closure"]["unnamed_share"]
         if share is not None and abs(share) > CLOSURE_MAX:

@@ -25,22 +25,22 @@ def bands_of(readings: Readings, kind: str, band: str) -> dict[int, Json]:
 
 def over(values: list[float], floor: float | None = None) -> Json | None:
     """A mean over blocks with its interval."""
-    found = over_blocks(values, log=False, floor=floor)
-    return None if found is None else asdict(found)
+    mean = over_blocks(values, log=False, floor=floor)
+    return None if mean is None else asdict(mean)
 
 
 def band_over_blocks(readings: Readings, kind: str, band: str) -> Json | None:
     """{transactions, requests, latency, parts: {part: mean and interval}, split} of a band; None without any."""
-    found = list(bands_of(readings, kind, band).values())
-    if not found:
+    bands = list(bands_of(readings, kind, band).values())
+    if not bands:
         return None
-    split = all(one["cpu_can_be_split"] for one in found)
-    means = [mean_parts(one, split) for one in found]
+    split = all(one["cpu_can_be_split"] for one in bands)
+    means = [mean_parts(one, split) for one in bands]
     names = in_order({name for mean in means for name in mean})
     return {
-        "transactions": sum(one["transactions"] for one in found),
-        "requests": sum(one["requests"] for one in found),
-        "latency": over([mean_latency(one) for one in found], 0.0),
+        "transactions": sum(one["transactions"] for one in bands),
+        "requests": sum(one["requests"] for one in bands),
+        "latency": over([mean_latency(one) for one in bands], 0.0),
         "parts": {
             name: over([mean.get(name, 0.0) for mean in means], None if name == WAY_OUT else 0.0) for name in names
         },

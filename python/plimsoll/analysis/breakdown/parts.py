@@ -11,6 +11,8 @@ Json = dict[str, Any]
 LAG, WAY_IN, WAY_OUT = "lag", "transport_in", "transport_out"
 CPU, USER, KERNEL, RUN_QUEUE, CLIENT = "cpu", "cpu_user", "cpu_kernel", "run_queue", "client"
 OTHER, UNATTRIBUTED = "other_wait", "unattributed"
+OTHERS = "others"  # what has too little of the time for a name of its own in a legend
+NAMED_MIN = 0.01
 BUCKETS = (
     *(USER, KERNEL, RUN_QUEUE, "lock", "wal_sync", "wal_wait", "wal_write", "data_read", "data_write", "data_sync"),
     *("temp_io", "swap_in", "throttle", "network_send", CLIENT, OTHER, UNATTRIBUTED),
@@ -66,6 +68,35 @@ def split_cpu(ns: dict[str, float], user_ns: float, system_ns: float) -> dict[st
     shared = {name: value for name, value in ns.items() if name != CPU}
     user = ns[CPU] * user_ns / (user_ns + system_ns)
     return shared | {USER: user, KERNEL: ns[CPU] - user}
+
+
+def named_among(wholes: Iterable[Mapping[str, float]], least: float = NAMED_MIN) -> set[str]:
+    """The parts that are worth a name in a legend: those with at least this share of some of these {part: value}.
+
+    One that stands alone below it keeps its name: as OTHERS it would say less and take as much room.
+    """
+    named: set[str] = set()
+    there: set[str] = set()
+    for whole in wholes:
+        size = sum(abs(value) for value in whole.values())
+        there |= {part for part, value in whole.items() if value}
+        named |= {part for part, value in whole.items() if value and abs(value) >= least * size}
+    return there if len(there - named) == 1 else named
+
+
+def gathered(whole: Mapping[str, float], named: set[str]) -> dict[str, float]:
+    """{part: value} with what has no name summed as OTHERS, where there is any."""
+    found = {part: value for part, value in whole.items() if part in named}
+    rest = [value for part, value in whole.items() if part not in named]
+    return found | {OTHERS: sum(rest)} if any(rest) else found
+
+
+def spent(segments: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """{part: nanoseconds} of a transaction's segments."""
+    ns: dict[str, float] = {}
+    for segment in segments:
+        ns[segment["part"]] = ns.get(segment["part"], 0.0) + segment["ns"]
+    return ns
 
 
 def largest_share(part: str, bands: Iterable[dict[str, Any]]) -> float:

@@ -117,10 +117,10 @@ def over_trials(found: list[Json]) -> Json | None:
     return result
 
 
-def _exceeds(found: Json) -> bool:
-    share = found["unexplained_share"]
+def _exceeds(reconciliation: Json) -> bool:
+    share = reconciliation["unexplained_share"]
     if share is None:  # the device read nothing
-        return bool(found["unexplained_bytes"])
+        return bool(reconciliation["unexplained_bytes"])
     return abs(float(share)) > UNEXPLAINED_MAX
 
 
@@ -128,11 +128,11 @@ def caveats(treatments: Mapping[str, Treatment], labels: dict[str, str]) -> list
     """Where more than UNEXPLAINED_MAX of the device reads is not explained, with the amount."""
     parts = []
     for name, entry in treatments.items():
-        found = entry.get("reconciliation")
-        if found and found["exceeds"]:
-            share = found["unexplained_share"]
+        reconciliation = entry.get("reconciliation")
+        if reconciliation and reconciliation["exceeds"]:
+            share = reconciliation["unexplained_share"]
             percent = f"{share:+.1%} of " if share is not None else "beside "
-            amount, read = found["unexplained_bytes"] / 1e6, found["device_bytes"] / 1e6
+            amount, read = reconciliation["unexplained_bytes"] / 1e6, reconciliation["device_bytes"] / 1e6
             parts.append(f"{labels.get(name, name)}: {percent}{read:,.1f} MB read ({amount:+,.1f} MB)")
     if not parts:
         return []
@@ -143,13 +143,13 @@ def _of_trial(run: Run, trial: Trial) -> Json | None:
     return reconcile(trial, bool(swap_of(run)["counted"]))
 
 
-def _values(found: Json | None) -> dict[str, float | None]:
-    return {"device_read_unexplained_share": None if found is None else found["unexplained_share"]}
+def _values(reconciliation: Json | None) -> dict[str, float | None]:
+    return {"device_read_unexplained_share": None if reconciliation is None else reconciliation["unexplained_share"]}
 
 
 def _of_treatments(_run: Run, entries: Mapping[str, list[TrialEntry]]) -> Json:
     return {
-        name: over_trials([found for entry in mine if (found := entry["reconciliation"])])
+        name: over_trials([reconciliation for entry in mine if (reconciliation := entry["reconciliation"])])
         for name, mine in entries.items()
     }
 

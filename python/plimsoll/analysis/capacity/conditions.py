@@ -42,6 +42,13 @@ def host_busy_share(segment: Segment) -> float | None:
     return 1 - (ticks["cpu_idle"] + ticks["cpu_iowait"]) / total if ticks and total else None
 
 
+def steal_share(segment: Segment) -> float | None:
+    """What the hypervisor took of the time of all CPUs of the host."""
+    ticks = _cpu_ticks(segment)
+    total = sum(ticks.values()) if ticks else 0.0
+    return ticks["cpu_steal"] / total if ticks and total else None
+
+
 def _each_ns(trial: Trial, count: str, milliseconds: str) -> float | None:
     """Mean time of one request of the watched devices, around the measured segment."""
     readings = trial.data.get("device_counters") or {}
@@ -65,11 +72,10 @@ def conditions(trial: Trial) -> Json:
     user, system = health.get("cpu_user_ns"), health.get("cpu_system_ns")
     generator = None if user is None or system is None else float(user + system)
     working = sum(ticks[name] for name in _WORKING) * _TICK_NS if ticks else None
-    total = sum(ticks.values()) if ticks else 0.0
     hit, read = counter(trial, "blks_hit"), counter(trial, "blks_read")
     checkpoints = [counter(trial, name) for name in ("checkpoints_timed", "checkpoints_req")]
     return {
-        "cpu_steal_share": ticks["cpu_steal"] / total if ticks and total else None,
+        "cpu_steal_share": steal_share(segment),
         "host_busy_share": host_busy_share(segment),
         "server_cpu_ns_per_transaction": None
         if working is None or generator is None

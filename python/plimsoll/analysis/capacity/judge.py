@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from plimsoll.analysis.capacity.heeded import STEAL_DISTURBS
 from plimsoll.analysis.capacity.objective import Objective, time_words
 from plimsoll.analysis.capacity.reading import Reading
 from plimsoll.analysis.statistics.distributions import share_interval
@@ -38,7 +39,10 @@ GENERATOR_RULE = (
 
 @dataclass(frozen=True)
 class Judged:
-    """The outcome for one rate. `excess` is the largest log of a term over its limit, cut at a factor of 4."""
+    """The outcome for one rate. `excess` is the largest log of a term over its limit, cut at a factor of 4.
+
+    `disturbed`: what the hypervisor took, in words, where it took much and the rate did not hold.
+    """
 
     word: Word
     reasons: list[str]
@@ -46,6 +50,7 @@ class Judged:
     terms: list[Json]
     backlog: Backlog | None
     building: bool
+    disturbed: str | None = None
 
     def beyond(self, objective: Objective) -> float:
         """Operations beyond the strictest percentile, as many as if they were independent; inf where not known.
@@ -96,11 +101,14 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
         excess = max(excess, BACKLOG_EXCESS)
     if not broken and not open_:
         return Judged("holds", ["every interval ends within its limit"], min(excess, -1e-9), terms, last, building)
+    stolen = max((one.steal_share or 0.0 for one in readings), default=0.0)
+    disturbed = f"the hypervisor took {stolen:.0%} of the CPU time" if stolen >= STEAL_DISTURBS else None
     limit = generator_limit(readings, objective)
     if limit:
-        return Judged("generator", [limit, *broken, *open_], excess, terms, last, building)
+        return Judged("generator", [limit, *broken, *open_], excess, terms, last, building, disturbed)
     word: Word = "breaks" if broken else "cannot tell"
-    return Judged(word, broken or open_, excess, terms, last, building)
+    reasons = [*(broken or open_), *([disturbed] if disturbed else [])]
+    return Judged(word, reasons, excess, terms, last, building, disturbed)
 
 
 def _cells(readings: list[Reading], objective: Objective) -> Cells:
@@ -134,8 +142,8 @@ def generator_limit(readings: list[Reading], objective: Objective) -> str | None
     for one in readings:
         if one.host_busy_share is not None and one.host_busy_share >= CPU_EXHAUSTED:
             continue  # server and generator used up the CPUs together
-        if one.lag_cells is None:
-            continue
+        if one.lag_cells is None or (one.steal_share or 0.0) >= STEAL_DISTURBS:
+            continue  # what the hypervisor took makes a generator late, too
         full = all_in_use(one.busy, one.clients)
         for term in objective.percentiles:
             free = full < FULL_SHARE * (1 - term.share)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.capacity.conditions import host_busy_share
+from plimsoll.analysis.capacity.conditions import host_busy_share, steal_share
 from plimsoll.analysis.statistics.percentile import Cells
 from plimsoll.analysis.trial.readings import DONE, FAILED, nothing_to_do, seconds_measured
 from plimsoll.record import Trial, read_table
@@ -47,6 +47,7 @@ class Reading:
     throughput: float
     load_busy_share: float | None
     host_busy_share: float | None
+    steal_share: float | None = None
 
     @property
     def error_share(self) -> float:
@@ -112,6 +113,7 @@ def read_trial(trial: Trial) -> Reading | None:
         throughput=found["done"] / length,
         load_busy_share=_load_busy(health, length, threads),
         host_busy_share=host_busy_share(trial.measure),
+        steal_share=steal_share(trial.measure),
     )
 
 

@@ -6,9 +6,10 @@
     curve        a few low rates, for the latency without a queue
     confirm      the boundary and its neighbours again, in random order, until the time is used up
 
-The fact that constrains it: the machine drifts while the search goes on, so that one trial at a rate is no last word;
-the boundary is where the fewest trials stand on the wrong side, and about a third of the time goes into testing it
-again. The seed decides the order, so the same trials give the same search.
+A disturbed trial has no say (heeded.py), so that its rate is asked for again; rates far below one that held are not
+asked for. The fact that constrains it: the machine drifts while the search goes on, so that one trial at a rate is no
+last word; the boundary is where the fewest trials stand on the wrong side, and about a third of the time goes into
+testing it again. The seed decides the order, so the same trials give the same search.
 """
 
 import itertools
@@ -16,6 +17,7 @@ import math
 import random
 from dataclasses import dataclass
 
+from plimsoll.analysis.capacity.heeded import FAR_BELOW, heeded, highest_held
 from plimsoll.analysis.capacity.judge import Word
 
 FIRST_SHARE = 0.7
@@ -60,6 +62,7 @@ class Tried:
     excess: float
     throughput: float
     beyond: float = math.inf
+    disturbed: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def next_step(tried: list[Tried], within: Limits, spent: float, overhead: float 
 
     `spent`: seconds of the budget that are gone; `overhead`: what a trial takes beside its seconds.
     """
-    step = _wanted(tried, within, spent)
+    step = _not_far_below(_wanted(tried, within, spent), heeded(tried))
     if step is None or len(tried) >= TRIALS_MAX:
         return None
     left = within.seconds - spent - overhead
@@ -97,7 +100,7 @@ def _wanted(tried: list[Tried], within: Limits, spent: float) -> Step | None:
     if saturation is None:
         return Step("saturation", None, round(within.short))
     scale = saturation.throughput
-    opened = [one for one in tried if one.rate is not None]
+    opened = heeded(tried)
     if scale <= 0:
         return None
     if not opened:
@@ -119,6 +122,14 @@ def _wanted(tried: list[Tried], within: Limits, spent: float) -> Step | None:
         if not any(one.rate and abs(math.log(one.rate / (share * low))) < 0.15 for one in opened):
             return _step("curve", share * low, within, within.short)
     return _confirm(opened, within)
+
+
+def _not_far_below(step: Step | None, opened: list[Tried]) -> Step | None:
+    """A rate that held is asked for again before rates far below it are: those would hold, too."""
+    held = highest_held(opened)
+    if step is None or step.rate is None or held is None or step.role == "curve" or step.rate >= held / FAR_BELOW:
+        return step
+    return Step(step.role, held, step.seconds)
 
 
 def _step(role: str, rate: float, within: Limits, floor: float) -> Step:

@@ -9,6 +9,7 @@ from typing import Any
 from plimsoll.analysis.capacity import line as lines
 from plimsoll.analysis.capacity.conditions import CONDITIONS, conditions
 from plimsoll.analysis.capacity.drift import DRIFT_RULE, drift, drift_words
+from plimsoll.analysis.capacity.heeded import DISTURBED_ALWAYS, DISTURBED_RULE, DISTURBED_SHARE_MAX, heeded
 from plimsoll.analysis.capacity.judge import GENERATOR_RULE, Judged, as_json, judge
 from plimsoll.analysis.capacity.line import Knee, Line, knee, knee_place, load_line
 from plimsoll.analysis.capacity.objective import Objective, from_json
@@ -32,14 +33,15 @@ def assess(readings: list[Reading], objective: Objective, known: list[Tried] | N
     `known`: the verdicts of the first readings, which later ones do not change; only the others are judged.
     """
     tried = list(known or [])
-    for place, one in list(enumerate(readings))[len(tried) :]:
+    for one in readings[len(tried) :]:
         if one.rate is None:
             tried.append(
                 Tried(one.number, one.role, None, one.seconds, "cannot tell", "cannot tell", 0.0, one.throughput)
             )
             continue
         alone = judge([one], objective)
-        same = [other for other in readings[: place + 1] if other.rate == one.rate]
+        before = zip(readings, tried, strict=False)  # those that were judged already
+        same = [two for two, its in before if two.rate == one.rate and (alone.disturbed or not its.disturbed)] + [one]
         pooled = alone if len(same) == 1 else judge(same, objective)
         tried.append(
             Tried(
@@ -52,9 +54,22 @@ def assess(readings: list[Reading], objective: Objective, known: list[Tried] | N
                 alone.excess,
                 one.throughput,
                 alone.beyond(objective),
+                alone.disturbed is not None,
             )
         )
     return tried
+
+
+def carrier(readings: list[Reading], tried: list[Tried], objective: Objective) -> lines.Carries:
+    """Whether all trials that have a say hold together, from a rate down to lines.LOWER times lower."""
+    numbers = {one.number for one in heeded(tried)}
+    said = [one for one in readings if one.number in numbers]
+
+    def carries(rate: float) -> bool:
+        near = [one for one in said if one.rate is not None and rate / lines.LOWER <= one.rate <= rate]
+        return judge(near, objective).word == "holds"
+
+    return carries
 
 
 def analyse_capacity(run: Run) -> Json:
@@ -65,8 +80,8 @@ def analyse_capacity(run: Run) -> Json:
     objective = from_json(asked["objective"])
     readings = {trial.number: found for trial in run.trials if (found := read_trial(trial)) is not None}
     tried = assess(list(readings.values()), objective)
-    line = load_line(tried)
-    grown = _knee(readings, objective)
+    line = load_line(tried, carrier(list(readings.values()), tried, objective))
+    grown = _knee([readings[one.number] for one in heeded(tried)], objective)
     entries = [trial_entry(trial, readings.get(trial.number), objective) for trial in run.trials]
     moved = drift(
         entries, {key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()}, line.rate
@@ -100,6 +115,7 @@ def analyse_capacity(run: Run) -> Json:
             "percentile": percentiles.METHOD,
             "backlog": queueing.RULE,
             "generator": GENERATOR_RULE,
+            "disturbed": DISTURBED_RULE,
         },
         "caveats": _caveats(run, readings, entries, line, grown, moved),
     }
@@ -118,9 +134,9 @@ def _median(reading: Reading) -> float | None:
     return None if found is None else found.value
 
 
-def _knee(readings: dict[int, Reading], objective: Objective) -> Knee | None:
+def _knee(readings: list[Reading], objective: Objective) -> Knee | None:
     points = []
-    for one in readings.values():
+    for one in readings:
         median = _median(one)
         if one.rate is not None and median is not None:
             points.append((one.rate, median, judge([one], objective).building))
@@ -177,11 +193,17 @@ def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> 
         entry |= {
             "verdict": found.word,
             "reasons": found.reasons,
+            "disturbed": found.disturbed,
             "excess": found.excess,
             "terms": found.terms,
             "backlog": None if found.backlog is None else vars(found.backlog),
         }
     return entry
+
+
+def _left_out(entries: list[Json]) -> float:
+    """How many disturbed trials have no say, at most."""
+    return max(DISTURBED_ALWAYS, DISTURBED_SHARE_MAX * sum(one["rate"] is not None for one in entries))
 
 
 def _mean(values: Any) -> float | None:
@@ -261,6 +283,10 @@ def _caveats(
     steal = [value for one in entries if (value := one["conditions"].get("cpu_steal_share")) is not None]
     if steal and max(steal) >= _STEAL_NOTED:
         found.append(f"the hypervisor took up to {max(steal):.0%} of the CPU time in a trial")
+    disturbed = sum(bool(one.get("disturbed")) for one in entries)
+    if disturbed:
+        became = "left out, and their rates repeated" if disturbed <= _left_out(entries) else "too many to be left out"
+        found.append(f"{disturbed} trials that did not hold were disturbed by the hypervisor: {became}")
     found += _changed(entries, line)
     checkpoints = [one["number"] for one in entries if one["conditions"].get("checkpoints")]
     if checkpoints:

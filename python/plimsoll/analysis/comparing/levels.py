@@ -5,19 +5,18 @@ the factor. A factor with `compare = false` in the experiment is never swept, on
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from plimsoll.analysis.comparing import unbounded
-from plimsoll.analysis.comparing.compare import ALPHA, Word, effects, word
+from plimsoll.analysis.comparing.compare import Word, effects, word
+from plimsoll.analysis.comparing.evidence import Evidence, Method, blocks_of, by_trials
 from plimsoll.analysis.comparing.noise import cells
 from plimsoll.analysis.metric import Metric
-from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, grade
-from plimsoll.analysis.statistics.simultaneous import range_quantile
-from plimsoll.record.verdict import Comparison, InBlocks, Level, Noise, PairOfLevels, Point, Ratio, Used
+from plimsoll.analysis.statistics.intervals import grade
+from plimsoll.record.verdict import Comparison, InBlocks, Level, PairOfLevels, Point, Ratio, Used
 
 Json = dict[str, Any]
 
@@ -71,47 +70,30 @@ def groups(plan: Json, experiment: Json) -> list[Group]:
     return found
 
 
-def matrix(
-    blocks: Sequence[int], treatments: Sequence[str], used: Used, metric: Metric
-) -> tuple[np.ndarray, np.ndarray]:
-    """Logs of the metric, signed so that higher is better, NaN where no trial enters; and which have no bound.
-
-    What has none stands at the least that it can be.
-    """
-    logs = np.full((len(blocks), len(treatments)), np.nan)
-    beyond = np.zeros(logs.shape, bool)
-    for row, block in enumerate(blocks):
-        for column, treatment in enumerate(treatments):
-            value, is_beyond = unbounded.reading(used.get((block, treatment)), metric.key)
-            if value and value > 0:
-                logs[row, column], beyond[row, column] = math.log(value), is_beyond
-    return -logs if metric.better == "lower" else logs, beyond
-
-
 def compare_levels(
     group: Group,
     used: Used,
     twins: Used,
     metric: Metric,
     delta: float,
-    floor: float = 0.0,
+    method: Method | None = None,
 ) -> Comparison:
     """The comparison of one group: estimates, the best set, every pair, and a word for each level.
 
-    `twins` are duplicates of trials in `used`; `floor` is the standard deviation of a trial's log from a stored A/A.
+    `twins` are duplicates of trials in `used`; `method` says what levels are told apart by (by_trials where not given).
     """
-    blocks = sorted({block for block, treatment in used if treatment in group.treatments})
-    logs, beyond = matrix(blocks, group.treatments, used, metric)
-    again, again_beyond = matrix(blocks, group.treatments, twins, metric)
-    judge = _judge(np.stack([logs, np.where(beyond | again_beyond, np.nan, again)]), beyond, delta, floor)
+    blocks = blocks_of(group.treatments, used)
+    evidence = (method or by_trials())(group.treatments, used, twins, metric)
+    judge = _judge(evidence, delta)
     reference = judge.reference
     levels: list[Level] = []
     for index, treatment in enumerate(group.treatments):
-        mine = [(block, used[block, treatment]) for block in blocks if (block, treatment) in used]
+        places = [(block, treatment) for block in blocks if (block, treatment) in used]
         values: list[Point] = [
-            {"block": block, "trial": entry["number"], "value": entry["metrics"][metric.key]} for block, entry in mine
+            {"block": block, "trial": used[block, name]["number"], "value": used[block, name]["metrics"][metric.key]}
+            for block, name in places
         ]
-        own = unbounded.estimate([unbounded.reading(entry, metric.key) for _, entry in mine], metric)
+        own = unbounded.estimate([unbounded.together(used[one], twins.get(one), metric) for one in places], metric)
         against, slower, said = judge.level(index)
         levels.append(
             {
@@ -138,10 +120,11 @@ def compare_levels(
         "at": group.at,
         "at_labels": {path: group.at_labels.get(path, path) for path in group.at},
         "metric": metric.key,
-        "grade": grade(judge.common()),
+        "grade": grade(judge.common(), evidence.blocks_min),
         "blocks": len(blocks),
+        "blocks_min": evidence.blocks_min,
         "delta": delta,
-        "noise": judge.noise(),
+        "noise": evidence.noise,
         "reference": None if reference is None else group.levels[reference],
         "best_set": [level["level"] for level in levels if level["in_best_set"]],
         "best_set_alike": _alike(judge),
@@ -162,6 +145,7 @@ class _Judge:
     judged: np.ndarray
     inside: np.ndarray
     delta: float
+    blocks_min: int
 
     @property
     def reference(self) -> int | None:
@@ -181,20 +165,6 @@ class _Judge:
         """The fewest blocks that two levels with enough blocks have in common."""
         members = np.nonzero(self.judged)[0]
         return int(min((self.found.shown.blocks[i, j] for i in members for j in members if i < j), default=0))
-
-    def noise(self) -> Noise | None:
-        """{sd_log, freedom, ratio_told}: a trial's scatter, and the ratio from which on two levels can be told apart.
-
-        None where nothing scatters that could be judged by. That ratio is of two levels of all blocks without a
-        duplicate; noisier ones need more.
-        """
-        blocks, noise = int(self.present.max(initial=0)), self.found.noise
-        if blocks < BLOCKS_MIN or not np.isfinite(noise.variance):
-            return None
-        critical = float(range_quantile(1 - ALPHA, len(self.present), noise.freedom))
-        sd = math.sqrt(float(noise.variance))
-        told = math.exp(critical * sd / math.sqrt(blocks))
-        return {"sd_log": sd, "freedom": int(noise.freedom), "ratio_told": told}
 
     def unbounded(self, index: int) -> InBlocks | None:
         """{blocks, of}: in how many blocks a level is unbounded; None where in none."""
@@ -235,7 +205,7 @@ class _Judge:
         slower = self.found.with_best(reference, index)
         if worse:
             return reference, slower, "worse"
-        if blocks < BLOCKS_MIN or not self.judged[index]:
+        if blocks < self.blocks_min or not self.judged[index]:
             return reference, slower, "too few blocks"
         return reference, slower, self.pair(index, reference)
 
@@ -247,17 +217,15 @@ class _Judge:
         return said if said == "no relevant difference" else "cannot tell"
 
 
-def _judge(copies: np.ndarray, beyond: np.ndarray, delta: float, floor: float) -> _Judge:
-    logs = copies[0]
-    judged = np.isfinite(logs).sum(0) >= BLOCKS_MIN
-    found = unbounded.compare(copies, beyond, ALPHA, floor)
-    # Only what has enough blocks takes part in the set; the number of levels that are allowed for stays.
-    sure = unbounded.compare(np.where(judged, copies, np.nan), beyond & judged, ALPHA, floor)
-    inside = ~sure.beaten.any(-1) & judged & np.isfinite(logs).any(0)
-    means = cells(copies)
+def _judge(evidence: Evidence, delta: float) -> _Judge:
+    logs, beyond = evidence.copies[0], evidence.beyond
+    judged = np.isfinite(logs).sum(0) >= evidence.blocks_min
+    inside = ~evidence.sure.beaten.any(-1) & judged & np.isfinite(logs).any(0)
+    means = cells(evidence.copies)
     known = effects(np.where(beyond, np.nan, means))
     centre = np.where(np.isfinite(known), known, effects(means)) if beyond.any() else known
-    return _Judge(found, found.half(), centre, beyond.sum(0), np.isfinite(logs).sum(0), judged, inside, delta)
+    found, present = evidence.found, np.isfinite(logs).sum(0)
+    return _Judge(found, found.half(), centre, beyond.sum(0), present, judged, inside, delta, evidence.blocks_min)
 
 
 def _alike(judge: _Judge) -> bool:

@@ -43,6 +43,19 @@ def reading(entry: Mapping[str, Any] | None, key: str) -> tuple[float | None, bo
     return (value, False) if least is None else (least, True)
 
 
+def together(entry: Mapping[str, Any], twin: Mapping[str, Any] | None, metric: Metric) -> tuple[float | None, bool]:
+    """What a treatment has in a block: the mean, on the metric's scale, of its trial and of that one's duplicate.
+
+    A trial that is unbounded, or that has no duplicate with a value, stands by itself, as it does in a comparison.
+    """
+    (own, is_least), (other, is_other_least) = reading(entry, metric.key), reading(twin, metric.key)
+    if own is None or other is None or is_least or is_other_least:
+        return own, is_least
+    if metric.scale == "plain":
+        return (own + other) / 2, False
+    return (math.sqrt(own * other) if min(own, other) > 0 else own), False
+
+
 def estimate(found: Iterable[tuple[float | None, bool]], metric: Metric) -> Mean | None:
     """Mean over blocks with its interval; with `unbounded` blocks it is the least it can be, and has no interval."""
     known = [(value, beyond) for value, beyond in found if value is not None]
@@ -68,11 +81,12 @@ class Compared:
     tied: np.ndarray
     beaten: np.ndarray
     noise: Noise
+    confidence: float = CONFIDENCE
 
     @property
     def touched(self) -> np.ndarray:
         """[i, j]: either is unbounded somewhere."""
-        return (self.lost + self.lost.T + self.tied) > 0
+        return (self.lost + self.lost.swapaxes(-1, -2) + self.tied) > 0
 
     def half(self) -> np.ndarray:
         """Half widths; NaN for pairs that are unbounded somewhere: no interval has two ends there."""
@@ -88,7 +102,7 @@ class Compared:
         if self.touched[best, index]:
             return self.ratio(best, index)
         mean, blocks = float(self.shown.mean[best, index]), int(self.shown.blocks[best, index])
-        critical = float(best_quantile(CONFIDENCE, len(self.shown.mean), self.noise.freedom))
+        critical = float(best_quantile(self.confidence, len(self.shown.mean), self.noise.freedom))
         half = float(np.maximum(critical * self.noise.error(), self.shown.half())[best, index])
         ends = (max(1.0, math.exp(mean - half)), math.exp(mean + half)) if math.isfinite(half) else (None, None)
         return {"ratio": math.exp(mean), "low": ends[0], "high": ends[1], "blocks": blocks}

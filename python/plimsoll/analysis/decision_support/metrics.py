@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from plimsoll.analysis.metric import Display, Metric
+from plimsoll.analysis.metric import PROGRESS, Display, Metric
 
 LIKE = "DBT-3-like, derived from TPC-H, not comparable to published results"
 WORKLOAD = "decision_support"
@@ -58,6 +58,7 @@ DECISION_SUPPORT_METRICS = [
         remark="DBT-3-like, not comparable to published results.",
         work="row" if metric.key == LOAD else "query",
         workloads=(WORKLOAD,),
+        shown_in=(PROGRESS,),
     )
     for metric in _METRICS
 ]

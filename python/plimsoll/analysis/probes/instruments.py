@@ -114,8 +114,8 @@ def _one(trials: list[Trial], name: str) -> Json | None:
     return result | {"why_absent": None if on else _why(result), "note": _note(result)}
 
 
-def _why(found: Json) -> str:
-    first = found["refused"][0]
+def _why(entries: Json) -> str:
+    first = entries["refused"][0]
     return f"the probe was refused: {first['reason']}" + (f" ({first['remedy']})" if first["remedy"] else "")
 
 
@@ -123,15 +123,15 @@ def _trials(numbers: list[int]) -> str:
     return f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
 
 
-def _note(found: Json) -> str | None:
+def _note(instrument: Json) -> str | None:
     """What a figure that rests on the probe has to say beside itself."""
     parts = []
-    if found["lost"]:
-        what = ", ".join(f"{count:,} {name}" for name, count in found["lost"].items())
-        parts.append(f"Lower bound: the probe lost events ({what}) in {_trials(found['lost_trials'])}.")
-    if found["on"]:
-        parts += [f"Not from {_trials(row['trials'])}: refused, {row['reason']}." for row in found["refused"]]
-        parts += [f"{column} is not counted: {why}." for column, why in found["absent"].items()]
+    if instrument["lost"]:
+        what = ", ".join(f"{count:,} {name}" for name, count in instrument["lost"].items())
+        parts.append(f"Lower bound: the probe lost events ({what}) in {_trials(instrument['lost_trials'])}.")
+    if instrument["on"]:
+        parts += [f"Not from {_trials(row['trials'])}: refused, {row['reason']}." for row in instrument["refused"]]
+        parts += [f"{column} is not counted: {why}." for column, why in instrument["absent"].items()]
     return " ".join(parts) or None
 
 

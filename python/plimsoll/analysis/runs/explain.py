@@ -1,4 +1,4 @@
-"""What there is to explain a difference by, of each treatment of a run, and what moved between two of them.
+"""What there is to explain a difference by, of each treatment of a run, and what changed between two.
 
 The breakdown, the system calls and the stacks are each set against each other where both sides have them; where not, it
 is said why, and how to have them.
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll.analysis.breakdown import moved
+from plimsoll.analysis.breakdown import changes
 from plimsoll.analysis.breakdown.breakdown import by_treatment
 from plimsoll.analysis.breakdown.difference import kinds_of
 from plimsoll.analysis.breakdown.trial import MEAN
+from plimsoll.analysis.comparing.standing import chosen
 from plimsoll.analysis.probes.page_cache import probe
-from plimsoll.analysis.runs.moved_calls import of_calls
-from plimsoll.analysis.runs.moved_functions import of_functions
-from plimsoll.analysis.verdict import chosen
+from plimsoll.analysis.runs.changes_calls import of_calls
+from plimsoll.analysis.runs.changes_functions import of_functions
 from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def sides_of(run: Run, verdict: Json, timed: Mapping[int, Json]) -> dict[str, Si
 def explain(
     label: str, first: Side | None, second: Side | None, spread: float | None, is_paired: bool = False
 ) -> Json | None:
-    """What moved: {treatment, latency (by type), cpu, calls, functions, absent: {probe: why}}; None without a trial."""
+    """{treatment, latency (by type), cpu, calls, functions, absent: {probe: why}}; None without a trial."""
     if first is None or second is None:
         return None
     latency, cpu = _of_breakdown(first, second, spread, is_paired)
@@ -70,8 +70,8 @@ def _of_breakdown(first: Side, second: Side, spread: float | None, is_paired: bo
     if not first.readings or not second.readings:
         return {}, None
     kinds = kinds_of([*first.readings.values(), *second.readings.values()])
-    found = {kind: moved.of_latency(first.readings, second.readings, kind, MEAN, is_paired, spread) for kind in kinds}
-    cpu = moved.of_cpu((first.readings, first.metrics), (second.readings, second.metrics), is_paired, spread)
+    found = {kind: changes.of_latency(first.readings, second.readings, kind, MEAN, is_paired, spread) for kind in kinds}
+    cpu = changes.of_cpu((first.readings, first.metrics), (second.readings, second.metrics), is_paired, spread)
     return {kind: one for kind, one in found.items() if one}, cpu
 
 

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis import methods
 from plimsoll.analysis.comparing import unbounded
 from plimsoll.analysis.comparing.compare import DELTA, word
-from plimsoll.analysis.comparing.levels import matrix, pair_ratio
+from plimsoll.analysis.comparing.evidence import Evidence
+from plimsoll.analysis.comparing.levels import pair_ratio
+from plimsoll.analysis.comparing.standing import chosen, twins
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import JUDGED, METRICS
 from plimsoll.analysis.runs.explain import BREAKDOWN, explain, sides_of
 from plimsoll.analysis.statistics.intervals import grade, welch
-from plimsoll.analysis.verdict import analyse, chosen, read_by_parts
+from plimsoll.analysis.verdict import analyse, read_by_parts
 from plimsoll.record import Run
-from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 Difference = str | Json
@@ -98,7 +100,9 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
     names = [_treatment(labels, word) for word in (first, second)]
     used, metric = chosen(verdict["trials"]), verdict["metric"]
     spread, delta = verdict["a_a"]["ratio_spread"], verdict["relevant_ratio"] - 1
-    row = _paired_row(names, used, METRICS[metric], delta, math.log(spread) if spread else 0.0)
+    # levels of one pair are judged by their own blocks: a stored A/A is the spread beside them, and no floor
+    evidence = methods.method_of(run, METRICS[metric], 0.0)(names, used, twins(verdict["trials"]), METRICS[metric])
+    row = _paired_row(evidence, METRICS[metric], delta, math.log(spread) if spread else 0.0)
     sides = sides_of(run, verdict, read[BREAKDOWN])
     mine = [sides.get(labels[name]) for name in names]
     explained = explain(labels[names[1]], mine[0], mine[1], spread, is_paired=True)
@@ -118,22 +122,20 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
     }
 
 
-def _paired_row(names: Sequence[str], used: Used, metric: Metric, delta: float, spread_log: float) -> Json | None:
+def _paired_row(evidence: Evidence, metric: Metric, delta: float, spread_log: float) -> Json | None:
     """Two treatments over the blocks that they share; None where they share none."""
-    blocks = sorted({block for block, treatment in used if treatment in names})
-    logs, beyond = matrix(blocks, names, used, metric)
-    common = np.isfinite(logs).all(1)
+    common = np.isfinite(evidence.copies[0]).all(1)
     if not common.any():
         return None
-    found = unbounded.compare(logs[common][None], beyond[common])
+    found, beyond = evidence.found, evidence.beyond[common]
     if found.touched[1, 0]:
         said: str = "worse" if found.beaten[1, 0] else "better" if found.beaten[0, 1] else "cannot tell"
     else:
         said = word(float(found.shown.mean[1, 0]), float(found.half()[1, 0]), delta, spread_log)
     row: Json = {**pair_ratio(found, 0, 1, metric), "blocks": int(common.sum()), "verdict": said}
-    if beyond[common].any():
-        row["unbounded"] = [{"blocks": int(one.sum()), "of": row["blocks"]} for one in beyond[common].T]
-    return row | {"grade": grade(row["blocks"])}
+    if beyond.any():
+        row["unbounded"] = [{"blocks": int(one.sum()), "of": row["blocks"]} for one in beyond.T]
+    return row | {"grade": grade(row["blocks"], evidence.blocks_min)}
 
 
 def _treatment(labels: Mapping[str, str], word: str) -> str:

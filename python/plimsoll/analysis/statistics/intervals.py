@@ -19,9 +19,9 @@ BLOCKS_FULL = 5
 Grade = Literal["none", "indicative", "interval"]
 
 
-def grade(blocks: int) -> Grade:
-    """What so many blocks can carry."""
-    return "none" if blocks < BLOCKS_MIN else "indicative" if blocks < BLOCKS_FULL else "interval"
+def grade(blocks: int, blocks_min: int = BLOCKS_MIN) -> Grade:
+    """What so many blocks can carry; below `blocks_min` there is no interval."""
+    return "none" if blocks < blocks_min else "indicative" if blocks < BLOCKS_FULL else "interval"
 
 
 @dataclass(frozen=True)

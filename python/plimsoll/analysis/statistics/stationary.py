@@ -4,21 +4,23 @@ The test bounds what is left, and does not ask for significance alone: noise mus
 approach y = level + distance * exp(-(t - end) / tau) is fitted to the last part of the segment, for several tau. The
 segment is stationary when, for the database's miss ratio and for device reads per transaction alike,
 (a) for each tau up to the length of that part the upper 90 % bound of |distance| at its end is within the tolerance,
-(b) for slower ones up to four lengths there is no evidence (lower 90 % bound) that it is not.
+(b) for slower ones up to four lengths there is no evidence (lower 90 % bound) that it is not,
+(c) where the server's room is known: it may be full, or misses no more than the tolerance has for its smallest.
 
 The fact that constrains it: an approach much slower than what was watched looks level from inside once noise hides its
-slope. (a) is a guarantee up to the length of the part, (b) is as good as the noise allows.
+slope. (a) is a guarantee up to the length of the part, (b) is as good as the noise allows, (c) is free of noise.
 tests/unit/analysis/test_stationary.py states by simulation how often noise is recognised and how far from its asymptote
 a filling cache is let through.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from plimsoll.analysis.statistics.distributions import t_quantile
+from plimsoll.analysis.statistics.room import Room
 
 CONFIDENCE = 0.90
 CONFIDENCE_FILLING = 0.99
@@ -27,7 +29,8 @@ TEST = (
     "tolerance, by its upper 90 % bound for exponential approaches with time constants up to the part judged, and "
     "without evidence of more for slower ones; for the database's miss ratio (tolerance 0.005, 5 % of the level, or "
     "the scatter from second to second, the largest) and for device reads (512 bytes per transaction, 20 %, or the "
-    "scatter)"
+    "scatter); and as many blocks were read since the server's start as its cache or the data have, unless it misses "
+    "less than 0.005"
 )
 # Time constants tried, in lengths of the part judged: 1/16 to 4 in steps of the square root of 2.
 _FRACTIONS = tuple(2.0 ** (step / 2) for step in range(-8, 5))
@@ -53,12 +56,23 @@ THROUGHPUT = Tolerance(floor=1.0, share=0.05)
 
 @dataclass(frozen=True)
 class Stationarity:
-    """Outcome of one look. `filling` is evidence of change, which is more than not having shown rest."""
+    """Outcome of one look. `filling` is evidence of change, which is more than not having shown rest.
+
+    `turns`: how often what was read since the server's start would have filled its cache; None where not known.
+    """
 
     reached: bool
     test: str
     detail: dict[str, Any] = field(default_factory=dict)
     filling: bool = False
+    turns: float | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """The server's cache cannot be full, and misses enough for that to matter."""
+        found = self.detail.get("series", {}).get("database_miss_ratio")
+        missing = found is None or found["level"] > MISS_RATIO.floor
+        return self.turns is not None and self.turns < 1 and missing
 
 
 @dataclass(frozen=True)
@@ -169,12 +183,27 @@ def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def judge(samples: Sequence[Mapping[str, Any]], seconds_min: float = 10.0, whole: bool = False) -> Stationarity:
+def judge(
+    samples: Sequence[Mapping[str, Any]], seconds_min: float = 10.0, whole: bool = False, room: Room | None = None
+) -> Stationarity:
     """Judge cumulative per-second samples ({t_ns, done, blks_hit, blks_read, read_sectors, ...}, oldest first).
 
     Never reached on less than `seconds_min` seconds. `whole`: judge everything given (a measured segment), not its
-    last half.
+    last half. `room`: of the server's cache, where it is known.
     """
+    found = _judge(samples, seconds_min, whole)
+    last = next((one["blks_read"] for one in reversed(samples) if one.get("blks_read") is not None), None)
+    if room is None or last is None:
+        return found
+    turns = room.turns(float(last))
+    found = replace(found, turns=turns, detail=found.detail | {"room_blocks": room.blocks, "turns": turns})
+    if found.reached and found.has_room:
+        why = f"its cache has room for {room.blocks:,.0f} blocks, of which at most {turns:.0%} were read"
+        return replace(found, reached=False, detail=found.detail | {"why": why})
+    return found
+
+
+def _judge(samples: Sequence[Mapping[str, Any]], seconds_min: float, whole: bool) -> Stationarity:
     usable = [sample for sample in samples if sample.get("t_ns") is not None]
     seconds = (usable[-1]["t_ns"] - usable[0]["t_ns"]) / 1e9 if len(usable) > 1 else 0.0
     detail: dict[str, Any] = {"seconds": round(seconds, 3), "series": {}}

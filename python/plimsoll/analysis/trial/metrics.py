@@ -1,6 +1,6 @@
 """What any trial of transactions has of metrics: throughput, latency, the server's counters, the machine."""
 
-from plimsoll.analysis.metric import EVIDENCE, TRANSACTION, Display, Metric
+from plimsoll.analysis.metric import EVIDENCE, PROGRESS, TRANSACTION, Display, Metric
 from plimsoll.analysis.percentiles import PERCENTILE_NAMES
 
 PERCENT = Display("%", 100.0, ".1f")
@@ -21,12 +21,14 @@ TRIAL_METRICS = [
         "transactions/s",
         "log",
         "higher",
-        "transactions done in the measured segment, divided by its length",
+        "transactions done in the measured segment, divided by its length; in windows those that ended between the end "
+        "of the lead-in and the end of the window, divided by that time, of all windows together",
         display=Display("transactions/s", form=",.0f"),
         is_usual=True,
+        is_of_windows=True,
         figure="throughput",
         work=TRANSACTION,
-        shown_in=(EVIDENCE,),
+        shown_in=(EVIDENCE, PROGRESS),
     ),
     Metric(
         "run_time_seconds_per_100",
@@ -65,7 +67,7 @@ TRIAL_METRICS = [
         "a read may still be served by Linux's page cache",
         ceiling=1.0,
         display=PERCENT,
-        shown_in=(EVIDENCE,),
+        shown_in=(EVIDENCE, PROGRESS),
     ),
     Metric(
         "database_misses_per_query",
@@ -135,7 +137,7 @@ TRIAL_METRICS = [
         "largest swap of the server's group seen at 1 s",
         short="swap at most",
         display=Display("MiB", 2.0**-20, ".0f"),
-        shown_in=(EVIDENCE,),
+        shown_in=(EVIDENCE, PROGRESS),
     ),
     Metric(
         "usage_bytes_max", "largest memory of the group", "bytes", "plain", None, "largest usage of the group at 1 s"

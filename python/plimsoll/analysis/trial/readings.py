@@ -46,8 +46,11 @@ def counter(trial: Trial, key: str, group: Literal["counters", "group_counters"]
 
 
 def device_counter(trial: Trial, key: str) -> float | None:
-    """A diskstats column summed over the watched devices; from the series where the exact readings are missing."""
-    readings = trial.data.get("device_counters") or {}
+    """A diskstats column summed over the watched devices; from the series where the exact readings are missing.
+
+    Of windows from the series always: the readings around them hold what the other servers did, too.
+    """
+    readings = {} if has_windows(trial.measure) else trial.data.get("device_counters") or {}
     before, after = readings.get("before") or {}, readings.get("after") or {}
     total, found = 0.0, False
     for device, columns in after.items():
@@ -62,7 +65,7 @@ def device_counter(trial: Trial, key: str) -> float | None:
     values = trial.measure.column("device", key)
     if values is None:
         return None
-    spans = [values[table["device"] == device] for device in np.unique(table["device"])]
+    spans = [while_open(trial.measure, values[table["device"] == device]) for device in np.unique(table["device"])]
     return float(sum(np.nanmax(span) - np.nanmin(span) for span in spans if np.isfinite(span).any()))
 
 
@@ -79,8 +82,33 @@ def grown(segment: Segment, series: str, column: str) -> float | None:
     values = segment.column(series, column)
     if values is None:
         return None
+    values = while_open(segment, values)
     values = values[np.isfinite(values)]
     return float(values[-1] - values[0]) if len(values) > 1 else None
+
+
+def has_windows(segment: Segment) -> bool:
+    """Whether the segment was made of windows, between which other servers ran."""
+    return segment.windows is not None and len(segment.windows) > 0
+
+
+def while_open(segment: Segment, values: np.ndarray) -> np.ndarray:
+    """A cumulative series without what it grew by between windows; as it is of a segment without windows.
+
+    Of windows it has two rows each: before the first transaction and after the last.
+    """
+    if not has_windows(segment) or len(values) < 2:
+        return values
+    between = np.concatenate([[0.0], np.cumsum(values[2::2] - values[1 : len(values) - 1 : 2])])
+    return np.asarray(values - np.repeat(between, 2)[: len(values)])
+
+
+def seconds_open(segment: Segment) -> float | None:
+    """How long windows were open or drained, together; None of a segment without windows."""
+    table = segment.windows
+    if table is None or not len(table):
+        return None
+    return float((table["drained_ns"].astype(np.int64) - table["opened_ns"].astype(np.int64)).sum()) / 1e9
 
 
 def largest(segment: Segment, series: str, column: str) -> float | None:
@@ -95,7 +123,9 @@ def per(value: float | None, count: float | None) -> float | None:
 
 
 def seconds_measured(segment: Segment) -> float | None:
-    """Length of a segment, from its summary or, where that is lost, from its transactions."""
+    """Length of a segment, from its summary or, where that is lost, from its transactions; of windows what is open."""
+    if has_windows(segment):
+        return seconds_open(segment)
     summary = segment.told
     started, ended = summary.get("started_ns"), summary.get("ended_ns")
     if started is None or ended is None:

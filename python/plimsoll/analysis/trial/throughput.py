@@ -21,12 +21,14 @@ import numpy as np
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
 from plimsoll.analysis.trial.readings import DONE, is_whole, seconds_measured
-from plimsoll.record import Segment
+from plimsoll.analysis.trial.windows import windows
+from plimsoll.record import Segment, Trial
 
 SECONDS_MIN = 4
 EFFECTIVE_MIN = 3  # as few give no interval as of blocks: Student's t of less than two degrees says nothing
 METHOD = (
-    "mean of whole seconds; Student's t for the effective number of seconds: their number divided by the integrated "
+    "mean of whole seconds (of a run of windows: of windows, each as a second); "
+    "Student's t for the effective number of seconds: their number divided by the integrated "
     "autocorrelation time, the larger of Geyer's initial monotone sequence and a bias-corrected AR(1); no interval "
     f"from fewer than {EFFECTIVE_MIN} of them"
 )
@@ -80,9 +82,10 @@ def autocorrelation_time(values: np.ndarray) -> float:
     return max(1.0, geyer, (1 + rho) / (1 - rho))
 
 
-def throughput(segment: Segment) -> Throughput | None:
-    """The mean over whole seconds with its 95 % interval within this segment."""
-    values = per_second(segment)
+def throughput(trial: Trial) -> Throughput | None:
+    """The mean over whole seconds, or over windows, with its 95 % interval within this trial."""
+    found = windows(trial)
+    values = per_second(trial.measure) if found is None else found.rates
     return None if values is None or not len(values) else of_seconds(values)
 
 
@@ -97,9 +100,9 @@ def of_seconds(values: np.ndarray) -> Throughput:
     return Throughput(mean, max(0.0, mean - half), mean + half, len(values), effective, sd)
 
 
-def as_json(segment: Segment) -> dict[str, Any] | None:
+def as_json(trial: Trial) -> dict[str, Any] | None:
     """The `throughput` of a trial in verdict.json."""
-    found = throughput(segment)
+    found = throughput(trial)
     return None if found is None else asdict(found)
 
 

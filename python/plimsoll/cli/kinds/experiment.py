@@ -25,7 +25,7 @@ class ExperimentRuns(RunKind):
         return Judged(verdict, page)
 
     def show(self, judged: Judged) -> None:
-        """The verdict in some twenty lines."""
+        """The verdict in about fifteen lines."""
         from plimsoll.cli import execute
 
         execute.say(judged.document, judged.page, judged.page.parents[1])

@@ -8,19 +8,20 @@ from typing import Any, Literal
 
 import altair as alt
 
-from plimsoll.analysis.breakdown.parts import in_order
+from plimsoll.analysis.breakdown.parts import OTHERS, gathered, in_order, named_among, spent
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.breakdown import waterfall as breakdown_waterfall
 from plimsoll.report.breakdown.waterfall import MS, choice, interval_text
 from plimsoll.report.drawing import theme
-from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
 from plimsoll.report.drawing.marks import by_colour
 
 Json = dict[str, Any]
 _STEP = 24
 _SHOWN_MAX = 80
 _TIP = ",.4~g"
+_OTHERS = "parts with less than 1 % of the latency in every band"
 
 
 def type_name(kind: str) -> str:
@@ -33,17 +34,17 @@ def _types(verdict: Json) -> list[tuple[str, str, Json]]:
     labels = treatment_labels(verdict)
     treatments = verdict["breakdown"]["treatments"]
     return [
-        (labels.get(treatment, treatment), kind, found)
+        (labels.get(treatment, treatment), kind, of_type)
         for treatment, entry in treatments.items()
-        for kind, found in entry["types"].items()
+        for kind, of_type in entry["types"].items()
     ]
 
 
-def _colour(rows: list[Json]) -> alt.Color:
+def _colour(rows: list[Json], columns: int = 9) -> alt.Color:
     """Parts in their order, those that occur."""
     names = in_order({row["part"] for row in rows})
     return by_colour(
-        "part:N", names, [theme.SPENT.get(name, theme.UNJUDGED) for name in names], columns=9, labelLimit=160
+        "part:N", names, [theme.SPENT.get(name, theme.UNJUDGED) for name in names], columns=columns, labelLimit=160
     )
 
 
@@ -61,27 +62,37 @@ def _stacked(rows: list[Json], x: alt.X, y: alt.Y, colour: alt.Color) -> alt.Cha
     )
 
 
-def _part_rows(verdict: Json, found: Json, **more: str) -> list[Json]:
+def _values(band: Json) -> dict[str, float]:
+    return {part: one["value"] for part, one in band["parts"].items() if one}
+
+
+def _named(verdict: Json) -> set[str]:
+    """The parts that have a name in the legends of all figures; the others are one."""
+    bands = [band for _, _, of_type in _types(verdict) for band in of_type["bands"].values() if band is not None]
+    return named_among([_values(band) for band in bands])
+
+
+def _part_rows(verdict: Json, of_band: Json, named: set[str], **more: str) -> list[Json]:
     """A row a part of a band of latency."""
-    order = list(found["parts"])
+    values = gathered(_values(of_band), named)
+    order, about = in_order(set(values)), {**verdict["breakdown"]["parts"], OTHERS: _OTHERS}
     return [
-        {**more, "part": part, "about": verdict["breakdown"]["parts"].get(part, ""), "ms": one["value"] * MS}
-        | {"order": order.index(part), "interval": interval_text(one)}
-        for part, one in found["parts"].items()
-        if one
+        {**more, "part": part, "about": about.get(part, ""), "ms": value * MS}
+        | {"order": order.index(part), "interval": "" if part == OTHERS else interval_text(of_band["parts"][part])}
+        for part, value in values.items()
     ]
 
 
 def bars_figure(verdict: Json) -> Figure:
     """Mean and slowest hundredth side by side, a bar a treatment; the type chosen from a list."""
     name, title = "breakdown", "Where each transaction's time goes"
-    rows, marks = [], []
-    for label, kind, found in _types(verdict):
+    rows, marks, named = [], [], _named(verdict)
+    for label, kind, of_type in _types(verdict):
         for band in (MEAN, SLOWEST):
-            one = found["bands"][band]
+            one = of_type["bands"][band]
             if one is not None:
                 place = {"treatment": label, "kind": type_name(kind), "band": band}
-                rows += _part_rows(verdict, one, **place)
+                rows += _part_rows(verdict, one, named, **place)
                 marks.append(place | {"ms": one["latency"]["value"] * MS, "transactions": one["transactions"]})
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     labels = list(dict.fromkeys(row["treatment"] for row in rows))
@@ -111,15 +122,39 @@ def bars_figure(verdict: Json) -> Figure:
     return Figure(name, title, caption, spec=spec_of(chart))
 
 
+def shown_figure(verdict: Json) -> Figure | None:
+    """For the first screen of a run that compares nothing: the mean of all types, a bar a treatment."""
+    named, rows = _named(verdict), []
+    for label, _, of_type in _first_types(verdict):
+        if of_type["bands"][MEAN] is not None:
+            rows += _part_rows(verdict, of_type["bands"][MEAN], named, treatment=label)
+    if not rows:
+        return None
+    labels = list(dict.fromkeys(row["treatment"] for row in rows))
+    y = alt.Y("treatment:N", sort=labels, title=None, axis=alt.Axis(labelLimit=120, domain=True))
+    x = alt.X("ms:Q", stack="zero", title="ms a transaction", axis=alt.Axis(format=",~r", tickCount=5, grid=True))
+    chart = _stacked(rows, x, y, _colour(rows, columns=4)).properties(width=SHOWN_WIDTH - 140, height={"step": 40})
+    return Figure("answer", "Where each transaction's time goes", "Means over blocks.", spec=spec_of(chart))
+
+
+def _first_types(verdict: Json) -> list[tuple[str, str, Json]]:
+    """Of each treatment all types together, or the only one."""
+    found: dict[str, tuple[str, str, Json]] = {}
+    for one in _types(verdict):
+        found.setdefault(one[0], one)
+    return list(found.values())
+
+
 def bands_figure(verdict: Json) -> Figure:
     """Bands of latency from the fastest half to the slowest hundredth, in ms and as shares."""
     name, title = "breakdown-percentiles", "What the p99 is made of"
+    named = _named(verdict)
     rows = [
         row
-        for label, kind, found in _types(verdict)
-        for band, one in found["bands"].items()
+        for label, kind, of_type in _types(verdict)
+        for band, one in of_type["bands"].items()
         if one is not None and band != MEAN
-        for row in _part_rows(verdict, one, shown=f"{label}, {type_name(kind)}", band=band)
+        for row in _part_rows(verdict, one, named, shown=f"{label}, {type_name(kind)}", band=band)
     ]
     shown = list(dict.fromkeys(row["shown"] for row in rows))
     bands = [band for band in verdict["breakdown"]["bands"] if band != MEAN]
@@ -156,6 +191,8 @@ def timelines_figure(verdict: Json) -> Figure:
     if any(entry["one_in_max"] > 1 for entry in verdict["breakdown"]["treatments"].values()):
         title += " of those recorded"
     labels, rows = treatment_labels(verdict), []
+    entries = verdict["breakdown"]["treatments"].values()
+    named = named_among(spent(one["segments"]) for entry in entries for one in entry["slowest"])
     for treatment, entry in verdict["breakdown"]["treatments"].items():
         for place, one in enumerate(entry["slowest"], 1):
             text = f"{place}. {one['kind']}, {one['latency_ns'] * MS:,.1f} ms, trial {one['trial']}"
@@ -163,7 +200,8 @@ def timelines_figure(verdict: Json) -> Figure:
             for segment in one["segments"]:
                 at, ns = segment["at_ns"] * MS, segment["ns"] * MS
                 row = {"shown": labels.get(treatment, treatment), "transaction": text, "place": place}
-                row |= {"part": segment["part"], "from": round(at, 6), "to": round(at + ns, 6), "ms": round(ns, 6)}
+                part = segment["part"] if segment["part"] in named else OTHERS
+                row |= {"part": part, "from": round(at, 6), "to": round(at + ns, 6), "ms": round(ns, 6)}
                 rows.append(row | {"within": _within(segment), "wait": segment.get("wait", "")})
     if not rows:
         return Figure(name, title, absent="no transaction has requests")
@@ -192,8 +230,8 @@ def timelines_figure(verdict: Json) -> Figure:
 
 def breakdown_figures(verdict: Json) -> list[Figure]:
     """The figures of the breakdown; none where the run has none."""
-    found = verdict.get("breakdown")
-    if not found or found["why_absent"]:
+    breakdown = verdict.get("breakdown")
+    if not breakdown or breakdown["why_absent"]:
         return []
     return [
         bars_figure(verdict),

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from plimsoll.analysis.breakdown.moved import CANNOT_TELL
+from plimsoll.analysis.breakdown.changes import CANNOT_TELL
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.sampling import sampling_words
 from plimsoll.analysis.breakdown.totals import own_read_share, shares
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.report.breakdown.cost import boundaries, by_calls, cost_row, joined
-from plimsoll.report.breakdown.figures import breakdown_figures, type_name
+from plimsoll.report.breakdown.figures import breakdown_figures, shown_figure, type_name
 from plimsoll.report.drawing.tables import NONE, number, trials_words
 from plimsoll.report.section import Page, Section
 from plimsoll.words import breakdown as breakdown_words
@@ -19,40 +18,39 @@ Json = dict[str, Any]
 _US = 1e-3
 _IDLE = "Activity:"  # the server's own name of waits for having nothing to do
 _WAITS_OF_SYSTEM = 3
-_LINES_MAX = 8
 _READ_CAUSES = ("own", "on_its_way", "untold")
 
 
 def breakdown_part(verdict: Json) -> Json | None:
     """What the template needs; None for a run without a breakdown. Times are microseconds a transaction."""
-    found = verdict.get("breakdown")
-    if not found:
+    breakdown = verdict.get("breakdown")
+    if not breakdown:
         return None
-    absent = {"absent": found["why_absent"], "not_from": _not_from(found)}
-    if found["why_absent"]:
+    absent = {"absent": breakdown["why_absent"], "not_from": _not_from(breakdown)}
+    if breakdown["why_absent"]:
         return absent
-    lines, others = _lines(verdict)
     return absent | {
         "sampled": _sampled(verdict),
-        "lines": lines[:_LINES_MAX],
-        "more_lines": lines[_LINES_MAX:] + others,
+        "is_sampled": any(entry["one_in_max"] > 1 for entry in breakdown["treatments"].values()),
+        "changes": _changes(verdict),
+        "slowest": _slowest(verdict),
         "numbers": _numbers(verdict),
-        "moved": _moved(verdict),
+        "changed_waits": _changed_waits(verdict),
         "waits": _waits(verdict),
         "payers": _payers(verdict),
         "reads": _reads(verdict),
         "syncs": _syncs(verdict),
         "system": _system(verdict),
-        "cost": [cost_row(verdict, treatment) for treatment in found["treatments"]],
-        "joined": joined(found["trials"]),
-        "boundaries": boundaries(found["trials"]),
-        "by_calls": by_calls(found["trials"]),
+        "cost": [cost_row(verdict, treatment) for treatment in breakdown["treatments"]],
+        "joined": joined(breakdown["trials"]),
+        "boundaries": boundaries(breakdown["trials"]),
+        "by_calls": by_calls(breakdown["trials"]),
     }
 
 
-def _not_from(found: Json) -> str:
-    refused = [f"{trials_words(row['trials'])}: {row['reason']}" for row in found["refused"]]
-    wrong = [str(one["number"]) for one in found["trials"] if one["faults"]]
+def _not_from(breakdown: Json) -> str:
+    refused = [f"{trials_words(row['trials'])}: {row['reason']}" for row in breakdown["refused"]]
+    wrong = [str(one["number"]) for one in breakdown["trials"] if one["faults"]]
     refused += [f"time counted twice in trial {', '.join(wrong)}"] if wrong else []
     return "; ".join(refused)
 
@@ -74,45 +72,54 @@ def _sampled(verdict: Json) -> str:
     return "; ".join(f"{trials_words(numbers)}: {said}" for said, numbers in found.items())
 
 
-def _lines(verdict: Json) -> tuple[list[str], list[str]]:
-    """Differences of the means, then what the slowest are made of: of all types together, and of each by itself."""
-    found, labels = verdict["breakdown"], treatment_labels(verdict)
-    several = any(len(entry["types"]) > 1 for entry in found["treatments"].values())
-    lines = [
-        (row["kind"], breakdown_words.difference_line(verdict, row))
-        for row in found["differences"]
+def _changes(verdict: Json) -> list[Json]:
+    """Differences of the means, by type."""
+    return [
+        {"subject": breakdown_words.subject(row), "total": breakdown_words.amount(row["total"])}
+        | vars(breakdown_words.told_of(verdict, row))
+        for row in verdict["breakdown"]["differences"]
         if row["band"] == MEAN
     ]
-    for treatment, entry in found["treatments"].items():
-        for kind in entry["types"]:
-            line = breakdown_words.slowest_line(verdict, treatment, kind)
-            if line:
-                lines.append((kind, f"{labels.get(treatment, treatment)}, {type_name(kind)}: {line}"))
-    first = [line for kind, line in lines if kind == ALL or not several]
-    return first, [line for kind, line in lines if kind != ALL and several]
 
 
-def _cell(found: Json | None) -> str:
+def _slowest(verdict: Json) -> list[Json]:
+    """What the slowest hundredth of each treatment and type take, and by what that is more than the mean."""
+    rows = []
+    for treatment, entry in verdict["breakdown"]["treatments"].items():
+        for kind, of_type in entry["types"].items():
+            told = breakdown_words.of_slowest(verdict, treatment, kind)
+            if told is None:
+                continue
+            row = {"label": treatment_labels(verdict).get(treatment, treatment), "kind": type_name(kind)}
+            slow, mean = of_type["bands"][SLOWEST], of_type["bands"][MEAN]
+            row |= {"transactions": f"{slow['transactions']:,}", "beyond": breakdown_words.amount(told[0]["total"])}
+            times = {name: breakdown_words.amount(one["latency"], signed=False) for name, one in
+                     (("slow", slow), ("mean", mean))}  # fmt: skip
+            rows.append(row | times | vars(told[1]))
+    return rows
+
+
+def _cell(mean: Json | None) -> str:
     """Microseconds with the interval."""
-    if not found:
+    if not mean:
         return NONE
-    form = ",.1f" if abs(found["value"]) < 1e5 else ",.0f"
-    text = format(found["value"] * _US, form)
-    if found["low"] is None:
+    form = ",.1f" if abs(mean["value"]) < 1e5 else ",.0f"
+    text = format(mean["value"] * _US, form)
+    if mean["low"] is None:
         return text
-    return f"{text} [{format(found['low'] * _US, form)}, {format(found['high'] * _US, form)}]"
+    return f"{text} [{format(mean['low'] * _US, form)}, {format(mean['high'] * _US, form)}]"
 
 
 def _numbers(verdict: Json) -> list[Json]:
     """Two tables a type, the mean and the slowest hundredth: a row a treatment, a column a part."""
-    found, labels = verdict["breakdown"], treatment_labels(verdict)
-    kinds = list(dict.fromkeys(kind for entry in found["treatments"].values() for kind in entry["types"]))
+    breakdown, labels = verdict["breakdown"], treatment_labels(verdict)
+    kinds = list(dict.fromkeys(kind for entry in breakdown["treatments"].values() for kind in entry["types"]))
     tables = []
     for kind in kinds:
         for band in (MEAN, SLOWEST):
             have = {
                 treatment: one
-                for treatment, entry in found["treatments"].items()
+                for treatment, entry in breakdown["treatments"].items()
                 if (one := entry["types"].get(kind, {}).get("bands", {}).get(band)) is not None
             }
             columns = in_order({part for one in have.values() for part in one["parts"]})
@@ -134,17 +141,17 @@ def _numbers(verdict: Json) -> list[Json]:
 def _each(verdict: Json) -> list[tuple[str, str, Json]]:
     labels = treatment_labels(verdict)
     return [
-        (labels.get(treatment, treatment), type_name(kind), found)
+        (labels.get(treatment, treatment), type_name(kind), of_type)
         for treatment, entry in verdict["breakdown"]["treatments"].items()
-        for kind, found in entry["types"].items()
+        for kind, of_type in entry["types"].items()
     ]
 
 
 def _waits(verdict: Json) -> list[Json]:
     """The server's named waits, the longest first within a treatment and type."""
     rows = []
-    for label, kind, found in _each(verdict):
-        for wait in found["waits"]:
+    for label, kind, of_type in _each(verdict):
+        for wait in of_type["waits"]:
             rows.append(
                 {
                     "label": label,
@@ -159,7 +166,7 @@ def _waits(verdict: Json) -> list[Json]:
     return rows
 
 
-def _moved(verdict: Json) -> list[Json]:
+def _changed_waits(verdict: Json) -> list[Json]:
     """Wait events that differ from zero in the differences of the means, the largest first."""
     rows = []
     for row in verdict["breakdown"]["differences"]:
@@ -179,8 +186,8 @@ def _moved(verdict: Json) -> list[Json]:
 def _reads(verdict: Json) -> list[Json]:
     """What the waits for data were for, where there were any."""
     rows = []
-    for label, kind, found in _each(verdict):
-        reads = found["data_read"]
+    for label, kind, of_type in _each(verdict):
+        reads = of_type["data_read"]
         if not any(reads[f"{name}_count"] for name in _READ_CAUSES):
             continue
         cells = {name: number(reads[f"{name}_ns_per_transaction"], ",.1f", _US) for name in _READ_CAUSES}
@@ -192,8 +199,8 @@ def _reads(verdict: Json) -> list[Json]:
 
 def _syncs(verdict: Json) -> Json | None:
     """Calls that sync, a treatment; None where no record tells of any."""
-    labels, found = treatment_labels(verdict), verdict["breakdown"]["treatments"]
-    columns = list(dict.fromkeys(what for entry in found.values() for what in entry["syncs"]))
+    labels, treatments = treatment_labels(verdict), verdict["breakdown"]["treatments"]
+    columns = list(dict.fromkeys(what for entry in treatments.values() for what in entry["syncs"]))
     rows = [
         {
             "label": labels.get(treatment, treatment),
@@ -204,7 +211,7 @@ def _syncs(verdict: Json) -> Json | None:
                 for what in columns
             ],
         }
-        for treatment, entry in found.items()
+        for treatment, entry in treatments.items()
         if entry["syncs"]
     ]
     return {"columns": columns, "rows": rows} if rows else None
@@ -213,9 +220,9 @@ def _syncs(verdict: Json) -> Json | None:
 def _payers(verdict: Json) -> list[Json]:
     """Group commit: who ended the waits for another's sync."""
     rows = []
-    for label, kind, found in _each(verdict):
-        paid = shares({role: one["ns"] for role, one in found["payers"].items()})
-        for role, one in found["payers"].items():
+    for label, kind, of_type in _each(verdict):
+        paid = shares({role: one["ns"] for role, one in of_type["payers"].items()})
+        for role, one in of_type["payers"].items():
             cells = {"count": f"{one['count']:,}", "share": number(paid[role], ".0%")}
             rows.append({"label": label, "kind": kind, "role": role, **cells})
     return rows
@@ -247,9 +254,11 @@ def _context(page: Page) -> Json:
 
 SECTION = Section(
     key="breakdown",
+    title="Where the time goes",
     template="breakdown/breakdown.html.j2",
     applies=lambda page: bool(page.verdict.get("breakdown")),
     context=_context,
     figures=lambda page: breakdown_figures(page.verdict),
     evidence=lambda page: [f"{line}." for line in breakdown_words.why_lines(page.verdict)],
+    shows=lambda page: None if page.verdict["breakdown"]["why_absent"] else shown_figure(page.verdict),
 )

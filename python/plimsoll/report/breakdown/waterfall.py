@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from plimsoll.analysis.breakdown.moved import CANNOT_TELL
+from plimsoll.analysis.breakdown.changes import CANNOT_TELL
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.trial.histograms import ALL
@@ -44,7 +44,7 @@ def _steps(verdict: Json, row: Json) -> list[Json]:
 
 
 def _events(row: Json, part: str) -> str:
-    """The wait events of a part that moved: those of which it can be told."""
+    """The wait events of a part that changed: those of which it can be told."""
     waits = [wait for wait in row.get("waits") or [] if wait["part"] == part and wait["word"] != CANNOT_TELL]
     return ", ".join(f"{wait['name']} {wait['difference']['value'] * MS:+.3g} ms" for wait in waits[:_EVENTS_MAX])
 

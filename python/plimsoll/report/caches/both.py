@@ -73,6 +73,7 @@ def _context(page: Page) -> Json:
 
 SECTION = Section(
     key="caches",
+    title="The two caches",
     template="caches/caches.html.j2",
     context=_context,
     figures=lambda page: both_caches_figures(page.run, page.verdict),

@@ -23,8 +23,8 @@ _COLUMNS = 3
 
 
 def _probe(verdict: Json, name: str) -> Json:
-    found: Json = (verdict.get("instruments") or {}).get(name) or {}
-    return found
+    instrument: Json = (verdict.get("instruments") or {}).get(name) or {}
+    return instrument
 
 
 def _bound(verdict: Json, name: str) -> str:
@@ -42,11 +42,11 @@ def _rows(verdict: Json, comparison: Json) -> list[Json]:
     for level in comparison["levels"]:
         metrics = (verdict["treatments"].get(level["treatment"]) or {}).get("metrics") or {}
         for key, name in _CACHES.items():
-            found = metrics.get(key)
-            if found:
-                row = {"level": level["level"], "cache": name, "value": found["value"], "blocks": found["blocks"]}
-                if found["low"] is not None:
-                    row |= {"low": found["low"], "high": found["high"]}
+            mean = metrics.get(key)
+            if mean:
+                row = {"level": level["level"], "cache": name, "value": mean["value"], "blocks": mean["blocks"]}
+                if mean["low"] is not None:
+                    row |= {"low": mean["low"], "high": mean["high"]}
                 rows.append(row)
     return rows
 

@@ -29,8 +29,8 @@ _COLUMNS = 5
 def _comparisons(verdict: Json) -> list[Json]:
     """The comparisons, or all treatments as one where nothing is compared."""
     alone = [{"treatment": key, "level": entry["label"]} for key, entry in verdict["treatments"].items()]
-    found: list[Json] = verdict["comparisons"] or [{"label": "treatment", "levels": alone, "at": {}}]
-    return found
+    comparisons: list[Json] = verdict["comparisons"] or [{"label": "treatment", "levels": alone, "at": {}}]
+    return comparisons
 
 
 def _rows(verdict: Json) -> list[Json]:
@@ -38,9 +38,9 @@ def _rows(verdict: Json) -> list[Json]:
     for comparison in _comparisons(verdict):
         where = at_words(comparison) or "all"
         for level in comparison["levels"]:
-            found = (verdict["treatments"].get(level["treatment"]) or {}).get("double_caching") or {}
+            readings = (verdict["treatments"].get(level["treatment"]) or {}).get("double_caching") or {}
             for when, words in WHEN.items():
-                for row in (found.get(when) or {}).get("relations") or []:
+                for row in (readings.get(when) or {}).get("relations") or []:
                     for order, (key, part) in enumerate(_PARTS.items()):
                         rows.append(
                             {"at": where, "level": level["level"], "when": words, "relation": row["relation"]}
@@ -51,7 +51,7 @@ def _rows(verdict: Json) -> list[Json]:
 
 def _panel(rows: list[Json], level: str, relations: list[str], width: int, labelled: bool) -> Any:
     """One level; the relations' names stand at the left end of a row of panels."""
-    names = list(theme.HELD)
+    names, there = list(theme.HELD), {row["part"] for row in rows if row["mb"]}
     axis = alt.Axis(labelLimit=_LABELS_WIDTH, labels=labelled, domain=True)
     return (
         alt.Chart(alt.Data(values=rows))
@@ -61,7 +61,13 @@ def _panel(rows: list[Json], level: str, relations: list[str], width: int, label
         .encode(
             alt.X("mb:Q", stack="zero", title="MB", axis=alt.Axis(format=",~r", tickCount=4, grid=True)),
             alt.Y("relation:N", sort=relations, scale=alt.Scale(domain=relations), title=None, axis=axis),
-            by_colour("part:N", names, list(theme.HELD.values()), labelLimit=240),
+            by_colour(
+                "part:N",
+                names,
+                list(theme.HELD.values()),
+                values=[name for name in names if name in there],
+                labelLimit=240,
+            ),
             alt.Order("order:Q"),
             tooltip=["relation:N", "part:N", alt.Tooltip("mb:Q", title="MB", format=",.1f"), "level:N"],
         )
@@ -133,6 +139,7 @@ def double_caching_rows(verdict: Json) -> list[Json]:
 
 SECTION = Section(
     key="double-caching",
+    title="Double caching",
     template="caches/double_caching.html.j2",
     context=lambda page: {"rows": double_caching_rows(page.verdict)},
     figures=lambda page: [double_caching_figure(page.verdict)],

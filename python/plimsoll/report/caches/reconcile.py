@@ -18,20 +18,27 @@ _COLUMNS = 3
 
 
 def _found(verdict: Json, treatment: str) -> Json | None:
-    found: Json | None = (verdict["treatments"].get(treatment) or {}).get("reconciliation")
-    return found
+    reconciliation: Json | None = (verdict["treatments"].get(treatment) or {}).get("reconciliation")
+    return reconciliation
+
+
+def _there(verdict: Json, parts: Json) -> list[str]:
+    """The names of the parts of which any level has some."""
+    levels = [level["treatment"] for comparison in verdict["comparisons"] for level in comparison["levels"]]
+    known = [one for treatment in levels if (one := _found(verdict, treatment)) is not None]
+    return [name for key, name in parts.items() if any(one[key] for one in known)]
 
 
 def _panel(verdict: Json, comparison: Json, parts: Json, width: int) -> Any | None:
     rows, reads = [], []
     for level in comparison["levels"]:
-        found = _found(verdict, level["treatment"])
-        if found is None:
+        reconciliation = _found(verdict, level["treatment"])
+        if reconciliation is None:
             continue
         for place, (key, name) in enumerate(parts.items()):
-            if found[key] is not None:
-                rows.append({"level": level["level"], "part": name, "mb": found[key] * _MB, "order": place})
-        reads.append({"level": level["level"], "mb": found["device_bytes"] * _MB})
+            if reconciliation[key] is not None:
+                rows.append({"level": level["level"], "part": name, "mb": reconciliation[key] * _MB, "order": place})
+        reads.append({"level": level["level"], "mb": reconciliation["device_bytes"] * _MB})
     if not rows:
         return None
     order = [level["level"] for level in comparison["levels"]]
@@ -43,7 +50,14 @@ def _panel(verdict: Json, comparison: Json, parts: Json, width: int) -> Any | No
         .encode(
             x,
             alt.Y("mb:Q", stack="zero", title="MB in the measured segment", axis=alt.Axis(format=",~r", tickCount=6)),
-            by_colour("part:N", names, list(theme.BROUGHT.values()), columns=6, labelLimit=240),
+            by_colour(
+                "part:N",
+                names,
+                list(theme.BROUGHT.values()),
+                values=_there(verdict, parts),
+                columns=6,
+                labelLimit=240,
+            ),
             alt.Order("order:Q"),
             tooltip=["part:N", alt.Tooltip("mb:Q", title="MB", format=",.2f"), alt.Tooltip("level:N")],
         )
@@ -90,19 +104,19 @@ def reconciliation_rows(verdict: Json) -> list[Json]:
     """The same in numbers, one row a treatment, in MB."""
     labels, rows = treatment_labels(verdict), []
     for treatment in verdict["treatments"]:
-        found = _found(verdict, treatment)
-        if found is None:
+        reconciliation = _found(verdict, treatment)
+        if reconciliation is None:
             continue
-        cells = [number(found[key], ",.2f", _MB) for key in verdict["reconciliation"]["parts"]]
-        share = found["unexplained_share"]
+        cells = [number(reconciliation[key], ",.2f", _MB) for key in verdict["reconciliation"]["parts"]]
+        share = reconciliation["unexplained_share"]
         rows.append(
             {
                 "label": labels.get(treatment, treatment),
-                "device": number(found["device_bytes"], ",.2f", _MB),
+                "device": number(reconciliation["device_bytes"], ",.2f", _MB),
                 "parts": cells,
                 "share": NONE if share is None else f"{share:+.1%}",
-                "exceeds": found["exceeds"],
-                "blocks": found["blocks"],
+                "exceeds": reconciliation["exceeds"],
+                "blocks": reconciliation["blocks"],
             }
         )
     return rows
@@ -128,6 +142,7 @@ def _context(page: Page) -> Json:
 
 SECTION = Section(
     key="device",
+    title="What the device read, and why",
     template="caches/reconcile.html.j2",
     context=_context,
     figures=lambda page: [reconciliation_figure(page.verdict)],

@@ -1,19 +1,20 @@
 """Latency against rate with the load line and the knee drawn on it, and the line as the search found it."""
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
 from plimsoll.quantities import rate
 from plimsoll.report.drawing import theme
-from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
 from plimsoll.report.drawing.marks import by_colour, decade_ticks, intervals
 
 Json = dict[str, Any]
 _VERDICTS = {"holds": theme.BEST, "breaks": theme.WORSE, "cannot tell": theme.UNJUDGED, "generator": "#CC79A7"}
 _SHAPES = {"holds": "circle", "breaks": "cross", "cannot tell": "diamond", "generator": "square"}
 _LINE, _KNEE = "#0072B2", "#E69F00"
-_HEIGHT = 380
+_HEIGHT, _HEIGHT_SHOWN = 380, 240
 _DRAWN_ABOVE = 30.0  # a percentile farther above the objective is drawn at the upper edge
 
 
@@ -33,10 +34,10 @@ def _curve_rows(verdict: Json) -> list[Json]:
     for one in _judged(verdict):
         named = {term["term"].partition(" ")[0]: term for term in one["terms"] if "limit_ns" in term}
         named.setdefault("p50", (one.get("percentiles") or {}).get("p50") or {})
-        for name, found in named.items():
-            if "value" not in found:
+        for name, percentile in named.items():
+            if "value" not in percentile:
                 continue
-            value = top if found["value"] is None else found["value"] / 1e6
+            value = top if percentile["value"] is None else percentile["value"] / 1e6
             row = {
                 "rate": one["rate"],
                 "percentile": name,
@@ -46,15 +47,15 @@ def _curve_rows(verdict: Json) -> list[Json]:
                 "beyond": value >= top,
                 "why": "; ".join(one["reasons"]),
             }
-            if found.get("low"):
-                high = top if found.get("high") is None else found["high"] / 1e6
-                row |= {"low": min(found["low"] / 1e6, top), "high": min(high, top)}
+            if percentile.get("low"):
+                high = top if percentile.get("high") is None else percentile["high"] / 1e6
+                row |= {"low": min(percentile["low"] / 1e6, top), "high": min(high, top)}
             rows.append(row)
     return rows
 
 
-def _rules(verdict: Json) -> list[Any]:
-    """The objective's limits, the load line with its interval, and the knee."""
+def _rules(verdict: Json, room: int) -> list[Any]:
+    """The objective's limits, the load line with its interval, and the knee; `room` is the height of the figure."""
     layers = []
     limits = [
         {"ms": term["limit_ns"] / 1e6, "label": f"p{term['level']:g} objective"}
@@ -87,15 +88,23 @@ def _rules(verdict: Json) -> list[Any]:
         layers.append(one.mark_rule(strokeWidth=2.2, color=colour).encode(alt.X("rate:Q")))
         layers.append(
             one.mark_text(align="right", dx=-6, color=colour, fontWeight=600).encode(
-                alt.X("rate:Q"), y=alt.value(_HEIGHT - 12 - 16 * place), text=alt.Text("label:N")
+                alt.X("rate:Q"), y=alt.value(room - 12 - 16 * place), text=alt.Text("label:N")
             )
         )
     return layers
 
 
-def curve_figure(verdict: Json) -> Figure:
+def answer_figure(verdict: Json) -> Figure | None:
+    """The curve for the first screen; None where no trial has a result."""
+    figure = curve_figure(verdict, "answer", SHOWN_WIDTH - 60, _HEIGHT_SHOWN)
+    return None if figure.spec is None else replace(figure, caption="")
+
+
+def curve_figure(
+    verdict: Json, name: str = "latency-against-rate", width: int = WIDTH - 80, height: int = _HEIGHT
+) -> Figure:
     """The latency-against-rate curve."""
-    name, title = "latency-against-rate", "Latency against arrival rate"
+    title = "Latency against arrival rate"
     rows = _curve_rows(verdict)
     if not rows:
         return Figure(name, title, absent="no trial at a planned rate has a result")
@@ -129,11 +138,11 @@ def curve_figure(verdict: Json) -> Figure:
     tips = ["percentile:N", alt.Tooltip("rate:Q", format=",.4~r"), "verdict:N", "trial:Q", "why:N"]
     tips += [alt.Tooltip(f"{key}:Q", format=",.3~r") for key in ("ms", "low", "high")]
     chart = alt.layer(
-        *_rules(verdict),
+        *_rules(verdict, height),
         means.mark_line(strokeWidth=1.2, opacity=0.6, color=theme.SHADE).encode(x, y, strokeDash=dash),
         intervals(base, 2, x, high="drawn_high:Q", color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
-    ).properties(width=WIDTH - 80, height=_HEIGHT)
+    ).properties(width=width, height=height)
     caption = (
         "A mark a trial: the objective's percentiles and the median, each with its 95 % interval, which allows for the "
         "correlation of latencies under queueing. Red dashes: the objective. Blue: the load line with its interval. "

@@ -10,14 +10,23 @@ from plimsoll.analysis.capacity.drift import value_words
 from plimsoll.quantities import rate
 from plimsoll.record import RecordError, Run, open_run
 from plimsoll.record.run import read_json
-from plimsoll.report.capacity.figures import capacity_figures
+from plimsoll.report.capacity.figures import answer_figure, capacity_figures
 from plimsoll.report.drawing import tables, theme
 from plimsoll.report.drawing.html import write_page
 from plimsoll.report.drawing.machine import machine_rows
 from plimsoll.report.drawing.tables import NONE, number
 from plimsoll.words import capacity as words
+from plimsoll.words.capacity_screen import capacity_screen
 
 Json = dict[str, Any]
+_TITLES = {
+    "line": "The load line",
+    "caveats": "Caveats",
+    "earlier": "Earlier searches for the same objective",
+    "trials": "All trials",
+    "machine": "Machine and settings",
+    "method": "How it was measured",
+}
 
 
 def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
@@ -66,8 +75,8 @@ def trial_rows(verdict: Json) -> list[Json]:
 
 
 def _ms(entry: Json, name: str) -> str:
-    found = (entry.get("percentiles") or {}).get(name) or {}
-    return number(found.get("value"), ",.2f", 1e-6)
+    percentile = (entry.get("percentiles") or {}).get(name) or {}
+    return number(percentile.get("value"), ",.2f", 1e-6)
 
 
 def condition_rows(verdict: Json) -> list[Json]:
@@ -102,17 +111,27 @@ def earlier_rows(verdict: Json) -> list[Json]:
     return rows
 
 
+def _sections(verdict: Json) -> list[Json]:
+    """What the page has below its first screen, in its order."""
+    there = {"caveats": bool(verdict["caveats"]), "earlier": bool(verdict.get("earlier"))}
+    return [{"key": key, "title": title} for key, title in _TITLES.items() if there.get(key, True)]
+
+
 def _context(run: Run, verdict: Json) -> Json:
-    figures = capacity_figures(verdict)
+    figures, shown = capacity_figures(verdict), answer_figure(verdict)
     command = run.data.get("command")
     return {
         "title": f"{verdict['subject']}: the load line",
         "quick": verdict["quick"],
         "status": verdict["status"],
         "facts": _facts(run, verdict),
-        "headline": words.headline(verdict),
+        "first": capacity_screen(verdict),
+        "shown_figure": shown,
+        "titles": _TITLES,
+        "sections": _sections(verdict),
         "evidence": words.evidence_lines(verdict),
         "figures": figures,
+        "all_figures": [*figures, *([shown] if shown else [])],
         "trials": trial_rows(verdict),
         "conditions": condition_rows(verdict),
         "numbers": [one["number"] for one in verdict["trials"]],
@@ -130,7 +149,9 @@ def _context(run: Run, verdict: Json) -> Json:
         "experiment": tables.flat(run.experiment),
         "command": " ".join(str(word) for word in command) if isinstance(command, list) else "",
         "configs": {"light": theme.config("light"), "dark": theme.config("dark")},
-        "specs": {figure.name: figure.spec for figure in figures if figure.spec is not None},
+        "specs": {
+            figure.name: figure.spec for figure in (*figures, *([shown] if shown else [])) if figure.spec is not None
+        },
     }
 
 
@@ -141,4 +162,4 @@ def write_capacity_report(run_dir: str | Path, is_with_files: bool = False) -> P
     if verdict is None:
         raise RecordError(f"{run.path}: no capacity.json; judge the run first with plimsoll report")
     context = _context(run, verdict)
-    return write_page(run, "capacity/capacity.html.j2", context, context["figures"], is_with_files)
+    return write_page(run, "capacity/capacity.html.j2", context, context["all_figures"], is_with_files)

@@ -1,4 +1,4 @@
-"""The page of a comparison: what the terminal says, and a flame graph of what moved on the CPUs for each treatment.
+"""The page of a comparison: what the terminal says, and a flame graph of what changed on the CPUs for each treatment.
 
 Computes nothing: boxes and words are those of the comparison.
 """
@@ -6,7 +6,7 @@ Computes nothing: boxes and words are those of the comparison.
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.breakdown.moved import CANNOT_TELL
+from plimsoll.analysis.breakdown.changes import CANNOT_TELL
 from plimsoll.record import writer
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure
@@ -29,7 +29,7 @@ def _kind(box: Json) -> str:
     return str(box["word"])
 
 
-def moved_figures(compared: Json) -> list[Figure]:
+def changes_figures(compared: Json) -> list[Figure]:
     """A flame graph of the difference for each treatment that has stacks on both sides."""
     found = []
     for place, one in enumerate(compared["explained"]):
@@ -42,14 +42,14 @@ def moved_figures(compared: Json) -> list[Figure]:
                 for box in boxes
             ]
             title = f"What changed on the CPUs: {one['treatment']}"
-            found.append(flame(f"moved-{place}", title, _CAPTION, drawn, "µs", _US, theme.MOVED))
+            found.append(flame(f"changes-{place}", title, _CAPTION, drawn, "µs", _US, theme.CHANGED))
     return found
 
 
 def write_comparison(compared: Json, path: Path) -> Path:
     """One HTML file that works offline."""
     names = [compared[side].get("treatment") or compared[side]["run"] for side in ("second", "first")]
-    figures = moved_figures(compared)
+    figures = changes_figures(compared)
     context = {
         "title": f"{names[0]} against {names[1]}",
         "lines": comparison_lines(compared),

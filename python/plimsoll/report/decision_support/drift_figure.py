@@ -1,5 +1,6 @@
 """The throughput tests of a series, drawn as changes against the first with their trend, beside study S3's."""
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -7,7 +8,7 @@ import altair as alt
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.report.drawing import theme
-from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
 from plimsoll.report.drawing.marks import intervals
 from plimsoll.report.original_studies import S3_THROUGHPUT
 
@@ -16,7 +17,13 @@ STUDY = "study S3"
 _KINDS = {"as the one before left it": "circle", "begun with cold caches": "triangle-down"}
 
 
-def drift_figure(verdict: Json) -> Figure | None:
+def answer_figure(verdict: Json) -> Figure | None:
+    """The same for the first screen of a run that compares nothing."""
+    figure = None if verdict["comparisons"] else drift_figure(verdict, SHOWN_WIDTH - 70, 200)
+    return None if figure is None else replace(figure, name="answer")
+
+
+def drift_figure(verdict: Json, width: int = WIDTH - 70, height: int = 260) -> Figure | None:
     """Change of throughput against the first test, by the test's number; None where no test was repeated."""
     labels, points, lines = treatment_labels(verdict), [], []
     for treatment, one in verdict["decision_support"]["treatments"].items():
@@ -55,7 +62,7 @@ def drift_figure(verdict: Json) -> Figure | None:
         intervals(base, 1.6, x, colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, colour, shape, tooltip=tips),
     ]
-    chart = alt.layer(*layers).properties(width=WIDTH - 70, height=260)
+    chart = alt.layer(*layers).properties(width=width, height=height)
     caption = (
         "Throughput of each test against the first of its series, means over blocks; the broken line is the trend. "
         "A test that follows a kill begins with cold caches."

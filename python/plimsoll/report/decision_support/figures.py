@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from plimsoll.analysis.breakdown.parts import in_order
+from plimsoll.analysis.breakdown.parts import gathered, in_order, named_among
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.decision_support.run import WORKERS
 from plimsoll.analysis.decision_support.trial import DONE, NAMES, REFRESH_STREAM, lasted_s
@@ -176,8 +176,11 @@ def parts_figure(verdict: Json) -> Figure:
     """Where each query's time goes, in ms and as shares; the treatment chosen from a list."""
     name, title = "query-parts", "Where each query's time goes"
     labels, rows = treatment_labels(verdict), []
-    for treatment, one in verdict["decision_support"]["treatments"].items():
-        for query, parts in one["parts"].items():
+    treatments = verdict["decision_support"]["treatments"]
+    named = named_among(parts for one in treatments.values() for parts in one["parts"].values())
+    for treatment, one in treatments.items():
+        for query, all_parts in one["parts"].items():
+            parts = gathered(all_parts, named)
             order = in_order(set(parts))
             rows += [
                 {"treatment": labels.get(treatment, treatment), "query": query, "part": part, "ms": ns * MS}

@@ -7,6 +7,7 @@ from plimsoll.analysis.decision_support.drift import RULE
 from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
 from plimsoll.analysis.decision_support.trial import NAMES
+from plimsoll.report.decision_support.drift_figure import answer_figure
 from plimsoll.report.decision_support.figures import decision_support_figures
 from plimsoll.report.drawing.tables import NONE, interval, number
 from plimsoll.report.original_studies import S3_THROUGHPUT
@@ -21,27 +22,27 @@ _PLAN_WORDS = {"other": "another", "varies": "varies from block to block"}
 
 def decision_support_part(verdict: Json) -> Json | None:
     """What the template draws; None for another workload."""
-    found = verdict.get("decision_support")
-    if not found:
+    support = verdict.get("decision_support")
+    if not support:
         return None
     labels = treatment_labels(verdict)
-    treatments = [(labels.get(name, name), one) for name, one in found["treatments"].items()]
+    treatments = [(labels.get(name, name), one) for name, one in support["treatments"].items()]
     return {
-        "like": found["like"],
-        "rule": found["rule"],
-        "columns": [found["names"][metric] for metric in _COLUMNS],
+        "like": support["like"],
+        "rule": support["rule"],
+        "columns": [support["names"][metric] for metric in _COLUMNS],
         "rows": [_figures(label, one) for label, one in treatments],
-        "answers": answer_lines(found),
-        "absent": absent_lines(found, labels),
+        "answers": answer_lines(support),
+        "absent": absent_lines(support, labels),
         "notes": list(
             dict.fromkeys(note for _, one in treatments for about in one["metrics"].values() for note in about["notes"])
         ),
         "load": [_load(label, one["load"]) for label, one in treatments if one["load"]],
         "queries": [table for test in ("power", "throughput") if (table := _queries(treatments, test))],
-        "changes": [_change(one) for one in found["changes"] if one["verdict"] in ("slower", "faster")],
-        "plans": [_plan(one) for one in found["plans"][:_PLANS_SHOWN]],
-        "plans_more": max(0, len(found["plans"]) - _PLANS_SHOWN),
-        "cut": [f"Trial {one['number']}, {line}" for one in found["trials"] for line in one["cut"]],
+        "changes": [_change(one) for one in support["changes"] if one["verdict"] in ("slower", "faster")],
+        "plans": [_plan(one) for one in support["plans"][:_PLANS_SHOWN]],
+        "plans_more": max(0, len(support["plans"]) - _PLANS_SHOWN),
+        "cut": [f"Trial {one['number']}, {line}" for one in support["trials"] for line in one["cut"]],
         "drift": [_drift(label, one["drift"], one["trend"]) for label, one in treatments if one["drift"]],
     }
 
@@ -80,13 +81,13 @@ def _queries(treatments: list[tuple[str, Json]], test: str) -> Json | None:
     return {"test": test, "columns": [label for label, _ in treatments], "rows": rows}
 
 
-def _seconds(found: Json | None) -> str:
-    if found is None:
+def _seconds(mean: Json | None) -> str:
+    if mean is None:
         return NONE
-    failed = f"failed in {len(found['failed'])}" if found["failed"] else ""
-    if found["value"] is None:
+    failed = f"failed in {len(mean['failed'])}" if mean["failed"] else ""
+    if mean["value"] is None:
         return failed
-    return interval(found, ",.3f") + (f" ({failed})" if failed else "")
+    return interval(mean, ",.3f") + (f" ({failed})" if failed else "")
 
 
 def _change(one: Json) -> Json:
@@ -153,8 +154,10 @@ def _context(page: Page) -> Json:
 
 SECTION = Section(
     key="decision-support",
+    title="Decision support",
     template="decision_support/decision_support.html.j2",
     applies=lambda page: bool(page.verdict.get("decision_support")),
+    shows=lambda page: answer_figure(page.verdict),
     context=_context,
     figures=lambda page: decision_support_figures(page.run, page.verdict),
     evidence=lambda page: [f"{line}." for line in lines(page.verdict, treatment_labels(page.verdict))],

@@ -10,6 +10,7 @@ from plimsoll.report.drawing.bundle import VEGA_LITE
 
 Json = dict[str, Any]
 WIDTH = 1050
+SHOWN_WIDTH = 520  # of the figure on the first screen
 _LETTER_WIDTH = 6.6
 
 

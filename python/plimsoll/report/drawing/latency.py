@@ -33,13 +33,13 @@ def latency_figure(verdict: Json) -> Figure:
         for level in comparison["levels"]:
             by_kind = (verdict["treatments"].get(level["treatment"]) or {}).get("latency_ns") or {}
             for kind, percentiles in by_kind.items():
-                for key, found in percentiles.items():
-                    if found:
+                for key, mean in percentiles.items():
+                    if mean:
                         row = {"level": level["level"], "kind": kind, "percentile": _NAMES[key]}
-                        row["ms"] = found["value"] / 1e6
-                        is_unbounded |= bool(found.get("unbounded"))
-                        if found["low"] is not None:
-                            row |= {"low": found["low"] / 1e6, "high": found["high"] / 1e6}
+                        row["ms"] = mean["value"] / 1e6
+                        is_unbounded |= bool(mean.get("unbounded"))
+                        if mean["low"] is not None:
+                            row |= {"low": mean["low"] / 1e6, "high": mean["high"] / 1e6}
                         rows.append(row)
         if not rows:
             continue

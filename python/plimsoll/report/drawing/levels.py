@@ -33,12 +33,12 @@ def _rows(verdict: Json, comparison: Json, key: str, scale: float) -> tuple[list
     estimates, points = [], []
     for level in comparison["levels"]:
         treatment = verdict["treatments"].get(level["treatment"]) or {}
-        found = (treatment.get("metrics") or {}).get(key)
-        if not found:
+        mean = (treatment.get("metrics") or {}).get(key)
+        if not mean:
             continue
-        row = {"level": level["level"], "set": _set(level), "value": found["value"] * scale, "blocks": found["blocks"]}
-        if found["low"] is not None:
-            row |= {"low": found["low"] * scale, "high": found["high"] * scale}
+        row = {"level": level["level"], "set": _set(level), "value": mean["value"] * scale, "blocks": mean["blocks"]}
+        if mean["low"] is not None:
+            row |= {"low": mean["low"] * scale, "high": mean["high"] * scale}
         estimates.append(row)
         for number in treatment.get("trials") or []:
             value, is_beyond = reading(numbers[number], key)
@@ -86,7 +86,10 @@ def _panel(
             title=None,
             scale=alt.Scale(domain=list(_SET.values()), range=[theme.BEST, theme.WORSE, theme.UNJUDGED, theme.WORSE]),
             legend=alt.Legend(
-                orient="top", direction="horizontal", values=[name for name in _SET.values() if name in axis["sets"]]
+                orient="top",
+                direction="horizontal",
+                labelLimit=320,
+                values=[name for name in _SET.values() if name in axis["sets"]],
             ),
         )
         shape: Any = alt.Shape("set:N", scale=alt.Scale(domain=list(_SET.values()), range=[*_SHAPES]), legend=None)

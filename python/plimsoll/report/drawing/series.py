@@ -41,12 +41,12 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
     for trial in shown_trials(run, verdict):
         window = curves.measured_window(trial)
         where = {"treatment": labels.get(trial.treatment, trial.treatment), "block": trial.block}
-        found = curves.memory_curve(trial)
-        for row in found:
+        curve = curves.memory_curve(trial)
+        for row in curve:
             rows.append(
                 {**where, "seconds": row["seconds"], "part": _PARTS[row["part"]], "mib": round(row["bytes"] / 2**20, 1)}
             )
-        if found and window:
+        if curve and window:
             windows.append({**where, "from": 0, "to": curves.measured_seconds(window)})
     if not rows:
         return Figure(
@@ -58,6 +58,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
     columns = min(3, len(present))
     width = (WIDTH - 78 * columns) // columns
     parts = list(theme.PARTS)
+    there = [part for part in parts if any(row["part"] == part and row["mib"] > 0 for row in rows)]
     panels = []
     for label in present:
         area = (
@@ -72,7 +73,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
                     scale=alt.Scale(nice=False),
                 ),
                 alt.Y("mib:Q", stack="zero", title="MiB", axis=alt.Axis(format=",d", tickCount=5)),
-                by_colour("part:N", parts, list(theme.PARTS.values())),
+                by_colour("part:N", parts, list(theme.PARTS.values()), values=there),
                 alt.Order("order:Q"),
                 tooltip=["part:N", alt.Tooltip("mib:Q", title="MiB", format=",.0f"), "seconds:Q"],
             )

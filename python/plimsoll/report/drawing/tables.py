@@ -17,16 +17,16 @@ def trials_words(numbers: list[int]) -> str:
     return f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
 
 
-def interval(found: Json | None, form: str = ",.1f", scale: float = 1.0) -> str:
+def interval(mean: Json | None, form: str = ",.1f", scale: float = 1.0) -> str:
     """value [low, high]; "at least value" where a percentile is unbounded in some block"""
-    if not found:
+    if not mean:
         return NONE
-    text = format(found["value"] * scale, form)
-    if found.get("unbounded") or found.get("bound"):
+    text = format(mean["value"] * scale, form)
+    if mean.get("unbounded") or mean.get("bound"):
         return f"at least {text}"
-    if found.get("low") is None:
+    if mean.get("low") is None:
         return text
-    return f"{text} [{format(found['low'] * scale, form)}, {format(found['high'] * scale, form)}]"
+    return f"{text} [{format(mean['low'] * scale, form)}, {format(mean['high'] * scale, form)}]"
 
 
 def short_form(value: float | None) -> str:

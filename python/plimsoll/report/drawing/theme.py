@@ -46,11 +46,12 @@ SPENT = {
     "other_wait": "#5F6B7A",
     "unattributed": "#7A5C3E",
     "transport_out": "#B1BAC5",
+    "others": "#EBEDF0",
 }
 # Boxes of flame graphs: light enough for dark text on them.
 FLAME = {"whose": "#C3CAD3", "server": "#F2B66D", "kernel": "#7FC4EE", "no name": "#DDE1E6", "wait": "#A9D8C8"}
 # The same of a difference: red where there is more in the second, blue where there is less.
-MOVED = {
+CHANGED = {
     "more": "#EE7F57",
     "more, or chance": "#FBE3D9",
     "less, or chance": "#DCEBF7",

@@ -4,6 +4,7 @@ from typing import Any
 
 from plimsoll.analysis.metric import TRANSACTION, Metric
 from plimsoll.analysis.metrics import metric_of
+from plimsoll.report.drawing.answer import answer_figure
 from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.drawing.tables import NONE, interval, number, short_form
@@ -100,6 +101,8 @@ def _context(page: Page) -> Json:
 
 SECTION = Section(
     key="levels",
+    title="The levels compared",
+    shows=lambda page: answer_figure(page.verdict),
     template="every_run/levels.html.j2",
     context=_context,
     figures=lambda page: [main_figure(page.verdict)],

@@ -24,10 +24,10 @@ def merged_rows(verdict: Json) -> list[Json]:
     labels = treatment_labels(verdict)
     rows = []
     for name, entry in verdict["treatments"].items():
-        found = (entry.get("latency_merged_ns") or {}).get("all")
-        if found:
-            cells = [interval(found.get(key), ",.2f", 1e-6) for key in PERCENTILES]
-            rows.append({"label": labels.get(name, name), "count": f"{found['count']:,}", "cells": cells})
+        merged = (entry.get("latency_merged_ns") or {}).get("all")
+        if merged:
+            cells = [interval(merged.get(key), ",.2f", 1e-6) for key in PERCENTILES]
+            rows.append({"label": labels.get(name, name), "count": f"{merged['count']:,}", "cells": cells})
     return rows
 
 
@@ -66,4 +66,6 @@ def _figures(page: Page) -> list[Figure]:
     return [latency_figure(page.verdict), memory_figure(page.run, page.verdict), warmup_figure(page.run, page.verdict)]
 
 
-SECTION = Section(key="time", template="every_run/load.html.j2", context=_context, figures=_figures)
+SECTION = Section(
+    key="time", title="Latency, memory, warm-up", template="every_run/load.html.j2", context=_context, figures=_figures
+)

@@ -14,34 +14,34 @@ Json = dict[str, Any]
 
 def generator_rows(verdict: Json) -> list[tuple[str, str]]:
     """The generator's health, the worst of the trials that entered."""
-    found = verdict["generator"]
-    shared = {True: "yes", False: "no", None: NONE}[found["shares_cores"]]
+    generator = verdict["generator"]
+    shared = {True: "yes", False: "no", None: NONE}[generator["shares_cores"]]
     rows = [
-        ("share of the core time it may use", percent(found["core_share_max"])),
-        ("share of the CPU time its threads could have", percent(found["busy_share_max"])),
-        ("mean lag as a share of the mean latency", percent(found["lag_share_max"])),
+        ("share of the core time it may use", percent(generator["core_share_max"])),
+        ("share of the CPU time its threads could have", percent(generator["busy_share_max"])),
+        ("mean lag as a share of the mean latency", percent(generator["lag_share_max"])),
         ("shares cores with the server", shared),
-        ("CPUs the same in every arm", _placed(found.get("placement") or {})),
+        ("CPUs the same in every arm", _placed(generator.get("placement") or {})),
     ]
-    if found.get("own_lag_share_max") is not None:
-        rows.insert(3, ("lag while a connection was free, as a share", percent(found["own_lag_share_max"])))
-    if found.get("connections_busy_share_max") is not None:
-        rows.append(("connections busy", percent(found["connections_busy_share_max"])))
-    if found["shares_cores"]:
+    if generator.get("own_lag_share_max") is not None:
+        rows.insert(3, ("lag while a connection was free, as a share", percent(generator["own_lag_share_max"])))
+    if generator.get("connections_busy_share_max") is not None:
+        rows.append(("connections busy", percent(generator["connections_busy_share_max"])))
+    if generator["shares_cores"]:
         rows += [
-            ("without it the server could be faster by at most", f"{number(found['explains_ratio_max'], '.2f')} ×"),
+            ("without it the server could be faster by at most", f"{number(generator['explains_ratio_max'], '.2f')} ×"),
             (
                 "what its share alone could explain between trials",
-                f"{number(found['explains_between_trials_ratio'], '.2f')} ×",
+                f"{number(generator['explains_between_trials_ratio'], '.2f')} ×",
             ),
         ]
     return rows
 
 
-def _placed(found: Json) -> str:
-    if found.get("varied"):
+def _placed(placement: Json) -> str:
+    if placement.get("varied"):
         return "varied by the experiment"
-    return {True: "yes", False: "no: see what is excluded", None: NONE}[found.get("equal")]
+    return {True: "yes", False: "no: see what is excluded", None: NONE}[placement.get("equal")]
 
 
 def command_words(run: Run) -> str:
@@ -66,6 +66,7 @@ def _context(page: Page) -> Json:
 
 SECTION = Section(
     key="machine",
+    title="Machine and settings",
     template="every_run/machine.html.j2",
     context=_context,
     evidence=lambda page: [f"{generator_words(page.verdict)}."],

@@ -14,4 +14,4 @@ def _context(page: Page) -> Json:
     }
 
 
-SECTION = Section(key="method", template="every_run/method.html.j2", context=_context)
+SECTION = Section(key="method", title="How it was measured", template="every_run/method.html.j2", context=_context)

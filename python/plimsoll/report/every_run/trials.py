@@ -57,16 +57,16 @@ def trial_rows(verdict: Json) -> list[Json]:
     return rows
 
 
-def _within(found: Json | None) -> str:
-    return number(relative_half_width(found), ".1f", 100)
+def _within(throughput: Json | None) -> str:
+    return number(relative_half_width(throughput), ".1f", 100)
 
 
-def _commits(found: Json) -> str:
-    if not found or found.get("ok") is None:
+def _commits(commits: Json) -> str:
+    if not commits or commits.get("ok") is None:
         return NONE
-    if not found["ok"]:
-        return f"off by {found['excess']}"
-    return f"equal (+{found['excess']})" if found["excess"] else "equal"
+    if not commits["ok"]:
+        return f"off by {commits['excess']}"
+    return f"equal (+{commits['excess']})" if commits["excess"] else "equal"
 
 
 def exclusions(run: Run, verdict: Json) -> list[Json]:
@@ -85,6 +85,7 @@ def exclusions(run: Run, verdict: Json) -> list[Json]:
 
 SECTION = Section(
     key="trials",
+    title="All trials",
     template="every_run/trials.html.j2",
     context=lambda page: {"trials": trial_rows(page.verdict), "exclusions": exclusions(page.run, page.verdict)},
 )

@@ -14,17 +14,17 @@ _LOST_SHOWN = 20
 
 def order_entry_part(verdict: Json) -> Json | None:
     """What the template draws; None for another workload."""
-    found = verdict.get("order_entry")
-    if not found:
+    order_entry = verdict.get("order_entry")
+    if not order_entry:
         return None
     labels = treatment_labels(verdict)
-    lost = [one for kept in found["ledger"] for one in kept.get("lost") or []]
+    lost = [one for kept in order_entry["ledger"] for one in kept.get("lost") or []]
     return {
-        "like": found["like"],
-        "rule": found["rule"],
+        "like": order_entry["like"],
+        "rule": order_entry["rule"],
         "ceiling": f"{CEILING_PER_WAREHOUSE:g}",
         "minimum": f"{MINIMUM_PER_WAREHOUSE:g}",
-        "treatments": [_treatment(labels.get(name, name), one) for name, one in found["treatments"].items()],
+        "treatments": [_treatment(labels.get(name, name), one) for name, one in order_entry["treatments"].items()],
         "ledger_lines": ledger_lines(verdict),
         "lost": [_lost(one) for one in lost[:_LOST_SHOWN]],
         "lost_more": max(0, len(lost) - _LOST_SHOWN),
@@ -98,6 +98,7 @@ def _lost(one: Json) -> Json:
 
 SECTION = Section(
     key="order-entry",
+    title="Order entry by its rules",
     template="order_entry/order_entry.html.j2",
     applies=lambda page: bool(page.verdict.get("order_entry")),
     context=lambda page: {"order_entry": order_entry_part(page.verdict)},

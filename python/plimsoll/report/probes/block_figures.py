@@ -19,19 +19,19 @@ _SPANS = {"queue_ns": "in the queue", "device_ns": "at the device"}
 
 def block_figures(run: Run, verdict: Json) -> list[Figure]:
     """None where the probe was not on."""
-    found = verdict.get("block") or {}
-    if not found:
+    block = verdict.get("block") or {}
+    if not block:
         return []
     labels = treatment_labels(verdict)
-    return [_distributions(found, labels), _over_time(run, verdict, found, labels)]
+    return [_distributions(block, labels), _over_time(run, verdict, block, labels)]
 
 
-def _distributions(found: Json, labels: dict[str, str]) -> Figure:
+def _distributions(block: Json, labels: dict[str, str]) -> Figure:
     import altair as alt
 
     name, title = "block-times", "How long requests queue, and how long they are at the device"
     charts = []
-    for treatment, one in list(found.items())[:_TREATMENTS_MAX]:
+    for treatment, one in list(block.items())[:_TREATMENTS_MAX]:
         for span, where in _SPANS.items():
             rows = [
                 {"ms": round(ms, 6), "share": round(share, 5), "what": f"{disk}: {name_of(of, operation)}"}
@@ -64,14 +64,14 @@ def _lines(rows: list[Json], title: str) -> Any:
     )
 
 
-def _over_time(run: Run, verdict: Json, found: Json, labels: dict[str, str]) -> Figure:
+def _over_time(run: Run, verdict: Json, block: Json, labels: dict[str, str]) -> Figure:
     import altair as alt
 
     name, title = "block-time", "Depth and device time over the measured segment"
     charts: list[Any] = []
     seen: set[str] = set()
     for trial in shown_trials(run, verdict):
-        if trial.treatment in seen or trial.treatment not in found or len(seen) == _TREATMENTS_MAX:
+        if trial.treatment in seen or trial.treatment not in block or len(seen) == _TREATMENTS_MAX:
             continue
         over_time = of_trial(trial)
         if over_time is None:
@@ -114,6 +114,7 @@ def _named(rows: list[Json]) -> list[Json]:
 
 SECTION = Section(
     key="block",
+    title="Requests of the block devices by what they carry",
     template="probes/block_requests.html.j2",
     applies=lambda page: bool(page.verdict.get("block")),
     context=lambda page: {"block": block_part(page.verdict)},

@@ -32,11 +32,11 @@ _SHORT = {"wal": "WAL", "data": "data", "none": "", "elsewhere": "others'"}
 
 def block_part(verdict: Json) -> Json | None:
     """What the template draws; None where the probe was not asked for."""
-    found = verdict.get("block")
-    if not found:
+    block = verdict.get("block")
+    if not block:
         return None
     labels = treatment_labels(verdict)
-    return {"treatments": [_treatment(labels.get(name, name), one) for name, one in found.items()]}
+    return {"treatments": [_treatment(labels.get(name, name), one) for name, one in block.items()]}
 
 
 def _treatment(label: str, one: Json) -> Json:

@@ -21,48 +21,50 @@ def _span(ends: list[int]) -> str:
     return f"{ends[0]:,}" if ends[0] == ends[1] else f"{ends[0]:,} to {ends[1]:,}"
 
 
-def _self_test(found: Json | None) -> str | None:
-    if not found:
+def _self_test(instrument: Json | None) -> str | None:
+    if not instrument:
         return None
-    figures = ", ".join(f"{name} {_span(found[key])}" for key, name in _SELF_TEST.items() if key in found)
-    return f"passed in {found['passed']} of {found['trials']} trials: {figures}"
+    figures = ", ".join(f"{name} {_span(instrument[key])}" for key, name in _SELF_TEST.items() if key in instrument)
+    return f"passed in {instrument['passed']} of {instrument['trials']} trials: {figures}"
 
 
-def _identity(found: Json | None) -> str | None:
-    if not found:
+def _identity(instrument: Json | None) -> str | None:
+    if not instrument:
         return None
-    text = f"{found['added']:,} pages added, {found['accounted']:,} accounted for"
-    return f"{text}; DOES NOT HOLD in {trials_words(found['broken'])}" if found["broken"] else f"{text}; holds"
+    text = f"{instrument['added']:,} pages added, {instrument['accounted']:,} accounted for"
+    return (
+        f"{text}; DOES NOT HOLD in {trials_words(instrument['broken'])}" if instrument["broken"] else f"{text}; holds"
+    )
 
 
-def _programs(found: Json | None) -> str | None:
-    if not found:
+def _programs(instrument: Json | None) -> str | None:
+    if not instrument:
         return None
     parts = [
         f"{name} {program['runs']:,} runs" + (f" of {program['ns_per_run']:.0f} ns" if program["ns_per_run"] else "")
-        for name, program in found["programs"].items()
+        for name, program in instrument["programs"].items()
     ]
-    return f"{found['run_ns'] / 1e6:,.1f} ms over all trials" + (f": {', '.join(parts)}" if parts else "")
+    return f"{instrument['run_ns'] / 1e6:,.1f} ms over all trials" + (f": {', '.join(parts)}" if parts else "")
 
 
-def _rows(found: Json) -> list[tuple[str, str]]:
+def _rows(instrument: Json) -> list[tuple[str, str]]:
     refused = [
         f"refused in {trials_words(row['trials'])}: {row['reason']}" + (f"; {row['remedy']}" if row["remedy"] else "")
-        for row in found["refused"]
+        for row in instrument["refused"]
     ]
-    status = [f"on in {trials_words(found['on'])}"] if found["on"] else []
-    lost = ", ".join(f"{count:,} {what}" for what, count in found["lost"].items())
-    bound = f"{lost}, in {trials_words(found['lost_trials'])}: the counts are lower bounds"
+    status = [f"on in {trials_words(instrument['on'])}"] if instrument["on"] else []
+    lost = ", ".join(f"{count:,} {what}" for what, count in instrument["lost"].items())
+    bound = f"{lost}, in {trials_words(instrument['lost_trials'])}: the counts are lower bounds"
     rows: list[tuple[str, str | None]] = [
         ("status", "; ".join(status + refused)),
-        ("programs attached as", ", ".join(found["programs"]) or None),
-        ("ranges of reads come from", ", ".join(found["requests"]) or None),
-        ("file systems", ", ".join(found["file_systems"]) or None),
-        ("self-test", _self_test(found["self_test"])),
-        ("lost events", bound if lost else "none" if found["on"] else None),
-        ("page accounting", _identity(found["identity"])),
-        ("not counted on this kernel", "; ".join(f"{key}: {why}" for key, why in found["absent"].items()) or None),
-        ("cost", _programs(found["cost"])),
+        ("programs attached as", ", ".join(instrument["programs"]) or None),
+        ("ranges of reads come from", ", ".join(instrument["requests"]) or None),
+        ("file systems", ", ".join(instrument["file_systems"]) or None),
+        ("self-test", _self_test(instrument["self_test"])),
+        ("lost events", bound if lost else "none" if instrument["on"] else None),
+        ("page accounting", _identity(instrument["identity"])),
+        ("not counted on this kernel", "; ".join(f"{key}: {why}" for key, why in instrument["absent"].items()) or None),
+        ("cost", _programs(instrument["cost"])),
     ]
     return [(key, value) for key, value in rows if value]
 
@@ -70,10 +72,10 @@ def _rows(found: Json) -> list[tuple[str, str]]:
 def instrument_tables(verdict: Json) -> list[Json]:
     """A table a probe that was asked for; one line for those that were not."""
     return [
-        {"label": LABELS.get(name, name), "rows": _rows(found)}
-        if found.get("on") or found.get("refused")
-        else {"label": LABELS.get(name, name), "rows": [("status", f"absent: {found.get('why_absent')}")]}
-        for name, found in (verdict.get("instruments") or {}).items()
+        {"label": LABELS.get(name, name), "rows": _rows(instrument)}
+        if instrument.get("on") or instrument.get("refused")
+        else {"label": LABELS.get(name, name), "rows": [("status", f"absent: {instrument.get('why_absent')}")]}
+        for name, instrument in (verdict.get("instruments") or {}).items()
     ]
 
 
@@ -101,4 +103,6 @@ def _context(page: Page) -> Json:
     return {"instruments": instrument_tables(page.verdict), "probe_rows": probe_rows(page.verdict)}
 
 
-SECTION = Section(key="instruments", template="probes/instruments.html.j2", context=_context)
+SECTION = Section(
+    key="instruments", title="Instruments in the kernel", template="probes/instruments.html.j2", context=_context
+)

@@ -33,14 +33,14 @@ def _file_name(treatment: str) -> str:
 
 def profile_figures(verdict: Json) -> list[Figure]:
     """A flame graph a treatment; none for a run without the probe."""
-    found = verdict.get("profile")
-    if found is None:
+    profiles = verdict.get("profile")
+    if profiles is None:
         return []
     title = "Where the server is when it is on a CPU"
-    if found["why_absent"]:
-        return [Figure("profile", title, absent=found["why_absent"])]
+    if profiles["why_absent"]:
+        return [Figure("profile", title, absent=profiles["why_absent"])]
     labels = treatment_labels(verdict)
-    shown = list(found["treatments"].items())[:_SHOWN_MAX]
+    shown = list(profiles["treatments"].items())[:_SHOWN_MAX]
     return [
         flame(
             _file_name(name),
@@ -55,7 +55,7 @@ def profile_figures(verdict: Json) -> list[Figure]:
 
 def off_cpu_figures(verdict: Json) -> list[Figure]:
     """Beside the profile, what the breakdown knows of the time off the CPUs."""
-    found = verdict.get("off_cpu") or {}
+    waiting = verdict.get("off_cpu") or {}
     if "profile" not in verdict:
         return []
     labels = treatment_labels(verdict)
@@ -73,7 +73,7 @@ def off_cpu_figures(verdict: Json) -> list[Figure]:
             "ms",
             1e-6,
         )
-        for name, boxes in list(found.items())[:_SHOWN_MAX]
+        for name, boxes in list(waiting.items())[:_SHOWN_MAX]
     ]
 
 
@@ -85,12 +85,12 @@ def _percent(share: Json | None) -> str:
 
 def profile_part(verdict: Json) -> Json | None:
     """Tables and sentences beside the figures."""
-    found = verdict.get("profile")
-    if found is None:
+    profiles = verdict.get("profile")
+    if profiles is None:
         return None
     labels = treatment_labels(verdict)
     parts = []
-    for name, one in found["treatments"].items():
+    for name, one in profiles["treatments"].items():
         lost = ", ".join(f"{count:,} {what}" for what, count in one["lost"].items())
         parts.append(
             {
@@ -119,7 +119,7 @@ def profile_part(verdict: Json) -> Json | None:
                 "folded": f"figures/{_file_name(name)}.folded",
             }
         )
-    return {"absent": found["why_absent"], "treatments": parts}
+    return {"absent": profiles["why_absent"], "treatments": parts}
 
 
 def _lock_rows(found: Json | None) -> Json | None:
@@ -161,6 +161,7 @@ def folded_files(run: Run, verdict: Json) -> dict[str, str]:
 
 SECTION = Section(
     key="profile",
+    title="On the CPUs",
     template="probes/profile.html.j2",
     applies=lambda page: page.verdict.get("profile") is not None,
     context=lambda page: {"profile": profile_part(page.verdict)},

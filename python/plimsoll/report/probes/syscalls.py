@@ -43,15 +43,15 @@ PART_NAMES = {
 
 def system_calls_part(verdict: Json) -> Json | None:
     """What the template draws; None where neither probe was asked for."""
-    found = verdict.get("syscalls")
-    if not found:
+    syscalls = verdict.get("syscalls")
+    if not syscalls:
         return None
     labels = treatment_labels(verdict)
     return {
         "columns": list(COLUMNS.values()),
         "parts": list(PART_NAMES.values()),
-        "calls": [_calls(labels.get(name, name), one) for name, one in found["calls"].items()],
-        "syncs": [_syncs(labels.get(name, name), one) for name, one in found["syncs"].items()],
+        "calls": [_calls(labels.get(name, name), one) for name, one in syscalls["calls"].items()],
+        "syncs": [_syncs(labels.get(name, name), one) for name, one in syscalls["syncs"].items()],
     }
 
 

@@ -72,6 +72,7 @@ def _chart(panels: list[tuple[str, list[Json]]]) -> Any:
 
 SECTION = Section(
     key="system-calls",
+    title="System calls and syncs by file class",
     template="probes/syscalls.html.j2",
     applies=lambda page: bool(page.verdict.get("syscalls")),
     context=lambda page: {"syscalls": system_calls_part(page.verdict), "study": page.study},

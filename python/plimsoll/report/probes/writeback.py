@@ -217,6 +217,7 @@ def _context(page: Page) -> Json:
 
 SECTION = Section(
     key="writeback",
+    title="Writeback",
     template="probes/writeback.html.j2",
     applies=lambda page: sets_writeback(page.run),
     context=_context,

@@ -1,12 +1,13 @@
 """Study S2's figures: throughput over clients and over transactions per client, and what a larger scale gains."""
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
-from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
+from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
 from plimsoll.report.drawing.marks import by_colour, decade_ticks, in_turn, intervals, side_by_side
 from plimsoll.report.drawing.tables import NONE
 from plimsoll.report.original_studies import study_of
@@ -21,9 +22,9 @@ def _text(value: Any) -> str:
     return NONE if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _rows(found: Json) -> list[Json]:
+def _rows(clients: Json) -> list[Json]:
     rows = []
-    for row in found["rows"]:
+    for row in clients["rows"]:
         kept = {key: row[key] for key in ("clients", "value", "low", "high", "blocks") if row[key] is not None}
         each = row["transactions_per_client"]
         rows.append(kept | {"scale": f"scale {row['scale']:g}", "each": each, "order": row["scale"]})
@@ -117,17 +118,23 @@ def _over_transactions(rows: list[Json]) -> Figure:
     return Figure(name, title, "As above, with a line for each number of clients.", spec=spec_of(chart))
 
 
-def _gain(found: Json, original: str) -> Figure:
+def answer_figure(verdict: Json) -> Figure | None:
+    """The gain by the scale for the first screen; None where the run has one scale."""
+    figure = _gain(verdict["clients"], "", SHOWN_WIDTH - 70, 190)
+    return None if figure.spec is None else replace(figure, name="answer", caption="")
+
+
+def _gain(clients: Json, original: str, width: int = WIDTH - 90, height: int = 240) -> Figure:
     name, title = "scale-gain", "What a larger scale carries more, by number of clients"
-    if not found["against_smallest"]:
+    if not clients["against_smallest"]:
         return Figure(name, title, absent="this run has one scale", original=original)
     rows = [
         {key: value for key, value in row.items() if value is not None} | {"series": f"scale {row['scale']:g}"}
-        for row in found["against_smallest"]
+        for row in clients["against_smallest"]
     ]
     names = list(dict.fromkeys(row["series"] for row in sorted(rows, key=lambda row: row["scale"])))
     x = _axis("clients", "clients", [row["clients"] for row in rows])
-    smallest = found["against_smallest"][0]["smallest"]
+    smallest = clients["against_smallest"][0]["smallest"]
     none: Json = {"ratio": 1}
     y = _ratio_axis("ratio", f"throughput over that of scale {smallest:g}", [*rows, none])
     colour = by_colour("series:N", names, theme.SERIES[: len(names)])
@@ -138,7 +145,7 @@ def _gain(found: Json, original: str) -> Figure:
         base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, color=colour),
         intervals(base, 2, x, color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, tooltip=tips),
-    ).properties(width=WIDTH - 90, height=240)
+    ).properties(width=width, height=height)
     caption = (
         "Ratio within blocks, all transactions per client taken together, with its 95 % t interval. 1: the scale makes "
         "no difference, so branch rows are not what limits."
@@ -148,12 +155,12 @@ def _gain(found: Json, original: str) -> Figure:
 
 def clients_figures(run: Run, verdict: Json) -> list[Figure]:
     """The figures of study S2."""
-    study, found = study_of(run.experiment) or {}, verdict["clients"]
-    rows = _rows(found)
+    study, clients = study_of(run.experiment) or {}, verdict["clients"]
+    rows = _rows(clients)
     return [
         _over_clients(rows, study.get("clients", "")),
         _over_transactions(rows),
-        _gain(found, study.get("scale", "")),
+        _gain(clients, study.get("scale", "")),
     ]
 
 
@@ -164,6 +171,8 @@ def _applies(page: Page) -> bool:
 
 SECTION = Section(
     key="clients",
+    title="Clients",
+    shows=lambda page: answer_figure(page.verdict),
     template="studies/clients.html.j2",
     applies=_applies,
     context=lambda page: {"study": page.study},

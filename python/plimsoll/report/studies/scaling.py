@@ -63,12 +63,12 @@ def _factor(row: Json | None) -> str:
     return f"{row['ratio']:.2f}" if row["low"] is None else f"{row['ratio']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
 
 
-def _factor_tables(found: Json) -> list[Json]:
+def _factor_tables(scaling: Json) -> list[Json]:
     """The study's table: a row a number of clients, a column a number of CPUs, the study's own rows below."""
     tables = []
-    for at in dict.fromkeys(at_words(row) for row in found["factors"]):
-        for fewest in sorted({row["fewest"] for row in found["factors"] if at_words(row) == at}):
-            mine = [row for row in found["factors"] if at_words(row) == at and row["fewest"] == fewest]
+    for at in dict.fromkeys(at_words(row) for row in scaling["factors"]):
+        for fewest in sorted({row["fewest"] for row in scaling["factors"] if at_words(row) == at}):
+            mine = [row for row in scaling["factors"] if at_words(row) == at and row["fewest"] == fewest]
             theirs = {count for row in S4_FACTORS.values() for count in row}
             columns = sorted({row["cpus"] for row in mine} | theirs)
             rows = []
@@ -84,10 +84,10 @@ def _factor_tables(found: Json) -> list[Json]:
     return tables
 
 
-def _rows(found: Json) -> list[Json]:
-    factors = {(row["cpus"], row["clients"], at_words(row)): row for row in found["factors"]}
+def _rows(scaling: Json) -> list[Json]:
+    factors = {(row["cpus"], row["clients"], at_words(row)): row for row in scaling["factors"]}
     rows = []
-    for row in found["rows"]:
+    for row in scaling["rows"]:
         factor = factors.get((row["cpus"], row["clients"], at_words(row)))
         rows.append(
             {
@@ -127,17 +127,17 @@ def _law(law: Json) -> Json:
     }
 
 
-def _memory_tables(found: Json) -> list[Json]:
+def _memory_tables(memory_scaling: Json) -> list[Json]:
     """A row a memory size and knob; what on does against off stands in the row of on."""
     tables = []
-    for at in dict.fromkeys(at_words(row) for row in found["rows"]):
+    for at in dict.fromkeys(at_words(row) for row in memory_scaling["rows"]):
         rows = []
-        for row in (one for one in found["rows"] if at_words(one) == at):
-            growth = next((one for one in found["growth"] if _same(one, row) and one["on"] == row["on"]), None)
-            pair = next((one for one in found["pairs"] if _same(one, row)), None) if row["on"] else None
-            rows.append(_memory_row(found, row, growth, pair))
-        names = {"memory": found["memory_label"], "knob": found["knob"]["label"]}
-        ends = {"on": found["knob"]["on"], "off": found["knob"]["off"]}
+        for row in (one for one in memory_scaling["rows"] if at_words(one) == at):
+            growth = next((one for one in memory_scaling["growth"] if _same(one, row) and one["on"] == row["on"]), None)
+            pair = next((one for one in memory_scaling["pairs"] if _same(one, row)), None) if row["on"] else None
+            rows.append(_memory_row(memory_scaling, row, growth, pair))
+        names = {"memory": memory_scaling["memory_label"], "knob": memory_scaling["knob"]["label"]}
+        ends = {"on": memory_scaling["knob"]["on"], "off": memory_scaling["knob"]["off"]}
         tables.append({"at": at, **names, **ends, "rows": rows})
     return tables
 
@@ -146,11 +146,11 @@ def _same(one: Json, row: Json) -> bool:
     return bool(one["memory"] == row["memory"] and one["at"] == row["at"])
 
 
-def _memory_row(found: Json, row: Json, growth: Json | None, pair: Json | None) -> Json:
+def _memory_row(memory_scaling: Json, row: Json, growth: Json | None, pair: Json | None) -> Json:
     pair = pair or {"throughput": None, "cpu": None, "steal": None}
     return {
         "memory": row["memory"],
-        "knob": found["knob"]["on" if row["on"] else "off"],
+        "knob": memory_scaling["knob"]["on" if row["on"] else "off"],
         "throughput": _rate(row["throughput_per_second"]),
         "growth": _factor(growth),
         **_cost(row),
@@ -163,10 +163,10 @@ def _memory_row(found: Json, row: Json, growth: Json | None, pair: Json | None) 
 
 
 def _parts_absent(verdict: Json) -> str:
-    found = verdict.get("breakdown")
-    if found is None:
+    breakdown = verdict.get("breakdown")
+    if breakdown is None:
         return "no record of this run has a breakdown"
-    return str(found["why_absent"] or "")
+    return str(breakdown["why_absent"] or "")
 
 
 def _parts(verdict: Json) -> list[Json]:

@@ -36,20 +36,20 @@ def scaling_figures(run: Run, verdict: Json) -> list[Figure]:
     return figures
 
 
-def _throughput(found: Json, over: str, original: str) -> Figure:
+def _throughput(scaling: Json, over: str, original: str) -> Figure:
     other, x_title = ("clients", "CPUs of the server") if over == "cpus" else ("cpus", "clients")
     name, title = (
         f"scaling-{over}",
         f"Throughput by {'CPUs' if over == 'cpus' else 'clients'}, and the law fitted to it",
     )
-    rows = [row for row in found["rows"] if row.get("value") is not None and row[over] is not None]
+    rows = [row for row in scaling["rows"] if row.get("value") is not None and row[over] is not None]
     if not rows:
         return Figure(name, title, absent="no trial that entered the verdict has a throughput", original=original)
     series = {row[other]: _series(other, row[other]) for row in sorted(rows, key=lambda row: row[other] or 0)}
     panels = []
     for at in dict.fromkeys(at_words(row) for row in rows):
         mine = [row for row in rows if at_words(row) == at]
-        laws = [law for law in found["laws"] if law["over"] == over and at_words(law) == at]
+        laws = [law for law in scaling["laws"] if law["over"] == over and at_words(law) == at]
         panels.append(_panel(mine, laws, (over, other), x_title, series, at))
     columns = min(_COLUMNS, len(panels))
     width = (WIDTH - 90 * columns) // columns
@@ -111,22 +111,22 @@ def _panel(
     return titled(chart, at)
 
 
-def pairs_figure(found: Json, original: str) -> Figure:
+def pairs_figure(memory: Json, original: str) -> Figure:
     """Throughput, CPU cost and steal by memory size, the knob on and off side by side."""
-    name, title = "memory-pairs", f"Throughput with its CPU cost, {found['knob']['label']} on and off"
+    name, title = "memory-pairs", f"Throughput with its CPU cost, {memory['knob']['label']} on and off"
     measures = (
         ("throughput_per_second", "transactions/s", 1.0),
         ("cpu_ns_per_transaction", "CPU, µs a transaction", 1e-3),
         ("cpu_steal_share", "steal, % of CPU time", 100.0),
     )
-    names = [f"{found['knob']['label']} {found['knob'][key]}" for key in ("off", "on")]
+    names = [f"{memory['knob']['label']} {memory['knob'][key]}" for key in ("off", "on")]
     panels = []
-    for at in dict.fromkeys(at_words(row) for row in found["rows"]):
-        mine = [row for row in found["rows"] if at_words(row) == at]
+    for at in dict.fromkeys(at_words(row) for row in memory["rows"]):
+        mine = [row for row in memory["rows"] if at_words(row) == at]
         for key, unit, factor in measures:
             rows = [_point(row, key, factor, names) for row in mine if row[key] is not None]
             if rows:
-                panels.append(_pairs_panel(rows, unit, names, (found["memory_label"], at)))
+                panels.append(_pairs_panel(rows, unit, names, (memory["memory_label"], at)))
     if not panels:
         return Figure(name, title, absent="no trial that entered the verdict has a throughput", original=original)
     chart = alt.concat(*panels, columns=min(len(measures), len(panels)), spacing=30)
@@ -166,6 +166,7 @@ def _applies(page: Page) -> bool:
 
 SECTION = Section(
     key="scaling",
+    title="Scaling",
     template="studies/scaling.html.j2",
     applies=_applies,
     context=lambda page: {"scaling": scaling_part(page.verdict), "study": page.study},

@@ -18,20 +18,34 @@ from plimsoll.record.run import read_json
 from plimsoll.report.drawing.html import filled
 from plimsoll.report.drawing.machine import machine_rows
 from plimsoll.report.watch import drawings as drawn
+from plimsoll.words.watch_screen import watch_screen
 
 Json = dict[str, Any]
 NONE = "–"
+_LARGEST_SHOWN = 5
+_TITLES = {
+    "caveats": "Caveats",
+    "buckets": "Where the time went",
+    "timeline": "Over time",
+    "queries": "By query",
+    "backends": "By backend",
+    "waits": "By wait",
+    "locks": "Who blocked whom",
+    "slowest": "The slowest transactions",
+    "rest": "Cost, processes and machine",
+}
+_NOT_ALWAYS = ("caveats", "locks", "slowest")  # sections, and what their templates are filled with
 
 
-def _facts(run: Run, found: Json) -> list[tuple[str, str]]:
-    plimsoll, server, session = run.data.get("plimsoll") or {}, found["server"], found["session"]
-    clients = found["clients"]
+def _facts(run: Run, document: Json) -> list[tuple[str, str]]:
+    plimsoll, server, session = run.data.get("plimsoll") or {}, document["server"], document["session"]
+    clients = document["clients"]
     return [
-        ("run", str(found["run"])),
+        ("run", str(document["run"])),
         ("server", f"PostgreSQL {session.get('version') or server.get('major')}, process {server.get('pid')}"),
         ("data", str(server.get("data_directory"))),
-        ("watched", f"{found['watched_ns'] / 1e9:.0f} s"),
-        ("transactions", f"{found['transactions']:,} ({found['transactions_per_second'] or 0:,.1f} a second)"),
+        ("watched", f"{document['watched_ns'] / 1e9:.0f} s"),
+        ("transactions", f"{document['transactions']:,} ({document['transactions_per_second'] or 0:,.1f} a second)"),
         (
             "clients at the end",
             f"{clients['busy']} busy, {clients['idle_in_transaction']} idle in a transaction, "
@@ -41,28 +55,28 @@ def _facts(run: Run, found: Json) -> list[tuple[str, str]]:
     ]
 
 
-def _bucket_rows(found: Json) -> list[Json]:
+def _bucket_rows(buckets: list[Json], document: Json) -> list[Json]:
     return [
         {
             "bucket": row["bucket"],
-            "plain": found["plain"].get(row["bucket"], ""),
-            "bar": drawn.bar({row["bucket"]: row["ns"]}, found["busy_ns"] or None, 420)
+            "plain": document["plain"].get(row["bucket"], ""),
+            "bar": drawn.bar({row["bucket"]: row["ns"]}, document["busy_ns"] or None, 420)
             if row["share"] is not None
             else "not busy",
             "share": share(row["share"]),
             "backends": f"{row['backends'] or 0:.3f}",
             "each": duration(row["ns_per_transaction"]),
         }
-        for row in found["buckets"]
+        for row in buckets
     ]
 
 
-def _query_rows(found: Json) -> list[Json] | None:
-    if found["queries"] is None:
+def _query_rows(document: Json) -> list[Json] | None:
+    if document["queries"] is None:
         return None
-    longest = longest_ns(found["queries"])
+    longest = longest_ns(document["queries"])
     rows = []
-    for row in found["queries"]:
+    for row in document["queries"]:
         exact = is_exact(row)
         who = [_session(one) for one in row["sessions"] if one]
         rows.append(
@@ -86,10 +100,10 @@ def _session(one: list[Any]) -> str:
     return f"{user or NONE} in {database or NONE}" + (f" ({application})" if application else "")
 
 
-def _backend_rows(found: Json) -> list[Json]:
-    longest = longest_ns(found["backends"])
+def _backend_rows(document: Json) -> list[Json]:
+    longest = longest_ns(document["backends"])
     rows = []
-    for row in found["backends"]:
+    for row in document["backends"]:
         who = _session([row["database"], row["user"], row["application"]]) if row["user"] or row["database"] else NONE
         rows.append(
             {
@@ -106,7 +120,7 @@ def _backend_rows(found: Json) -> list[Json]:
     return rows
 
 
-def _wait_rows(found: Json) -> list[Json]:
+def _wait_rows(document: Json) -> list[Json]:
     return [
         {
             "event": row["event"],
@@ -116,11 +130,11 @@ def _wait_rows(found: Json) -> list[Json]:
             "all": duration(row["ns"]),
             "share": share(row["share"]),
         }
-        for row in found["waits"]
+        for row in document["waits"]
     ]
 
 
-def _lock_rows(found: Json) -> list[Json]:
+def _lock_rows(document: Json) -> list[Json]:
     return [
         {
             "waiter": row["waiter"],
@@ -130,13 +144,13 @@ def _lock_rows(found: Json) -> list[Json]:
             "relation": row["relation"] or "unknown",
             "waited": duration(row["ns"]) + (", and still does" if row["now"] else ""),
         }
-        for row in found["lock_waits"]
+        for row in document["lock_waits"]
     ]
 
 
-def _slowest_rows(found: Json) -> list[Json]:
-    rows = (found["latency"] or {}).get("slowest") or []
-    longest, begin = max((row["ns"] for row in rows), default=1), began_ns(found["seconds"])
+def _slowest_rows(document: Json) -> list[Json]:
+    rows = (document["latency"] or {}).get("slowest") or []
+    longest, begin = max((row["ns"] for row in rows), default=1), began_ns(document["seconds"])
     return [
         {
             "pid": row["pid"],
@@ -149,7 +163,7 @@ def _slowest_rows(found: Json) -> list[Json]:
     ]
 
 
-def _process_rows(found: Json) -> list[Json]:
+def _process_rows(document: Json) -> list[Json]:
     return [
         {
             "what": row["what"],
@@ -158,12 +172,12 @@ def _process_rows(found: Json) -> list[Json]:
             "waits": "; ".join(f"{one['event']} {duration(one['ns'])}" for one in row["waits"]) or NONE,
             "task": "; ".join(text for text in row["at_work_on"] if text),
         }
-        for row in found["processes"]
+        for row in document["processes"]
     ]
 
 
-def _latency_rows(found: Json) -> list[tuple[str, str]]:
-    one = found["latency"]
+def _latency_rows(document: Json) -> list[tuple[str, str]]:
+    one = document["latency"]
     if not one:
         return []
     rows = [("transactions that ended", f"{one['count']:,}"), ("mean", duration(one["mean_ns"]))]
@@ -171,13 +185,13 @@ def _latency_rows(found: Json) -> list[tuple[str, str]]:
     return [*rows, ("longest that ended", duration(one["max_ns"])), ("under way at the end", f"{one['open']:,}")]
 
 
-def _cost_rows(found: Json) -> list[tuple[str, str]]:
-    cost, looks = found["cost"], found["looks"] or {}
+def _cost_rows(document: Json) -> list[tuple[str, str]]:
+    cost, looks = document["cost"], document["looks"] or {}
 
     def of_machine(value: float | None) -> str:
         return NONE if value is None else f"{100 * value:.2f} % of the machine's CPU time"
 
-    lost = ", ".join(f"{count:,} {what}" for what, count in found["probe"]["lost"].items())
+    lost = ", ".join(f"{count:,} {what}" for what, count in document["probe"]["lost"].items())
     return [
         ("the probe's programs in the kernel", of_machine(cost["probe_share"])),
         ("sampling pg_stat_activity (server and client)", of_machine(cost["looks_share"])),
@@ -189,31 +203,41 @@ def _cost_rows(found: Json) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _context(run: Run, found: Json) -> Json:
-    command, settings = run.data.get("command"), (found["session"].get("settings") or {})
-    names = in_order({name for one in found["seconds"] for name in one["buckets"]})
+def _context(run: Run, document: Json) -> Json:
+    context = _filled(run, document)
+    there = [key for key in _TITLES if key not in _NOT_ALWAYS or context[key]]
+    return context | {"titles": _TITLES, "sections": [{"key": key, "title": _TITLES[key]} for key in there]}
+
+
+def _filled(run: Run, document: Json) -> Json:
+    command, settings = run.data.get("command"), (document["session"].get("settings") or {})
+    names = in_order({name for one in document["seconds"] for name in one["buckets"]})
+    version = document["session"].get("version") or document["server"].get("major")
     return {
-        "title": f"Where the time of PostgreSQL {found['session'].get('version') or found['server'].get('major')} goes",
-        "facts": _facts(run, found),
-        "status": found["status"],
-        "asked": found["asked_seconds"],
-        "headline": found["headline"],
-        "caveats": found["caveats"],
-        "buckets": _bucket_rows(found),
-        "legend": drawn.legend(names, found["plain"]),
-        "timeline": drawn.timeline(found["seconds"]),
-        "queries": _query_rows(found),
-        "why_no_queries": found["session"].get("why") or "no sample was taken",
-        "sharing": found["sharing"],
-        "backends": _backend_rows(found),
-        "left_out": found["backends_left_out"],
-        "waits": _wait_rows(found),
-        "locks": _lock_rows(found),
-        "relations": [{**row, "relation": row["relation"] or "unknown"} for row in found["relations"]],
-        "slowest": _slowest_rows(found),
-        "latency": _latency_rows(found),
-        "processes": _process_rows(found),
-        "cost": _cost_rows(found),
+        "title": f"Where the time of PostgreSQL {version} goes",
+        "facts": _facts(run, document),
+        "status": document["status"],
+        "asked": document["asked_seconds"],
+        "first": watch_screen(document),
+        "caveats": document["caveats"],
+        "buckets": _bucket_rows(document["buckets"], document),
+        "largest": _bucket_rows(
+            sorted(document["buckets"], key=lambda row: -(row["share"] or 0))[:_LARGEST_SHOWN], document
+        ),
+        "legend": drawn.legend(names, document["plain"]),
+        "timeline": drawn.timeline(document["seconds"]),
+        "queries": _query_rows(document),
+        "why_no_queries": document["session"].get("why") or "no sample was taken",
+        "sharing": document["sharing"],
+        "backends": _backend_rows(document),
+        "left_out": document["backends_left_out"],
+        "waits": _wait_rows(document),
+        "locks": _lock_rows(document),
+        "relations": [{**row, "relation": row["relation"] or "unknown"} for row in document["relations"]],
+        "slowest": _slowest_rows(document),
+        "latency": _latency_rows(document),
+        "processes": _process_rows(document),
+        "cost": _cost_rows(document),
         "client": CLIENT,
         "machine": machine_rows(run),
         "settings": sorted({**settings.get("settings", {}), **settings.get("durability", {})}.items()),
@@ -224,11 +248,11 @@ def _context(run: Run, found: Json) -> Json:
 def write_live_report(run_dir: str | Path) -> Path:
     """Draws breakdown.json; returns the page's path."""
     run = open_run(run_dir)
-    found = read_json(run.path / "breakdown.json")
-    if found is None:
+    document = read_json(run.path / "breakdown.json")
+    if document is None:
         raise RecordError(f"{run.path}: no breakdown.json; judge the run first with plimsoll report")
     folder = run.path / "report"
     folder.mkdir(exist_ok=True)
     style = (Path(__file__).parent / "live.css").read_text(encoding="utf-8")
-    writer.write_text(folder / "index.html", filled("watch/live.html.j2", _context(run, found), style))
+    writer.write_text(folder / "index.html", filled("watch/live.html.j2", _context(run, document), style))
     return folder / "index.html"

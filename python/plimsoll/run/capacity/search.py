@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from plimsoll.analysis.capacity.kind import KIND
 from plimsoll.analysis.capacity.objective import Objective
@@ -66,6 +66,7 @@ class Asked:
 class CapacityRunner(Runner):
     """The run of one search; it ends when the search does or its time is up."""
 
+    repeats_spoilt: ClassVar[bool] = False  # the search itself asks for a rate again
     asked: Asked = field(kw_only=True)
     tried: list[Tried] = field(init=False, default_factory=list)
     _readings: list[Reading] = field(init=False, default_factory=list)
@@ -147,7 +148,7 @@ class CapacityRunner(Runner):
             trial = self._planned(len(self.plan.trials) + 1, step)
             self.plan.trials.append(trial)
             self._write_plan()
-            self._one(trial, partial(work, step))
+            self.one(trial, partial(work, step))
             reading = read_trial(Trial(writer.trial_folder(self.out, trial.number), {}))
             failures = 0 if reading is not None else failures + 1
             self._has_failed |= reading is None

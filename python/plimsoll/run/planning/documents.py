@@ -7,6 +7,7 @@ from typing import Any
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import level_unit, level_value, show_level
 from plimsoll.experiment.factors import AnyFactor
+from plimsoll.experiment.settings import Design
 from plimsoll.experiment.source import memory_of
 from plimsoll.run.host import HERE
 from plimsoll.run.sizes import data_bytes, environment_in_bytes, memory_bytes
@@ -21,6 +22,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "blocks": experiment.design.blocks,
         "relevant_ratio": experiment.design.relevant_ratio,
         "judged": experiment.judged,
+        "windows": windows_document(experiment.design),
         "factors": [
             {
                 "path": factor.key,
@@ -50,6 +52,19 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             }
             for trial in plan.trials
         ],
+    }
+
+
+def windows_document(design: Design) -> dict[str, Any] | None:
+    """What a design of windows asks for; None of any other."""
+    if design.kind != "windows":
+        return None
+    return {
+        "seconds": design.window_seconds,
+        "lead_in_seconds": design.lead_in_seconds,
+        "rounds": design.rounds,
+        "minutes": design.minutes,
+        "stop": design.stop,
     }
 
 

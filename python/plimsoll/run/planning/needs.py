@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.experiment import Experiment, Plan, PlannedTrial
 from plimsoll.experiment.schedule import Constant, Poisson
+from plimsoll.run.planning.shape import shape_of
 from plimsoll.run.servers.registry import kind_of
 from plimsoll.run.sizes import data_bytes, memory_bytes, swap_bytes
 
@@ -57,29 +58,53 @@ def needs_of(
     `has_tables`: of a trial that goes on with tables that are there, and have their room.
     """
     needs = Needs()
+    shape = shape_of(plan.experiment.design.kind)
     private = kind_of(plan.experiment).is_private
     for trial in trials:
         settings = trial.treatment.settings
         warmup = settings.warmup
         needs.seconds += 0 if warmup.until == "none" else (warmup.seconds_min + warmup.seconds_max) / 2
-        needs.seconds += measured_seconds(settings)
+        own = shape.measured_seconds(plan.experiment)
+        needs.seconds += measured_seconds(settings) if own is None else own
         needs.seconds += TRIAL_OVERHEAD_S + (data_bytes(settings) / CLONE_BYTES_PER_S if private else 0)
+    if (most := shape.seconds_max(plan.experiment)) is not None:
+        needs.seconds = min(needs.seconds, most)
     needs.build_seconds = sum(missing_bytes) / BUILD_BYTES_PER_S
     needs.seconds += needs.build_seconds
     if private:
-        experiments = [treatment.settings for treatment in plan.treatments]
-        limits = [memory_bytes(one) for one in experiments if one.environment.memory != "unlimited"]
-        needs.memory_bytes = max(limits, default=0) + LOAD_MEMORY_BYTES
-        beginning = [trial.treatment.settings for trial in trials if not has_tables(trial)]
-        largest = max((data_bytes(one) for one in beginning if one.target.files.data is None), default=0)
-        # The kept data sets, one clone, what a trial writes (WAL and growth), and the swap file.
-        most = max(one.measure.transactions_of(one.workload.clients) or 0 for one in experiments)
-        writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * most
-        growing = int(sum(missing_bytes) * 1.2) + int(largest * 1.2) + writes
-        growing += max((one.workload.bytes_beside() for one in beginning), default=0)
-        needs.disk_bytes = growing + max(swap_bytes(one) or 0 for one in experiments)
-        for one in beginning:
-            if (place := one.target.files.data) is not None:
-                needed = int(data_bytes(one) * 1.2) + writes
-                needs.placed_bytes[place] = max(needs.placed_bytes.get(place, 0), needed)
+        # A search for the load line plans its trials as it goes on.
+        one_of_each = [PlannedTrial(0, 1, 1, treatment, False) for treatment in plan.treatments]
+        for each in shape.at_once(plan.trials or one_of_each):
+            needed = sum(server_memory_bytes(trial.treatment.settings) for trial in each)
+            needs.memory_bytes = max(needs.memory_bytes, needed + LOAD_MEMORY_BYTES * len(each))
+        for each in shape.at_once(trials if plan.trials else one_of_each):
+            _make_room(needs, each, sum(missing_bytes), has_tables)
     return needs
+
+
+def server_memory_bytes(settings: Experiment) -> int:
+    """What the group of a server may take; 0 where there is no limit, which is no promise."""
+    return 0 if settings.environment.memory == "unlimited" else memory_bytes(settings)
+
+
+def _make_room(
+    needs: Needs, together: list[PlannedTrial], missing_bytes: int, has_tables: Callable[[PlannedTrial], bool]
+) -> None:
+    """The disk that servers need which are up at once: clones, what trials write (WAL and growth), and swap files."""
+    disk, placed = int(missing_bytes * 1.2), dict[str, int]()
+    for trial in together:
+        settings = trial.treatment.settings
+        transactions = settings.measure.transactions_of(settings.workload.clients) or 0
+        writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * transactions
+        disk += writes + (swap_bytes(settings) or 0)
+        if has_tables(trial):
+            continue
+        disk += settings.workload.bytes_beside()
+        clone = int(data_bytes(settings) * 1.2)
+        if (place := settings.target.files.data) is None:
+            disk += clone
+        else:
+            placed[place] = placed.get(place, 0) + clone + writes
+    needs.disk_bytes = max(needs.disk_bytes, disk)
+    for place, needed in placed.items():
+        needs.placed_bytes[place] = max(needs.placed_bytes.get(place, 0), needed)

@@ -44,15 +44,18 @@ class PrivatePlace(Place):
         """What the server keeps: its cluster, its database, the files themselves."""
         return self.locations.data / "data"
 
+    @property
+    def inside(self) -> Group | None:
+        """The group that the server is in, with limits or without."""
+        return self.group or self.cage
+
     def launch(self, argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
         """Starts a program as the server's user, inside the group when there is one."""
-        inside = self.group or self.cage
-        return inside.exec_in(argv, **options) if inside is not None else self.host.start_as(argv, **options)
+        return self.inside.exec_in(argv, **options) if self.inside else self.host.start_as(argv, **options)
 
     def launch_as_we_are(self, argv: list[str], **streams: Any) -> subprocess.Popen[bytes]:
         """Starts a program inside the group when there is one; it is to give up its rights itself."""
-        inside = self.group or self.cage
-        return inside.exec_in(argv, **streams) if inside is not None else self.host.start(argv, **streams)
+        return self.inside.exec_in(argv, **streams) if self.inside else self.host.start(argv, **streams)
 
     def probes(self, settings: Experiment) -> dict[str, Any] | None:
         """The probes of the experiment, for this server's files."""
@@ -84,8 +87,7 @@ class PrivatePlace(Place):
 
     def oom_kills(self) -> int:
         """How often the kernel killed for want of memory in the group."""
-        inside = self.group or self.cage
-        return (inside.oom_kills() or 0) if inside is not None else 0
+        return (self.inside.oom_kills() or 0) if self.inside is not None else 0
 
     def describe_group(self) -> dict[str, Any] | None:
         """The `group` of trial.json."""
@@ -124,7 +126,8 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
     for knob in knobs.KNOBS:
         site.arrange(knob, journal)
     locations, enclosure = site.made_by(file_locations.KNOB), site.made_by(group_limits.KNOB)
-    server.record(journal, locations.data / "data")
+    folders = () if enclosure.group is None else enclosure.group.folders
+    server.record(journal, locations.data / "data", folders)
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     log.facts["cpus"] = {
         "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(host.cpus()),

@@ -82,6 +82,7 @@ class Files(Knob[FileLocations]):
 
     name = "files"
     keys = ("target.files",)
+    why_shared = ""
 
     def obstacles(self, site: Site) -> Iterator[str]:
         """Places have to be folders that the server's user can reach."""

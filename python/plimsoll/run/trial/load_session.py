@@ -39,10 +39,27 @@ class LoadSession:
 
         Raises refusals.Refused where the server takes none of the workload's statements.
         """
+        request = self.request(name, stop)
+
+        def see(running: agent.Agent, line: dict[str, Any]) -> None:
+            self.observer.event("sample", line=line)
+            if self.is_stopping() or (on_sample is not None and on_sample(line)):
+                running.stop()
+
+        try:
+            summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus, host=self.place.host)
+        except agent.AgentFailed as error:
+            if (refused := self.refused(error)) is not None:
+                raise refused from error
+            raise
+        return self.ended(name, summary)
+
+    def request(self, name: str, stop: dict[str, Any]) -> dict[str, Any]:
+        """What the agent is asked for a segment, whose folder is made."""
         out = self.folder / name
         out.mkdir(parents=True, exist_ok=True)
         cpus = len(self.place.load_cpus or self.place.host.cpus())
-        request = {
+        return {
             "target": self.server.load_connection.as_request(),
             "workload": self.workload,
             **load_request(self.settings, cpus),
@@ -54,19 +71,15 @@ class LoadSession:
             "probes": self.place.probes(self.settings),
         }
 
-        def see(running: agent.Agent, line: dict[str, Any]) -> None:
-            self.observer.event("sample", line=line)
-            if self.is_stopping() or (on_sample is not None and on_sample(line)):
-                running.stop()
+    def refused(self, error: agent.AgentFailed) -> refusals.Refused | None:
+        """What the agent has failed by as a refusal, if it is one."""
+        return refusals.by_agent(error, self.settings)
 
-        try:
-            summary = agent.call("load", request, on_line=see, cpus=self.place.load_cpus, host=self.place.host)
-        except agent.AgentFailed as error:
-            if (refused := refusals.by_agent(error, self.settings)) is not None:
-                raise refused from error
-            raise
-        if (out / "summary.json").is_file():
-            self.summaries.append(out / "summary.json")
+    def ended(self, name: str, summary: dict[str, Any]) -> dict[str, Any]:
+        """A segment has ended with this summary: what is checked and where the next one begins. Raises as `segment`."""
+        path = self.folder / name / "summary.json"
+        if path.is_file():
+            self.summaries.append(path)
             self.next_index = int(summary.get("next_index", self.next_index))
         if self.is_stopping():
             raise Stopped

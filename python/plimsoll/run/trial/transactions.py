@@ -9,6 +9,7 @@ import time
 from typing import Any, Protocol, runtime_checkable
 
 from plimsoll.analysis.statistics import stationary
+from plimsoll.analysis.statistics.room import room_of
 from plimsoll.run.trial.at_work import AtWork
 from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.log import TrialLog
@@ -38,7 +39,7 @@ class WarmUp(Segment):
 
     def perform(self, at: AtWork, log: TrialLog, about: dict[str, Any]) -> None:
         del about
-        warm_up(_load_of(at), log)
+        warm_up(load_of(at), log)
 
 
 class Measure(Segment):
@@ -49,23 +50,28 @@ class Measure(Segment):
 
     def perform(self, at: AtWork, log: TrialLog, about: dict[str, Any]) -> None:
         del about
-        measure(_load_of(at), log)
+        measure(load_of(at), log)
 
 
-def _load_of(at: AtWork) -> LoadSession:
+def load_of(at: AtWork) -> LoadSession:
+    """The load of a server that takes transactions."""
     assert isinstance(at, TakesTransactions)  # the plan has paired the workload with a server that does
     return at.load
 
 
-def warm_up(load: LoadSession, log: TrialLog) -> None:
-    """Runs the load until the miss rates are stationary by the stated test, or until the time is up."""
+def warm_up(load: LoadSession, log: TrialLog, patience: float = 1.0) -> None:
+    """Runs the load until the miss rates are stationary by the stated test, or until the time is up.
+
+    That is `patience` times the warm-up's longest time.
+    """
     warmup = load.settings.warmup
+    longest = {"seconds": patience * warmup.seconds_max}
     if warmup.until == "none":
         log.facts["stationary"] = None
         return
     samples: list[dict[str, Any]] = []
     verdicts: list[stationary.Stationarity] = []
-    started = time.monotonic()
+    started, room = time.monotonic(), room_of(log.facts.get("cache"))
     # A script whose transactions all fail is asked why at once; one that fails for a while goes on after that.
     asks_why = load.settings.workload.is_users_own
 
@@ -74,16 +80,16 @@ def warm_up(load: LoadSession, log: TrialLog) -> None:
 
     def seen(line: dict[str, Any]) -> bool:
         samples.append(line)
-        verdicts.append(stationary.judge(samples, seconds_min=warmup.seconds_min))
+        verdicts.append(stationary.judge(samples, seconds_min=warmup.seconds_min, room=room))
         return verdicts[-1].reached or all_fail()
 
     with log.phase("warmup", load.observer):
-        load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
+        load.segment("warmup", longest, seen)
         if all_fail():
             asks_why = False
             samples.clear()
-            load.segment("warmup", {"seconds": warmup.seconds_max}, seen)
-    last = verdicts[-1] if verdicts else stationary.judge(samples, seconds_min=warmup.seconds_min)
+            load.segment("warmup", longest, seen)
+    last = verdicts[-1] if verdicts else stationary.judge(samples, seconds_min=warmup.seconds_min, room=room)
     log.facts["stationary"] = {
         "reached": last.reached,
         "seconds": round(time.monotonic() - started, 3),

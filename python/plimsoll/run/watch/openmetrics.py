@@ -46,6 +46,12 @@ class RunMetrics(Collector):
                 self._phase, self._rate = str(info["phase"]), None
             elif name == "sample" and self._trial is not None:
                 self._hear(info["line"])
+            elif name == "turn":
+                self._trial = info["trial"]
+            elif name == "window":
+                self._trial, self._phase = info["trial"], "measure"
+                self._hear(info["line"] | {"t_ns": info["line"]["drained_ns"]})
+                self._rate = None  # that of one window says little, and the time between two is not the server's
             elif name == "trial_end":
                 status = str(info["status"])
                 self._ended[status] = self._ended.get(status, 0) + 1

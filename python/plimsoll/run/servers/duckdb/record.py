@@ -9,36 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
 from plimsoll.analysis.decision_support.formulas import REFRESH
 from plimsoll.analysis.decision_support.trial import NAMES
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.record.format import FORMAT
+from plimsoll.record.transactions import OUTCOMES
 
 Json = dict[str, Any]
 TITLES: Final = {"RF1": "New sales", "RF2": "Old sales"}
-OUTCOMES: Final = {"done": 0, "failed": 1, "timed out": 1, "skipped": 2}
-COUNTED: Final = ("done", "failed", "skipped", "lost")
+OF_STATUS: Final = {status: OUTCOMES.index(status) for status in ("done", "failed", "skipped")} | {
+    "timed out": OUTCOMES.index("failed")
+}
 TIMED_OUT: Final = "57014"
 EXAMPLES_MAX: Final = 10
-TRANSACTION: Final = np.dtype(
-    [
-        ("index", "<u8"),
-        ("planned_ns", "<i8"),
-        ("start_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("bytes", "<u8"),
-        ("connection", "<u4"),
-        ("backend_pid", "<u4"),
-        ("statements", "<u4"),
-        ("requests", "<u4"),
-        ("retries", "<u4"),
-        ("error", "<u2"),
-        ("kind", "u1"),
-        ("outcome", "u1"),
-    ]
-)
 
 
 def planned(test: str, streams: list[Json], *, refresh: bool) -> list[Json]:
@@ -95,8 +78,8 @@ class Progress:
 
     def identity(self) -> dict[str, int]:
         """Planned, and what of it has become what."""
-        outcomes = [OUTCOMES[one["status"]] for one in self.ended.values()]
-        return {"planned": len(self.works)} | {name: outcomes.count(code) for code, name in enumerate(COUNTED)}
+        outcomes = [OF_STATUS[one["status"]] for one in self.ended.values()]
+        return {"planned": len(self.works)} | {name: outcomes.count(code) for code, name in enumerate(OUTCOMES)}
 
     def at(self) -> list[Json]:
         """What each session is at, as a progress line has it."""
@@ -163,8 +146,8 @@ def verification(progress: Progress) -> Json:
     return {"checked": len(asked), "wrong": len(wrong), "examples": examples}
 
 
-def transactions(progress: Progress, pid: int) -> np.ndarray:
-    """transactions.npy: a row for each piece of work that has ended, in the order of their ends."""
+def transactions(progress: Progress, pid: int) -> list[tuple[Any, ...]]:
+    """Rows of transactions.npy: one for each piece of work that has ended, in the order of their ends."""
     codes = [entry["sqlstate"] for entry in errors(progress)]
     rows = []
     for index, ended in progress.ended.items():
@@ -184,10 +167,10 @@ def transactions(progress: Progress, pid: int) -> np.ndarray:
                 0,
                 codes.index(_code(ended)) + 1 if "error" in ended else 0,
                 NAMES.index(work["name"]),
-                OUTCOMES[ended["status"]],
+                OF_STATUS[ended["status"]],
             )
         )
-    return np.array(rows, dtype=TRANSACTION)
+    return rows
 
 
 def errors(progress: Progress) -> list[Json]:
@@ -206,10 +189,10 @@ def _code(ended: Json) -> str:
 
 
 def _by_kind(progress: Progress) -> Json:
-    by_name = {name: dict.fromkeys((*COUNTED, "statements", "retries"), 0) for name in NAMES}
+    by_name = {name: dict.fromkeys((*OUTCOMES, "statements", "retries"), 0) for name in NAMES}
     for index, ended in progress.ended.items():
         kind = by_name[progress.works[index]["name"]]
-        kind[COUNTED[OUTCOMES[ended["status"]]]] += 1
+        kind[OUTCOMES[OF_STATUS[ended["status"]]]] += 1
         kind["statements"] += ended["status"] != "skipped"
     return by_name
 

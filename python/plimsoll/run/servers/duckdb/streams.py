@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment.decision_support import DecisionSupport
-from plimsoll.record import writer
+from plimsoll.record import transactions, writer
 from plimsoll.run import agent
 from plimsoll.run.requests import workload_request
 from plimsoll.run.servers.duckdb import record
@@ -76,7 +74,7 @@ class Streams:
             "is_stopped": at.is_stopping(),
             "seed": self.seed,
         }
-        np.save(out / "transactions.npy", record.transactions(progress, pid))
+        transactions.write(out, record.transactions(progress, pid))
         writer.write_json(out / "queries.json", record.queries(self.workload, self.test, progress))
         summary = record.summary(self.workload, self.test, progress, told, surroundings)
         writer.write_json(out / "summary.json", summary)

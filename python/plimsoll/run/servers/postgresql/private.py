@@ -150,6 +150,7 @@ class PrivatePostgres(DatasetBuilder[PostgresServer], PrivateKind[PostgresServer
             if is_new and settings.workload.loads_itself():
                 server.create_database()
             log.facts["server"] = server.describe()
+            log.facts["cache"] = server.load_connection.cache()
             at.caches.prepare(wanted=settings.probes.double_caching)
             server.checkpoint()
         if settings.warmup.prewarm:

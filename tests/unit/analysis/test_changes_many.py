@@ -1,4 +1,4 @@
-"""System calls and functions that moved: found where planted, none named between equals, and said when unknown."""
+"""System calls and functions that changed: found where planted, none named between equals, and said when unknown."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 from plimsoll.analysis import compare_runs, compare_treatments
-from plimsoll.analysis.breakdown.moved import whole_of
-from plimsoll.analysis.runs.moved_many import confidence_of, ranked
+from plimsoll.analysis.breakdown.changes import whole_of
+from plimsoll.analysis.runs.changes_many import confidence_of, ranked
 from plimsoll.analysis.statistics.intervals import paired, unpaired
 from plimsoll.record import open_run
 from plimsoll.words.comparison import comparison_lines
 
-_WORLD = runpy.run_path(str(Path(__file__).with_name("moved_world.py")))
+_WORLD = runpy.run_path(str(Path(__file__).with_name("changes_world.py")))
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
 add_to_run = _WORLD["add_to_run"]
 Json = dict[str, Any]
@@ -126,7 +126,7 @@ def test_the_terminal_has_them_in_eighty_columns(runs: tuple[Path, Path]) -> Non
 
 
 def test_between_equals_a_list_names_something_in_at_most_one_of_twenty_worlds() -> None:
-    """Twenty-five functions, three blocks, Poisson counts: 400 worlds in which nothing moved."""
+    """Twenty-five functions, three blocks, Poisson counts: 400 worlds in which nothing changed."""
     random, named, worlds = np.random.default_rng(20260101), 0, 400
     rates = 400 / (1 + np.arange(25))
     units = ({block: 1.0 for block in range(3)}, {block: 1.0 for block in range(3)})

@@ -1,4 +1,4 @@
-"""System calls and stacks, written by hand and drawn by chance, added to a synthetic run: what moved in it is known.
+"""System calls and stacks, written by hand and drawn by chance, added to a synthetic run: what changed in it is known.
 
 Loaded by runpy, since tests are imported one by one. All times are nanoseconds.
 """

@@ -1,4 +1,4 @@
-"""What moved in a list so long that some of it would leave zero by chance: system calls, functions.
+"""What changed in a list so long that some of it would leave zero by chance: system calls, functions.
 
 The amounts that are large in both sides together are told one by one, the others in one row. Which are large says
 nothing of which differ, so that choosing them favours none. The intervals of a list have one confidence, chosen after
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from plimsoll.analysis.breakdown.moved import Amounts, Key, difference_of, in_rank, mean, row_of, total_of
+from plimsoll.analysis.breakdown.changes import Amounts, Key, difference_of, in_rank, mean, row_of, total_of
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, MeanDifference
 
 Json = dict[str, Any]

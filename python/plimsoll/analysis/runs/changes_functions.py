@@ -1,4 +1,4 @@
-"""Functions that moved between two treatments or runs: the CPU a transaction of the server's processes in each.
+"""Functions that changed between two treatments or runs: the CPU a transaction of the server's processes in each.
 
 From the stacks of the probe `profile`, in which a sample stands for one tick of its clock on a CPU. By a function's own
 time they add up to the whole; with what it calls they do not. A difference is never surer than the count of samples.
@@ -7,10 +7,10 @@ time they add up to the whole; with what it calls they do not. A difference is n
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plimsoll.analysis.breakdown.moved import Amounts, Key, common_blocks, whole_of, word
+from plimsoll.analysis.breakdown.changes import Amounts, Key, common_blocks, whole_of, word
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.probes.profile import tree
-from plimsoll.analysis.runs.moved_many import Units, confidence_of, ranked, sure_difference
+from plimsoll.analysis.runs.changes_many import Units, confidence_of, ranked, sure_difference
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Trial
 
@@ -19,7 +19,7 @@ Stack = tuple[str, ...]
 Profiles = Mapping[int, Mapping[Stack, float]]  # nanoseconds a transaction, by block
 NAME = "profile"
 SAMPLES_MIN = 5.0
-# What nearly everything is called by says nothing of what moved.
+# What nearly everything is called by says nothing of what changed.
 _NEARLY_ALL = 0.9
 
 
@@ -116,7 +116,7 @@ def _merged(first: Profiles, second: Profiles) -> tuple[dict[Stack, float], dict
 
 
 def _most_of(row: Json, differences: Mapping[Stack, float]) -> list[str]:
-    """The stack that ends in this function and moved most in its direction, the process's role first."""
+    """The stack that ends in this function and changed most in its direction, the process's role first."""
     sign = 1 if row["difference"]["value"] >= 0 else -1
     mine = [stack for stack in differences if stack[-1] == row["name"]]
     most = max(mine, key=lambda stack: (sign * differences[stack], stack))

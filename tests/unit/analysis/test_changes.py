@@ -1,4 +1,4 @@
-"""What moved: ranked, with intervals, in a world where it is known; and "cannot tell" where it cannot be told."""
+"""What changed: ranked, with intervals, in a world where it is known; and "cannot tell" where it cannot be told."""
 
 import json
 import runpy
@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from plimsoll.analysis import Unknown, compare_runs, compare_treatments
-from plimsoll.analysis.breakdown.moved import of_cpu, of_latency, word
+from plimsoll.analysis.breakdown.changes import of_cpu, of_latency, word
 from plimsoll.analysis.statistics.intervals import welch
 from plimsoll.record import open_run
+from plimsoll.words.changes import changes_lines
 from plimsoll.words.comparison import comparison_lines
-from plimsoll.words.moved import moved_lines
 
 _VERDICT = runpy.run_path(str(Path(__file__).with_name("test_breakdown_verdict.py")))
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))
@@ -95,7 +95,7 @@ def test_too_few_blocks_tell_nothing() -> None:
     found = of_latency(side([1, 1], [1, 1]), side([900, 900], [1, 1]), "all", "all", is_paired=True)
     assert found is not None
     assert found["word"] == "cannot tell"
-    lines = moved_lines({"latency": {"all": found}, "cpu": None})
+    lines = changes_lines({"latency": {"all": found}, "cpu": None})
     assert lines[1].endswith("cannot tell: no interval from fewer than three blocks")
     assert lines[2:] == ["    cannot tell for: lock"]
 
@@ -107,7 +107,7 @@ def test_equals_that_differ_as_much_leave_no_shares() -> None:
         assert found is not None
         assert found["word"] == said
         assert (found["parts"][0]["share"] is None) == (said == "cannot tell")
-        lines = moved_lines({"latency": {"all": found}, "cpu": None}, spread)
+        lines = changes_lines({"latency": {"all": found}, "cpu": None}, spread)
         assert ("    cannot tell: equal trials differ as much (A/A 1.20 x)" in lines) == (said == "cannot tell")
 
 
@@ -159,8 +159,8 @@ def test_two_runs_are_explained(runs: tuple[Path, Path]) -> None:
     planted = next(one for label, one in by_label.items() if "1024" in label)
     same = next(one for label, one in by_label.items() if "1024" not in label)
     assert {row["word"] for row in same["parts"] + same["waits"]} == {"cannot tell"}
-    moved = {row["name"]: row["word"] for row in planted["parts"]}
-    assert moved["swap_in"] == "more"
+    changed = {row["name"]: row["word"] for row in planted["parts"]}
+    assert changed["swap_in"] == "more"
     assert [row["part"] for row in planted["waits"] if row["word"] == "more"] == ["swap_in"]
     text = comparison_lines(found)
     assert sum(line.startswith("What changed, ") for line in text) == 2

@@ -1,11 +1,11 @@
-"""System calls and functions that moved, in lines for the terminal: those that differ from zero, then the others."""
+"""System calls and functions that changed, in lines for the terminal: those that differ from zero, then the others."""
 
 from typing import Any
 
-from plimsoll.analysis.breakdown.moved import CANNOT_TELL
+from plimsoll.analysis.breakdown.changes import CANNOT_TELL
 from plimsoll.analysis.probes.profile import is_kernel
 from plimsoll.words.breakdown import amount
-from plimsoll.words.moved import head, line, wrapped
+from plimsoll.words.changes import head, line, wrapped
 
 Json = dict[str, Any]
 ROWS_MAX = 8
@@ -21,19 +21,19 @@ _CALLERS = 4
 _NAME_WIDTH = 60
 
 
-def count(found: Json, signed: bool = True) -> str:
+def count(mean: Json, signed: bool = True) -> str:
     """+1.02 [0.98, 1.06], of calls."""
-    text = format(found["value"], ("+" if signed else "") + ".3g")
-    return text if found["low"] is None else f"{text} [{found['low']:.3g}, {found['high']:.3g}]"
+    text = format(mean["value"], ("+" if signed else "") + ".3g")
+    return text if mean["low"] is None else f"{text} [{mean['low']:.3g}, {mean['high']:.3g}]"
 
 
 def call_lines(calls: Json, spread: float | None = None) -> list[str]:
     """The time in system calls, then how many there are."""
     lines = []
     for what, of, form in (("time", "time in system calls", amount), ("count", "system calls", count)):
-        found = calls[what]
-        lines += head(of, found, spread, form)
-        lines += _rows(found, found, form, _call)
+        difference = calls[what]
+        lines += head(of, difference, spread, form)
+        lines += _rows(difference, difference, form, _call)
     if calls["lost"]:
         lines += wrapped("the probe lost events: these are lower bounds")
     return lines
@@ -57,9 +57,9 @@ def absent_lines(explained: list[Json]) -> list[str]:
     lines = []
     for name, about in ABOUT.items():
         reasons: dict[str, list[str]] = {}
-        for found in explained:
-            if name in found["absent"]:
-                reasons.setdefault(found["absent"][name], []).append(found["treatment"])
+        for treatment in explained:
+            if name in treatment["absent"]:
+                reasons.setdefault(treatment["absent"][name], []).append(treatment["treatment"])
         for why, labels in reasons.items():
             whose = "" if len(labels) == len(explained) else f", {', '.join(labels)}"
             lines.append(f"What changed of {about}{whose}: not known: {why}")
@@ -75,20 +75,22 @@ def _function(row: Json) -> str:
     return f"{name.removesuffix('_[k]')} (kernel)" if is_kernel(name) else name
 
 
-def _rows(whole: Json, found: Json, form: Any, named: Any) -> list[str]:
-    told = [row for row in found["rows"] if row["word"] != CANNOT_TELL]
+def _rows(whole: Json, difference: Json, form: Any, named: Any) -> list[str]:
+    told = [row for row in difference["rows"] if row["word"] != CANNOT_TELL]
     largest = max((abs(row["difference"]["value"]) for row in told), default=0.0)
     shown = [row for row in told if abs(row["difference"]["value"]) >= SHOWN_MIN * largest][:ROWS_MAX]
     lines = []
     for row in shown:
         lines.append(line(row | {"name": _shortened(named(row))}, "    ", form))
         lines += _callers(row)
-    others = found["others"]
+    others = difference["others"]
     if others is not None and others["word"] != CANNOT_TELL:
-        lines.append(line(others | {"name": f"{found['others_count']:,} others together"}, "    ", form))
+        lines.append(line(others | {"name": f"{difference['others_count']:,} others together"}, "    ", form))
     least = _WORTH * abs(whole["total"]["value"])
     unknown = [
-        named(row) for row in found["rows"] if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least
+        named(row)
+        for row in difference["rows"]
+        if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least
     ]
     if told[len(shown) :]:
         lines += wrapped(f"also changed: {_some([named(row) for row in told[len(shown) :]])}")
@@ -101,7 +103,7 @@ def _some(names: list[str]) -> str:
 
 
 def _callers(row: Json) -> list[str]:
-    """Who called it where it moved most, the nearest first; its process's role ends the line."""
+    """Who called it where it changed most, the nearest first; its process's role ends the line."""
     stack = [_printable(name) for name in row.get("stack") or []]
     if len(stack) < 2:
         return []

@@ -1,10 +1,10 @@
-"""What moved, in lines for the terminal: the parts that differ from zero with their wait events, then the others."""
+"""What changed, in lines for the terminal: the parts that differ from zero with their wait events, then the others."""
 
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll.analysis.breakdown.moved import CANNOT_TELL
+from plimsoll.analysis.breakdown.changes import CANNOT_TELL
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.words.breakdown import amount, is_told
 
@@ -20,13 +20,13 @@ _WORTH = 0.05
 _WIDTH = 80
 
 
-def moved_lines(explained: Json, spread: float | None = None) -> list[str]:
+def changes_lines(explained: Json, spread: float | None = None) -> list[str]:
     """Lines for one treatment: the latency of each type, then the CPU. `spread`: the ratio by which equals differ."""
     lines = []
-    for kind, found in explained["latency"].items():
+    for kind, difference in explained["latency"].items():
         of = "mean latency" if kind == ALL or len(explained["latency"]) == 1 else f"mean latency of {kind}"
-        lines += [*head(of, found, spread), *_parts(found, found["parts"], found["waits"])]
-        lines += _closure(found)
+        lines += [*head(of, difference, spread), *_parts(difference, difference["parts"], difference["waits"])]
+        lines += _closure(difference)
     if explained["cpu"]:
         lines += head("CPU of the machine", explained["cpu"], spread)
         lines += _parts(explained["cpu"], explained["cpu"]["users"], [])
@@ -37,28 +37,28 @@ def moved_lines(explained: Json, spread: float | None = None) -> list[str]:
     return lines
 
 
-def head(of: str, found: Json, spread: float | None, form: Form = amount) -> list[str]:
+def head(of: str, difference: Json, spread: float | None, form: Form = amount) -> list[str]:
     """A whole before and after, its difference, and whether that is told."""
-    total = found["total"]
-    first, second = ({"value": found[side], "low": None} for side in ("first", "second"))
+    total = difference["total"]
+    first, second = ({"value": difference[side], "low": None} for side in ("first", "second"))
     text = f"  {of}: {form(first, False)}, then {form(second, False)}: {form(total, True)}"
     if total["low"] is None:
         return [text, "    cannot tell: no interval from fewer than three blocks"]
     if not is_told(total):
         return [text, "    cannot tell whether it changed"]
-    if found["word"] == CANNOT_TELL:
+    if difference["word"] == CANNOT_TELL:
         return [text, f"    cannot tell: equal trials differ as much (A/A {spread or 1:.2f} x)"]
     return [text]
 
 
-def _parts(found: Json, rows: list[Json], waits: list[Json]) -> list[str]:
+def _parts(difference: Json, rows: list[Json], waits: list[Json]) -> list[str]:
     told = [row for row in rows if row["word"] != CANNOT_TELL]
     lines = []
     for row in told[:PARTS_MAX]:
         lines.append(line(row, "    "))
         mine = [wait for wait in waits if wait["part"] == row["name"] and wait["word"] != CANNOT_TELL]
         lines += [line(wait, "      ") for wait in mine[:WAITS_OF_PART]]
-    least = _WORTH * abs(found["total"]["value"])
+    least = _WORTH * abs(difference["total"]["value"])
     others = [row["name"] for row in told[PARTS_MAX:]]
     unknown = [row["name"] for row in rows if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least]
     if others:
@@ -72,9 +72,9 @@ def line(row: Json, indent: str, form: Form = amount) -> str:
     return f"{indent}{share:>6}  {form(row['difference'], True):<30}  {row['name']}"
 
 
-def _closure(found: Json) -> list[str]:
-    error = found["closure_error"]
-    if error is None or abs(error["value"]) <= _WORTH * abs(found["total"]["value"]):
+def _closure(difference: Json) -> list[str]:
+    error = difference["closure_error"]
+    if error is None or abs(error["value"]) <= _WORTH * abs(difference["total"]["value"]):
         return []
     return wrapped(f"{amount(error)} of it is not attributed to any part")
 

@@ -1,4 +1,4 @@
-"""System calls that moved between two treatments or runs: their number and time a transaction, by kind and file class.
+"""System calls that changed between two treatments or runs: number and time a transaction, by kind and file class.
 
 From the totals of the probe `syscalls`. A process that has nothing to do, or waits for a heavyweight lock, sits in
 epoll_wait or its like, and the call's time is that of the wait: such calls are counted, and in no time.
@@ -7,9 +7,9 @@ epoll_wait or its like, and the call's time is that of the wait: such calls are 
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.analysis.breakdown.moved import Amounts, Key, common_blocks, whole_of
+from plimsoll.analysis.breakdown.changes import Amounts, Key, common_blocks, whole_of
 from plimsoll.analysis.probes.page_cache import lost_events, probe
-from plimsoll.analysis.runs.moved_many import ranked
+from plimsoll.analysis.runs.changes_many import ranked
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Trial
 from plimsoll.record.summary import Probe

@@ -1,4 +1,4 @@
-"""What moved between two treatments or two runs: parts of the latency, wait events and users of the CPU, ranked.
+"""What changed between two treatments or two runs: parts of the latency, wait events and users of the CPU, ranked.
 
 Amounts are nanoseconds a transaction, one value a block. Within a run the difference is taken within blocks; between
 runs, whose blocks have nothing to do with each other, by Welch's interval. Wait events are parts of their part, so the
@@ -35,9 +35,9 @@ def rows_of(first: Amounts, second: Amounts, whole: Json, is_paired: bool) -> li
     rows = []
     for key in keys:
         one, two = ({block: mine.get(key, 0.0) for block, mine in side.items()} for side in (first, second))
-        found = difference_of(one, two, is_paired)
-        if found is not None:
-            rows.append(row_of(key, one, two, found.interval(), total))
+        difference = difference_of(one, two, is_paired)
+        if difference is not None:
+            rows.append(row_of(key, one, two, difference.interval(), total))
     return in_rank(rows)
 
 
@@ -46,11 +46,20 @@ def total_of(whole: Json) -> float | None:
     return whole["total"]["value"] if whole["word"] != CANNOT_TELL else None
 
 
-def row_of(key: Key, first: Mapping[int, float], second: Mapping[int, float], found: Json, total: float | None) -> Json:
+def row_of(
+    key: Key, first: Mapping[int, float], second: Mapping[int, float], difference: Json, total: float | None
+) -> Json:
     """One amount: {name, part, first, second, difference, share, word}."""
-    share = found["value"] / total if total else None
+    share = difference["value"] / total if total else None
     means = {"first": mean(first), "second": mean(second)}
-    return {"name": key[0], "part": key[1] or None, **means, "difference": found, "share": share, "word": word(found)}
+    return {
+        "name": key[0],
+        "part": key[1] or None,
+        **means,
+        "difference": difference,
+        "share": share,
+        "word": word(difference),
+    }
 
 
 def in_rank(rows: list[Json]) -> list[Json]:
@@ -58,15 +67,15 @@ def in_rank(rows: list[Json]) -> list[Json]:
     return sorted(rows, key=lambda row: (-abs(row["difference"]["value"]), row["name"], row["part"] or ""))
 
 
-def word(found: Json) -> str:
+def word(difference: Json) -> str:
     """Whether there is more or less of it in the second; "cannot tell" where the interval holds zero."""
-    if not _is_told(found):
+    if not _is_told(difference):
         return CANNOT_TELL
-    return "more" if found["value"] > 0 else "less"
+    return "more" if difference["value"] > 0 else "less"
 
 
-def _is_told(found: Json | None) -> bool:
-    return bool(found and found["low"] is not None and (found["low"] > 0 or found["high"] < 0))
+def _is_told(difference: Json | None) -> bool:
+    return bool(difference and difference["low"] is not None and (difference["low"] > 0 or difference["high"] < 0))
 
 
 def difference_of(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> MeanDifference | None:
@@ -99,11 +108,11 @@ def of_latency(
         {block: total - sum(mine[block].values()) for block, total in one.items()}
         for one, mine in zip(whole, parts, strict=True)
     ]
-    found = whole_of(whole, is_paired, spread)
-    named = rows_of(waits[0], waits[1], found, is_paired)
+    whole_difference = whole_of(whole, is_paired, spread)
+    named = rows_of(waits[0], waits[1], whole_difference, is_paired)
     return {
-        **found,
-        "parts": rows_of(parts[0], parts[1], found, is_paired),
+        **whole_difference,
+        "parts": rows_of(parts[0], parts[1], whole_difference, is_paired),
         "waits": named[:WAITS_MAX],
         "waits_left_out": max(0, len(named) - WAITS_MAX),
         "closure_error": _interval(left[0], left[1], is_paired),
@@ -111,8 +120,8 @@ def of_latency(
 
 
 def _interval(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> Json | None:
-    found = difference_of(first, second, is_paired)
-    return None if found is None else found.interval()
+    difference = difference_of(first, second, is_paired)
+    return None if difference is None else difference.interval()
 
 
 def common_blocks(sides: list[dict[int, Any]], is_paired: bool) -> list[dict[int, Any]]:
@@ -168,13 +177,17 @@ def of_cpu(
         {block: _users(readings[block], mine[block], split, sampled) for block in whole}
         for (readings, _), mine, whole in zip(sides, known, wholes, strict=True)
     ]
-    found = whole_of(wholes, is_paired, spread)
-    return {**found, "users": rows_of(users[0], users[1], found, is_paired), "others_known": not sampled}
+    whole_difference = whole_of(wholes, is_paired, spread)
+    return {
+        **whole_difference,
+        "users": rows_of(users[0], users[1], whole_difference, is_paired),
+        "others_known": not sampled,
+    }
 
 
 def _mean_band(one: Json) -> Json:
-    found: Json = one["types"][ALL]["bands"][MEAN]
-    return found
+    band: Json = one["types"][ALL]["bands"][MEAN]
+    return band
 
 
 def _users(one: Json, metrics: Json, split: bool, sampled: bool) -> dict[Key, float]:

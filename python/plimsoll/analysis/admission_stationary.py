@@ -1,0 +1,103 @@
+"""Did the caches of a trial stand still while it was measured? From the warm-up's end and the measured segment.
+
+The fact that constrains it: noise hides rest as it hides change. So a trial that shows neither enters where its cache
+was filled so often that it cannot but be at its level (room.py), and says so; else only where rest is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plimsoll.analysis.statistics import stationary
+from plimsoll.analysis.statistics.room import TURNED, Room
+
+Sample = Mapping[str, float | None]
+TAIL_SECONDS = 10
+JOINED_SAMPLES_MIN = 12  # more than the ten seconds that the test needs
+FILLING = "still filling: "
+
+
+@dataclass
+class Standing:
+    """`reasons` keep the trial out, each of them one that a longer warm-up cures."""
+
+    entry: dict[str, Any]
+    reasons: list[str] = field(default_factory=list)
+    caveats: list[str] = field(default_factory=list)
+
+
+def standing(
+    told: Mapping[str, Any], warmup: Sequence[Sample], measured: Sequence[Sample], room: Room | None
+) -> Standing:
+    """`told`: `stationary` of trial.json; samples are cumulative, the first of the measured segment left out."""
+    alone = stationary.judge(measured, seconds_min=4.0, whole=True, room=room)
+    # A segment of a few transactions adds nothing: then the warm-up's end has to be long enough by itself.
+    tail = warmup[-max(len(measured), TAIL_SECONDS, JOINED_SAMPLES_MIN - len(measured)) :]
+    both = stationary.judge(joined(tail, measured), whole=True, room=room)
+    is_moving = _moving(alone, both)
+    found = Standing(
+        {
+            "warmup_reached": told.get("reached"),
+            "warmup_seconds": told.get("seconds"),
+            "measured_reached": both.reached,
+            "measured_filling": is_moving,
+            "detail": both.detail,
+        }
+    )
+    if both.has_room and room is not None and both.turns is not None:
+        cold = f"the server's cache or its data have {room.blocks:,.0f} blocks, and {both.turns:.0%} of as many were "
+        if told.get("reached") is None:
+            found.caveats.append(f"no warm-up was asked for: {cold}read since its start")
+        else:
+            found.reasons.append(f"{FILLING}{cold}read since its start")
+    elif is_moving:
+        found.reasons.append(f"{FILLING}the measured segment was moving towards another level")
+    elif not told.get("reached"):
+        _unsettled(found, told, both)
+    return found
+
+
+def _unsettled(found: Standing, told: Mapping[str, Any], both: stationary.Stationarity) -> None:
+    """The warm-up did not show rest, and what was measured shows no change."""
+    cache = both.detail["series"].get("database_miss_ratio")
+    if both.reached or (cache is not None and cache["reached"] and not both.filling):
+        how = "both caches" if both.reached else "the database's cache (device reads too noisy to show it)"
+        when = "the end of the warm-up and the measured segment together show it for"
+        found.caveats.append(f"not shown stationary within the warm-up; {when} {how}")
+    elif _is_turned(both) and not both.filling:
+        found.caveats.append(
+            "too noisy to be shown stationary; no sign of filling is seen, and the server's cache was filled "
+            f"{both.turns:,.1f} times over since its start"
+        )
+    elif told.get("reached") is False:
+        found.reasons.append(f"{FILLING}neither the warm-up nor its end with the measured segment was stationary")
+    else:
+        found.caveats.append("no warm-up was asked for, and the measured segment is not shown stationary")
+
+
+def _moving(measured: stationary.Stationarity, both: stationary.Stationarity) -> bool:
+    """The database's cache was moving, or device reads were and the end of the warm-up says so too.
+
+    Device reads wander with swapping and with other users of the device; a filling page cache shows in both. So does a
+    cache that was filled again and again, if at all.
+    """
+    series, joint = measured.detail["series"], both.detail["series"]
+    one_tells = set() if _is_turned(both) else {"database_miss_ratio"}
+    return any(
+        found["filling"] and (name in one_tells or joint.get(name, found)["filling"]) for name, found in series.items()
+    )
+
+
+def _is_turned(found: stationary.Stationarity) -> bool:
+    return found.turns is not None and found.turns >= TURNED
+
+
+def joined(first: Sequence[Sample], second: Sequence[Sample]) -> list[Sample]:
+    """Two segments as one row of samples; what lies between them is a gap and no interval."""
+    if not first or not second:
+        return [*first, *second]
+    done = first[-1]["done"] or 0
+    gap: Sample = {"t_ns": ((first[-1]["t_ns"] or 0) + (second[0]["t_ns"] or 0)) / 2}
+    return [*first, gap, *({**sample, "done": done + (sample["done"] or 0)} for sample in second)]

@@ -1,0 +1,43 @@
+"""What difference a plan of windows can tell, by the noise that an A/A of this machine found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.analysis.statistics.distributions import normal_quantile
+from plimsoll.analysis.statistics.simultaneous import range_quantile
+from plimsoll.analysis.windows.spending import FIRST, FULL, at_end
+
+POWER = 0.8  # how often so large a difference is told
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """What is planned: `arms` are the servers of a block, `seconds` what counts of a window."""
+
+    levels: int
+    arms: int
+    blocks: int
+    rounds: int
+    seconds: float
+    stops_when_decided: bool
+
+
+def ratio_told(noise: Mapping[str, Any], planned: Arrangement) -> float | None:
+    """The ratio of two levels that is told in POWER of such runs; None where starts are not known or too few ran.
+
+    `noise` as a stored A/A has it (part.py, `noise_of_run`): a window's variance goes with the time that it counts,
+    and what duplicates add to the levels' own precision is left out, so a little less is told than will be.
+    """
+    of_window, of_start = noise.get("window_sd_log"), noise.get("start_sd_log")
+    freedom = planned.arms * planned.blocks - planned.blocks - (planned.levels - 1)
+    if of_window is None or of_start is None or planned.levels < 2 or planned.blocks < FIRST or freedom < 1:
+        return None
+    window = float(of_window) ** 2 * float(noise["window_seconds"]) / planned.seconds / planned.rounds
+    error = math.sqrt(2 * (window + float(of_start) ** 2) / planned.blocks)
+    alpha = (at_end(planned.blocks, planned.blocks) if planned.stops_when_decided else FULL).alpha
+    critical = float(range_quantile(1 - alpha, planned.levels, float(freedom))) / math.sqrt(2)
+    return math.exp((critical + float(normal_quantile(POWER))) * error)

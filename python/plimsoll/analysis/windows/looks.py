@@ -1,0 +1,99 @@
+"""A look at a run of windows that goes on: whether what it asks is decided, so that it may stop.
+
+Asked at the end of each block from the second on. Decided is a run whose every pair of levels is told apart, or shown
+to differ by no more than the relevant ratio, by the share of the errors that this look may spend (spending.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from plimsoll.analysis.admission import admit
+from plimsoll.analysis.comparing.compare import DELTA
+from plimsoll.analysis.comparing.evidence import Evidence
+from plimsoll.analysis.comparing.levels import groups
+from plimsoll.analysis.comparing.standing import chosen, twins
+from plimsoll.analysis.estimates import estimates
+from plimsoll.analysis.metrics import METRICS, judged_of
+from plimsoll.analysis.windows.method import method_of, planned_blocks
+from plimsoll.analysis.windows.spending import FIRST, at_look
+from plimsoll.record import Run, Trial, open_run
+from plimsoll.record.verdict import TrialEntry
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a look found: whether to stop, why in words, and the block after which it looked."""
+
+    decided: bool
+    why: str
+    after_block: int
+
+
+def decision(out: Path) -> Decision | None:
+    """The look after the last block of a run folder whose trials have all ended; None where there is none to take.
+
+    That is before the second block, of a run that is not of windows, and of one that compares nothing.
+    """
+    run = open_run(out)
+    metric = METRICS[judged_of(run.plan, run.experiment)]
+    block = _last_whole_block(run)
+    compared = groups(run.plan, run.experiment)
+    if block < FIRST or not compared:
+        return None
+    method = method_of(run, metric, at_look(block, planned_blocks(run)))
+    if method is None:
+        return None
+    entries = [_entry(trial) for trial in run.trials if trial.block <= block]
+    used, again = chosen(entries), twins(entries)
+    open_: list[str] = []
+    for group in compared:
+        found = method(group.treatments, used, again, metric)
+        open_ += undecided(found, group.levels, _delta(run))
+    if open_:
+        more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
+        return Decision(False, f"cannot tell yet: {open_[0]}{more}", block)
+    ratio = f"{_delta(run):.0%}"
+    return Decision(True, f"every pair of levels is told apart, or differs by no more than {ratio}", block)
+
+
+def undecided(found: Evidence, levels: tuple[str, ...], delta: float) -> list[str]:
+    """The pairs that are neither told apart nor shown to be alike; a level that has no value is waited for no more."""
+    mean, half, told = found.sure.shown.mean, found.sure.half(), found.sure.beaten
+    able = np.isfinite(found.copies[0]).any(0)
+    return [
+        f"{levels[one]} and {levels[two]}"
+        for one in range(len(levels))
+        for two in range(one + 1, len(levels))
+        if able[one] and able[two] and not (told[one, two] or told[two, one])
+        and not abs(mean[one, two]) + half[one, two] <= math.log1p(delta)
+    ]  # fmt: skip
+
+
+def _delta(run: Run) -> float:
+    design = run.experiment.get("design") or {}
+    return float(run.plan.get("relevant_ratio") or design.get("relevant_ratio") or 1 + DELTA) - 1
+
+
+def _last_whole_block(run: Run) -> int:
+    """The last block of which every trial has ended, one way or the other."""
+    ended: dict[int, bool] = {}
+    for trial in run.trials:
+        ended[trial.block] = ended.get(trial.block, True) and bool(trial.data.get("status"))
+    whole = [block for block in sorted(ended) if all(ended[one] for one in ended if one <= block)]
+    return max(whole, default=0)
+
+
+def _entry(trial: Trial) -> TrialEntry:
+    """As much of a trial's entry as tells whether it enters, and by what it is compared."""
+    values = estimates(trial)
+    found: Json = {"number": trial.number, "block": trial.block, "treatment": trial.treatment}
+    found |= {"duplicate": trial.duplicate, "metrics": values, "unbounded": None}
+    return cast(TrialEntry, found | {"admitted": not admit(trial, values).reasons})

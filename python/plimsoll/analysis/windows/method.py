@@ -1,0 +1,137 @@
+"""How the levels of a run of windows are told apart: by the rates of its windows, with the share of its last look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.comparing.evidence import Evidence, Method, blocks_of
+from plimsoll.analysis.comparing.unbounded import Compared
+from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.statistics.simultaneous import range_quantile
+from plimsoll.analysis.windows import rates
+from plimsoll.analysis.windows.judge import Start, WindowNoise, Within, compare, logs_of, whole
+from plimsoll.analysis.windows.spending import FIRST, FULL, Share, at_end, at_look
+from plimsoll.record import Run
+from plimsoll.record.verdict import Noise, NoiseLevels, Used
+
+Json = dict[str, Any]
+DECIDED = "decided after block "  # how the reason begins of trials that were left out by a look
+
+
+def method_of(run: Run, judged: Metric, share: Share | None = None) -> Method | None:
+    """None where the run was not made in windows, or is judged by what they do not tell; `share`: that of a look."""
+    if not judged.is_of_windows:
+        return None
+    known = rates.by_trial(run)
+    if not known:
+        return None
+    return by_windows(known, stored_start(run), stored_run(run), share or share_of(run))
+
+
+def by_windows(known: rates.ByTrial, start: Start | None, starts_from: str | None, share: Share) -> Method:
+    """The method, of the windows of each trial."""
+
+    def method(treatments: Sequence[str], used: Used, twins: Used, _metric: Metric) -> Evidence:
+        found = rates.array(blocks_of(treatments, used), treatments, used, twins, known)
+        blocks = np.isfinite(found[0]).any(-1).sum(0)
+        least = 1 if start is not None else FIRST
+        judged = (blocks >= least)[:, None]
+        every, inside = compare(found, start, share)
+        sure, _ = compare(np.where(judged, found, np.nan), start, share)
+        noise = _noise(every, inside, share, start, starts_from)
+        return Evidence(logs_of(found), np.zeros(found.shape[1:3], bool), every, sure, noise, least)
+
+    return method
+
+
+def _noise(found: Compared, inside: Within, share: Share, start: Start | None, starts_from: str | None) -> Noise | None:
+    """As of trials; `ratio_told` is the median over pairs. None where nothing can be told."""
+    scatter = found.noise
+    assert isinstance(scatter, WindowNoise)
+    levels = noise_levels(scatter, inside, start, starts_from)
+    apart = ~np.eye(len(found.shown.mean), dtype=bool) & np.isfinite(found.half())
+    if levels is None or not apart.any():
+        return None
+    count = len(found.shown.mean)
+    beyond = scatter.beyond(lambda freedom: range_quantile(1 - share.alpha, count, whole(freedom)) / np.sqrt(2))
+    has_own = scatter.freedom >= 1
+    sd = math.hypot(levels["windows_sd_log"], levels["start_sd_log"] or 0.0)
+    return {
+        "sd_log": math.sqrt(float(scatter.variance)) if has_own else sd,
+        "freedom": int(scatter.freedom if has_own else scatter.window_freedom),
+        "ratio_told": math.exp(float(np.median(np.maximum(beyond, found.half())[apart]))),
+        "levels": levels,
+    }
+
+
+def noise_levels(
+    scatter: WindowNoise, inside: Within, start: Start | None = None, starts_from: str | None = None
+) -> NoiseLevels | None:
+    """What windows and starts each add to a trial's scatter; None where no block has two rounds of two levels.
+
+    Of several blocks the starts' variance is what the windows leave of it, which may be nothing.
+    """
+    rounds = inside.rounds[inside.rounds > 1]
+    if not len(rounds) or not np.isfinite(inside.window):
+        return None
+    window = float(inside.window)
+    windows = window / float(np.mean(rounds))
+    has_own = scatter.freedom >= 1
+    of_start = max(float(scatter.variance) - windows, 0.0) if has_own else None if start is None else start.sd_log**2
+    total = None if of_start is None else windows + of_start
+    return {
+        "window_sd_log": math.sqrt(window),
+        "windows_sd_log": math.sqrt(windows),
+        "start_sd_log": None if of_start is None else math.sqrt(of_start),
+        "window_share": windows / total if total else None,
+        "rounds": int(rounds.min()),
+        "starts_from": None if has_own else starts_from,
+    }
+
+
+def stored_start(run: Run) -> Start | None:
+    """How starts scatter by the stored A/A of windows that run.json has; None without one."""
+    known = _stored(run)
+    if known.get("start_sd_log") is None or not known.get("start_freedom"):
+        return None
+    return Start(float(known["start_sd_log"]), float(known["start_freedom"]))
+
+
+def stored_run(run: Run) -> str | None:
+    """Which run that is."""
+    return str((run.data.get("a_a") or {}).get("run")) if _stored(run) else None
+
+
+def _stored(run: Run) -> Json:
+    return (run.data.get("a_a") or {}).get("windows") or {}
+
+
+def share_of(run: Run) -> Share:
+    """What the verdict of a run may spend: that of the look that ended it, else what earlier looks have left."""
+    if not stops_when_decided(run):
+        return FULL
+    planned, ended = planned_blocks(run), decided_after(run)
+    if ended is not None:
+        return at_look(ended, planned)
+    return at_end(max((trial.block for trial in run.trials if trial.status == "finished"), default=1), planned)
+
+
+def stops_when_decided(run: Run) -> bool:
+    """Whether its design ends it at the look that decides."""
+    return (run.experiment.get("design") or {}).get("stop") == "decided"
+
+
+def planned_blocks(run: Run) -> int:
+    """How many blocks it would have at most."""
+    return max((trial.block for trial in run.trials), default=1)
+
+
+def decided_after(run: Run) -> int | None:
+    """The block after which it was decided; None where no look ended it."""
+    reasons = [str(trial.data.get("reason") or "") for trial in run.trials if trial.status == "skipped"]
+    told = [reason.removeprefix(DECIDED).split()[0] for reason in reasons if reason.startswith(DECIDED)]
+    return min((int(word) for word in told if word.isdigit()), default=None)

@@ -1,0 +1,176 @@
+"""What a run of windows adds to its verdict: where noise comes from, how intervals closed, what was distorted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.comparing.levels import groups
+from plimsoll.analysis.comparing.noise import noise_of
+from plimsoll.analysis.metrics import METRICS, judged_of
+from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.trial.windows import Windows
+from plimsoll.analysis.windows import lead_in, others_writes, rates
+from plimsoll.analysis.windows.judge import logs_of, within
+from plimsoll.analysis.windows.method import (
+    DECIDED,
+    decided_after,
+    planned_blocks,
+    share_of,
+    stops_when_decided,
+    stored_start,
+)
+from plimsoll.analysis.windows.over_time import closing
+from plimsoll.record import Run, Trial
+from plimsoll.record.verdict import Used
+
+Json = dict[str, Any]
+KEY = "windows"
+
+
+def _judge(context: Context) -> Json | None:
+    run, known = context.run, context.read[KEY]
+    if not known:
+        return None
+    again = context.twins
+    entering = {entry["number"] for side in (context.used, again) for entry in side.values()} & set(known)
+    trials = {trial.number: trial for trial in run.trials if trial.number in entering}
+    inside = {number: known[number] for number in sorted(entering)}
+    share = share_of(run)
+    return {
+        **_arrangement(trials, inside),
+        "noise": noise_of_run(context.used, again, inside),
+        "looks": {
+            "stops_when_decided": stops_when_decided(run),
+            "planned_blocks": planned_blocks(run),
+            "decided_after": decided_after(run),
+            "alpha": share.alpha,
+            "confidence": share.confidence,
+        },
+        "closing": _closing(context, again, known),
+        "rates": _rates(trials, inside),
+        "lead_in": lead_in.of_trials(trials, inside),
+        "others_writes": others_writes.of_blocks(_blocks(trials)),
+    }
+
+
+def _blocks(trials: dict[int, Trial]) -> list[list[Trial]]:
+    blocks = sorted({trial.block for trial in trials.values()})
+    return [[trial for trial in trials.values() if trial.block == block] for block in blocks]
+
+
+def _arrangement(trials: dict[int, Trial], inside: dict[int, Windows]) -> Json:
+    """How the windows were: their length, their rounds, what switching between servers took."""
+    told: list[Json] = [dict(trial.data.get("windows") or {}) for trial in trials.values()]
+    seconds = [float(np.median(one.closed_ns - one.opened_ns)) / 1e9 for one in inside.values()]
+    rounds = [len(one.round) for one in inside.values()]
+    return {
+        "seconds": float(np.median(seconds)) if seconds else None,
+        "lead_in_seconds": max((one.lead_in_ns / 1e9 for one in inside.values()), default=None),
+        "rounds": {"least": min(rounds, default=0), "most": max(rounds, default=0)},
+        "windows": sum(rounds),
+        "without_transaction": sum(int((one.done == 0).sum()) for one in inside.values()),
+        "thaw_ns_max": _largest(told, "thaw_ns"),
+        "freeze_ns_max": _largest(told, "freeze_ns"),
+    }
+
+
+def _largest(told: list[Json], key: str) -> float | None:
+    return max((float(one[key]["max"]) for one in told if (one.get(key) or {}).get("max") is not None), default=None)
+
+
+def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> Json | None:
+    """Both levels of noise over all treatments, as a stored A/A keeps them; None where windows cannot tell.
+
+    {window_sd_log: of one window, as far as the mean of many is concerned, window_seconds: how long it counts,
+    correlation: of neighbouring rounds, start_sd_log and start_freedom: of one start (null from one block)}.
+    """
+    blocks = sorted({block for block, _ in used})
+    treatments = sorted({treatment for _, treatment in used})
+    found = rates.array(blocks, treatments, used, again, inside)
+    arms = np.concatenate(list(found), axis=1)[None]
+    scatter = within(arms)
+    if not np.isfinite(scatter.window):
+        return None
+    whole = noise_of(logs_of(found))
+    rounds = scatter.rounds[scatter.rounds > 0]
+    has_starts = float(whole.freedom) >= 1
+    left = float(whole.variance) - float(scatter.window) / float(np.mean(rounds)) if has_starts else math.nan
+    return {
+        "window_sd_log": math.sqrt(float(scatter.window)),
+        "window_seconds": float(np.median(np.concatenate([one.seconds for one in inside.values()]))),
+        "correlation": float(scatter.correlation),
+        "start_sd_log": math.sqrt(max(left, 0.0)) if has_starts else None,
+        "start_freedom": float(whole.freedom) if has_starts else None,
+    }
+
+
+def _closing(context: Context, again: Used, known: dict[int, Windows]) -> list[Json]:
+    """Of each comparison, its pairs by the names of their levels; empty where the judged metric is none of windows."""
+    run = context.run
+    if not METRICS[judged_of(run.plan, run.experiment)].is_of_windows:
+        return []
+    planned = planned_blocks(run) if stops_when_decided(run) else None
+    said: list[Json] = []
+    for place, group in enumerate(groups(run.plan, run.experiment)):
+        blocks = sorted({block for block, treatment in context.used if treatment in group.treatments})
+        if not blocks:
+            continue
+        found = rates.array(blocks, group.treatments, context.used, again, known)
+        for pair in closing(found, stored_start(run), planned):
+            names = {side: group.levels[pair[side]] for side in ("first", "second")}
+            said.append({"comparison": place, **pair, **names})
+    return said
+
+
+def _rates(trials: dict[int, Trial], inside: dict[int, Windows]) -> list[Json]:
+    """Every window in time: seconds since the first of its block."""
+    begin: dict[int, int] = {}
+    for number, one in inside.items():
+        block = trials[number].block
+        begin[block] = min(begin.get(block, int(one.opened_ns[0])), int(one.opened_ns[0]))
+    return [
+        {
+            "treatment": trials[number].treatment,
+            "trial": number,
+            "block": trials[number].block,
+            "round": int(place),
+            "seconds": round((int(opened) - begin[trials[number].block]) / 1e9, 3),
+            "rate": float(rate),
+        }
+        for number, one in inside.items()
+        for place, opened, rate in zip(one.round, one.opened_ns, one.rates, strict=True)
+    ]
+
+
+def _cut_short(run: Run) -> list[str]:
+    """Why blocks that were planned were not run, where that is not because the question was decided."""
+    reasons = [str(trial.data.get("reason")) for trial in run.trials if trial.status == "skipped"]
+    others = [reason for reason in reasons if not reason.startswith(DECIDED)]
+    return [f"{others.count(reason)} trials were not run: {reason}" for reason in dict.fromkeys(others)]
+
+
+def _caveats(context: Context) -> list[str]:
+    known = context.read[KEY]
+    if not known:
+        return []
+    trials = {trial.number: trial for trial in context.run.trials if trial.number in known}
+    said = _cut_short(context.run)
+    tested = lead_in.of_trials(trials, known)
+    if tested and tested["verdict"] == "too short":
+        said.append(
+            f"the lead-in of windows is too short: the first third of what counts has {tested['ratio']:.2f} x the rate "
+            f"of the rest [{tested['low']:.2f}, {tested['high']:.2f}]; raise design.lead_in_seconds"
+        )
+    written = others_writes.of_blocks(_blocks(trials))
+    if written and written["is_named"]:
+        said.append(
+            f"{written['share']:.0%} of what the disks wrote was of servers that were frozen: writes of one treatment "
+            "fell into the windows of others"
+        )
+    return said
+
+
+PART = Part(KEY, judge=_judge, caveats=_caveats, read=rates.by_trial)

@@ -1,0 +1,1 @@
+"""The section of runs that were made in windows."""

@@ -1,0 +1,94 @@
+"""Whether the servers of a block can be up at once and take turns; why not, where trials take the place of windows.
+
+The fact that constrains it: while one server has its turn the others stand still, and nothing of theirs may reach it.
+So they differ only in what each has for itself, and all of them fit into memory and onto the disk together.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+from plimsoll.environment import StateDir, cgroups, group_access
+from plimsoll.environment.devices import existing
+from plimsoll.environment.knob import Availability
+from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment.design import blocks_of
+from plimsoll.experiment.environment import AS_FOUND
+from plimsoll.experiment.workloads.base import TRANSACTIONS
+from plimsoll.run import datasets
+from plimsoll.run.host import HERE
+from plimsoll.run.planning.needs import needs_of, server_memory_bytes
+from plimsoll.run.servers.registry import kind_of
+from plimsoll.run.sizes import data_bytes, memory_bytes, swap_bytes
+from plimsoll.run.surroundings import knobs
+
+# Settings that no knob turns, and that servers which are up at once cannot differ in.
+SHARED = {"environment.page_cache": "it is of a server that has just started"}
+BUFFERS_BYTES, BESIDE_BYTES = 128 * 2**20, 256 * 2**20  # of a server whose memory nobody limits: by default, and beside
+
+
+def why_not(plan: Plan, state: StateDir) -> list[str]:
+    """Every reason why this plan is carried out by trials, each with what would help; none where windows can be had."""
+    reasons = [*_servers(plan), *_shared(plan)]
+    freezer = _freezer()
+    if not freezer.ok:
+        reasons.append(f"servers cannot be frozen here: {freezer.reason}; {freezer.remedy}")
+    return reasons or [*_room(plan, state)]
+
+
+def _servers(plan: Plan) -> Iterator[str]:
+    if not kind_of(plan.experiment).is_private:
+        yield "an existing server is not Plimsoll's to freeze; leave target.dsn out"
+    if any(treatment.settings.workload.made_of != TRANSACTIONS for treatment in plan.treatments):
+        yield f"workload {plan.experiment.workload.name} has tests that are measured whole, not transactions"
+    if max(map(len, blocks_of(plan.trials)), default=0) < 2:
+        yield "there is one server in a block, and nothing to take turns with; vary something, or set design.duplicate"
+
+
+def _freezer() -> Availability:
+    hierarchy = cgroups.detect()
+    able = group_access.available(hierarchy)
+    return able if not able.ok or hierarchy is None else hierarchy.can_freeze()
+
+
+def _shared(plan: Plan) -> Iterator[str]:
+    """What the treatments differ in though it is one for all servers."""
+    shared = {key: knob.why_shared for knob in knobs.KNOBS if knob.why_shared for key in knob.keys} | SHARED
+    settings = [treatment.settings for treatment in plan.treatments]
+    for key, why in shared.items():
+        if any(_value(one, key) != _value(settings[0], key) for one in settings):
+            yield f"{key} is varied, and {why}"
+    swaps = [one.environment.swap for one in settings]
+    if AS_FOUND in swaps and any(swap_bytes(one) for one in settings):
+        yield f'environment.swap is "{AS_FOUND}" in some treatments, which could use the swap file of others'
+
+
+def _value(settings: Experiment, key: str) -> Any:
+    return reduce(getattr, key.split("."), settings)
+
+
+def _room(plan: Plan, state: StateDir) -> Iterator[str]:
+    needs = needs_of(plan, plan.trials, datasets.missing_bytes(plan, state), has_tables=lambda _: False)
+    block = blocks_of(plan.trials)[0]
+    unlimited = sum(_unlimited_bytes(trial.treatment.settings) for trial in block)
+    needed, available = needs.memory_bytes + unlimited, HERE.available_bytes()
+    if needed > available:
+        yield (
+            f"{len(block)} servers at once, each with its load, need {size.show(needed)} of memory and "
+            f"{size.show(available)} are available; choose a smaller environment.memory or fewer levels"
+        )
+    free = shutil.disk_usage(existing(state.root)).free
+    if needs.disk_bytes > free:
+        yield f"{len(block)} servers at once need {size.show(needs.disk_bytes)} of disk and {size.show(free)} are free"
+
+
+def _unlimited_bytes(settings: Experiment) -> int:
+    """Of a server without a limit: both caches as large as they get, so that none takes the page cache of another."""
+    if server_memory_bytes(settings):
+        return 0
+    buffers = settings.target.settings.get("shared_buffers")
+    own = size.parse(str(buffers), memory_bytes(settings)) if size.is_size(buffers) else BUFFERS_BYTES
+    return data_bytes(settings) + own + BESIDE_BYTES

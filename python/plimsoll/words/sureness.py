@@ -1,0 +1,22 @@
+"""How sure a verdict is: from how many blocks, from which ratio on levels are told apart, how often that is wrong."""
+
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def sure_words(verdict: Json) -> str:
+    """How sure the comparisons are, in a sentence; empty for a run that compares nothing."""
+    comparisons = verdict["comparisons"]
+    if not comparisons:
+        return ""
+    blocks = max(one["blocks"] for one in comparisons)  # that were compared: a run may end before those it planned
+    text = f"from {blocks} {'block' if blocks == 1 else 'blocks'}"
+    if all(one["grade"] == "none" for one in comparisons):
+        return f"{text}: no interval"
+    if any(one["grade"] == "indicative" for one in comparisons):
+        text += " (indicative)"
+    ratios = [one["noise"]["ratio_told"] for one in comparisons if one.get("noise")]
+    if ratios:
+        text += f"; ratios from {max(ratios):.2f} on are told apart"
+    return f"{text}; at most {verdict['alpha']:.0%} of runs call equals worse"
