@@ -109,7 +109,8 @@ class Agent:
         assert self._process.stderr is not None and self._process.stdin is not None
         message = self._process.stderr.read().strip()
         code = self._process.wait()
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # of a line that it ended before
+            self._process.stdin.close()
         if code not in (0, EXIT_STOPPED):
             raise AgentFailed(self.verb, code, message, self._sqlstate)
 

@@ -68,6 +68,11 @@ hear()
 sys.stderr.write("plimsoll-agent: every connection was lost")
 sys.exit(3)
 """
+GONE = """
+say(event="ready", t_ns=1)
+sys.stderr.write("plimsoll-agent: every connection was lost")
+sys.exit(3)
+"""
 REFUSED = """
 say(event="refused", sqlstate="42P01", message="no such table")
 sys.stderr.write("plimsoll-agent: no such table")
@@ -141,6 +146,15 @@ def test_an_agent_that_ends_says_why(session: Make) -> None:
     windowed = WindowedLoad(session(LOST))
     with pytest.raises(agent.AgentFailed, match="every connection was lost"):
         windowed.window(0.1, 1, 1)
+
+
+def test_an_agent_that_has_ended_before_it_is_asked_says_why(session: Make, tmp_path: Path) -> None:
+    windowed = WindowedLoad(session(GONE))
+    while (process := windowed._agent._process).poll() is None:
+        time.sleep(0.01)
+    with pytest.raises(agent.AgentFailed, match="every connection was lost"):
+        windowed.window(0.1, 1, 1)
+    assert process.stdin is not None and process.stdin.closed
 
 
 def test_what_the_server_refuses_is_told_as_that(session: Make) -> None:
