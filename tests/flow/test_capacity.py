@@ -27,8 +27,8 @@ SMALL = ("--clients", "2", "wpi_orders", "--set", "workload.size=48 MiB", *SHORT
 
 def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> None:
     # So long that only a queue that grows breaks it, and of the middle, which a neighbour's second leaves where it is:
-    # eight seconds a rate tell nothing of a tail with a stall in it, nor of one of transactions that take a hundred times
-    # as long as most.
+    # eight seconds a rate tell nothing of a tail with a stall in it, nor of one of transactions that take a hundred
+    # times as long as most.
     small = ("--clients", "2", "bank", "--set", "workload.scale=4", *SHORT)
     argv = ("capacity", *small, "--slo", "p50 <= 200ms", "--minutes", "0.8", "--quick", "--seed", "7", "--out", "one")
     began = time.monotonic()

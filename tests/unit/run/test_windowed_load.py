@@ -148,7 +148,7 @@ def test_an_agent_that_ends_says_why(session: Make) -> None:
         windowed.window(0.1, 1, 1)
 
 
-def test_an_agent_that_has_ended_before_it_is_asked_says_why(session: Make, tmp_path: Path) -> None:
+def test_an_agent_that_has_ended_before_it_is_asked_says_why(session: Make) -> None:
     windowed = WindowedLoad(session(GONE))
     while (process := windowed._agent._process).poll() is None:
         time.sleep(0.01)
