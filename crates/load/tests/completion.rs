@@ -83,7 +83,8 @@ fn files_are_written_and_read_back() {
     let config = Config { transactions: Some(400), kinds: 5, ..config() };
     let segment = completion(&files, 8, &Control::new(2), &config);
     let outcomes = &segment.outcomes;
-    assert_eq!(outcomes.by_kind.iter().map(|kind| kind.done).collect::<Vec<_>>(), [100, 100, 0, 100, 0]);
+    let done: Vec<_> = outcomes.by_kind.iter().map(|kind| kind.done).collect();
+    assert_eq!(done, [100, 100, 0, 100, 0], "{:?}", outcomes.errors);
     assert_eq!((outcomes.by_kind[2].failed, outcomes.errors.len()), (100, 1));
     assert_eq!((outcomes.errors[0].sqlstate.as_str(), outcomes.errors[0].count), ("58030", 100));
     let (kinds, bytes) = (segment.column("kind"), segment.column("bytes"));
