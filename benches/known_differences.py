@@ -135,6 +135,8 @@ def main() -> int:
     parser.add_argument(
         "--loops", type=int, default=20_000, help="of the unhurried server, in each transaction [20000]"
     )
+    parser.add_argument("--window", type=float, default=1.0, metavar="SECONDS", help="how long one is [1]")
+    parser.add_argument("--lead-in", type=float, default=0.25, metavar="SECONDS", help="of each, left out [0.25]")
     parser.add_argument("--no-fsync", action="store_true", help="commits do not wait for the device")
     parser.add_argument("--neighbour", action="store_true", help="another process burns one CPU half of the time")
     parser.add_argument("--seed", type=int, default=20261123)
@@ -193,6 +195,7 @@ def one_run(folder: Path, design: str, number: int, levels: list[int], asked: ar
     finally:
         shutil.rmtree(out, ignore_errors=True)
     pairs: list[dict[str, Any]] = verdict["comparisons"][0]["pairs"]
+    levels_of_noise(verdict["comparisons"][0].get("noise"))
     if not pairs:
         print(f"{design} {number}: nothing to compare: {verdict['exclusions']}", file=sys.stderr)
         return None
@@ -203,12 +206,26 @@ def one_run(folder: Path, design: str, number: int, levels: list[int], asked: ar
     ]
 
 
+def levels_of_noise(noise: dict[str, Any] | None) -> None:
+    """Of windows: how much each scatters, all of a server's together, and its start."""
+    found = (noise or {}).get("levels")
+    if found is not None:
+        each, together, start = (found[key] for key in ("window_sd_log", "windows_sd_log", "start_sd_log"))
+        of_start = "unknown" if start is None else f"{start:.1%}"
+        print(f"a window scatters by {each:.1%}, a server's together by {together:.1%}, its start by {of_start}")
+
+
 def text_of(design: str, levels: list[int], asked: argparse.Namespace) -> str:
     """The experiment's file, whose run takes about as long as is asked for."""
     each = asked.minutes * 60 / (asked.blocks * len(levels)) - START_SECONDS
     if design == "windows":
-        rounds = max(4, int(each / (1 + SWITCH_SECONDS)))
-        keys = f'kind = "windows"\nblocks = {asked.blocks}\nrounds = {rounds}\nstop = "never"'
+        rounds = max(4, int(each / (asked.window + SWITCH_SECONDS)))
+        keys = f'''kind = "windows"
+blocks = {asked.blocks}
+rounds = {rounds}
+window_seconds = {asked.window}
+lead_in_seconds = {asked.lead_in}
+stop = "never"'''
     else:
         keys = f"blocks = {asked.blocks}"
     return EXPERIMENT.format(
