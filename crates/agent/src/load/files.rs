@@ -34,9 +34,8 @@ pub(super) fn prepare(
     let (threads, start): (u32, super::Start) = match sessions {
         Sessions::Blocking(opener) => {
             let sessions = (0..request.clients).map(|number| opener.open(number)).collect::<Result<Vec<_>, _>>()?;
-            let start: super::Start = Box::new(move |config, control, tables| {
-                run_blocking(sessions, Some(&opener), config, control, tables)
-            });
+            let start: super::Start =
+                Box::new(move |config, control, tables| run_blocking(sessions, Some(&opener), config, control, tables));
             (request.clients, start)
         }
         Sessions::Completion(opener) => {

@@ -1,9 +1,9 @@
 //! Files in a folder: no server, no connection, no series of counters.
 
-#[cfg(feature = "bpf")]
-use plimsoll_probe::{Refusal, Subject};
 use crate::failure::Failure;
 use plimsoll_files::Tree;
+#[cfg(feature = "bpf")]
+use plimsoll_probe::{Refusal, Subject};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
