@@ -1,6 +1,7 @@
 //! How a verb can fail, and the exit code of each.
 
 use crate::output;
+use plimsoll_files::{FilesError, TreeError};
 use plimsoll_load::EngineError;
 use plimsoll_probe::ProbeError;
 use plimsoll_target::postgres::Error;
@@ -70,6 +71,24 @@ impl From<DataSetError> for Failure {
         match error {
             DataSetError::Server(error) => error.into(),
             DataSetError::Schema(message) => Self::Target(message),
+        }
+    }
+}
+
+impl From<FilesError> for Failure {
+    fn from(error: FilesError) -> Self {
+        match error {
+            FilesError::Tree(error) => error.into(),
+            FilesError::File { .. } | FilesError::Content(_) => Self::Target(error.to_string()),
+        }
+    }
+}
+
+impl From<TreeError> for Failure {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::NotOurs { .. } => Self::Request(format!("target.folder: {error}")),
+            TreeError::Folder { .. } => Self::Target(error.to_string()),
         }
     }
 }

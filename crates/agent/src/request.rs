@@ -184,7 +184,6 @@ impl Load {
         if self.sample_one_in == 0 {
             return refuse("sample_one_in: must be above 0".to_owned());
         }
-        self.target.postgresql()?;
         self.probes.as_ref().map_or(Ok(()), |probes| probes.validate_beside_load(&self.target))?;
         folder("out", &self.out)?;
         self.schedule.validate().map_err(|impossible| Failure::Request(impossible.0))

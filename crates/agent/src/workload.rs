@@ -1,9 +1,11 @@
 //! What verbs want of the workload that a request names, or refuse.
 
 use crate::failure::Failure;
+use plimsoll_files::FileWorkload;
 use plimsoll_target::postgres::Client;
 use plimsoll_workload::decision_support::{self, DecisionSupport};
 use plimsoll_workload::{AnyWorkload, DataSet};
+use std::sync::Arc;
 
 fn refused(name: &str, why: &str) -> Failure {
     Failure::Request(format!("workload.name: {name}{why}"))
@@ -23,6 +25,12 @@ pub(crate) fn decision_support(workload: &dyn AnyWorkload) -> Result<&DecisionSu
 /// The tables that are its own, for verbs that need them.
 pub(crate) fn own_data(workload: &dyn AnyWorkload) -> Result<&dyn DataSet, Failure> {
     workload.data().ok_or_else(|| refused(workload.name(), " has no tables of its own"))
+}
+
+/// It as a workload on a folder, for targets that are one.
+pub(crate) fn on_files(workload: Box<dyn AnyWorkload>) -> Result<Arc<dyn FileWorkload>, Failure> {
+    let name = workload.name();
+    workload.on_files().ok_or_else(|| refused(name, " needs a server: give target.kind \"postgresql\""))
 }
 
 /// Makes sure that `schema` holds the workload's data. What is asked is one transaction, so that the server's count of commits can

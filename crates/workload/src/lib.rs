@@ -6,6 +6,7 @@
 //!
 //! - [`Workload`]: transactions as round trips on PostgreSQL; [`Conversation`] turns one into a session of the engine's.
 //! - [`AnyWorkload`]: one of them as an object, as [`workload_of`] makes it of a request.
+//! - [`plimsoll_files::FileWorkload`]: one on a folder instead of a server.
 //! - [`DataSet`]: the tables, their rows, and the consistency check after a trial.
 //! - [`bank`]: pgbench's tables and transactions.
 //! - [`decision_support`]: the tables, queries and refresh functions of DBT-3, derived from TPC-H.
@@ -20,15 +21,18 @@ mod conversation;
 mod data_set;
 pub mod decision_support;
 mod keys;
+mod on_files;
 pub mod order_entry;
 mod pages;
+mod registry;
 pub mod script;
 mod workload;
 pub mod wpi_orders;
 
-pub use any::{AnyWorkload, workload_of};
+pub use any::AnyWorkload;
 pub use bank::Bank;
 pub use conversation::{Conversation, ConversationOpener, failure_of};
 pub use data_set::{DataSet, DataSetError, Event, Job, Listener, Loaded, Making, Stamp, drop_data, populate};
 pub use keys::Keys;
+pub use registry::workload_of;
 pub use workload::{Expect, LedgerComparison, Next, RoundTrip, Statement, Workload};

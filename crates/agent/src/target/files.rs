@@ -1,22 +1,39 @@
 //! Files in a folder: no server, no connection, no series of counters.
 
+use crate::failure::Failure;
+use plimsoll_files::Tree;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject};
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A folder, and whose processes use it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
 pub(crate) struct Files {
     folder: PathBuf,
     /// Watched with its children; without it the agent itself, whose load it is then.
     #[serde(default)]
+    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
     pid: Option<u32>,
 }
 
 impl Files {
+    /// Where they lie.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder with what `workload` has laid out in it.
+    pub(crate) fn open(&self, workload: &str) -> Result<Tree, Failure> {
+        Ok(Tree::open(&self.folder, workload)?)
+    }
+
+    /// Removes what a workload has laid out; false where nothing was.
+    pub(crate) fn remove(&self) -> Result<bool, Failure> {
+        Ok(Tree::remove(&self.folder)?)
+    }
+
     /// What probes watch.
     #[cfg(feature = "bpf")]
     pub(super) fn subject(&self) -> Result<Subject, Refusal> {

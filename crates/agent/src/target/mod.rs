@@ -6,7 +6,7 @@ mod files;
 mod postgresql;
 
 use crate::failure::Failure;
-use files::Files;
+pub(crate) use files::Files;
 use plimsoll_probe::Probe;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject};
@@ -22,7 +22,7 @@ pub(crate) enum Target {
     /// A server that is talked to.
     Postgresql(Postgresql),
     /// A folder, and whoever uses it.
-    Files(#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes alone"))] Files),
+    Files(Files),
 }
 
 /// A series by its name in the record.

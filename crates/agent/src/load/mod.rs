@@ -1,4 +1,7 @@
-//! `load`: connections, probes and the engine, wired together; the summary at the end.
+//! `load`: sessions, probes and the engine, wired together; the summary at the end.
+
+mod files;
+mod postgresql;
 
 use crate::failure::Failure;
 use crate::output::{self, Event};
@@ -6,13 +9,15 @@ use crate::request::{self, Load};
 use crate::sampler::{Latest, Sampler};
 use crate::segment::{Conductor, PATIENCE_NS};
 use crate::summary::{Asked, summary, verdict, write_json};
-use crate::workload::{recognise, without_transactions};
-use plimsoll_load::{Config, Outcomes, Tables, open_all, raise_descriptor_limit, run};
+use crate::target::Target;
+use crate::workload::without_transactions;
+use plimsoll_load::{Config, Control, EngineError, Outcomes, Tables};
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
-use plimsoll_target::postgres::Client;
 use serde::Serialize;
-use std::sync::Arc;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 const NS_PER_SECOND: f64 = 1e9;
 
@@ -25,9 +30,27 @@ struct ProgressLine {
     latest: Latest,
 }
 
+/// A load whose sessions are open.
+struct Prepared {
+    name: &'static str,
+    kinds: Vec<String>,
+    facts: BTreeMap<String, Value>,
+    /// Threads that carry it.
+    threads: u32,
+    /// Whether what the server commits beside it can be told.
+    counts_commits: bool,
+    start: Start,
+    /// What is done once its sessions are closed.
+    conclude: Conclude,
+}
+
+/// Carries the segment with the driver that its sessions need. `Finish` is what they may end it by.
+type Start = Box<dyn FnOnce(&Config, &Arc<Control>, Tables) -> Result<Outcomes, EngineError> + Send>;
+type Conclude = Box<dyn FnOnce() -> Result<(), Failure>>;
+
 pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     request.validate()?;
-    let mut workload = request::workload(&request.workload, request.mode)?;
+    let workload = request::workload(&request.workload, request.mode)?;
     if !workload.has_transactions() {
         return Err(without_transactions(workload.name()));
     }
@@ -36,32 +59,25 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
         return Err(Failure::Request(message.to_owned()));
     }
     let mut conductor = Conductor::new()?;
-    raise_descriptor_limit(request.clients).map_err(|error| Failure::Record(error.to_string()))?;
-    let server = request.target.postgresql()?;
-    let address = server.address_in_schema()?;
-    let mut client = Client::open(&address)?;
-    recognise(workload.as_ref(), &mut client, &server.schema)?;
-    drop(client);
-    workload
-        .record_in(&request.out)
-        .map_err(|error| Failure::Record(format!("a file of the workload cannot be written: {error}")))?;
-    let (name, kinds, facts) = (workload.name(), workload.kinds(), workload.facts());
-    let counts_commits = workload.data().is_some();
-    let opener = workload.into_opener(&address, request.protocol(), request.retries_max)?;
-    let opener = opener.ok_or_else(|| without_transactions(name))?;
-    let sessions = open_all(opener.as_ref(), request.clients)?;
+    let end = Arc::new(OnceLock::new());
+    let prepared = match &request.target {
+        Target::Postgresql(server) => postgresql::prepare(request, server, workload)?,
+        Target::Files(folder) => files::prepare(request, folder, workload, &end)?,
+    };
     let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
     let tables =
         Tables::create(&request.out).map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;
     if request.windows {
         conductor.opens_windows(&request.out, request.first_index)?;
     }
-    let control = conductor.control(request.threads as usize);
+    let Prepared { name, kinds, facts, threads, counts_commits, start, conclude } = prepared;
+    let control = conductor.control(threads as usize);
+    let _ = end.set(Arc::clone(&control));
     let config = config(request, kinds.len());
     let (engine, watched) = (Arc::clone(&control), Arc::clone(&control));
     let progress = |t_ns, latest| ProgressLine { t_ns, identity: watched.identity(), latest };
-    let carried =
-        conductor.carry(sampler, &control, progress, move || run(sessions, &opener, &config, &engine, tables))?;
+    let carried = conductor.carry(sampler, &control, progress, move || start(&config, &engine, tables))?;
+    conclude()?;
     let backends = carried.outcomes.backend_pids.len() as u64;
     let asked = Asked {
         name,
@@ -70,7 +86,7 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
         schedule: Some(&request.schedule),
         mode: request.mode,
         describe: request.describe,
-        threads: request.threads,
+        threads,
         devices: &request.sample.devices,
         commits_beside: request.target.commits_beside(request.mode, backends).filter(|_| counts_commits),
         facts,
