@@ -22,9 +22,23 @@ pub(super) struct Descriptors {
     last: usize,
 }
 
-/// The key of a place's file; `writes_through`: of a descriptor of its own that does.
-pub(super) fn key(place: u32, writes_through: bool) -> u64 {
-    u64::from(place) << 1 | u64::from(writes_through)
+/// What a descriptor is opened for: a file may be open for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Write,
+    WriteThrough,
+    /// Where the file system is read-only.
+    Read,
+}
+
+impl Access {
+    pub(super) const ALL: [Self; 3] = [Self::Write, Self::WriteThrough, Self::Read];
+}
+
+/// The key of a place's file.
+#[inline]
+pub(super) fn key(place: u32, access: Access) -> u64 {
+    u64::from(place) << 2 | access as u64
 }
 
 impl Descriptors {

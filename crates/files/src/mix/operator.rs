@@ -1,7 +1,7 @@
 //! What every session does around its calls: draws the operation, opens the file, stamps what is written, verifies what was read,
 //! and accounts for it.
 
-use super::descriptors::{Descriptors, KEPT_MAX, key};
+use super::descriptors::{Access, Descriptors, KEPT_MAX, key};
 use super::errno::{failed, failure};
 use super::live::Live;
 use super::places::Places;
@@ -160,37 +160,50 @@ impl Operator {
         let Self { live, descriptors, .. } = self;
         if !live.is_still && live.places.has_removed_since(self.removals) {
             self.removals = live.places.removed_since(self.removals, |place| match place {
-                Some(place) => [false, true].into_iter().for_each(|through| descriptors.close(key(place, through))),
+                Some(place) => Access::ALL.into_iter().for_each(|access| descriptors.close(key(place, access))),
                 None => descriptors.close_all(),
             });
         }
     }
 
     /// Has the file open.
+    #[inline]
     fn open(&mut self) {
         let writes_through = self.at.task.writes_through();
-        let key = key(self.at.place, writes_through);
-        if let Some(at) = self.descriptors.find(key) {
-            self.at.file = at;
-            return;
+        let access = if writes_through { Access::WriteThrough } else { Access::Write };
+        match self.descriptors.find(key(self.at.place, access)) {
+            Some(at) => self.at.file = at,
+            None => self.open_anew(access),
         }
+    }
+
+    fn open_anew(&mut self, access: Access) {
         self.write_name();
-        let flag = |is_set: bool, flag: OFlags| if is_set { flag } else { OFlags::empty() };
-        let direct = flag(self.live.plan.direct, OFlags::DIRECT);
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | direct | flag(writes_through, OFlags::DSYNC);
-        self.report.system_calls += 1;
-        let opened = self.tree.file(&self.name, flags);
-        // On a file system that is read-only files can be read all the same.
-        let opened = match (opened, self.at.task) {
-            (Err(Errno::ROFS), Task::Read { .. }) => {
-                self.tree.file(&self.name, OFlags::RDONLY | OFlags::NOFOLLOW | direct)
-            }
+        let opened = match (self.opened(access), self.at.task) {
+            // On a file system that is read-only files can be read all the same.
+            (Err(Errno::ROFS), Task::Read { .. }) => match self.descriptors.find(key(self.at.place, Access::Read)) {
+                Some(at) => Ok(at),
+                None => self.opened(Access::Read),
+            },
             (opened, _) => opened,
         };
         match opened {
-            Ok(file) => self.at.file = self.descriptors.keep(key, file),
+            Ok(at) => self.at.file = at,
             Err(errno) => self.at.refused = Some(failure("open", &self.name, errno)),
         }
+    }
+
+    /// Opens the file, and keeps it.
+    fn opened(&mut self, access: Access) -> Result<usize, Errno> {
+        let direct = if self.live.plan.direct { OFlags::DIRECT } else { OFlags::empty() };
+        let flags = match access {
+            Access::Write => OFlags::RDWR,
+            Access::WriteThrough => OFlags::RDWR | OFlags::DSYNC,
+            Access::Read => OFlags::RDONLY,
+        };
+        self.report.system_calls += 1;
+        let file = self.tree.file(&self.name, flags | OFlags::NOFOLLOW | direct)?;
+        Ok(self.descriptors.keep(key(self.at.place, access), file))
     }
 
     /// The file that the operation is about, open.
