@@ -115,7 +115,7 @@ class Fio(FilesArm):
         argv = [self.program(), "--name=reads", "--rw=randread", f"--bs={BLOCK}", "--norandommap", "--invalidate=0"]
         argv += [f"--filename={self.folder / 'fio.file'}", f"--size={task.file_bytes}", f"--numjobs={task.jobs}"]
         argv += [f"--ioengine={'psync' if task.engine == 'sync' else 'io_uring'}", f"--iodepth={task.depth}"]
-        argv += ["--time_based", f"--runtime={task.seconds:g}", f"--randseed={task.seed}", "--group_reporting"]
+        argv += ["--thread", "--time_based", f"--runtime={task.seconds:g}", f"--randseed={task.seed}", "--group_reporting"]
         argv += [f"--direct={int(task.direct)}", "--output-format=json"]
         if self.batched:
             argv += [f"--iodepth_batch_submit={task.depth // 2}", f"--iodepth_batch_complete_max={task.depth}"]

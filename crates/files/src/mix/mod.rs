@@ -102,7 +102,9 @@ impl FileWorkload for Mix {
 
     fn sessions(self: Arc<Self>, tree: &Arc<Tree>, _clients: u32, _finish: Finish) -> Result<Sessions, FilesError> {
         let state = State::read(tree, &self.plan)?;
-        State::begin(tree)?;
+        if self.plan.changes_files() {
+            State::begin(tree)?;
+        }
         let (live, tree) = (Arc::new(Live::new(&self.plan, state)), Arc::clone(tree));
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&live));
         Ok(match self.plan.engine {
@@ -113,6 +115,7 @@ impl FileWorkload for Mix {
 
     fn conclude(&self, tree: &Tree) -> Result<(), FilesError> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let live = live.filter(|_| self.plan.changes_files());
         live.map_or(Ok(()), |live| live.state().write(tree, &self.plan))
     }
 

@@ -105,6 +105,11 @@ impl Plan {
         created.max().unwrap_or(0)
     }
 
+    /// Whether a segment leaves anything that the one after it has to know.
+    pub(super) fn changes_files(&self) -> bool {
+        self.changes_names() || self.tasks.iter().any(|task| matches!(task, Task::Write { .. } | Task::Append { .. }))
+    }
+
     /// Whether names come and go.
     pub(super) fn changes_names(&self) -> bool {
         self.tasks.iter().any(|task| task.is_of_names())
