@@ -37,6 +37,7 @@ from plimsoll.environment import Fault, StateDir
 from plimsoll.run.signals import Interrupts
 
 CASES = ("sync", "io_uring", "direct")
+ON = {"sync": "tmpfs", "io_uring": "ext4", "direct": "ext4"}
 CPU_BOUND = {"sync": 0.9, "io_uring": 1.0}
 THROUGHPUT_BOUND = 0.97
 AGREEMENT = 0.05
@@ -46,12 +47,12 @@ APART = "PLIMSOLL_BENCH_APART"
 
 
 @contextmanager
-def mounted(case: str, size_mib: int) -> Iterator[Path]:
+def mounted(kind: str, size_mib: int) -> Iterator[Path]:
     """A tmpfs, or ext4 on a loop device with direct I/O: in the bench's own mount namespace, gone with it."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-fio-", dir="/var/tmp") as folder:
         point, image = Path(folder, "mounted"), Path(folder, "image")
         point.mkdir()
-        if case != "direct":
+        if kind == "tmpfs":
             _must("mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "none", str(point))
         else:
             with image.open("wb") as file:
@@ -113,7 +114,7 @@ def measure_case(case: str, options: argparse.Namespace) -> list[dict[str, Any]]
     results = []
     engine, depth = ("io_uring", DEPTH) if case == "io_uring" else ("sync", 1)
     plain = Reads(1, options.seconds, options.seed, options.file_mib * MIB, engine, depth, case == "direct")
-    with mounted(case, 3 * options.file_mib + 64) as point:
+    with mounted(options.on or ON[case], 3 * options.file_mib + 64) as point:
         folders = [point / name for name in ("fio", "plimsoll")]
         for folder in folders:
             folder.mkdir()
@@ -191,11 +192,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--case", action="append", choices=CASES, help="may be repeated; all if left out")
+    parser.add_argument("--on", choices=["tmpfs", "ext4"], help="tmpfs, of sync; ext4 on a loop device, of the others")
     parser.add_argument("--jobs", action="append", type=int, help="may be repeated; 1 and 8 if left out")
     parser.add_argument("--pairs", type=int, default=20, help="runs of each arm")
     parser.add_argument("--seconds", type=float, default=3, help="of one run")
     parser.add_argument("--file-mib", type=int, default=256, help="size of the file that is read")
-    parser.add_argument("--beside", action="store_true", help="also verified, with a row for each read, and fio in batches")
+    parser.add_argument(
+        "--beside", action="store_true", help="also verified, with a row for each read, and fio in batches"
+    )
     parser.add_argument("--seed", type=int, default=None, help="of the order of arms and of the reads")
     parser.add_argument("--json", action="store_true", help="everything, on standard output")
     options = parser.parse_args(argv)

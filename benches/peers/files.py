@@ -115,8 +115,8 @@ class Fio(FilesArm):
         argv = [self.program(), "--name=reads", "--rw=randread", f"--bs={BLOCK}", "--norandommap", "--invalidate=0"]
         argv += [f"--filename={self.folder / 'fio.file'}", f"--size={task.file_bytes}", f"--numjobs={task.jobs}"]
         argv += [f"--ioengine={'psync' if task.engine == 'sync' else 'io_uring'}", f"--iodepth={task.depth}"]
-        argv += ["--thread", "--time_based", f"--runtime={task.seconds:g}", f"--randseed={task.seed}", "--group_reporting"]
-        argv += [f"--direct={int(task.direct)}", "--output-format=json"]
+        argv += ["--thread", "--time_based", f"--runtime={task.seconds:g}", f"--randseed={task.seed}"]
+        argv += ["--group_reporting", f"--direct={int(task.direct)}", "--output-format=json"]
         if self.batched:
             argv += [f"--iodepth_batch_submit={task.depth // 2}", f"--iodepth_batch_complete_max={task.depth}"]
         if task.latencies:
@@ -130,7 +130,8 @@ class Fio(FilesArm):
 
     def _latencies(self) -> tuple[np.ndarray, np.ndarray]:
         """Of every read from its submission, in microseconds."""
-        whole = [np.loadtxt(log, delimiter=",", usecols=1, ndmin=1) for log in sorted(self.folder.glob("log_clat*.log"))]
+        logs = sorted(self.folder.glob("log_clat*.log"))
+        whole = [np.loadtxt(log, delimiter=",", usecols=1, ndmin=1) for log in logs]
         for log in self.folder.glob("log_*.log"):
             log.unlink()
         latency = np.concatenate(whole) / 1e3
