@@ -3,8 +3,7 @@
 use super::live::Live;
 use super::names::{ENTRIES_BYTES, create, readdir, rename, stat, unlink, write_all};
 use super::operator::Operator;
-use super::plan::Task;
-use super::request::Sync;
+use super::plan::{Sync, Task};
 use crate::stamp::fill;
 use crate::tree::Tree;
 use plimsoll_session::{Begun, BlockingOpener, BlockingSession, Buffer, Ending, Failure, SessionReport};

@@ -3,8 +3,7 @@
 use super::blocking::{buffer, refused};
 use super::live::Live;
 use super::operator::Operator;
-use super::plan::Task;
-use super::request::Sync;
+use super::plan::{Sync, Task};
 use crate::tree::Tree;
 use plimsoll_session::{
     Begun, Buffer, Completed, CompletionOpener, CompletionSession, Ending, Failure, Operation, SessionReport,

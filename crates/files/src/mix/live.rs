@@ -129,7 +129,7 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mix::plan_of;
+    use crate::mix::request::plan_of;
     use serde_json::json;
 
     fn live(mix: serde_json::Value) -> Live {

@@ -32,9 +32,8 @@ use crate::finish::Finish;
 use crate::tree::Tree;
 use crate::workload::{FileWorkload, FilesError, Sessions};
 use live::Live;
-use plan::Plan;
+use plan::{Engine, Plan};
 use plimsoll_record::{Check, Summary};
-use request::Engine;
 use serde_json::{Value, json};
 use state::State;
 use std::collections::BTreeMap;
@@ -122,12 +121,4 @@ impl FileWorkload for Mix {
     fn check(&self, tree: &Tree, segments: &[Summary]) -> Result<Vec<Check>, FilesError> {
         check::check(&Live::new(&self.plan, State::read(tree, &self.plan)?), tree, segments)
     }
-}
-
-/// The plan of a request, for tests: `more` beside what every request has.
-#[cfg(test)]
-fn plan_of(more: Value) -> Plan {
-    let mut request = json!({"name": "files", "seed": 1});
-    more.as_object().unwrap().iter().for_each(|(key, value)| request[key] = value.clone());
-    serde_json::from_value::<Parameters>(request).unwrap().plan().unwrap()
 }

@@ -1,7 +1,7 @@
 //! What operation i does: a pure function of seed and i, as far as it does not depend on which files there are.
 
-use super::request::{Engine, Sync};
 use plimsoll_keys::{Choice, KeyChooser, Words};
+use serde::Deserialize;
 
 /// Tables of words, told apart.
 const OPERATIONS: u64 = 1;
@@ -14,6 +14,26 @@ const KIND: u64 = 0;
 const BYTES: u64 = 1;
 const BLOCK: u64 = 2;
 const PLACE: u64 = 16;
+
+/// How operations are handed to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Engine {
+    #[default]
+    Sync,
+    IoUring,
+}
+
+/// How what is written is made durable, within the operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Sync {
+    #[default]
+    None,
+    Fsync,
+    Fdatasync,
+    ODsync,
+}
 
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The language: what a request says of a mix, and what is refused, each by the name of its field.
 
-use super::plan::{Plan, Task};
+use super::plan::{Engine, Plan, Sync, Task};
 use super::versions::BLOCK;
 use crate::stamp::SECTOR;
 use plimsoll_keys::Choice;
@@ -42,15 +42,6 @@ fn a_hundred() -> u64 {
 
 fn yes() -> bool {
     true
-}
-
-/// How operations are handed to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Engine {
-    #[default]
-    Sync,
-    IoUring,
 }
 
 /// Which file, and which block of it.
@@ -107,17 +98,6 @@ impl Operation {
             Self::Readdir => "readdir",
         }
     }
-}
-
-/// How what is written is made durable, within the operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Sync {
-    #[default]
-    None,
-    Fsync,
-    Fdatasync,
-    ODsync,
 }
 
 /// One kind of operation with its share.
@@ -262,6 +242,14 @@ fn within(field: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
 
 fn multiple(field: &str, value: u64, of: u64) -> Result<(), String> {
     if value.is_multiple_of(of) { Ok(()) } else { Err(format!("workload.{field}: {value} is no multiple of {of}")) }
+}
+
+/// The plan of a request, for tests: `more` beside what every request has.
+#[cfg(test)]
+pub(super) fn plan_of(more: serde_json::Value) -> Plan {
+    let mut request = serde_json::json!({"name": "files", "seed": 1});
+    more.as_object().unwrap().iter().for_each(|(key, value)| request[key] = value.clone());
+    serde_json::from_value::<Parameters>(request).unwrap().plan().unwrap()
 }
 
 #[cfg(test)]

@@ -171,7 +171,8 @@ impl State {
             if word(place) != Some(asked) {
                 let found = word(place).unwrap_or_default();
                 return Err(FilesError::Content(format!(
-                    "workload.{name}: {asked} is asked for, and the files were laid out with {found}: give that, or {anew}"
+                    "workload.{name}: {asked} is asked for, and the files were laid out with {found}: give that, \
+                     or {anew}"
                 )));
             }
         }
@@ -199,7 +200,7 @@ fn failed(error: io::Error) -> FilesError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mix::plan_of;
+    use crate::mix::request::plan_of;
     use serde_json::json;
 
     fn plan(count: u64) -> Plan {

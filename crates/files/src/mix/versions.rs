@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(versions.begin(0), None);
     }
 
-    /// A block as a word that writers replace whole: readers may be given nothing that the table does not allow, and the table
-    /// may allow nothing but the last once all is over.
+    /// A block as a word that writers replace whole: readers are given nothing that the table does not allow, and once all
+    /// is over it allows what is there.
     #[test]
     fn it_is_exact_while_threads_write_and_read() {
         let (versions, content) = (Versions::new(1), AtomicU32::new(1));
