@@ -80,7 +80,7 @@ class Arm(ABC):
         """One run."""
 
 
-def _ended(process: subprocess.Popen[Any], name: str) -> tuple[str, int]:
+def ended(process: subprocess.Popen[Any], name: str) -> tuple[str, int]:
     """Its output, and the CPU time of the whole process."""
     assert process.stdout is not None
     output: str = process.stdout.read()
@@ -123,7 +123,7 @@ class Pgbench(Arm):
             stderr=subprocess.STDOUT,
             text=True,
         )
-        output, cpu_ns = _ended(process, self.name)
+        output, cpu_ns = ended(process, self.name)
         done = re.search(r"number of transactions actually processed: (\d+)", output)
         tps = re.search(r"tps = ([\d.]+)", output)
         if done is None or tps is None:
@@ -168,7 +168,7 @@ class Sysbench(Arm):
             stderr=subprocess.STDOUT,
             text=True,
         )
-        output, cpu_ns = _ended(process, self.name)
+        output, cpu_ns = ended(process, self.name)
         done = re.search(r"transactions:\s+(\d+)\s+\(([\d.]+) per sec", output)
         if done is None:
             raise Fault(f"sysbench said nothing of its result: {output[-500:]}", remedy="this version is not known")
@@ -199,7 +199,7 @@ class Bare(Arm):
         process = subprocess.Popen(
             [str(program), *where, *map(str, how)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        output, cpu_ns = _ended(process, self.name)
+        output, cpu_ns = ended(process, self.name)
         done, seconds = output.split()
         return Run(int(done), float(seconds), cpu_ns)
 
@@ -257,7 +257,7 @@ class Plimsoll(Arm):
         assert process.stdin is not None
         process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
-        output, cpu_ns = _ended(process, self.name)
+        output, cpu_ns = ended(process, self.name)
         process.stdin.close()
         summary = json.loads(output.splitlines()[-1])
         identity = summary["identity"]

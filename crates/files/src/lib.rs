@@ -8,10 +8,12 @@
 //! - [`Finish`]: how a session tells that there is nothing more to do.
 
 mod finish;
+mod mix;
 pub mod stamp;
 mod tree;
 mod workload;
 
 pub use finish::Finish;
+pub use mix::{Mix, Parameters as MixParameters};
 pub use tree::{Tree, TreeError};
 pub use workload::{FileWorkload, FilesError, Sessions};

@@ -21,6 +21,15 @@ impl Buffer {
         let start = bytes.as_ptr().align_offset(Self::BOUNDARY);
         Self { bytes, start, length }
     }
+
+    /// Makes it shorter, or as long again as it was made.
+    ///
+    /// # Panics
+    /// Where it was not made so long.
+    pub fn set_length(&mut self, length: usize) {
+        assert!(length + Self::BOUNDARY <= self.bytes.len(), "no longer than it was made");
+        self.length = length;
+    }
 }
 
 impl Deref for Buffer {
@@ -48,6 +57,10 @@ mod tests {
             assert!(buffer.as_ptr().addr().is_multiple_of(Buffer::BOUNDARY));
             buffer.fill(7);
             assert_eq!((buffer.len(), buffer.iter().map(|&byte| usize::from(byte)).sum()), (length, 7 * length));
+            buffer.set_length(length / 2);
+            assert_eq!(buffer.len(), length / 2);
+            buffer.set_length(length);
+            assert!(buffer.iter().all(|&byte| byte == 7));
         }
     }
 }

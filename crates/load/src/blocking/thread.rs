@@ -76,8 +76,9 @@ impl<'a> Carrier<'a> {
     /// Until the segment ends or the connection does: whether it is alive, and why it ended.
     fn carry(&mut self, mut session: Box<dyn BlockingSession>) -> (Box<dyn BlockingSession>, bool, Ended) {
         let mut due_ns = self.first_due_ns(session.as_mut());
+        let mut now_ns = monotonic_ns();
         loop {
-            let claim = match self.next(due_ns) {
+            let claim = match self.next(due_ns, now_ns) {
                 Ok(claim) => claim,
                 Err(why) => return (session, true, why),
             };
@@ -95,9 +96,13 @@ impl<'a> Carrier<'a> {
             if self.open_plan.is_none() && self.shared.stopped().is_none() {
                 let wait_ns = self.shared.config.schedule.wait_ns(claim.index);
                 let pause = if begun.skipped { Default::default() } else { session.pause(claim.index) };
-                let standing_ns = self.window.standing_ns(monotonic_ns());
+                // What the session does before it answers belongs to no transaction. Nobody looks at the clock again before the next.
+                now_ns = monotonic_ns();
+                let standing_ns = self.window.standing_ns(now_ns);
                 let since_ns = if pause.since_planned { planned_ns } else { standing_ns };
                 due_ns = since_ns.saturating_add(wait_ns).saturating_add(pause.ns);
+            } else {
+                now_ns = monotonic_ns();
             }
         }
     }
@@ -114,11 +119,10 @@ impl<'a> Carrier<'a> {
         from_ns.saturating_add(wait_ns).saturating_add(pause.ns)
     }
 
-    /// Waits until something is due and takes it; or the reason why nothing more is.
-    fn next(&mut self, due_ns: i64) -> Result<Claim, Ended> {
-        let mut due_ns = due_ns;
+    /// Waits until something is due and takes it; or the reason why nothing more is. `now_ns`: the newest reading of the clock.
+    fn next(&mut self, due_ns: i64, now_ns: i64) -> Result<Claim, Ended> {
+        let (mut due_ns, mut now_ns) = (due_ns, now_ns);
         loop {
-            let now_ns = monotonic_ns();
             if let Some(why) = self.shared.stopped() {
                 return Err(why);
             }
@@ -128,6 +132,7 @@ impl<'a> Carrier<'a> {
                 None if self.window.is_closed(now_ns) && self.shared.is_exhausted() => return Err(Ended::Transactions),
                 None if self.window.is_closed(now_ns) => {
                     due_ns = due_ns.saturating_add(self.await_window(now_ns));
+                    now_ns = monotonic_ns();
                     continue;
                 }
                 None if now_ns >= due_ns => {
@@ -145,6 +150,7 @@ impl<'a> Carrier<'a> {
                 Some(_) => match self.due_claim(now_ns) {
                     Some(claim) if now_ns - claim.due_ns > self.late_limit_ns => {
                         self.seat.with(|held| held.skip(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
+                        now_ns = monotonic_ns();
                         continue;
                     }
                     Some(claim) => {
@@ -154,6 +160,7 @@ impl<'a> Carrier<'a> {
                     None => match self.next_claim_ns(now_ns)? {
                         _ if self.window.is_closed(now_ns) => {
                             self.await_window(now_ns);
+                            now_ns = monotonic_ns();
                             continue;
                         }
                         claim_ns => claim_ns,
@@ -164,6 +171,7 @@ impl<'a> Carrier<'a> {
             let end_ns = self.window.clock_ns(self.shared.end_ns).min(self.window.closes_ns());
             let ns = wait_until_ns.min(end_ns.max(now_ns)).min(now_ns + TICK_NS) - now_ns;
             std::thread::sleep(Duration::from_nanos(ns.max(0) as u64));
+            now_ns = monotonic_ns();
         }
     }
 

@@ -1,0 +1,106 @@
+//! Sessions whose calls block: every operation of the language.
+
+use super::live::Live;
+use super::names::{ENTRIES_BYTES, create, readdir, rename, stat, unlink, write_all};
+use super::operator::Operator;
+use super::plan::{Sync, Task};
+use crate::stamp::fill;
+use crate::tree::Tree;
+use plimsoll_session::{Begun, BlockingOpener, BlockingSession, Buffer, Ending, Failure, SessionReport};
+use rustix::fs::{fdatasync, fsync};
+use rustix::io::{Errno, pread, retry_on_intr};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+/// Opens them.
+pub(super) struct Opener {
+    pub(super) live: Arc<Live>,
+    pub(super) tree: Arc<Tree>,
+}
+
+/// The buffer of a session.
+pub(super) fn buffer(live: &Live, number: u32) -> Buffer {
+    let bytes = live.plan.tasks.iter().map(|task| task.buffer_bytes()).max().unwrap_or(0);
+    let mut buffer = Buffer::zeroed(bytes as usize);
+    fill(&mut buffer, live.plan.seed ^ u64::from(number));
+    buffer
+}
+
+/// A session that cannot be made.
+pub(super) fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure { code: "EINVAL".to_owned(), message: error.to_string() }
+}
+
+impl BlockingOpener for Opener {
+    fn open(&self, number: u32) -> Result<Box<dyn BlockingSession>, Failure> {
+        let operator = Operator::new(&self.live, &self.tree).map_err(refused)?;
+        let is_reading = self.live.plan.tasks.contains(&Task::Readdir);
+        let entries = vec![MaybeUninit::uninit(); if is_reading { ENTRIES_BYTES } else { 0 }];
+        Ok(Box::new(Session { operator, buffer: buffer(&self.live, number), entries }))
+    }
+}
+
+struct Session {
+    operator: Operator,
+    buffer: Buffer,
+    entries: Vec<MaybeUninit<u8>>,
+}
+
+impl Session {
+    fn read(&mut self) -> Ending {
+        let at = &self.operator.at;
+        let (offset, bytes) = (at.offset, at.bytes as usize);
+        let read = retry_on_intr(|| pread(self.operator.file(), &mut self.buffer[..bytes], offset));
+        self.operator.has_read(read, &self.buffer)
+    }
+
+    fn write(&mut self, call: &'static str, sync: Sync) -> Ending {
+        let at = &self.operator.at;
+        let (offset, bytes) = (at.offset, at.bytes as usize);
+        let (written, calls) = write_all(self.operator.file(), &self.buffer[..bytes], offset);
+        let (durable, calls) = match (written, sync) {
+            (Err(errno), _) => (Err((call, errno)), calls),
+            (Ok(()), Sync::None | Sync::ODsync) => (Ok(()), calls),
+            (Ok(()), Sync::Fsync) => (fsync(self.operator.file()).map_err(|errno| ("fsync", errno)), calls + 1),
+            (Ok(()), Sync::Fdatasync) => {
+                (fdatasync(self.operator.file()).map_err(|errno| ("fdatasync", errno)), calls + 1)
+            }
+        };
+        self.operator.has_written(durable, calls)
+    }
+
+    fn fsync(&mut self) -> Ending {
+        let synced: Result<(), Errno> = fsync(self.operator.file());
+        match synced {
+            Ok(()) => self.operator.done(1, 0),
+            Err(errno) => self.operator.errs("fsync", errno, 1),
+        }
+    }
+}
+
+impl BlockingSession for Session {
+    fn begin(&mut self, index: u64) -> Begun {
+        self.operator.begin(index, &mut self.buffer)
+    }
+
+    fn perform(&mut self) -> Ending {
+        if let Some(refused) = self.operator.refused() {
+            return refused;
+        }
+        match self.operator.at.task {
+            Task::Read { .. } => self.read(),
+            Task::Write { sync, .. } => self.write("write", sync),
+            Task::Append { sync, .. } => self.write("append", sync),
+            Task::Fsync => self.fsync(),
+            Task::Create { .. } => create(&mut self.operator, &mut self.buffer),
+            Task::Stat => stat(&mut self.operator),
+            Task::Rename => rename(&mut self.operator),
+            Task::Unlink => unlink(&mut self.operator),
+            Task::Readdir => readdir(&mut self.operator, &mut self.entries),
+        }
+    }
+
+    fn close(self: Box<Self>) -> SessionReport {
+        self.operator.report.session()
+    }
+}

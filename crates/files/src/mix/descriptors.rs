@@ -1,0 +1,141 @@
+//! The files that a session has open: each is opened once and kept, up to a bound; then the one that was used longest ago goes.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// No session keeps more.
+pub(super) const KEPT_MAX: u32 = 512;
+
+struct Kept {
+    key: u64,
+    used: u64,
+    file: Arc<OwnedFd>,
+}
+
+/// Open files by number.
+pub(super) struct Descriptors {
+    bound: usize,
+    kept: Vec<Kept>,
+    by_key: HashMap<u64, usize>,
+    uses: u64,
+    last: usize,
+}
+
+/// What a descriptor is opened for: a file may be open for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Write,
+    WriteThrough,
+    /// Where the file system is read-only.
+    Read,
+}
+
+impl Access {
+    pub(super) const ALL: [Self; 3] = [Self::Write, Self::WriteThrough, Self::Read];
+}
+
+/// The key of a place's file.
+#[inline]
+pub(super) fn key(place: u32, access: Access) -> u64 {
+    u64::from(place) << 2 | access as u64
+}
+
+impl Descriptors {
+    /// Keeps at most so many, 1 or more.
+    pub(super) fn new(bound: u32) -> Self {
+        let bound = bound.max(1) as usize;
+        Self { bound, kept: Vec::with_capacity(bound), by_key: HashMap::with_capacity(bound), uses: 0, last: 0 }
+    }
+
+    /// Finds an open file.
+    #[inline]
+    pub(super) fn find(&mut self, key: u64) -> Option<usize> {
+        self.uses += 1;
+        let is_last = self.kept.get(self.last).is_some_and(|kept| kept.key == key);
+        if !is_last {
+            self.last = *self.by_key.get(&key)?;
+        }
+        self.kept[self.last].used = self.uses;
+        Some(self.last)
+    }
+
+    /// The file that was found.
+    #[inline]
+    pub(super) fn file(&self, at: usize) -> &Arc<OwnedFd> {
+        &self.kept[at].file
+    }
+
+    /// Keeps a file that was opened.
+    pub(super) fn keep(&mut self, key: u64, file: OwnedFd) -> usize {
+        let kept = Kept { key, used: self.uses, file: Arc::new(file) };
+        let at = if self.kept.len() < self.bound {
+            self.kept.push(kept);
+            self.kept.len() - 1
+        } else {
+            let oldest = (0..self.kept.len()).min_by_key(|&at| self.kept[at].used).unwrap_or(0);
+            self.by_key.remove(&self.kept[oldest].key);
+            self.kept[oldest] = kept;
+            oldest
+        };
+        self.by_key.insert(key, at);
+        self.last = at;
+        at
+    }
+
+    /// Closes a file.
+    pub(super) fn close(&mut self, key: u64) {
+        if let Some(at) = self.by_key.remove(&key) {
+            self.kept.swap_remove(at);
+            if let Some(moved) = self.kept.get(at) {
+                self.by_key.insert(moved.key, at);
+            }
+        }
+    }
+
+    /// Closes all of them.
+    pub(super) fn close_all(&mut self) {
+        self.kept.clear();
+        self.by_key.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> OwnedFd {
+        tempfile::tempfile().unwrap().into()
+    }
+
+    #[test]
+    fn the_one_used_longest_ago_goes() {
+        let mut descriptors = Descriptors::new(3);
+        for key in 1..=3 {
+            assert_eq!(descriptors.find(key), None);
+            descriptors.keep(key, file());
+        }
+        assert!(descriptors.find(1).is_some());
+        descriptors.keep(4, file());
+        assert!(descriptors.find(2).is_none(), "1 has been used since");
+        assert!([1, 3, 4].iter().all(|&key| descriptors.find(key).is_some()));
+        assert_eq!(descriptors.kept.len(), 3);
+    }
+
+    #[test]
+    fn others_are_found_after_one_was_closed() {
+        let mut descriptors = Descriptors::new(3);
+        for key in 1..=3 {
+            descriptors.keep(key, file());
+        }
+        descriptors.close(1);
+        descriptors.close(9);
+        for key in [2, 3] {
+            let at = descriptors.find(key).unwrap();
+            assert_eq!(descriptors.kept[at].key, key);
+        }
+        assert_eq!((descriptors.find(1), descriptors.kept.len()), (None, 2));
+        descriptors.close_all();
+        assert_eq!(descriptors.find(2), None);
+    }
+}
