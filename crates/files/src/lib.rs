@@ -8,10 +8,13 @@
 //! - [`Finish`]: how a session tells that there is nothing more to do.
 
 mod finish;
+mod passes;
+mod sequential_io;
 pub mod stamp;
 mod tree;
 mod workload;
 
 pub use finish::Finish;
+pub use sequential_io::SequentialIo;
 pub use tree::{Tree, TreeError};
 pub use workload::{FileWorkload, FilesError, Sessions};

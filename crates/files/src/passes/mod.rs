@@ -1,0 +1,17 @@
+//! Passes over files in records: what each has left in them, so that the next knows what it is to find.
+
+mod contents;
+mod files;
+mod history;
+mod lane;
+mod names;
+mod progress;
+mod sequence;
+
+pub(crate) use contents::check_files;
+pub(crate) use files::{Files, failed};
+pub(crate) use history::{Holds, Layer, Shape};
+pub(crate) use lane::{Lane, Moved, Trouble};
+pub(crate) use names::{file_name, refused};
+pub(crate) use progress::{Progress, Stop};
+pub(crate) use sequence::{Order, Sequence};
