@@ -9,12 +9,14 @@
 
 mod finish;
 mod passes;
+mod raw_storage;
 mod sequential_io;
 pub mod stamp;
 mod tree;
 mod workload;
 
 pub use finish::Finish;
-pub use sequential_io::SequentialIo;
+pub use raw_storage::{Parameters as RawStorageParameters, RawStorage};
+pub use sequential_io::{Parameters as SequentialIoParameters, SequentialIo};
 pub use tree::{Tree, TreeError};
 pub use workload::{FileWorkload, FilesError, Sessions};

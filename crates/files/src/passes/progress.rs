@@ -131,6 +131,11 @@ impl Progress {
         self.has_ended.load(Ordering::Acquire) && !self.has_failed.load(Ordering::Acquire)
     }
 
+    /// Whether an operation or a closing failed because the kernel refused.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
     /// How far a file was passed over; `None` if it cannot be told, because a session has not told.
     pub(crate) fn reached(&self, file: u32) -> Option<Reached> {
         let of_file = &self.files[file as usize];
@@ -157,7 +162,9 @@ mod tests {
         let ends = Arc::new(AtomicU32::new(0));
         let finish = Finish::new({
             let ends = Arc::clone(&ends);
-            move || drop(ends.fetch_add(1, Ordering::Relaxed))
+            move || {
+                ends.fetch_add(1, Ordering::Relaxed);
+            }
         });
         (Progress::new((files, 3), 2, stop, finish), ends)
     }

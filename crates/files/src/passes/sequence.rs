@@ -41,11 +41,6 @@ impl Sequence {
         Self { order, records, permutation: Permutation::new(seed, table, records) }
     }
 
-    /// How many records it goes through.
-    pub(crate) fn records(&self) -> u64 {
-        self.records
-    }
-
     /// The record at a place of the order, both counted from 0.
     #[inline]
     pub(crate) fn record(&self, place: u64) -> u64 {
