@@ -94,7 +94,10 @@ mod tests {
         };
         // The numbers of the kernel's interface: IORING_OP_READ_FIXED is 4, IORING_OP_READ 22, IOSQE_FIXED_FILE bit 0.
         let says = |text: String, code: u8, flags: u8| {
-            assert!(text.contains(&format!("op_code: {code},")) && text.contains(&format!("flags: {flags},")), "{text}");
+            assert!(
+                text.contains(&format!("op_code: {code},")) && text.contains(&format!("flags: {flags},")),
+                "{text}"
+            );
         };
         says(told(&file, true, &known), 4, 1);
         says(told(&file, false, &known), 22, 1);

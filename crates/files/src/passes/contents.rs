@@ -1,6 +1,6 @@
 //! Every byte of every file against what the passes have left.
 
-use super::history::{History, Holds, Known, Shape};
+use super::history::{History, Known, Shape};
 use super::names::file_name;
 use crate::stamp::{self, Stamps};
 use crate::tree::Tree;
@@ -19,19 +19,22 @@ pub(crate) fn check_files(tree: &Tree, segments: &[Summary]) -> Result<Vec<Check
     let Some(history) = History::load(tree)? else {
         return Ok(vec![check("files that passes have made", "some", "none")]);
     };
-    let under_way = history.under_way.as_ref().map_or("all".to_owned(), |pass| format!("{pass} was not"));
-    let mut checks = vec![check("passes that were ended", "all", &under_way)];
+    if let Some(pass) = &history.under_way {
+        return Ok(vec![check(
+            "passes of which is known what they left",
+            "all",
+            &format!("not of {pass}, the last one"),
+        )]);
+    }
+    let mut checks = Vec::new();
     let mut found = Found::default();
     for (number, known) in (0..).zip(&history.known()) {
         found.file(tree, &history.shape, (number, known))?;
     }
-    let Found { of_their_length, first_length, right, unknown, first_wrong } = found;
+    let Found { of_their_length, first_length, right, first_wrong } = found;
     let (files, records) = (u64::from(history.shape.files), u64::from(history.shape.files) * history.shape.records());
     checks.push(counted("files of their length", files, of_their_length, &first_length));
-    checks.push(counted("records as the passes left them", records - unknown, right, &first_wrong));
-    if unknown > 0 {
-        checks.push(check("records of which nobody knows, after a write that failed", "0", &unknown.to_string()));
-    }
+    checks.push(counted("records as the passes left them", records, right, &first_wrong));
     checks.extend(segments.iter().flat_map(payload));
     Ok(checks)
 }
@@ -59,7 +62,12 @@ fn check(name: &str, expected: &str, found: &str) -> Check {
 
 fn counted(name: &str, expected: u64, found: u64, first: &Option<String>) -> Check {
     let why = first.as_ref().map_or(String::new(), |first| format!("; {first}"));
-    Check { name: name.to_owned(), expected: expected.to_string(), found: format!("{found}{why}"), ok: expected == found }
+    Check {
+        name: name.to_owned(),
+        expected: expected.to_string(),
+        found: format!("{found}{why}"),
+        ok: expected == found,
+    }
 }
 
 #[derive(Default)]
@@ -67,7 +75,6 @@ struct Found {
     of_their_length: u64,
     first_length: Option<String>,
     right: u64,
-    unknown: u64,
     first_wrong: Option<String>,
 }
 
@@ -91,13 +98,9 @@ impl Found {
             read.clear();
             file.by_ref().take(shape.record_bytes).read_to_end(&mut read).map_err(failed)?;
             let offset = record * shape.record_bytes;
-            let is_right = match known.holds(record) {
-                Holds::Unknown => {
-                    self.unknown += 1;
-                    continue;
-                }
-                Holds::Version(0) => read.iter().all(|&byte| byte == 0),
-                Holds::Version(version) => {
+            let is_right = match known.version(record) {
+                0 => read.iter().all(|&byte| byte == 0),
+                version => {
                     stamps.write(&mut expected, offset, version);
                     read == expected
                 }
@@ -105,7 +108,7 @@ impl Found {
             if is_right {
                 self.right += 1;
             } else {
-                self.first_wrong.get_or_insert_with(|| wrong(&name, offset, &read, &stamps, known.holds(record)));
+                self.first_wrong.get_or_insert_with(|| wrong(&name, offset, &read, &stamps, known.version(record)));
             }
         }
         Ok(())
@@ -113,8 +116,7 @@ impl Found {
 }
 
 /// What is wrong with a record, in words.
-fn wrong(name: &str, offset: u64, read: &[u8], stamps: &Stamps, holds: Holds) -> String {
-    let Holds::Version(expected) = holds else { return String::new() };
+fn wrong(name: &str, offset: u64, read: &[u8], stamps: &Stamps, expected: u64) -> String {
     if !read.len().is_multiple_of(stamp::SECTOR) || read.is_empty() {
         return format!("{name}, byte {offset}: {} bytes are there", read.len());
     }

@@ -1,6 +1,6 @@
 //! The files of a pass: made anew or as the passes before have left them, with what every record of them holds.
 
-use super::history::{History, Holds, Known, Shape};
+use super::history::{History, Known, Shape};
 use super::names::file_name;
 use crate::stamp::{self, Stamps, VERSION_MAX};
 use crate::tree::Tree;
@@ -32,13 +32,14 @@ impl Files {
         // A version that was in a file before cannot be taken for one of this pass.
         history.newest = before.map_or(0, |before| before.newest);
         must_have_versions(&history)?;
-        history.note(tree, pass, 1)?;
         for file in 0..there.max(shape.files) {
             match unlinkat(tree.data(), file_name(file), AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(failed(file, error)),
             }
         }
+        // Where the disk is full there is room for the note now.
+        history.note(tree, pass, 1)?;
         for file in 0..shape.files {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
             tree.file(&file_name(file), flags).map_err(|error| failed(file, error))?;
@@ -106,25 +107,24 @@ impl Files {
         self.stamps[file as usize].write(buffer, self.offset(record), version);
     }
 
-    /// What the passes before have left in a record.
+    /// The version that the passes before have left in a record.
     #[inline]
-    pub(crate) fn holds(&self, file: u32, record: u64) -> Holds {
-        self.known[file as usize].holds(record)
+    pub(crate) fn version(&self, file: u32, record: u64) -> u64 {
+        self.known[file as usize].version(record)
     }
 
-    /// Compares what was read of a record with what it holds. False where nobody knows.
+    /// Compares what was read of a record with the version that it holds.
     ///
     /// # Errors
     /// What is wrong with it, in a sentence.
     #[inline]
-    pub(crate) fn verify(&self, file: u32, record: u64, read: &[u8], holds: Holds) -> Result<bool, String> {
+    pub(crate) fn verify(&self, file: u32, record: u64, read: &[u8], expected: u64) -> Result<(), String> {
         let (offset, wanted) = (self.offset(record), self.history.shape.record_bytes as usize);
         if read.len() < wanted {
             return Err(format!("{}, byte {offset}: {} bytes read of {wanted}", file_name(file), read.len()));
         }
-        let Holds::Version(expected) = holds else { return Ok(false) };
         match self.stamps[file as usize].read(read, offset) {
-            Ok(version) if version == expected => Ok(true),
+            Ok(version) if version == expected => Ok(()),
             Ok(version) => {
                 let name = file_name(file);
                 Err(format!("{name}, byte {offset}: version {version}, and {expected} was written there"))

@@ -50,10 +50,8 @@ pub(crate) enum Layer {
         places: u64,
         /// Places among them that were not written.
         unwritten: BTreeSet<u64>,
-        /// Places among them of which nobody knows.
-        doubtful: BTreeSet<u64>,
     },
-    /// Single records, each with its version; 0 where nobody knows.
+    /// Single records, each with its version.
     Records(BTreeMap<u64, u64>),
 }
 
@@ -147,13 +145,13 @@ impl History {
 
     /// A pass of one version has written a file as far as it came.
     pub(crate) fn wrote(&mut self, file: u32, version: u64, order: Order, reached: Reached) {
-        let Reached { given_out: places, given_back: unwritten, doubtful } = reached;
+        let Reached { given_out: places, given_back: unwritten } = reached;
         let layers = &mut self.files[file as usize];
-        if places == self.shape.records() && unwritten.is_empty() && doubtful.is_empty() {
+        if places == self.shape.records() && unwritten.is_empty() {
             layers.clear();
         }
         if places > 0 {
-            layers.push(Layer::Pass { version, order, places, unwritten, doubtful });
+            layers.push(Layer::Pass { version, order, places, unwritten });
         }
         self.newest = self.newest.max(version);
     }
@@ -161,15 +159,6 @@ impl History {
 
 fn unusable(error: std::io::Error) -> FilesError {
     FilesError::File { path: format!("state/{NAME}"), error }
-}
-
-/// What a record holds, as far as it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holds {
-    /// This version; 0: nothing was written there.
-    Version(u64),
-    /// A write to it failed, or was never heard of again.
-    Unknown,
 }
 
 /// What one file holds.
@@ -191,34 +180,32 @@ impl Known {
         Self { layers, records: shape.records() }
     }
 
-    /// What `record` holds.
+    /// The version that `record` holds; 0: nothing was written there.
     #[inline]
-    pub(crate) fn holds(&self, record: u64) -> Holds {
+    pub(crate) fn version(&self, record: u64) -> u64 {
         for (sequence, layer) in &self.layers {
             match layer {
-                Layer::Pass { version, places, unwritten, doubtful, .. } => {
-                    let is_whole = *places == self.records && unwritten.is_empty() && doubtful.is_empty();
+                Layer::Pass { version, places, unwritten, .. } => {
+                    let is_whole = *places == self.records && unwritten.is_empty();
                     let place = if is_whole { 0 } else { sequence.place(record) };
                     if place < *places && !unwritten.contains(&place) {
-                        return if doubtful.contains(&place) { Holds::Unknown } else { Holds::Version(*version) };
+                        return *version;
                     }
                 }
-                Layer::Records(records) => match records.get(&record) {
-                    Some(0) => return Holds::Unknown,
-                    Some(&version) => return Holds::Version(version),
-                    None => {}
-                },
+                Layer::Records(records) => {
+                    if let Some(&version) = records.get(&record) {
+                        return version;
+                    }
+                }
             }
         }
-        Holds::Version(0)
+        0
     }
 
     /// Whether every record was written once.
     pub(crate) fn is_complete(&self) -> bool {
         self.layers.iter().any(|(_, layer)| match layer {
-            Layer::Pass { places, unwritten, doubtful, .. } => {
-                *places == self.records && unwritten.is_empty() && doubtful.is_empty()
-            }
+            Layer::Pass { places, unwritten, .. } => *places == self.records && unwritten.is_empty(),
             Layer::Records(_) => false,
         })
     }
@@ -232,41 +219,39 @@ mod tests {
         Shape { seed: 1, files: 1, file_bytes: 40_960, record_bytes: 4_096 }
     }
 
-    fn reached(given_out: u64, given_back: &[u64], doubtful: &[u64]) -> Reached {
-        let set = |places: &[u64]| places.iter().copied().collect();
-        Reached { given_out, given_back: set(given_back), doubtful: set(doubtful) }
+    fn reached(given_out: u64, given_back: &[u64]) -> Reached {
+        Reached { given_out, given_back: given_back.iter().copied().collect() }
     }
 
     #[test]
     fn a_record_holds_what_the_newest_pass_that_came_to_it_has_left() {
         let mut history = History::new(shape());
-        history.wrote(0, 1, Order::Forward, reached(10, &[], &[]));
-        history.wrote(0, 2, Order::Backward, reached(4, &[1], &[2]));
-        let known = &history.known()[0];
-        let held: Vec<Holds> = (0..10).map(|record| known.holds(record)).collect();
-        let version = Holds::Version;
-        assert_eq!(held[..6], [version(1); 6]);
-        assert_eq!(held[6..], [version(2), Holds::Unknown, version(1), version(2)]);
-        assert!(known.is_complete());
-        history.files[0].push(Layer::Records(BTreeMap::from([(3, 9), (4, 0)])));
-        let known = &history.known()[0];
-        assert_eq!([known.holds(3), known.holds(4), known.holds(5)], [version(9), Holds::Unknown, version(1)]);
-        history.wrote(0, 10, Order::Random { table: 5 }, reached(10, &[], &[]));
+        history.wrote(0, 1, Order::Forward, reached(10, &[]));
+        history.wrote(0, 2, Order::Backward, reached(4, &[1]));
+        let held = |history: &History| -> Vec<u64> {
+            let known = &history.known()[0];
+            assert!(known.is_complete());
+            (0..10).map(|record| known.version(record)).collect()
+        };
+        assert_eq!(held(&history), [1, 1, 1, 1, 1, 1, 2, 2, 1, 2]);
+        history.files[0].push(Layer::Records(BTreeMap::from([(3, 9)])));
+        assert_eq!(held(&history), [1, 1, 1, 9, 1, 1, 2, 2, 1, 2]);
+        history.wrote(0, 10, Order::Random { table: 5 }, reached(10, &[]));
         assert_eq!(history.files[0].len(), 1, "a whole pass hides all before");
-        assert!((0..10).all(|record| history.known()[0].holds(record) == version(10)));
+        assert_eq!(held(&history), [10; 10]);
     }
 
     #[test]
     fn a_prefix_of_a_random_order_is_known_exactly() {
         let mut history = History::new(shape());
-        history.wrote(0, 1, Order::Forward, reached(10, &[], &[]));
+        history.wrote(0, 1, Order::Forward, reached(10, &[]));
         let order = Order::Random { table: 3 };
-        history.wrote(0, 2, order, reached(6, &[], &[]));
+        history.wrote(0, 2, order, reached(6, &[]));
         let known = &history.known()[0];
         let sequence = Sequence::new(order, 1, 10);
         for place in 0..10 {
             let expected = if place < 6 { 2 } else { 1 };
-            assert_eq!(known.holds(sequence.record(place)), Holds::Version(expected), "place {place}");
+            assert_eq!(known.version(sequence.record(place)), expected, "place {place}");
         }
     }
 
@@ -277,10 +262,10 @@ mod tests {
         let refused = || History::ready(&tree, &shape(), "write").unwrap_err().to_string();
         assert!(refused().contains("no files yet: begin with the pass write"), "{}", refused());
         let mut history = History::new(shape());
-        history.wrote(0, 1, Order::Forward, reached(9, &[], &[]));
+        history.wrote(0, 1, Order::Forward, reached(9, &[]));
         history.store(&tree).unwrap();
         assert!(refused().contains("file.0000 is not complete"), "{}", refused());
-        history.wrote(0, 2, Order::Forward, reached(10, &[], &[]));
+        history.wrote(0, 2, Order::Forward, reached(10, &[]));
         history.store(&tree).unwrap();
         assert_eq!(History::ready(&tree, &shape(), "write").unwrap(), history);
         let other = Shape { record_bytes: 8_192, ..shape() };

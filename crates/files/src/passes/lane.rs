@@ -63,6 +63,16 @@ impl Lane {
         Pause { ns: if self.place.is_some() { 0 } else { REST_NS }, since_planned: false }
     }
 
+    /// The same of a session that has a thread of its own: where there is no place it rests until the pass is over, which it notices at
+    /// once.
+    pub(crate) fn pause_or_rest(&mut self, progress: &Progress) -> Pause {
+        let pause = self.pause(progress);
+        if pause.ns > 0 {
+            progress.rest();
+        }
+        pause
+    }
+
     /// Takes a place if it has none.
     fn take(&mut self, progress: &Progress) -> Option<u64> {
         self.place = self.place.or_else(|| progress.claim(self.file));
@@ -82,9 +92,11 @@ impl Lane {
 
     /// Its operation has come to its end. True for the last one of the file, whose closing belongs to it: [`Lane::closed`] is next.
     pub(crate) fn arrive(&mut self, progress: &Progress, result: &Result<bool, Trouble>) -> bool {
-        let Some(place) = self.place.take() else { return false };
+        if self.place.take().is_none() {
+            return false;
+        }
         if let Err(Trouble::Refused(_)) = result {
-            progress.fail(self.file, place);
+            progress.fail();
             return false;
         }
         progress.pass(self.file)
@@ -93,7 +105,7 @@ impl Lane {
     /// The file was closed, or was not because the kernel refused.
     pub(crate) fn closed(&self, progress: &Progress, is_refused: bool) {
         if is_refused {
-            progress.fail_closing();
+            progress.lose();
         }
         progress.file_is_through(self.file);
     }
@@ -139,9 +151,8 @@ impl Lane {
 
     /// It was given up under way: nobody knows what its place holds.
     pub(crate) fn abandon(&mut self, progress: &Progress) -> Ending {
-        if let Some(place) = self.place.take() {
-            progress.lose(self.file, place);
-        }
+        self.place = None;
+        progress.lose();
         let message = "no end of the operation after the segment was to end".to_owned();
         let failure = Failure { code: Failure::ABANDONED.to_owned(), message };
         let requests = std::mem::take(&mut self.calls);

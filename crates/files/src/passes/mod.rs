@@ -7,11 +7,13 @@ mod lane;
 mod names;
 mod progress;
 mod sequence;
+mod waker;
 
 pub(crate) use contents::check_files;
 pub(crate) use files::{Files, failed};
-pub(crate) use history::{Holds, Layer, Shape};
+pub(crate) use history::{Layer, Shape};
 pub(crate) use lane::{Lane, Moved, Trouble};
 pub(crate) use names::{file_name, refused};
 pub(crate) use progress::{Progress, Stop};
 pub(crate) use sequence::{Order, Sequence};
+pub(crate) use waker::{HasProgress, Waker};

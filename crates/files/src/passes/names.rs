@@ -27,6 +27,9 @@ mod tests {
         let failure = refused(&file_name(3), "write", Errno::NOSPC);
         assert_eq!(failure.code, "ENOSPC");
         assert!(failure.message.starts_with("file.0003: write: No space left"), "{}", failure.message);
-        assert_eq!([errno_name(Errno::IO), errno_name(Errno::ROFS), errno_name(Errno::DQUOT)], ["EIO", "EROFS", "EDQUOT"]);
+        assert_eq!(
+            [errno_name(Errno::IO), errno_name(Errno::ROFS), errno_name(Errno::DQUOT)],
+            ["EIO", "EROFS", "EDQUOT"]
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! How far a pass has come: places are given out, and who is through ends it.
 //!
-//! The fact that constrains it: what a pass has written has to be known to the record, so every place that was given out is passed,
-//! given back or in doubt. Where that does not add up (a thread that never came back), nobody says what the file holds.
+//! The fact that constrains it: what a pass has written has to be known to the record, so every place that was given out is passed or
+//! given back. Where that does not add up (a write that failed, a thread that never came back), nobody says what the file holds.
 
 use crate::finish::Finish;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// When a pass over several files ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -19,13 +19,6 @@ pub(crate) enum Stop {
     All,
 }
 
-/// Places that were given out and not passed.
-#[derive(Debug, Default)]
-struct Exceptions {
-    given_back: BTreeSet<u64>,
-    doubtful: BTreeSet<u64>,
-}
-
 /// One file's; on a line of the CPU's cache of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -33,7 +26,7 @@ struct OfFile {
     next: AtomicU64,
     passed: AtomicU64,
     bytes: AtomicU64,
-    exceptions: Mutex<Exceptions>,
+    given_back: Mutex<BTreeSet<u64>>,
 }
 
 /// How far one file was passed over.
@@ -43,8 +36,6 @@ pub(crate) struct Reached {
     pub(crate) given_out: u64,
     /// Of those, what nobody began.
     pub(crate) given_back: BTreeSet<u64>,
-    /// Of those, what failed or was lost.
-    pub(crate) doubtful: BTreeSet<u64>,
 }
 
 /// The progress of a pass.
@@ -60,6 +51,9 @@ pub(crate) struct Progress {
     /// The pass ended itself, by its rule.
     has_ended: AtomicBool,
     has_failed: AtomicBool,
+    /// Whether it is over, for those that rest until then.
+    is_over: Mutex<bool>,
+    over: Condvar,
 }
 
 impl Progress {
@@ -68,7 +62,8 @@ impl Progress {
         let files = (0..files).map(|_| OfFile::default()).collect();
         let (through, open) = (AtomicU32::new(0), AtomicU32::new(sessions));
         let (has_ended, has_failed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { files, places, stop, finish, through, open, has_ended, has_failed }
+        let (is_over, over) = (Mutex::new(false), Condvar::new());
+        Self { files, places, stop, finish, through, open, has_ended, has_failed, is_over, over }
     }
 
     /// The next place of a file; `None` if all have been given out.
@@ -83,7 +78,8 @@ impl Progress {
 
     /// A place was claimed and will never be begun.
     pub(crate) fn give_back(&self, file: u32, place: u64) {
-        self.except(file, |exceptions| exceptions.given_back.insert(place));
+        let given_back = &self.files[file as usize].given_back;
+        given_back.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
     }
 
     /// An operation has come to its end, whatever that was. True for the last of the file.
@@ -98,24 +94,36 @@ impl Progress {
         let through = self.through.fetch_add(1, Ordering::AcqRel) + 1;
         if self.stop == Stop::First || through as usize == self.files.len() {
             self.has_ended.store(true, Ordering::Release);
-            self.finish.finish();
+            self.end();
         }
     }
 
-    /// The kernel refused a call, which it would again: the pass cannot go on. What the place holds is in doubt.
-    pub(crate) fn fail(&self, file: u32, place: u64) {
-        self.lose(file, place);
+    /// The kernel refused a call, which it would again: the pass cannot go on.
+    pub(crate) fn fail(&self) {
+        self.lose();
+        self.end();
+    }
+
+    /// Ends the pass, and then wakes those that rest.
+    fn end(&self) {
         self.finish.finish();
+        self.wake();
     }
 
-    /// What was written may not have reached the device.
-    pub(crate) fn fail_closing(&self) {
-        self.has_failed.store(true, Ordering::Release);
+    /// It is over, by whomever.
+    pub(crate) fn wake(&self) {
+        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.over.notify_all();
     }
 
-    /// What the place holds is in doubt.
-    pub(crate) fn lose(&self, file: u32, place: u64) {
-        self.except(file, |exceptions| exceptions.doubtful.insert(place));
+    /// Waits until it is over: whoever is through with his own keeps nobody waiting then.
+    pub(crate) fn rest(&self) {
+        let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.over.wait_while(is_over, |is_over| !*is_over));
+    }
+
+    /// What a place holds, or whether it has reached the device, is in doubt.
+    pub(crate) fn lose(&self) {
         self.has_failed.store(true, Ordering::Release);
     }
 
@@ -123,6 +131,8 @@ impl Progress {
     pub(crate) fn close(&self, file: u32, bytes: u64) -> Option<u64> {
         self.files[file as usize].bytes.fetch_add(bytes, Ordering::AcqRel);
         let is_last = self.open.fetch_sub(1, Ordering::AcqRel) == 1;
+        // Sessions are closed when the segment ends, by its time perhaps: nobody is to wait for this one's file.
+        self.wake();
         is_last.then(|| self.files.iter().map(|file| file.bytes.load(Ordering::Acquire)).min().unwrap_or(0))
     }
 
@@ -131,25 +141,14 @@ impl Progress {
         self.has_ended.load(Ordering::Acquire) && !self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Whether an operation or a closing failed because the kernel refused.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Acquire)
-    }
-
-    /// How far a file was passed over; `None` if it cannot be told, because a session has not told.
+    /// How far a file was passed over; `None` if nobody can tell, because something failed or a session has not told.
     pub(crate) fn reached(&self, file: u32) -> Option<Reached> {
         let of_file = &self.files[file as usize];
         let given_out = of_file.next.load(Ordering::Acquire).min(self.places);
-        let exceptions = of_file.exceptions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Exceptions { given_back, doubtful } = &*exceptions;
-        let told = of_file.passed.load(Ordering::Acquire) + (given_back.len() + doubtful.len()) as u64;
-        let (given_back, doubtful) = (given_back.clone(), doubtful.clone());
-        (told == given_out).then_some(Reached { given_out, given_back, doubtful })
-    }
-
-    fn except(&self, file: u32, note: impl FnOnce(&mut Exceptions) -> bool) {
-        let exceptions = &self.files[file as usize].exceptions;
-        note(&mut exceptions.lock().unwrap_or_else(PoisonError::into_inner));
+        let given_back = of_file.given_back.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = of_file.passed.load(Ordering::Acquire) + given_back.len() as u64;
+        let is_known = told == given_out && !self.has_failed.load(Ordering::Acquire);
+        is_known.then_some(Reached { given_out, given_back })
     }
 }
 
@@ -191,18 +190,24 @@ mod tests {
 
     #[test]
     fn every_place_is_accounted_for_or_nothing_is_said() {
-        let (progress, ends) = counted(1, Stop::All);
+        let (progress, _) = counted(1, Stop::All);
         assert_eq!((progress.claim(0), progress.claim(0)), (Some(0), Some(1)));
         assert_eq!(progress.reached(0), None, "two are out");
         progress.pass(0);
-        progress.fail(0, 1);
-        let reached = progress.reached(0).unwrap();
-        assert_eq!((reached.given_out, reached.doubtful), (2, BTreeSet::from([1])));
-        assert_eq!((ends.load(Ordering::Relaxed), progress.ended_well()), (1, false));
-        let third = progress.claim(0).unwrap();
-        assert_eq!((progress.claim(0), progress.claim(0)), (None, None));
-        progress.give_back(0, third);
-        assert_eq!(progress.reached(0).unwrap().given_back, BTreeSet::from([2]));
+        progress.give_back(0, 1);
+        assert_eq!(progress.reached(0), Some(Reached { given_out: 2, given_back: BTreeSet::from([1]) }));
+        assert_eq!((progress.claim(0), progress.claim(0), progress.claim(0)), (Some(2), None, None));
+        progress.pass(0);
+        assert_eq!(progress.reached(0).unwrap().given_out, 3);
+    }
+
+    #[test]
+    fn what_failed_ends_it_and_nobody_says_what_it_left() {
+        let (progress, ends) = counted(1, Stop::All);
+        progress.claim(0);
+        progress.fail();
+        assert_eq!((ends.load(Ordering::Relaxed), progress.ended_well(), progress.reached(0)), (1, false, None));
+        progress.rest();
     }
 
     #[test]

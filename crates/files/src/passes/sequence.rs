@@ -86,7 +86,10 @@ mod tests {
             for records in (1..70).chain([1_000]) {
                 let sequence = Sequence::new(order, 5, records);
                 let mut seen: Vec<u64> = (0..records).map(|place| sequence.record(place)).collect();
-                assert!((0..).zip(&seen).all(|(place, &record)| sequence.place(record) == place), "{order:?} {records}");
+                assert!(
+                    (0..).zip(&seen).all(|(place, &record)| sequence.place(record) == place),
+                    "{order:?} {records}"
+                );
                 seen.sort_unstable();
                 assert!(seen.into_iter().eq(0..records), "{order:?} of {records}");
             }

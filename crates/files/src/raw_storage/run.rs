@@ -2,7 +2,7 @@
 
 use super::parameters::{Parameters, Phase};
 use crate::finish::Finish;
-use crate::passes::{Files, Holds, Layer, Order, Progress, Stop, file_name, refused};
+use crate::passes::{Files, HasProgress, Layer, Order, Progress, Stop, file_name, refused};
 use crate::tree::Tree;
 use crate::workload::FilesError;
 use plimsoll_keys::Words;
@@ -17,7 +17,7 @@ const LOCKS: u64 = 1_024;
 /// Tells the draws of seeks from others of the seed.
 const SEEKS: u64 = 0x7365_656b;
 
-/// Versions of chunks that this phase has written back; 0 where nobody knows.
+/// Versions of chunks that this phase has written back.
 pub(super) type WrittenBack = RwLock<BTreeMap<u64, u64>>;
 
 /// What the sessions of a phase share.
@@ -27,6 +27,12 @@ pub(super) struct Run {
     pub(super) progress: Progress,
     pub(super) files: Files,
     written_back: Vec<WrittenBack>,
+}
+
+impl HasProgress for Run {
+    fn progress(&self) -> &Progress {
+        &self.progress
+    }
 }
 
 impl Run {
@@ -84,13 +90,9 @@ impl Run {
         &self.written_back[(chunk % LOCKS) as usize]
     }
 
-    /// What a chunk holds, given what this phase has written back.
-    pub(super) fn holds(&self, chunk: u64, written_back: &BTreeMap<u64, u64>) -> Holds {
-        match written_back.get(&chunk) {
-            Some(0) => Holds::Unknown,
-            Some(&version) => Holds::Version(version),
-            None => self.files.holds(0, chunk),
-        }
+    /// The version that a chunk holds, given what this phase has written back.
+    pub(super) fn version_of(&self, chunk: u64, written_back: &BTreeMap<u64, u64>) -> u64 {
+        written_back.get(&chunk).copied().unwrap_or_else(|| self.files.version(0, chunk))
     }
 
     /// Keeps how far the phase has come.
@@ -98,12 +100,10 @@ impl Run {
     /// # Errors
     /// When that cannot be written.
     pub(super) fn conclude(&self) -> Result<(), FilesError> {
-        // A session that never came back leaves the note that the phase was under way.
+        // What failed, and a session that never came back, leaves the note that the phase was under way.
         let Some(reached) = self.progress.reached(0) else { return Ok(()) };
         match self.parameters.phase {
             Phase::Getc | Phase::Read => Ok(()),
-            // What the buffer held when its file refused it may be of more chunks than one.
-            Phase::Putc if self.progress.has_failed() => Ok(()),
             Phase::Putc | Phase::Rewrite | Phase::Write => {
                 self.files.conclude(self.version(), |history| history.wrote(0, self.version(), Order::Forward, reached))
             }

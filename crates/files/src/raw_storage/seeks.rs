@@ -6,8 +6,8 @@
 
 use super::run::Run;
 use super::stream::{retried, trouble, write_all};
-use crate::passes::{Lane, Moved, Trouble, file_name, refused};
-use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Pause, SessionReport};
+use crate::passes::{Lane, Moved, Trouble, Waker, file_name, refused};
+use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport};
 use rustix::fs::{SeekFrom, fsync, seek};
 use rustix::io::read;
 use std::collections::BTreeMap;
@@ -43,10 +43,10 @@ impl Seeker {
             Some(version) => {
                 let mut written_back = lock.write().unwrap_or_else(PoisonError::into_inner);
                 self.look(chunk, &written_back, &mut moved).and_then(|is_compared| {
-                    let written = self.write_back(chunk, version);
-                    written_back.insert(chunk, if written.is_ok() { version } else { 0 });
-                    moved.written = if written.is_ok() { self.buffer.len() as u64 } else { 0 };
-                    written.map(|()| is_compared)
+                    self.write_back(chunk, version)?;
+                    written_back.insert(chunk, version);
+                    moved.written = self.buffer.len() as u64;
+                    Ok(is_compared)
                 })
             }
         };
@@ -63,8 +63,9 @@ impl Seeker {
         })
         .map_err(|error| trouble("read", error))?;
         moved.read = length as u64;
-        let holds = self.run.holds(chunk, written_back);
-        self.run.files.verify(0, chunk, &self.buffer[..length], holds).map_err(Trouble::Wrong)
+        let expected = self.run.version_of(chunk, written_back);
+        let verified = self.run.files.verify(0, chunk, &self.buffer[..length], expected);
+        verified.map(|()| true).map_err(Trouble::Wrong)
     }
 
     /// Goes there once more and writes it with another version.
@@ -83,7 +84,7 @@ impl Seeker {
 
 impl BlockingSession for Seeker {
     fn pause(&mut self, _after: u64) -> Pause {
-        self.lane.pause(&self.run.progress)
+        self.lane.pause_or_rest(&self.run.progress)
     }
 
     fn begin(&mut self, index: u64) -> Begun {
@@ -103,6 +104,10 @@ impl BlockingSession for Seeker {
             self.lane.closed(&self.run.progress, closing.is_some());
         }
         self.lane.end((moved, result), closing)
+    }
+
+    fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
+        Some(Arc::new(Waker(Arc::clone(&self.run))))
     }
 
     fn close(self: Box<Self>) -> SessionReport {

@@ -3,8 +3,8 @@
 use super::characters::{Getc, Putc};
 use super::parameters::Phase;
 use super::run::Run;
-use crate::passes::{Lane, Moved, Trouble, file_name, refused};
-use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Pause, SessionReport};
+use crate::passes::{Lane, Moved, Trouble, Waker, file_name, refused};
+use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport};
 use rustix::fs::{SeekFrom, fsync, seek};
 use rustix::io::{Errno, read, write};
 use std::fs::File;
@@ -53,12 +53,12 @@ impl Stream {
 
     fn steps(&mut self, moved: &mut Moved) -> Result<bool, Trouble> {
         let (reads, writes) = self.run.parameters.phase.moves();
-        let mut is_compared = false;
         if reads {
             let length = self.read()?;
             moved.read = length as u64;
-            let holds = self.run.files.holds(0, self.chunk);
-            is_compared = self.run.files.verify(0, self.chunk, &self.buffer[..length], holds).map_err(Trouble::Wrong)?;
+            let expected = self.run.files.version(0, self.chunk);
+            let verified = self.run.files.verify(0, self.chunk, &self.buffer[..length], expected);
+            verified.map_err(Trouble::Wrong)?;
         }
         if writes {
             if reads {
@@ -72,7 +72,7 @@ impl Stream {
         if reads && self.chunk + 1 == self.run.files.shape().records() {
             self.read_past_the_end()?;
         }
-        Ok(is_compared)
+        Ok(reads)
     }
 
     fn read(&mut self) -> Result<usize, Trouble> {
@@ -157,7 +157,7 @@ impl Stream {
 
 impl BlockingSession for Stream {
     fn pause(&mut self, _after: u64) -> Pause {
-        self.lane.pause(&self.run.progress)
+        self.lane.pause_or_rest(&self.run.progress)
     }
 
     fn begin(&mut self, index: u64) -> Begun {
@@ -182,13 +182,17 @@ impl BlockingSession for Stream {
         self.lane.end((moved, result), closing)
     }
 
+    fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
+        Some(Arc::new(Waker(Arc::clone(&self.run))))
+    }
+
     fn close(self: Box<Self>) -> SessionReport {
         let Self { run, open, lane, .. } = *self;
         // A phase that was stopped leaves in the file what it has put, or nobody knows what.
         if let Open::Characters(stream) = &open
             && stream.flush().is_err()
         {
-            run.progress.fail_closing();
+            run.progress.lose();
         }
         lane.close(&run.progress, true)
     }

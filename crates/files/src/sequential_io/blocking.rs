@@ -5,8 +5,10 @@
 
 use super::parameters::Pass;
 use super::run::{DONTCACHE, Run};
-use crate::passes::{Lane, Moved, Trouble, file_name, refused};
-use plimsoll_session::{Begun, BlockingOpener, BlockingSession, Buffer, Ending, Failure, Pause, SessionReport};
+use crate::passes::{Lane, Moved, Trouble, Waker, file_name, refused};
+use plimsoll_session::{
+    Begun, BlockingOpener, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport,
+};
 use rustix::fs::{SeekFrom, fsync, seek};
 use rustix::io::{Errno, IoSlice, IoSliceMut, preadv2, pwritev2};
 use std::os::fd::OwnedFd;
@@ -155,7 +157,7 @@ impl Process {
 
 impl BlockingSession for Process {
     fn pause(&mut self, _after: u64) -> Pause {
-        self.lane.pause(&self.run.progress)
+        self.lane.pause_or_rest(&self.run.progress)
     }
 
     fn begin(&mut self, index: u64) -> Begun {
@@ -177,6 +179,10 @@ impl BlockingSession for Process {
             self.lane.closed(&self.run.progress, closing.is_some());
         }
         self.lane.end(moved, closing)
+    }
+
+    fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
+        Some(Arc::new(Waker(Arc::clone(&self.run))))
     }
 
     fn close(self: Box<Self>) -> SessionReport {

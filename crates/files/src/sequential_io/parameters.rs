@@ -124,7 +124,8 @@ impl Parameters {
                 _ => Ok(()),
             };
         }
-        let of_ring = [("depth", self.depth > 1), ("fixed_buffers", self.fixed_buffers), ("fixed_files", self.fixed_files)];
+        let of_ring =
+            [("depth", self.depth > 1), ("fixed_buffers", self.fixed_buffers), ("fixed_files", self.fixed_files)];
         match of_ring.iter().find(|(_, is_asked)| *is_asked) {
             Some((field, _)) => refuse(field, "needs engine \"io_uring\"".to_owned()),
             None => Ok(()),

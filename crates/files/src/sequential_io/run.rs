@@ -2,7 +2,7 @@
 
 use super::parameters::{Parameters, Pass};
 use crate::finish::Finish;
-use crate::passes::{Files, Progress, Sequence, failed, file_name, refused};
+use crate::passes::{Files, HasProgress, Progress, Sequence, failed, file_name, refused};
 use crate::tree::Tree;
 use crate::workload::FilesError;
 use plimsoll_session::{Buffer, Failure};
@@ -21,6 +21,12 @@ pub(super) struct Run {
     pub(super) progress: Progress,
     pub(super) files: Files,
     sequences: Vec<Sequence>,
+}
+
+impl HasProgress for Run {
+    fn progress(&self) -> &Progress {
+        &self.progress
+    }
 }
 
 impl Run {
@@ -80,7 +86,8 @@ impl Run {
         match preadv2(&readable, &mut [IoSliceMut::new(&mut [0])], 0, DONTCACHE) {
             Ok(_) => Ok(()),
             Err(error) => {
-                let needs = "needs RWF_DONTCACHE: Linux 6.14 or later, and a file system that has it (ext4, XFS, btrfs)";
+                let needs =
+                    "needs RWF_DONTCACHE: Linux 6.14 or later, and a file system that has it (ext4, XFS, btrfs)";
                 let message = format!("workload.uncached: {name}: {needs}");
                 Err(Failure { message, ..refused(&name, "preadv2", error) })
             }
@@ -107,7 +114,7 @@ impl Run {
     /// Compares what was read of a record with what the passes before have left there.
     #[inline]
     pub(super) fn verify(&self, file: u32, record: u64, read: &[u8]) -> Result<bool, String> {
-        self.files.verify(file, record, read, self.files.holds(file, record))
+        self.files.verify(file, record, read, self.files.version(file, record)).map(|()| true)
     }
 
     /// Keeps how far the pass has come. One that makes the files and ended by its rule writes what is left of them, and all data reach
@@ -122,7 +129,7 @@ impl Run {
         let is_completed = self.parameters.pass == Pass::Write && self.progress.ended_well();
         let (shape, mut written) = (self.files.shape(), Vec::new());
         for file in (0..shape.files).filter(|&file| self.parameters.is_writer(file)) {
-            // A session that never came back leaves the note that the pass was under way.
+            // What failed, and a session that never came back, leaves the note that the pass was under way.
             let Some(mut reached) = self.progress.reached(file) else { return Ok(()) };
             let opened = self.files.open(file, OFlags::WRONLY).map_err(|error| failed(file, error))?;
             if is_completed {
