@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,16 @@ AGREEMENT = 0.05
 COLUMNS = {"write": 11, "rewrite": 13, "read": 17, "seeks": 19}
 
 
-def theirs(folder: Path, size_mb: int) -> dict[str, float]:
-    """K/s of each phase by bonnie++; what it took less than half a second for it does not tell."""
+@dataclass(frozen=True)
+class Figures:
+    """Of one phase: K/s (seeks a second), and seconds of CPU time a K (a seek)."""
+
+    rate: float
+    cpu: float
+
+
+def theirs(folder: Path, size_mb: int) -> dict[str, Figures]:
+    """Figures of each phase by bonnie++; what it took less than half a second for it does not tell."""
     program = shutil.which("bonnie++", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         raise Fault("there is no bonnie++", remedy="install Debian's package bonnie++")
@@ -49,11 +57,14 @@ def theirs(folder: Path, size_mb: int) -> dict[str, float]:
     if done.returncode:
         raise Fault(f"bonnie++: {done.stderr.strip()}", remedy="see its words")
     fields = done.stdout.strip().splitlines()[-1].split(",")
-    return {phase: float(fields[at]) for phase, at in COLUMNS.items() if not fields[at].startswith("+")}
+    told = {phase: at for phase, at in COLUMNS.items() if not fields[at].startswith("+")}
+    return {
+        phase: Figures(float(fields[at]), float(fields[at + 1]) / 100 / float(fields[at])) for phase, at in told.items()
+    }
 
 
-def ours(folder: Path, size_mb: int, seed: int) -> dict[str, float]:
-    """K/s of each phase by the agent, which records every chunk as it does in an experiment; seeks a second."""
+def ours(folder: Path, size_mb: int, seed: int) -> dict[str, Figures]:
+    """Figures of each phase by the agent, which records every chunk as it does in an experiment."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         workload = {"name": "raw_storage", "seed": seed, "file_bytes": size_mb << 20, "chunk_bytes": CHUNK_BYTES}
         workload |= {"seeks": SEEKS, "seekers": SEEKERS}
@@ -66,7 +77,7 @@ def ours(folder: Path, size_mb: int, seed: int) -> dict[str, float]:
     return found
 
 
-def _phase(request: dict[str, Any], phase: str) -> float:
+def _phase(request: dict[str, Any], phase: str) -> Figures:
     with tempfile.TemporaryDirectory() as out:
         clients = SEEKERS if phase == "seeks" else 1
         summary = agent.call("load", request | {"clients": clients, "out": out})
@@ -76,7 +87,9 @@ def _phase(request: dict[str, Any], phase: str) -> float:
         )
     seconds = (summary["ended_ns"] - summary["started_ns"]) / 1e9
     each = 1 if phase == "seeks" else CHUNK_BYTES / 1024
-    return float(summary["identity"]["done"] * each / seconds)
+    moved = float(summary["identity"]["done"] * each)
+    health = summary["health"]
+    return Figures(moved / seconds, (health["cpu_user_ns"] + health["cpu_system_ns"]) / 1e9 / moved)
 
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -84,7 +97,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     say(f"{folder}: one of each, not counted")
     theirs(folder, options.size_mb)
     ours(folder, options.size_mb, options.seed)
-    runs: dict[bool, list[dict[str, float]]] = {True: [], False: []}
+    runs: dict[bool, list[dict[str, Figures]]] = {True: [], False: []}
     for number, ours_first in enumerate(orders(options.seed, options.pairs), start=1):
         for mine in (ours_first, not ours_first):
             runs[mine].append(
@@ -92,17 +105,20 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             )
         say(f"  pair {number} of {options.pairs}; load average {os.getloadavg()[0]:.1f}")
     told = [phase for phase in COLUMNS if all(phase in run for run in runs[False])]
-    ratios = [
-        judge.ratio(phase, [one[phase] for one in runs[True]], [one[phase] for one in runs[False]]) for phase in told
-    ]
-    # Our seeks are as many as theirs, and theirs are told where they last long enough.
+
+    def of(phase: str, figure: str) -> judge.Ratio:
+        both = [[getattr(run[phase], figure) for run in runs[mine]] for mine in (True, False)]
+        return judge.ratio(phase, *both)
+
+    rates, cpu = [of(phase, "rate") for phase in told], [of(phase, "cpu") for phase in told]
     return {
         "folder": str(folder),
-        "ours": runs[True],
-        "theirs": runs[False],
+        "ours": [{phase: asdict(one) for phase, one in run.items()} for run in runs[True]],
+        "theirs": [{phase: asdict(one) for phase, one in run.items()} for run in runs[False]],
         "untold": [phase for phase in COLUMNS if phase not in told],
-        "ratios": [asdict(one) for one in ratios],
-        "bounds": [asdict(judge.within(one, AGREEMENT)) for one in ratios],
+        "rates": [asdict(one) for one in rates],
+        "cpu": [asdict(one) for one in cpu],
+        "bounds": [asdict(judge.within(one, AGREEMENT)) for one in rates],
     }
 
 
@@ -110,14 +126,13 @@ def text_of(found: dict[str, Any]) -> str:
     """A folder's result in text."""
     lines = [found["folder"]]
     words = {True: "holds", False: "BROKEN", None: "cannot tell"}
-    for each, bound in zip(found["ratios"], found["bounds"], strict=True):
-        phase = each["what"]
-        both = [
-            f"{min(run[phase] for run in found[whose]):,.0f} to {max(run[phase] for run in found[whose]):,.0f}"
-            for whose in ("ours", "theirs")
-        ]
-        ratio = f"{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}]"
-        lines.append(f"  {phase:8} {both[0]} and {both[1]}; {ratio}; {bound['text']}: {words[bound['holds']]}")
+    for rate, cpu, bound in zip(found["rates"], found["cpu"], found["bounds"], strict=True):
+        phase = rate["what"]
+        for whose in ("ours", "theirs"):
+            rates = [run[phase]["rate"] for run in found[whose]]
+            lines.append(f"  {phase:8} {whose:7} {min(rates):,.0f} to {max(rates):,.0f} K/s")
+        ratios = [f"{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}]" for each in (rate, cpu)]
+        lines.append(f"    rate {ratios[0]}, CPU time a K {ratios[1]}; {bound['text']}: {words[bound['holds']]}")
     lines += [f"  {phase:8} not told by bonnie++: less than half a second" for phase in found["untold"]]
     return "\n".join(lines)
 

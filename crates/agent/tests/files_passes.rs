@@ -389,7 +389,7 @@ fn calls_on_file(path: &Path) -> Vec<String> {
         let (file, rest) = rest.split_once('>')?;
         let (arguments, result) = rest.rsplit_once(") ")?;
         let arguments = arguments.replace("\"\"..., ", "").replace("\"\", ", "").replace(',', "");
-        let result = result.trim_start_matches(|c: char| c == '=' || c == ' ');
+        let result = result.trim_start_matches(['=', ' ']);
         file.ends_with("file.0000").then(|| format!("{name}{arguments} = {result}"))
     };
     text.lines().filter_map(call).collect()
