@@ -12,8 +12,8 @@ use std::time::Duration;
 /// RWF_DONTCACHE of preadv2(2), from Linux 6.14 on.
 const DONTCACHE: i32 = 0x80;
 
-/// An entry that names the operation's descriptor, its buffer and `timespec` by number and address: all of them are to stay
-/// until it has completed. What is `known` is named by its place.
+/// An entry that names the operation's descriptor, its buffer and `timespec` by number and address: all of them are to
+/// stay until it has completed. What is `known` is named by its place.
 pub(crate) fn entry(operation: &mut Operation, timespec: &mut Timespec, known: &Known) -> squeue::Entry {
     match operation {
         Operation::Nop => opcode::Nop::new().build(),

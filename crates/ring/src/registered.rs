@@ -1,7 +1,8 @@
 //! Files and buffers that the kernel was told of once, for as long as the ring lives.
 //!
-//! The fact that constrains it: the kernel names them by their places. A file is known again by its number, which no other file can
-//! have while this one is kept open here; a buffer says itself in which place it is, and is believed by its own ring alone.
+//! The fact that constrains it: the kernel names them by their places. A file is known again by its number, which no
+//! other file can have while this one is kept open here; a buffer says itself in which place it is, and is believed by
+//! its own ring alone.
 
 use plimsoll_session::{Buffer, Keeper};
 use rustix::io::Errno;

@@ -3,7 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Owned bytes. The first lies on a page's boundary, as files that are read and written past the page cache (O_DIRECT) ask for.
+/// Owned bytes. The first lies on a page's boundary, as files that are read and written past the page cache (O_DIRECT)
+/// ask for.
 #[derive(Debug)]
 pub struct Buffer {
     /// Never made longer: that would move it off its boundary.
@@ -13,8 +14,8 @@ pub struct Buffer {
     fixed: Option<(Arc<Keeper>, u16)>,
 }
 
-/// Keeps the memory of buffers that are registered with a ring: it has to stay where it is for as long as the ring lives, whoever
-/// lets go of the buffer before.
+/// Keeps the memory of buffers that are registered with a ring: it has to stay where it is for as long as the ring
+/// lives, whoever lets go of the buffer before.
 #[derive(Debug, Default)]
 pub struct Keeper(Mutex<Vec<Vec<u8>>>);
 
@@ -29,7 +30,8 @@ impl Buffer {
         Self { bytes, start, length, fixed: None }
     }
 
-    /// Its ring has registered it in place `index`; when it is dropped `keeper`, which lives as long as the ring, keeps its memory.
+    /// Its ring has registered it in place `index`; when it is dropped `keeper`, which lives as long as the ring, keeps
+    /// its memory.
     pub fn fix(&mut self, keeper: &Arc<Keeper>, index: u16) {
         self.fixed = Some((Arc::clone(keeper), index));
     }

@@ -1,7 +1,8 @@
 //! What passes have left in the files, kept in the tree's folder of state from one segment to the next.
 //!
-//! The fact that constrains it: a kill may come at any time. So a pass that writes is noted before it begins, and what it has left
-//! only when it is over; where the note is still there, nobody knows what the files hold, and only a pass that makes them anew goes on.
+//! The fact that constrains it: a kill may come at any time. So a pass that writes is noted before it begins, and what
+//! it has left only when it is over; where the note is still there, nobody knows what the files hold, and only a pass
+//! that makes them anew goes on.
 
 use super::progress::Reached;
 use super::sequence::{Order, Sequence};

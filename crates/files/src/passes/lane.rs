@@ -57,14 +57,15 @@ impl Lane {
         Self { file, place: None, index: 0, calls: 0, all_calls: 0, bytes: 0, moved, of_failed, verification }
     }
 
-    /// Before the next operation of a closed loop: its place is taken here, so that nothing is begun for which there is none.
+    /// Before the next operation of a closed loop: its place is taken here, so that nothing is begun for which there is
+    /// none.
     pub(crate) fn pause(&mut self, progress: &Progress) -> Pause {
         self.take(progress);
         Pause { ns: if self.place.is_some() { 0 } else { REST_NS }, since_planned: false }
     }
 
-    /// The same of a session that has a thread of its own: where there is no place it rests until the pass is over, which it notices at
-    /// once.
+    /// The same of a session that has a thread of its own: where there is no place it rests until the pass is over,
+    /// which it notices at once.
     pub(crate) fn pause_or_rest(&mut self, progress: &Progress) -> Pause {
         let pause = self.pause(progress);
         if pause.ns > 0 {
@@ -90,7 +91,8 @@ impl Lane {
         Begun { kind, skipped: place.is_none() }
     }
 
-    /// Its operation has come to its end. True for the last one of the file, whose closing belongs to it: [`Lane::closed`] is next.
+    /// Its operation has come to its end. True for the last one of the file, whose closing belongs to it:
+    /// [`Lane::closed`] is next.
     pub(crate) fn arrive(&mut self, progress: &Progress, result: &Result<bool, Trouble>) -> bool {
         if self.place.take().is_none() {
             return false;
@@ -110,7 +112,8 @@ impl Lane {
         progress.file_is_through(self.file);
     }
 
-    /// How an operation ended. `closing`: why the file could not be closed after it. What is read and written back is payload once.
+    /// How an operation ended. `closing`: why the file could not be closed after it. What is read and written back is
+    /// payload once.
     pub(crate) fn end(&mut self, (moved, result): (Moved, Result<bool, Trouble>), closing: Option<Failure>) -> Ending {
         let failure = self.judge(result).or(closing);
         let requests = std::mem::take(&mut self.calls);

@@ -1,7 +1,8 @@
 //! How far a pass has come: places are given out, and who is through ends it.
 //!
-//! The fact that constrains it: what a pass has written has to be known to the record, so every place that was given out is passed or
-//! given back. Where that does not add up (a write that failed, a thread that never came back), nobody says what the file holds.
+//! The fact that constrains it: what a pass has written has to be known to the record, so every place that was given
+//! out is passed or given back. Where that does not add up (a write that failed, a thread that never came back), nobody
+//! says what the file holds.
 
 use crate::finish::Finish;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! In which order a pass goes through the records of a file: each record has one place in it.
 //!
-//! The fact that constrains it: a pass may be stopped before its end, and then what it has done is a prefix of its order. So from a
-//! record its place has to be told, too.
+//! The fact that constrains it: a pass may be stopped before its end, and then what it has done is a prefix of its
+//! order. So from a record its place has to be told, too.
 
 use plimsoll_keys::Permutation;
 use serde::{Deserialize, Serialize};

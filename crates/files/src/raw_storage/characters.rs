@@ -1,8 +1,8 @@
-//! A file written and read a character at a time, as putc(3) and getc(3) of a program with threads do it: each takes the stream's lock,
-//! moves one byte to or from a buffer of 4,096, and lets go of the lock.
+//! A file written and read a character at a time, as putc(3) and getc(3) of a program with threads do it: each takes
+//! the stream's lock, moves one byte to or from a buffer of 4,096, and lets go of the lock.
 //!
-//! The fact that constrains it: what is measured is that cost of the CPU, not the file system. Ours is a `Mutex` around the standard
-//! library's `BufWriter` or `BufReader`, where the original has libc's lock and buffer.
+//! The fact that constrains it: what is measured is that cost of the CPU, not the file system. Ours is a `Mutex` around
+//! the standard library's `BufWriter` or `BufReader`, where the original has libc's lock and buffer.
 
 use rustix::io::Errno;
 use std::fs::File;

@@ -1,10 +1,11 @@
-//! Bonnie's six phases over one file, in its order: putc, rewrite, write, getc, read, seeks; each is a segment of its own, and opens the
-//! file anew.
+//! Bonnie's six phases over one file, in its order: putc, rewrite, write, getc, read, seeks; each is a segment of its
+//! own, and opens the file anew.
 //!
-//! The fact that constrains it: the calls are the original's. Chunks are moved by lseek, read and write on a descriptor with its own
-//! position; time ends with the close, which no fsync precedes unless it is asked for, so that a small file measures the cache. What
-//! differs: what was written is verified when it is read, with the cost of that in the time; the seekers are threads, which share a
-//! table of descriptors; and which seeks write back is counted over all of them, so that there are as many each time.
+//! The fact that constrains it: the calls are the original's. Chunks are moved by lseek, read and write on a descriptor
+//! with its own position; time ends with the close, which no fsync precedes unless it is asked for, so that a small
+//! file measures the cache. What differs: what was written is verified when it is read, with the cost of that in the
+//! time; the seekers are threads, which share a table of descriptors; and which seeks write back is counted over all of
+//! them, so that there are as many each time.
 //!
 //! The same phases and not comparable to published results.
 

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Chunks of one remainder share a lock; one is held while its chunk is read or written back, so that nobody reads half of each.
+/// Chunks of one remainder share a lock; one is held while its chunk is read or written back, so that nobody reads half
+/// of each.
 const LOCKS: u64 = 1_024;
 /// Tells the draws of seeks from others of the seed.
 const SEEKS: u64 = 0x7365_656b;

@@ -1,8 +1,8 @@
-//! The phase of seeks: some sessions, each with a descriptor of its own, go to chunks drawn from the seed, read them, and write every
-//! tenth back.
+//! The phase of seeks: some sessions, each with a descriptor of its own, go to chunks drawn from the seed, read them,
+//! and write every tenth back.
 //!
-//! The fact that constrains it: two of them may be at one chunk. So a chunk is locked while it is read and written back; that costs
-//! nothing where they meet seldom, and else a read could be of two versions.
+//! The fact that constrains it: two of them may be at one chunk. So a chunk is locked while it is read and written
+//! back; that costs nothing where they meet seldom, and else a read could be of two versions.
 
 use super::run::Run;
 use super::stream::{retried, trouble, write_all};

@@ -123,7 +123,8 @@ impl Stream {
         }
     }
 
-    /// Time ends with the close, as in the original; what it left in its buffer is written by then, and with `fsync` on the device.
+    /// Time ends with the close, as in the original; what it left in its buffer is written by then, and with `fsync` on
+    /// the device.
     fn close_file(&mut self) -> Result<(), Failure> {
         let Self { run, open, lane, .. } = self;
         let syncs = run.parameters.fsync && run.parameters.phase.moves().1;

@@ -1,7 +1,7 @@
 //! A process of a pass whose calls block: the calls that IOzone makes, on a descriptor of its own.
 //!
-//! The fact that constrains it: the position is the descriptor's. Passes in order leave it to the kernel, others seek before each
-//! record, and those that are called so give it with each call.
+//! The fact that constrains it: the position is the descriptor's. Passes in order leave it to the kernel, others seek
+//! before each record, and those that are called so give it with each call.
 
 use super::parameters::Pass;
 use super::run::{DONTCACHE, Run};

@@ -1,7 +1,7 @@
 //! A pass on io_uring: as many sessions share a file as operations are to be under way on it.
 //!
-//! The fact that constrains it: records complete in any order. So each has its place in the pass, and the last that comes back is the
-//! one that closes.
+//! The fact that constrains it: records complete in any order. So each has its place in the pass, and the last that
+//! comes back is the one that closes.
 
 use super::run::Run;
 use crate::passes::{Lane, Moved, Trouble, file_name, refused};

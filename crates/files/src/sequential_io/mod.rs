@@ -1,14 +1,15 @@
 //! IOzone's passes over files, one a process: each pass is a segment of its own.
 //!
-//! The fact that constrains it: a pass ends itself. A place in its order, not the engine's index, says which record is next, so that no
-//! record is moved twice and none is left out, whatever the schedule; and the first process that is through stops the others, as in
-//! IOzone's throughput mode, where the slowest one's transfer says how even they were.
+//! The fact that constrains it: a pass ends itself. A place in its order, not the engine's index, says which record is
+//! next, so that no record is moved twice and none is left out, whatever the schedule; and the first process that is
+//! through stops the others, as in IOzone's throughput mode, where the slowest one's transfer says how even they were.
 //!
-//! Like it and not comparable to published results: what was written is verified when it is read, with the cost of that in the time; the
-//! processes are threads, which share a table of descriptors; after the stop of a pass that makes the files what is left of them is
-//! written, and fsync and close come, outside of the time, unless they are asked for in it: then they belong to the last record of the
-//! process that is through, and a process that was stopped has none in the time. There is no pass through mmap: memory that a file
-//! backs may change or vanish under a reader, and the crates there are say so by being unsafe.
+//! Like it and not comparable to published results: what was written is verified when it is read, with the cost of that
+//! in the time; the processes are threads, which share a table of descriptors; after the stop of a pass that makes the
+//! files what is left of them is written, and fsync and close come, outside of the time, unless they are asked for in
+//! it: then they belong to the last record of the process that is through, and a process that was stopped has none in
+//! the time. There is no pass through mmap: memory that a file backs may change or vanish under a reader, and the
+//! crates there are say so by being unsafe.
 
 mod blocking;
 mod completion;

@@ -117,8 +117,8 @@ impl Run {
         self.files.verify(file, record, read, self.files.version(file, record)).map(|()| true)
     }
 
-    /// Keeps how far the pass has come. One that makes the files and ended by its rule writes what is left of them, and all data reach
-    /// the device: both are no part of the pass, as they are none of IOzone's.
+    /// Keeps how far the pass has come. One that makes the files and ended by its rule writes what is left of them, and
+    /// all data reach the device: both are no part of the pass, as they are none of IOzone's.
     ///
     /// # Errors
     /// When the rest cannot be written, or a file does not reach the device.
