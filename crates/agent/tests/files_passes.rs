@@ -363,7 +363,8 @@ impl Drop for Mounted {
     }
 }
 
-/// The system calls on the workload's file, of each thread that made any: name and what stands in parentheses behind the descriptor.
+/// The system calls on the workload's file, of each thread that made any: name, and what stands in parentheses behind the
+/// descriptor.
 fn traced(request: &Value) -> Option<Vec<Vec<String>>> {
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().join("calls");
