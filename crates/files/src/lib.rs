@@ -9,11 +9,16 @@
 
 mod finish;
 mod mix;
+mod passes;
+mod raw_storage;
+mod sequential_io;
 pub mod stamp;
 mod tree;
 mod workload;
 
 pub use finish::Finish;
 pub use mix::{Mix, Parameters as MixParameters};
+pub use raw_storage::{Parameters as RawStorageParameters, RawStorage};
+pub use sequential_io::{Parameters as SequentialIoParameters, SequentialIo};
 pub use tree::{Tree, TreeError};
 pub use workload::{FileWorkload, FilesError, Sessions};

@@ -32,6 +32,26 @@ impl Permutation {
         (left << self.half_bits) | right
     }
 
+    fn round_trip_back(&self, value: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (value >> self.half_bits, value & mask);
+        for round in (0..ROUNDS).rev() {
+            let mixed = self.words.word((round << 32) | left) & mask;
+            (left, right) = (right ^ mixed, left);
+        }
+        (left << self.half_bits) | right
+    }
+
+    /// What is put at `place` (below the size): the inverse of [`Permutation::place`].
+    pub fn rank(&self, place: u64) -> u64 {
+        assert!(place < self.size);
+        let mut value = self.round_trip_back(place);
+        while value >= self.size {
+            value = self.round_trip_back(value);
+        }
+        value
+    }
+
     /// Where `rank` (below the size) is put.
     pub fn place(&self, rank: u64) -> u64 {
         assert!(rank < self.size);
@@ -52,6 +72,7 @@ mod tests {
         for size in (1..70).chain([1000, 4096, 4097]) {
             let permutation = Permutation::new(11, 2, size);
             let mut places: Vec<u64> = (0..size).map(|rank| permutation.place(rank)).collect();
+            assert!((0..).zip(&places).all(|(rank, &place)| permutation.rank(place) == rank), "and back again");
             places.sort_unstable();
             assert_eq!(places, (0..size).collect::<Vec<_>>());
         }

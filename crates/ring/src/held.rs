@@ -4,6 +4,7 @@
 //! use of a slot has a number of its own.
 
 use crate::entry::entry;
+use crate::registered::Known;
 use io_uring::squeue;
 use io_uring::types::Timespec;
 use plimsoll_session::Operation;
@@ -32,7 +33,7 @@ impl<T> Held<T> {
     }
 
     /// Keeps an operation, and gives its entry. What that names by address is not moved and not freed before [`Held::release`].
-    pub(crate) fn keep(&mut self, token: T, operation: Operation) -> squeue::Entry {
+    pub(crate) fn keep(&mut self, token: T, operation: Operation, known: &Known) -> squeue::Entry {
         let place = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { uses: 0, timespec: Box::default(), held: None });
             (self.slots.len() - 1) as u32
@@ -40,7 +41,7 @@ impl<T> Held<T> {
         let Slot { uses, timespec, held } = &mut self.slots[place as usize];
         *uses = uses.wrapping_add(1);
         let (_, operation) = held.insert((token, operation));
-        entry(operation, timespec).user_data(number(place, *uses))
+        entry(operation, timespec, known).user_data(number(place, *uses))
     }
 
     /// What has completed under `number`; `None` if nothing is under way under it.

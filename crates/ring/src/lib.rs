@@ -3,18 +3,23 @@
 //! The fact that constrains it: the kernel reads and writes memory after the call that asked it to has returned. So an operation,
 //! its buffer and its file belong to the ring until the kernel has told of its end. A ring that is dropped cancels what is under
 //! way and waits; what the kernel has not let go of by then (a device or a file server that does not answer) is never freed.
+//! Files and buffers that were registered are its own for as long as the ring lives ([`Ring::register`]).
 
 mod entry;
 mod held;
+mod registered;
 
 use entry::completed;
 use held::Held;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
-use plimsoll_session::{Completed, Operation};
+use plimsoll_session::{Buffer, Completed, Operation};
+use registered::Known;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The largest submission queue that the kernel makes.
@@ -28,6 +33,8 @@ const CANCEL: u64 = u64::MAX;
 pub struct Ring<T> {
     ring: IoUring,
     held: Held<T>,
+    /// Dropped after the ring itself, which the order of these fields sees to.
+    known: Known,
     /// Not yet in the submission queue, which has a bound.
     queued: VecDeque<squeue::Entry>,
 }
@@ -43,12 +50,41 @@ impl<T> Ring<T> {
         if !(ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop()) {
             return Err(io::Error::other("this kernel's io_uring cannot wait with a timeout: Linux 5.11 or later can"));
         }
-        Ok(Self { ring, held: Held::new(), queued: VecDeque::new() })
+        Ok(Self { ring, held: Held::new(), known: Known::default(), queued: VecDeque::new() })
+    }
+
+    /// Has the kernel look up `files` and map `buffers` now and not with each operation on them; both stay its own as long as the ring
+    /// lives. Once for a ring, before its first operation.
+    ///
+    /// # Errors
+    /// When the kernel refuses: above all because the memory that may be locked is too little, which the text says.
+    #[allow(unsafe_code)]
+    pub fn register(&mut self, files: Vec<Arc<OwnedFd>>, buffers: Vec<&mut Buffer>) -> io::Result<()> {
+        let numbers = self.known.take(files);
+        let submitter = self.ring.submitter();
+        if !numbers.is_empty() {
+            submitter.register_files(&numbers).map_err(|error| registered::refused("files", &error))?;
+        }
+        if buffers.is_empty() {
+            return Ok(());
+        }
+        if buffers.len() > usize::from(u16::MAX) {
+            return Err(io::Error::other(format!("{} buffers are more than an io_uring can register", buffers.len())));
+        }
+        let mut memory = Vec::with_capacity(buffers.len());
+        for (place, buffer) in (0..).zip(buffers) {
+            // From here on its memory outlives the ring, registered or not.
+            buffer.fix(&self.known.keeper, place);
+            memory.push(libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
+        }
+        // SAFETY: each is the memory of a buffer that never moves, and that `known.keeper` has when the buffer is dropped: it is valid
+        // until the ring is gone. The kernel touches it for operations alone that name its address, and those own the buffer.
+        unsafe { submitter.register_buffers(&memory) }.map_err(|error| registered::refused("buffers", &error))
     }
 
     /// Takes an operation; it is handed to the kernel by the next [`Ring::submit_and_wait`].
     pub fn push(&mut self, token: T, operation: Operation) {
-        let entry = self.held.keep(token, operation);
+        let entry = self.held.keep(token, operation, &self.known);
         self.queued.push_back(entry);
     }
 

@@ -152,3 +152,32 @@ fn a_ring_that_is_dropped_cancels_and_lets_go() {
     assert!(began.elapsed() < SECOND);
     assert_eq!(Arc::strong_count(&reader), 1, "nothing was leaked");
 }
+
+#[test]
+fn registered_files_and_buffers_are_known_again_and_others_go_on_beside_them() {
+    let file: Arc<OwnedFd> = Arc::new(tempfile::tempfile().unwrap().into());
+    let other: Arc<OwnedFd> = Arc::new(tempfile::tempfile().unwrap().into());
+    let mut ring = Ring::new(4).unwrap();
+    let (mut fixed, mut second, mut free) = (Buffer::zeroed(8_192), Buffer::zeroed(4_096), Buffer::zeroed(8_192));
+    let twice = vec![Arc::clone(&file), Arc::clone(&file)];
+    ring.register(twice, vec![&mut second, &mut fixed]).unwrap();
+    assert_eq!(Arc::strong_count(&file), 2, "the ring has it, once");
+    fixed.fill(3);
+    free.fill(4);
+    for (on, offset, buffer) in [(&file, 0, fixed), (&file, 8_192, free), (&other, 0, second)] {
+        let length = buffer.len() as u32;
+        let written = one(&mut ring, Operation::Write { file: Arc::clone(on), offset, buffer });
+        assert_eq!(written.result.unwrap(), length);
+        assert_eq!(one(&mut ring, Operation::Fdatasync { file: Arc::clone(on) }).result.unwrap(), 0);
+        let Operation::Write { mut buffer, .. } = written.operation else { panic!("as it was handed out") };
+        let expected = buffer[0];
+        buffer.fill(9);
+        let read = one(&mut ring, Operation::Read { file: Arc::clone(on), offset, buffer });
+        let Operation::Read { buffer, .. } = read.operation else { panic!("as it was handed out") };
+        assert!(read.result.unwrap() == length && buffer.iter().all(|&byte| byte == expected));
+    }
+    let refused = ring.register(vec![Arc::clone(&other)], Vec::new()).unwrap_err().to_string();
+    assert!(refused.contains("files cannot be registered"), "once for a ring: {refused}");
+    drop(ring);
+    assert_eq!(Arc::strong_count(&file), 1);
+}

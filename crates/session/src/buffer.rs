@@ -1,15 +1,23 @@
 //! Memory that is handed to the kernel with an operation, and comes back with its completion.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Owned bytes. The first lies on a page's boundary, as files that are read and written past the page cache (O_DIRECT) ask for.
+/// Owned bytes. The first lies on a page's boundary, as files that are read and written past the page cache (O_DIRECT)
+/// ask for.
 #[derive(Debug)]
 pub struct Buffer {
     /// Never made longer: that would move it off its boundary.
     bytes: Vec<u8>,
     start: usize,
     length: usize,
+    fixed: Option<(Arc<Keeper>, u16)>,
 }
+
+/// Keeps the memory of buffers that are registered with a ring: it has to stay where it is for as long as the ring
+/// lives, whoever lets go of the buffer before.
+#[derive(Debug, Default)]
+pub struct Keeper(Mutex<Vec<Vec<u8>>>);
 
 impl Buffer {
     /// Where a buffer may begin, in bytes.
@@ -19,7 +27,26 @@ impl Buffer {
     pub fn zeroed(length: usize) -> Self {
         let bytes = vec![0; length + Self::BOUNDARY];
         let start = bytes.as_ptr().align_offset(Self::BOUNDARY);
-        Self { bytes, start, length }
+        Self { bytes, start, length, fixed: None }
+    }
+
+    /// Its ring has registered it in place `index`; when it is dropped `keeper`, which lives as long as the ring, keeps
+    /// its memory.
+    pub fn fix(&mut self, keeper: &Arc<Keeper>, index: u16) {
+        self.fixed = Some((Arc::clone(keeper), index));
+    }
+
+    /// Its place among those that the ring with this keeper has registered; `None` if it is not one of them.
+    pub fn fixed(&self, keeper: &Arc<Keeper>) -> Option<u16> {
+        self.fixed.as_ref().filter(|(of, _)| Arc::ptr_eq(of, keeper)).map(|&(_, index)| index)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some((Keeper(kept), _)) = self.fixed.as_ref().map(|(keeper, index)| (keeper.as_ref(), index)) {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.bytes));
+        }
     }
 
     /// Makes it shorter, or as long again as it was made.
@@ -62,5 +89,19 @@ mod tests {
             buffer.set_length(length);
             assert!(buffer.iter().all(|&byte| byte == 7));
         }
+    }
+
+    #[test]
+    fn the_memory_of_a_registered_buffer_stays_where_it_is_when_the_buffer_is_dropped() {
+        let (keeper, other) = (Arc::default(), Arc::default());
+        let mut buffer = Buffer::zeroed(4_096);
+        assert_eq!(buffer.fixed(&keeper), None);
+        buffer.fix(&keeper, 7);
+        buffer.fill(42);
+        assert_eq!((buffer.fixed(&keeper), buffer.fixed(&other)), (Some(7), None), "of one ring alone");
+        let (start, at) = (buffer.start, buffer.as_ptr().addr());
+        drop(buffer);
+        let kept = keeper.0.lock().unwrap();
+        assert_eq!((kept.len(), kept[0][start..].as_ptr().addr(), kept[0][start]), (1, at, 42));
     }
 }

@@ -28,6 +28,24 @@ pub enum Operation {
         /// All of them, at most.
         buffer: Buffer,
     },
+    /// As [`Operation::Read`], and the pages that it brings into the page cache leave it again (RWF_DONTCACHE).
+    ReadUncached {
+        /// What is read.
+        file: Arc<OwnedFd>,
+        /// Of the first byte.
+        offset: u64,
+        /// As many as it is long, at most.
+        buffer: Buffer,
+    },
+    /// As [`Operation::Write`], and the pages that it makes are written back at once and leave the page cache (RWF_DONTCACHE).
+    WriteUncached {
+        /// What is written to.
+        file: Arc<OwnedFd>,
+        /// Of the first byte.
+        offset: u64,
+        /// All of them, at most.
+        buffer: Buffer,
+    },
     /// Has the file's data and metadata reach its device.
     Fsync {
         /// Which file.
@@ -54,11 +72,26 @@ pub struct Completed {
     pub result: io::Result<u32>,
 }
 
+/// What the ring that carries a session is to know beforehand, so that the kernel looks up a file, and maps a buffer, once and not for
+/// each operation. An operation says nothing of it: the ring knows its files and buffers again.
+#[derive(Debug, Default)]
+pub struct Registered<'a> {
+    /// Open as long as the ring lives.
+    pub files: Vec<Arc<OwnedFd>>,
+    /// Their memory stays in the machine's memory as long as the ring lives.
+    pub buffers: Vec<&'a mut Buffer>,
+}
+
 /// A conversation whose operations the kernel performs while others go on. It never blocks, and has one transaction under way.
 pub trait CompletionSession: Send {
     /// The server's process, 0 if unknown or if there is none.
     fn server_process(&self) -> u32 {
         0
+    }
+
+    /// What its ring is to register. Asked once, before the first transaction; not of a session that was opened again.
+    fn registered(&mut self) -> Registered<'_> {
+        Registered::default()
     }
 
     /// The pause before the next transaction of a closed loop, as [`Session::pause`](crate::Session::pause) has it.

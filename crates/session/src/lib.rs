@@ -9,8 +9,8 @@ mod buffer;
 mod completion;
 
 pub use blocking::{BlockingOpener, BlockingSession, Interrupt};
-pub use buffer::Buffer;
-pub use completion::{Completed, CompletionOpener, CompletionSession, Operation};
+pub use buffer::{Buffer, Keeper};
+pub use completion::{Completed, CompletionOpener, CompletionSession, Operation, Registered};
 
 use plimsoll_record::{Outcome, Verification};
 use std::os::fd::AsFd;

@@ -192,12 +192,19 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn start(verb: &str, request: &Value) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll-agent"));
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_plimsoll-agent")), verb, request).unwrap()
+    }
+
+    /// By a command that runs the agent; `None` where there is no such program.
+    pub(crate) fn start_by(mut command: Command, verb: &str, request: &Value) -> Option<Self> {
         command.arg(verb).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            spawned => spawned.unwrap(),
+        };
         let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         writeln!(input, "{request}").unwrap();
-        Self { child, input: Some(input), output: BufReader::new(output), lines: Vec::new() }
+        Some(Self { child, input: Some(input), output: BufReader::new(output), lines: Vec::new() })
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -1,0 +1,468 @@
+//! Passes and phases over files by the agent: what they leave, what is found when it was damaged, and how they end.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Agent, Said, agent, failed_checks, must};
+use tempfile::TempDir;
+
+const RECORD: u64 = 4_096;
+const RECORDS: u64 = 64;
+
+/// A folder with what a workload has laid out in it, and the summaries of its segments.
+struct Laid {
+    folder: TempDir,
+    out: TempDir,
+    workload: Value,
+    /// Of segments that have a summary.
+    segments: Vec<PathBuf>,
+    loads: u32,
+}
+
+impl Laid {
+    fn new(workload: Value) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), workload)
+    }
+
+    fn in_folder(folder: TempDir, workload: Value) -> Self {
+        let laid = Self { folder, out: tempfile::tempdir().unwrap(), workload, segments: Vec::new(), loads: 0 };
+        must("populate", &laid.request(json!({})));
+        laid
+    }
+
+    /// IOzone's passes over `processes` files.
+    fn of_passes(processes: u32) -> Self {
+        Self::new(json!({"name": "sequential_io", "seed": 5, "pass": "write", "processes": processes,
+            "file_bytes": RECORDS * RECORD, "record_bytes": RECORD}))
+    }
+
+    /// Bonnie's phases over a file of so many chunks.
+    fn of_phases(chunks: u64) -> Self {
+        Self::new(json!({"name": "raw_storage", "seed": 5, "phase": "putc",
+            "file_bytes": chunks * 8_192, "chunk_bytes": 8_192}))
+    }
+
+    fn request(&self, more: Value) -> Value {
+        let target = json!({"kind": "files", "folder": self.folder.path()});
+        let mut request = json!({"target": target, "workload": self.workload});
+        over(&mut request["workload"], &more);
+        request
+    }
+
+    /// The request of a load, with a folder of its own for what it records.
+    fn load_request(&mut self, more: Value) -> Value {
+        let mut request = self.request(more);
+        let workload = &request["workload"];
+        let number = |key: &str, otherwise: u64| workload[key].as_u64().unwrap_or(otherwise);
+        let sessions = if workload["phase"] == "seeks" { number("seekers", 3) } else { 1 };
+        let clients = number("processes", sessions) * number("depth", 1);
+        let out = self.out.path().join(self.loads.to_string());
+        self.loads += 1;
+        std::fs::create_dir(&out).unwrap();
+        self.segments.push(out.join("summary.json"));
+        over(&mut request, &json!({"clients": clients, "out": out}));
+        request
+    }
+
+    fn load(&mut self, more: Value) -> Said {
+        agent("load", &self.load_request(more))
+    }
+
+    /// A segment in which everything is done; gives its summary.
+    fn pass(&mut self, more: Value) -> Value {
+        let said = self.load(more.clone());
+        assert_eq!(said.code, Some(0), "{more}: {said:?}");
+        let identity = &said.result()["identity"];
+        assert_eq!(identity["planned"], identity["done"], "{more}: {}", said.result());
+        said.result().clone()
+    }
+
+    fn check(&self) -> Value {
+        let mut request = self.request(json!({}));
+        request["segments"] = json!(self.segments);
+        must("check", &request)
+    }
+
+    fn file(&self, number: u32) -> File {
+        let path = self.folder.path().join(format!("data/file.{number:04}"));
+        OpenOptions::new().read(true).write(true).open(path).unwrap()
+    }
+
+    fn record(&self, file: u32, record: u64) -> Vec<u8> {
+        let mut bytes = vec![0; RECORD as usize];
+        self.file(file).read_exact_at(&mut bytes, record * RECORD).unwrap();
+        bytes
+    }
+}
+
+fn over(into: &mut Value, more: &Value) {
+    more.as_object().unwrap().iter().for_each(|(key, value)| into[key] = value.clone());
+}
+
+fn total(summary: &Value, name: &str) -> u64 {
+    summary["totals"][name].as_u64().unwrap()
+}
+
+/// The codes of its failures, with how many there were.
+fn errors(summary: &Value) -> Vec<(&str, u64)> {
+    let of = |error: &'_ Value| -> u64 { error["count"].as_u64().unwrap() };
+    let errors = summary["errors"].as_array().unwrap();
+    errors.iter().map(|error| (error["sqlstate"].as_str().unwrap(), of(error))).collect()
+}
+
+#[test]
+fn bonnie_s_phases_follow_each_other_and_every_byte_is_accounted_for() {
+    let mut laid = Laid::of_phases(300);
+    let bytes = 300 * 8_192;
+    for (phase, read, written) in [
+        ("putc", 0, bytes),
+        ("rewrite", bytes, bytes),
+        ("write", 0, bytes),
+        ("getc", bytes, 0),
+        ("read", bytes, 0),
+        ("seeks", 500 * 8_192, 50 * 8_192),
+        ("seeks", 500 * 8_192, 50 * 8_192),
+        ("rewrite", bytes, bytes),
+    ] {
+        let summary = laid.pass(json!({"phase": phase, "seeks": 500, "fsync": phase == "write"}));
+        assert_eq!((total(&summary, "bytes_read"), total(&summary, "bytes_written")), (read, written), "{phase}");
+        let operations = if phase == "seeks" { 500 } else { 300 };
+        assert_eq!(summary["by_kind"][phase]["done"], operations, "{summary}");
+        let checked = if read > 0 { operations } else { 0 };
+        assert_eq!(summary["verification"], json!({"checked": checked, "wrong": 0, "examples": []}), "{phase}");
+        assert_eq!(failed_checks(&laid.check()), [""; 0], "after {phase}");
+    }
+}
+
+#[test]
+fn iozone_s_passes_follow_each_other_by_both_engines() {
+    let mut laid = Laid::of_passes(2);
+    let passes =
+        ["write", "rewrite", "read", "reread", "random_read", "random_write", "read", "mixed", "backward_read"];
+    for pass in passes.into_iter().chain(["stride_read", "pwrite", "pread"]) {
+        for engine in [
+            json!({"engine": "sync", "include_fsync": true, "include_close": true, "advice": "random"}),
+            json!({"engine": "io_uring", "depth": 4, "include_fsync": true, "fixed_files": true, "fixed_buffers": true}),
+            json!({"engine": "io_uring", "depth": 3, "o_sync": true}),
+        ] {
+            let mut more = engine.clone();
+            over(&mut more, &json!({"pass": pass, "stop": "all"}));
+            let summary = laid.pass(more);
+            assert_eq!(summary["identity"]["done"], 2 * RECORDS, "{pass} {engine}: {summary}");
+            assert_eq!(summary["facts"]["records_planned"], 2 * RECORDS);
+            assert_eq!(total(&summary, "bytes_read") + total(&summary, "bytes_written"), 2 * RECORDS * RECORD);
+            assert_eq!(total(&summary, "min_transfer_bytes"), RECORDS * RECORD);
+            let reads = if pass == "mixed" { RECORDS } else { 2 * RECORDS };
+            let checked = if total(&summary, "bytes_read") > 0 { reads } else { 0 };
+            assert_eq!(summary["verification"]["checked"], checked, "{pass} {engine}");
+            assert_eq!(failed_checks(&laid.check()), [""; 0], "after {pass} {engine}");
+        }
+    }
+}
+
+#[test]
+fn the_first_process_that_is_through_stops_the_others_and_what_is_left_is_written() {
+    for engine in [json!({"engine": "sync"}), json!({"engine": "io_uring", "depth": 4})] {
+        let mut laid = Laid::of_passes(3);
+        // Random writes are the harder case: what they came to is scattered over the file.
+        for pass in ["write", "random_write", "random_write", "read"] {
+            let mut more = engine.clone();
+            over(&mut more, &json!({"pass": pass}));
+            let summary = laid.pass(more);
+            let (done, least) = (&summary["identity"]["done"], total(&summary, "min_transfer_bytes"));
+            let moved = total(&summary, "bytes_read") + total(&summary, "bytes_written");
+            assert_eq!(Some(moved), done.as_u64().map(|done| done * RECORD), "{summary}");
+            assert!(least <= RECORDS * RECORD && moved >= RECORDS * RECORD + 2 * least, "{pass}: {summary}");
+            assert_eq!(summary["ended_by"], "told");
+            assert_eq!(failed_checks(&laid.check()), [""; 0], "after {pass} by {engine}");
+        }
+    }
+}
+
+#[test]
+fn planted_records_are_found_each_time() {
+    let mut laid = Laid::of_passes(2);
+    laid.pass(json!({"pass": "write"}));
+    let stale = laid.record(0, 7);
+    laid.pass(json!({"pass": "rewrite", "stop": "all"}));
+    let mut torn = laid.record(1, 9);
+    torn[2_048..].copy_from_slice(&laid.record(1, 10)[2_048..]);
+    laid.file(0).write_all_at(&stale, 7 * RECORD).unwrap();
+    laid.file(1).write_all_at(&torn, 9 * RECORD).unwrap();
+    // The last two records of the other file are gone, and half of the one before.
+    laid.file(1).set_len((RECORDS - 2) * RECORD - RECORD / 2).unwrap();
+    for (pass, engine) in [("read", "sync"), ("random_read", "sync"), ("backward_read", "io_uring"), ("pread", "sync")]
+    {
+        let summary = laid.load(json!({"pass": pass, "engine": engine, "stop": "all"}));
+        assert_eq!(summary.code, Some(0), "{summary:?}");
+        let summary = summary.result();
+        assert_eq!(
+            (&summary["identity"]["failed"], &summary["verification"]["wrong"]),
+            (&json!(5), &json!(5)),
+            "{pass}"
+        );
+        assert_eq!(summary["identity"]["planned"], 2 * RECORDS);
+        assert!(errors(summary).iter().all(|(code, _)| *code == "XXVER"), "{summary}");
+        let found = summary["verification"]["examples"].to_string();
+        for what in
+            ["file.0000, byte 28672: version 1, and 2", "byte 38912", "2048 bytes read of 4096", "0 bytes read of 4096"]
+        {
+            assert!(found.contains(what), "{pass}, {what}: {found}");
+        }
+    }
+    let checked = laid.check();
+    assert_eq!(failed_checks(&checked), ["files of their length", "records as the passes left them"], "{checked}");
+    assert!(checked["checks"].to_string().contains("\"123; file.0000, byte 28672: version 1 and not 2\""), "{checked}");
+}
+
+#[test]
+fn a_chunk_that_is_damaged_is_found_by_the_phases_that_read() {
+    let mut laid = Laid::of_phases(40);
+    laid.pass(json!({"phase": "write"}));
+    let mut chunk = vec![0; 8_192];
+    laid.file(0).read_exact_at(&mut chunk, 3 * 8_192).unwrap();
+    laid.file(0).write_all_at(&chunk, 4 * 8_192).unwrap();
+    for (phase, seekers) in [("getc", 1), ("read", 1), ("seeks", 2), ("rewrite", 1)] {
+        let said = laid.load(json!({"phase": phase, "seeks": 400, "seekers": seekers}));
+        let summary = said.result();
+        let wrong = summary["verification"]["wrong"].as_u64().unwrap();
+        assert!(if phase == "seeks" { wrong > 1 } else { wrong == 1 }, "{phase}: {summary}");
+        assert_eq!(errors(summary), [("XXVER", wrong)], "{phase}");
+    }
+    // What rewrite found wrong it left as it was.
+    let checked = laid.check();
+    assert_eq!(failed_checks(&checked), ["records as the passes left them"], "{checked}");
+    laid.pass(json!({"phase": "write"}));
+    assert_eq!(failed_checks(&laid.check()), [""; 0]);
+    laid.file(0).set_len(41 * 8_192).unwrap();
+    let said = laid.load(json!({"phase": "read"}));
+    assert_eq!(said.result()["verification"]["wrong"], 1, "it goes on behind its end: {said:?}");
+}
+
+#[test]
+fn a_pass_that_was_killed_is_told_of_and_the_files_are_made_anew() {
+    let mut laid = Laid::of_passes(1);
+    laid.pass(json!({"pass": "write"}));
+    let mut request = laid.load_request(json!({"pass": "rewrite"}));
+    request["schedule"] = json!({"kind": "constant", "rate": 16});
+    let mut killed = Agent::start("load", &request);
+    assert_eq!(killed.line()["event"], "progress");
+    let pid = rustix::process::Pid::from_raw(killed.pid() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(killed.end().code, None);
+
+    let said = agent("load", &{
+        let mut request = request.clone();
+        over(&mut request["workload"], &json!({"pass": "read"}));
+        request
+    });
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.errors.contains("the pass rewrite has left") && said.errors.contains("pass write"), "{said:?}");
+    laid.segments.remove(1);
+    assert!(failed_checks(&laid.check()).contains(&"passes of which is known what they left"));
+    laid.pass(json!({"pass": "write"}));
+    laid.pass(json!({"pass": "read"}));
+    assert_eq!(failed_checks(&laid.check()), [""; 0]);
+}
+
+#[test]
+fn a_pass_that_is_stopped_in_the_middle_is_known_as_far_as_it_came() {
+    let mut laid = Laid::of_passes(1);
+    laid.pass(json!({"pass": "write"}));
+    for pass in ["random_write", "rewrite"] {
+        let mut request = laid.load_request(json!({"pass": pass}));
+        request["stop"] = json!({"transactions": 23});
+        let summary = must("load", &request);
+        assert_eq!((&summary["identity"]["done"], &summary["ended_by"]), (&json!(23), &json!("transactions")));
+        assert_eq!(failed_checks(&laid.check()), [""; 0], "after {pass}");
+    }
+    assert_eq!(laid.pass(json!({"pass": "random_read"}))["verification"]["checked"], RECORDS);
+    let mut request = laid.load_request(json!({"pass": "write"}));
+    request["stop"] = json!({"transactions": 23});
+    must("load", &request);
+    assert_eq!(failed_checks(&laid.check()), [""; 0]);
+    let said = laid.load(json!({"pass": "read"}));
+    assert!(said.code == Some(3) && said.errors.contains("file.0000 is not complete"), "{said:?}");
+}
+
+#[test]
+fn an_open_loop_passes_over_the_files_once_and_skips_what_is_left_of_its_plan() {
+    let mut laid = Laid::of_passes(2);
+    laid.pass(json!({"pass": "write"}));
+    let mut request = laid.load_request(json!({"pass": "read", "stop": "all"}));
+    over(&mut request, &json!({"schedule": {"kind": "constant", "rate": 1_000}, "stop": {"seconds": 1}}));
+    let summary = must("load", &request);
+    let of = |name: &str| summary["identity"][name].as_u64().unwrap();
+    assert_eq!((of("done"), of("failed"), of("lost")), (2 * RECORDS, 0, 0), "{summary}");
+    assert_eq!(of("planned"), of("done") + of("skipped"));
+}
+
+#[test]
+fn what_the_kernel_refuses_ends_the_pass_by_its_name() {
+    let Some(full) = Mounted::tmpfs("size=1m") else { return };
+    let mut laid = Laid::of_passes(2);
+    laid.workload["file_bytes"] = json!(1 << 20);
+    let mut laid = Laid { folder: full.folder(), ..Laid::new(laid.workload.take()) };
+    must("populate", &laid.request(json!({})));
+    for engine in [json!({"engine": "sync"}), json!({"engine": "io_uring", "depth": 2})] {
+        let mut more = engine.clone();
+        over(&mut more, &json!({"stop": "all"}));
+        let said = laid.load(more);
+        let summary = said.result();
+        assert!(errors(summary).iter().all(|(code, _)| *code == "ENOSPC"), "{engine}: {said:?} {summary}");
+        let failed = summary["identity"]["failed"].as_u64().unwrap();
+        assert!((1..=4).contains(&failed), "it does not go on: {summary}");
+        let message = summary["errors"][0]["message"].as_str().unwrap();
+        assert!(message.starts_with("file.000") && message.contains("write: No space left"), "{message}");
+        let said = laid.load(json!({"pass": "read"}));
+        assert!(said.code == Some(3) && said.errors.contains("the pass write has left"), "{said:?}");
+    }
+    full.remount("ro");
+    let said = laid.load(json!({}));
+    assert!(said.code == Some(3) && said.errors.contains("Read-only file system"), "{said:?}");
+}
+
+/// A file system of its own, until it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    /// `None`, with the reason on standard error, where nothing can be mounted.
+    fn tmpfs(options: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap().keep();
+        let mounted = Self(folder);
+        if mounted.mount(&["-t", "tmpfs", "-o", options, "tmpfs"]) {
+            return Some(mounted);
+        }
+        eprintln!("skipped: a file system of a test's own cannot be mounted here (that takes root)");
+        None
+    }
+
+    fn mount(&self, how: &[&str]) -> bool {
+        Command::new("mount").args(how).arg(&self.0).status().is_ok_and(|status| status.success())
+    }
+
+    fn remount(&self, how: &str) {
+        assert!(self.mount(&["-o", &format!("remount,{how}")]));
+    }
+
+    fn folder(&self) -> TempDir {
+        tempfile::tempdir_in(&self.0).unwrap()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// The system calls on the workload's file, of each thread that made any: name, and what stands in parentheses behind the
+/// descriptor.
+fn traced(request: &Value) -> Option<Vec<Vec<String>>> {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("calls");
+    let calls = "trace=lseek,read,write,pread64,pwrite64,preadv,pwritev,preadv2,pwritev2,fsync,close,ftruncate";
+    let mut strace = Command::new("strace");
+    strace.args(["-ff", "-y", "-s", "0", "-qq", "-e", calls, "-o"]).arg(&prefix);
+    strace.arg(env!("CARGO_BIN_EXE_plimsoll-agent"));
+    let Some(traced) = Agent::start_by(strace, "load", request) else {
+        eprintln!("skipped: there is no strace here (setup/packages-test.txt)");
+        return None;
+    };
+    let said = traced.end();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let threads = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    Some(threads.map(|path| calls_on_file(&path)).filter(|calls| !calls.is_empty()).collect())
+}
+
+/// Each as "lseek -8192 SEEK_CUR = 0", without file and contents.
+fn calls_on_file(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let call = |line: &str| {
+        let (name, rest) = line.split_once('(')?;
+        let (file, rest) = rest.split_once('>')?;
+        let (arguments, result) = rest.rsplit_once(") ")?;
+        let arguments = arguments.replace("\"\"..., ", "").replace("\"\", ", "").replace(',', "");
+        let result = result.trim_start_matches(['=', ' ']);
+        file.ends_with("file.0000").then(|| format!("{name}{arguments} = {result}"))
+    };
+    text.lines().filter_map(call).collect()
+}
+
+#[test]
+fn rewrite_makes_the_original_s_calls() {
+    let mut laid = Laid::of_phases(5);
+    laid.pass(json!({"phase": "write"}));
+    let Some(threads) = traced(&laid.load_request(json!({"phase": "rewrite"}))) else { return };
+    let mut expected = Vec::new();
+    for chunk in 0..5 {
+        expected.push("read 8192 = 8192".to_owned());
+        expected.push(format!("lseek -8192 SEEK_CUR = {}", chunk * 8_192));
+        expected.push("write 8192 = 8192".to_owned());
+    }
+    expected.extend(["read 8192 = 0".to_owned(), "close = 0".to_owned()]);
+    assert_eq!(threads, [expected]);
+}
+
+#[test]
+fn seeks_make_the_original_s_calls() {
+    let mut laid = Laid::of_phases(50);
+    laid.pass(json!({"phase": "write"}));
+    let Some(threads) = traced(&laid.load_request(json!({"phase": "seeks", "seeks": 401}))) else { return };
+    let (mut reads, mut writes, mut places) = (0, 0, std::collections::BTreeSet::new());
+    for calls in &threads {
+        let mut calls = calls.iter().filter(|call| !call.starts_with("close")).peekable();
+        while let Some(seek) = calls.next() {
+            let (to, at) = seek.strip_prefix("lseek ").unwrap().split_once(" SEEK_SET = ").unwrap();
+            let offset: u64 = to.parse().unwrap();
+            assert!(to == at && offset.is_multiple_of(8_192) && offset < 50 * 8_192, "{seek}");
+            places.insert(offset);
+            assert_eq!(calls.next().unwrap(), "read 8192 = 8192");
+            reads += 1;
+            // The same place once more: only then it is written back.
+            if calls.peek() == Some(&seek) {
+                let mut ahead = calls.clone();
+                ahead.next();
+                if ahead.peek().is_some_and(|call| call.starts_with("write")) {
+                    calls.next();
+                    assert_eq!(calls.next().unwrap(), "write 8192 = 8192");
+                    writes += 1;
+                }
+            }
+        }
+    }
+    assert_eq!((reads, writes), (401, 41), "every tenth, from the first on");
+    assert!(threads.len() <= 3 && places.len() > 45, "{} of 50 places by {}", places.len(), threads.len());
+}
+
+#[test]
+fn wrong_requests_name_the_field() {
+    let laid = Laid::of_passes(2);
+    let refused = |more: Value, clients: u32| {
+        let mut request = laid.request(more);
+        over(&mut request, &json!({"clients": clients, "out": laid.out.path()}));
+        let said = agent("load", &request);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        said.errors
+    };
+    assert!(refused(json!({"record_bytes": 1_000}), 2).contains("workload.record_bytes"));
+    assert!(refused(json!({"pass": "mmap"}), 2).contains("workload.pass"));
+    assert!(refused(json!({"engine": "io_uring", "depth": 4}), 2).contains("clients: 2 is not 8"));
+    let early = laid.request(json!({"pass": "read"}));
+    let said = agent("load", &{
+        let mut early = early;
+        over(&mut early, &json!({"clients": 2, "out": laid.out.path()}));
+        early
+    });
+    assert!(
+        said.code == Some(3) && said.errors.contains("there are no files yet: begin with the pass write"),
+        "{said:?}"
+    );
+}

@@ -1,0 +1,116 @@
+//! The phase of seeks: some sessions, each with a descriptor of its own, go to chunks drawn from the seed, read them,
+//! and write every tenth back.
+//!
+//! The fact that constrains it: two of them may be at one chunk. So a chunk is locked while it is read and written
+//! back; that costs nothing where they meet seldom, and else a read could be of two versions.
+
+use super::run::Run;
+use super::stream::{retried, trouble, write_all};
+use crate::passes::{Lane, Moved, Trouble, Waker, file_name, refused};
+use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport};
+use rustix::fs::{SeekFrom, fsync, seek};
+use rustix::io::read;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::{Arc, PoisonError};
+
+/// One of the original's child processes.
+pub(super) struct Seeker {
+    run: Arc<Run>,
+    file: File,
+    lane: Lane,
+    /// The number of the seek.
+    place: u64,
+    buffer: Buffer,
+}
+
+impl Seeker {
+    /// Opens the file for itself.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn new(run: &Arc<Run>) -> Result<Self, Failure> {
+        let (file, lane, buffer) = (run.open()?, Lane::new(0), run.files.buffer());
+        Ok(Self { file, lane, place: 0, buffer, run: Arc::clone(run) })
+    }
+
+    fn transfer(&mut self) -> (Moved, Result<bool, Trouble>) {
+        let mut moved = Moved::default();
+        let (run, chunk) = (Arc::clone(&self.run), self.run.chunk_of_seek(self.place));
+        let lock = run.written_back(chunk);
+        let result = match run.version_of_seek(self.place) {
+            None => self.look(chunk, &lock.read().unwrap_or_else(PoisonError::into_inner), &mut moved),
+            Some(version) => {
+                let mut written_back = lock.write().unwrap_or_else(PoisonError::into_inner);
+                self.look(chunk, &written_back, &mut moved).and_then(|is_compared| {
+                    self.write_back(chunk, version)?;
+                    written_back.insert(chunk, version);
+                    moved.written = self.buffer.len() as u64;
+                    Ok(is_compared)
+                })
+            }
+        };
+        (moved, result)
+    }
+
+    /// Goes to the chunk and reads it.
+    fn look(&mut self, chunk: u64, written_back: &BTreeMap<u64, u64>, moved: &mut Moved) -> Result<bool, Trouble> {
+        self.go_to(chunk)?;
+        let Self { file, lane, buffer, .. } = self;
+        let length = retried(|| {
+            lane.calls += 1;
+            read(&*file, &mut **buffer)
+        })
+        .map_err(|error| trouble("read", error))?;
+        moved.read = length as u64;
+        let expected = self.run.version_of(chunk, written_back);
+        let verified = self.run.files.verify(0, chunk, &self.buffer[..length], expected);
+        verified.map(|()| true).map_err(Trouble::Wrong)
+    }
+
+    /// Goes there once more and writes it with another version.
+    fn write_back(&mut self, chunk: u64, version: u64) -> Result<(), Trouble> {
+        self.run.files.stamp(0, chunk, version, &mut self.buffer);
+        self.go_to(chunk)?;
+        write_all(&self.file, &self.buffer, &mut self.lane.calls)
+    }
+
+    fn go_to(&mut self, chunk: u64) -> Result<(), Trouble> {
+        self.lane.calls += 1;
+        let to = SeekFrom::Start(self.run.files.offset(chunk));
+        seek(&self.file, to).map(drop).map_err(|error| trouble("lseek", error))
+    }
+}
+
+impl BlockingSession for Seeker {
+    fn pause(&mut self, _after: u64) -> Pause {
+        self.lane.pause_or_rest(&self.run.progress)
+    }
+
+    fn begin(&mut self, index: u64) -> Begun {
+        let place = self.lane.begin(&self.run.progress, index);
+        self.place = place.unwrap_or_default();
+        Lane::begun(0, place)
+    }
+
+    fn perform(&mut self) -> Ending {
+        let (moved, result) = self.transfer();
+        let mut closing = None;
+        if self.lane.arrive(&self.run.progress, &result) {
+            if self.run.parameters.fsync {
+                self.lane.calls += 1;
+                closing = fsync(&self.file).err().map(|error| refused(&file_name(0), "fsync", error));
+            }
+            self.lane.closed(&self.run.progress, closing.is_some());
+        }
+        self.lane.end((moved, result), closing)
+    }
+
+    fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
+        Some(Arc::new(Waker(Arc::clone(&self.run))))
+    }
+
+    fn close(self: Box<Self>) -> SessionReport {
+        self.lane.close(&self.run.progress, true)
+    }
+}
