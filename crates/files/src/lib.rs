@@ -7,11 +7,13 @@
 //! - [`Tree`]: the folder that a workload has for itself. Nothing outside of it is ever opened.
 //! - [`Finish`]: how a session tells that there is nothing more to do.
 
+pub mod file_serving;
 mod finish;
 pub mod stamp;
 mod tree;
 mod workload;
 
+pub use file_serving::FileServing;
 pub use finish::Finish;
 pub use tree::{Tree, TreeError};
 pub use workload::{FileWorkload, FilesError, Sessions};

@@ -8,7 +8,7 @@ use crate::order_entry::OrderEntry;
 use crate::script::Scripts;
 use crate::workload::Workload;
 use crate::wpi_orders::WpiOrders;
-use plimsoll_files::FileWorkload;
+use plimsoll_files::{FileServing, FileWorkload};
 use plimsoll_target::postgres::Mode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,9 +21,10 @@ type Make = fn(&Value, Mode) -> Result<Box<dyn AnyWorkload>, String>;
 type Listed = (&'static str, Make);
 
 /// All of them, by name.
-const REGISTRY: [Listed; 5] = [
+const REGISTRY: [Listed; 6] = [
     (Bank::NAME, |value, _| made(Bank::new(&parameters(value)?))),
     (decision_support::NAME, |value, _| made(DecisionSupport::new(&parameters(value)?))),
+    (FileServing::NAME, |value, _| on_files(FileServing::new(&parameters(value)?))),
     (OrderEntry::NAME, |value, _| made(OrderEntry::new(&parameters(value)?))),
     (Scripts::NAME, |value, mode| made(Scripts::new(&parameters(value)?, mode))),
     (WpiOrders::NAME, |value, _| made(WpiOrders::new(&parameters(value)?))),
@@ -34,7 +35,6 @@ fn made<W: AnyWorkload + 'static>(workload: Result<W, String>) -> Result<Box<dyn
 }
 
 /// A workload on a folder.
-#[expect(dead_code, reason = "the first workload on a folder takes this line away")]
 fn on_files<W: FileWorkload + 'static>(workload: Result<W, String>) -> Result<Box<dyn AnyWorkload>, String> {
     workload.map(|workload| Box::new(OnFiles(Arc::new(workload))) as Box<dyn AnyWorkload>)
 }
