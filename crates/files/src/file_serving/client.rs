@@ -160,7 +160,8 @@ impl BlockingSession for Client {
         let compares = !self.position.is_disturbed;
         let compared = self.player.compared;
         let played = self.player.play(line, self.hand, compares);
-        self.verification.checked += self.player.compared - compared;
+        let compared = self.player.compared - compared;
+        self.verification.checked += compared;
         self.uncompared += u64::from(!compares);
         let requests = (self.player.calls.made - calls) as u32;
         let ending = match judge(self.shared.script.expected[line], played) {
@@ -172,6 +173,8 @@ impl BlockingSession for Client {
             Verdict::Failed { failure, is_wrong } => {
                 // A wrong answer leaves the files as they are foretold; whatever else went wrong does not.
                 self.position.is_disturbed |= !is_wrong || !self.shared.script.expected[line].is_ok;
+                // An answer that is too short, or that should be none, was compared as much.
+                self.verification.checked += u64::from(is_wrong && compared == 0);
                 let failure = Some(self.failed(line, failure, is_wrong));
                 Ending { requests, failure, ..Ending::of_nothing(Outcome::Failed, true) }
             }
