@@ -34,7 +34,9 @@ fn request(folder: &Path, workload: Value, more: Value) -> Value {
 /// A folder of the files, one of records, and the load file.
 fn ready() -> (tempfile::TempDir, Value) {
     let place = tempfile::tempdir().unwrap();
-    ["files", "out"].map(|name| std::fs::create_dir(place.path().join(name)).unwrap());
+    for name in ["files", "out"] {
+        std::fs::create_dir(place.path().join(name)).unwrap();
+    }
     let script = place.path().join("client.txt");
     std::fs::write(&script, SCRIPT).unwrap();
     (place, json!({"loadfile": script}))
