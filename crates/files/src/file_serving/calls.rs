@@ -1,9 +1,9 @@
 //! The calls that a client makes, each counted.
 //!
-//! The fact that constrains it: paths begin at the work directory, as the original's do. Each call takes the descriptor of that
-//! directory and the path below it, so that the kernel walks the same components. It does not walk from a descriptor of the
-//! client's own folder, which would be cheaper than what is measured, nor the path of the work directory itself, which is the
-//! machine's and no part of the load.
+//! The fact that constrains it: paths begin at the work directory, as the original's do. Each call takes the descriptor
+//! of that directory and the path below it, so that the kernel walks the same components. It does not walk from a
+//! descriptor of the client's own folder, which would be cheaper than what is measured, nor the path of the work
+//! directory itself, which is the machine's and no part of the load.
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
@@ -172,7 +172,8 @@ impl Calls {
         }
     }
 
-    /// Removes everything in a directory. It is read again until nothing is left: removing may move what was not read yet.
+    /// Removes everything in a directory. It is read again until nothing is left: removing may move what was not read
+    /// yet.
     fn empty(&mut self, directory: &OwnedFd) -> Result<(), Errno> {
         let mut buffer = Vec::with_capacity(ENTRIES_BYTES);
         loop {

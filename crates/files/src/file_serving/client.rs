@@ -1,7 +1,8 @@
 //! A client as the engine drives it: a line of the script for each operation, over and over.
 //!
-//! The fact that constrains it: an index of the plan says when, not what. What is performed is the line after the last one.
-//! Clients are threads of one process, so they share a table of descriptors, which the original's processes do not.
+//! The fact that constrains it: an index of the plan says when, not what. What is performed is the line after the last
+//! one. Clients are threads of one process, so they share a table of descriptors, which the original's processes do
+//! not.
 
 use super::ending::{Verdict, judge, name_of};
 use super::options::Options;

@@ -36,7 +36,8 @@ fn wrong(message: String) -> Verdict {
     Verdict::Failed { failure: Failure { code: Failure::WRONG_ANSWER.to_owned(), message }, is_wrong: true }
 }
 
-/// Errors that a script can mean: of what is there and what is not. Those of the device and of its space it never means.
+/// Errors that a script can mean: of what is there and what is not. Those of the device and of its space it never
+/// means.
 fn is_of_names(error: Errno) -> bool {
     let of_names =
         [Errno::NOENT, Errno::NOTDIR, Errno::EXIST, Errno::ISDIR, Errno::NOTEMPTY, Errno::ACCESS, Errno::PERM];

@@ -1,8 +1,10 @@
 //! The load file of the user's: dbench's format of either generation, line by line.
 //!
-//! The fact that constrains it: what is not known is refused, because a line that was left out would be another load under the same
-//! name. A line is `OPERATION argument...` and, in generation 4.0, the status it ends with; paths stand in quotes; `#` begins a comment.
+//! The fact that constrains it: what is not known is refused, because a line that was left out would be another load
+//! under the same name. A line is `OPERATION argument...` and, in generation 4.0, the status it ends with; paths stand
+//! in quotes; `#` begins a comment.
 
+use super::arguments::{Arguments, Word, split};
 use super::builder::{Asked, Builder};
 use super::operation::Operation;
 use super::script::{Generation, How, Script};
@@ -41,37 +43,12 @@ pub(super) fn parse(text: &str, generation: Generation) -> Result<Script, LineEr
     Ok(builder.build())
 }
 
-/// A word of a line.
-#[derive(Clone, Copy)]
-enum Word<'a> {
-    Plain(&'a str),
-    Quoted(&'a str),
-}
-
-fn split<'a>(line: &'a str, words: &mut Vec<Word<'a>>) -> Result<(), String> {
-    words.clear();
-    let mut rest = line.trim_start();
-    while !rest.is_empty() && !rest.starts_with('#') {
-        let after = if let Some(quoted) = rest.strip_prefix('"') {
-            let (word, after) = quoted.split_once('"').ok_or("a quote is not closed")?;
-            words.push(Word::Quoted(word));
-            after
-        } else {
-            let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            words.push(Word::Plain(word));
-            after
-        };
-        rest = after.trim_start();
-    }
-    Ok(())
-}
-
 fn add(builder: &mut Builder, first: &Word<'_>, words: &[Word<'_>], generation: Generation) -> Result<(), String> {
     let name = match first {
         Word::Plain(name) | Word::Quoted(name) => *name,
     };
     let operation = Operation::named(name).ok_or_else(|| unknown(name))?;
-    let mut arguments = Arguments(words);
+    let mut arguments = Arguments::new(words);
     let asked = asked(operation, &mut arguments)?;
     let is_ok = arguments.status(generation)?;
     builder.add(asked, is_ok)
@@ -161,84 +138,6 @@ fn how(options: u64, disposition: u64) -> Result<How, String> {
         2 => Ok(How::Create),
         4 | 5 => Ok(How::Truncate),
         _ => Err(format!("disposition {disposition} is not known")),
-    }
-}
-
-/// What is left of a line's words.
-struct Arguments<'w, 'a>(&'w [Word<'a>]);
-
-impl<'a> Arguments<'_, 'a> {
-    fn path(&mut self) -> Result<&'a str, String> {
-        match self.0.split_first() {
-            Some((Word::Quoted(path), rest)) => {
-                self.0 = rest;
-                Ok(path)
-            }
-            _ => Err("a path in quotes is missing".to_owned()),
-        }
-    }
-
-    fn word(&mut self, what: &str) -> Result<&'a str, String> {
-        match self.0.split_first() {
-            Some((Word::Plain(word), rest)) => {
-                self.0 = rest;
-                Ok(word)
-            }
-            _ => Err(format!("{what} is missing")),
-        }
-    }
-
-    fn handle(&mut self) -> Result<i64, String> {
-        let word = self.word("a handle")?;
-        word.parse().map_err(|_| format!("{word:?} is no handle"))
-    }
-
-    fn number(&mut self, what: &str) -> Result<u64, String> {
-        let word = self.word(what)?;
-        number(word).ok_or_else(|| format!("{what}: {word:?} is no number"))
-    }
-
-    fn bytes(&mut self, what: &str) -> Result<u32, String> {
-        let number = self.number(what)?;
-        u32::try_from(number).map_err(|_| format!("{what}: {number} is too much"))
-    }
-
-    /// A number that nothing depends on, if there is one.
-    fn optional(&mut self) -> Option<u64> {
-        let (Word::Plain(word), rest) = self.0.split_first()? else { return None };
-        let number = number(word).filter(|_| !is_status(word, rest))?;
-        self.0 = rest;
-        Some(number)
-    }
-
-    /// Whether it is to end well, and that nothing follows.
-    fn status(&mut self, generation: Generation) -> Result<Option<bool>, String> {
-        let (word, rest) = match (self.0.split_first(), generation) {
-            (Some((Word::Plain(word), rest)), _) => (*word, rest),
-            (None, Generation::Two) => return Ok(None),
-            _ => return Err("the status at its end (NT_STATUS_... or 0x...) is missing".to_owned()),
-        };
-        if !rest.is_empty() {
-            return Err(format!("it goes on after {word:?}"));
-        }
-        let code = word.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        match (word.strip_prefix("NT_STATUS_"), code) {
-            (Some(name), _) => Ok(Some(name == "OK")),
-            (None, Some(code)) => Ok(Some(code == 0)),
-            _ => Err(format!("the status {word:?} is not known: NT_STATUS_... or 0x...")),
-        }
-    }
-}
-
-/// Whether a word that could be a number is the line's status: in hexadecimal and the last one.
-fn is_status(word: &str, rest: &[Word<'_>]) -> bool {
-    rest.is_empty() && word.starts_with("0x") && word.len() == 10
-}
-
-fn number(word: &str) -> Option<u64> {
-    match word.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => word.parse().ok(),
     }
 }
 

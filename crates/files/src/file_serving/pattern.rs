@@ -1,9 +1,9 @@
 //! The bytes that lines write: a function of client, pass, line and place in the file.
 //!
-//! The fact that constrains it: what is measured is the file system, so writing makes no bytes and reading compares them once.
-//! There is one table of random bytes, which repeats; what a line writes is the table from a place that is the line's own, so that
-//! the kernel copies out of the table, and what was read is compared with it. Lines less than [`PLACES`] apart have different
-//! places, so what an earlier one wrote differs in nearly every byte.
+//! The fact that constrains it: what is measured is the file system, so writing makes no bytes and reading compares
+//! them once. There is one table of random bytes, which repeats; what a line writes is the table from a place that is
+//! the line's own, so that the kernel copies out of the table, and what was read is compared with it. Lines less than
+//! [`PLACES`] apart have different places, so what an earlier one wrote differs in nearly every byte.
 
 use super::script::HOLE;
 use plimsoll_keys::Words;

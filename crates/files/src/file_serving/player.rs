@@ -2,9 +2,9 @@
 //!
 //! | line | calls of generation 4.0 |
 //! |---|---|
-//! | any with a path | stat; where that fails, the directory is read for a name that differs in case alone (`resolve`) |
+//! | any with a path | stat; where that fails, the directory is read for a name in other case (`resolve`) |
 //! | NTCreateX | open, fstat; of a directory mkdir before them |
-//! | FIND_FIRST | of a pattern the directory is read once more, up to so many entries; nothing is compared with the pattern |
+//! | FIND_FIRST | of a pattern the directory is read once more, up to so many entries; none is compared |
 //! | SET_FILE_INFORMATION | fstat, utimensat |
 //! | others | one call of their own |
 //!

@@ -1,7 +1,7 @@
 //! A script: the lines of a load file as all clients perform them, in a few bytes each.
 //!
-//! The fact that constrains it: a client's files are its own, so what each line finds is known before it is performed. A script
-//! says of every read which line has written what it finds.
+//! The fact that constrains it: a client's files are its own, so what each line finds is known before it is performed.
+//! A script says of every read which line has written what it finds.
 
 use super::operation::Operation;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -90,8 +90,8 @@ impl Desk {
         Some(to)
     }
 
-    /// Takes away a file, where there are more than are kept: `latest` if it stayed empty, a large one if there are more than
-    /// `bulks_kept`, else any; one that nobody has open.
+    /// Takes away a file, where there are more than are kept: `latest` if it stayed empty, a large one if there are
+    /// more than `bulks_kept`, else any; one that nobody has open.
     pub(super) fn take(&mut self, draw: &mut Draw, latest: &str, bulks_kept: usize) -> Option<String> {
         if self.documents.len() <= FILES_KEPT {
             return None;

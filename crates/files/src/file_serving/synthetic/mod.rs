@@ -1,8 +1,8 @@
 //! A script of our own with the profile of dbench 4.0's load file: synthetic, and none of its lines.
 //!
-//! The fact that constrains it: the load file may not be shipped, its statistics may be told. So a pass has the same number of lines
-//! of each operation, the same bytes within a per cent, the same share of lines that fail, handles that live as long on average, and
-//! as many directories and files. Names, order and places are drawn from the seed.
+//! The fact that constrains it: the load file may not be shipped, its statistics may be told. So a pass has the same
+//! number of lines of each operation, the same bytes within a per cent, the same share of lines that fail, handles that
+//! live as long on average, and as many directories and files. Names, order and places are drawn from the seed.
 
 mod deck;
 mod desk;

@@ -185,12 +185,14 @@ impl Walk {
         self.line(Asked::Read { handle: under.handle, offset, size, returned: size })
     }
 
-    /// At the end of a file that is new; a single byte beyond it, so that what comes later fills a hole. Else over what is there.
+    /// At the end of a file that is new, over its last block where that is full; a single byte beyond it, so that what
+    /// comes later fills a hole. In any other file over what is there.
     fn place_of_write(&mut self, under: &Under, size: u32) -> u64 {
         let length = self.desk.named(&under.path).map_or(0, |document| document.size);
         match (under.visit.of, size) {
             (Of::New, 1) => length + BLOCK - 1,
-            (Of::New, _) => length.saturating_sub(u64::from(length % BLOCK == 0 && length > 0) * BLOCK),
+            (Of::New, _) if length.is_multiple_of(BLOCK) => length.saturating_sub(BLOCK),
+            (Of::New, _) => length,
             _ => self.draw.below((length / BLOCK) as usize + 1) as u64 * BLOCK,
         }
     }
