@@ -14,19 +14,19 @@ pub(super) enum Word<'a> {
 /// # Errors
 /// When a quote is not closed.
 pub(super) fn split<'a>(line: &'a str, words: &mut Vec<Word<'a>>) -> Result<(), String> {
-    words.clear();
-    let mut rest = line.trim_start();
+    let mut rest = line.trim_ascii_start();
     while !rest.is_empty() && !rest.starts_with('#') {
         let after = if let Some(quoted) = rest.strip_prefix('"') {
             let (word, after) = quoted.split_once('"').ok_or("a quote is not closed")?;
             words.push(Word::Quoted(word));
             after
         } else {
-            let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            let end = rest.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
             words.push(Word::Plain(word));
             after
         };
-        rest = after.trim_start();
+        rest = after.trim_ascii_start();
     }
     Ok(())
 }
@@ -123,6 +123,7 @@ mod tests {
         let mut words = Vec::new();
         split("  Rename \"a b\"\t\"c\" 0x0 # and back", &mut words).unwrap();
         assert_eq!(words, [Word::Plain("Rename"), Word::Quoted("a b"), Word::Quoted("c"), Word::Plain("0x0")]);
+        words.clear();
         split("# nothing", &mut words).unwrap();
         assert_eq!(words, []);
         assert!(split("Unlink \"a", &mut words).is_err());

@@ -8,6 +8,7 @@ use super::arguments::{Arguments, Word, split};
 use super::builder::{Asked, Builder};
 use super::operation::Operation;
 use super::script::{Generation, How, Script};
+use std::io::BufRead;
 
 /// Lines of newer versions of the format that steer the file itself.
 const CONTROLS: [&str; 8] = ["LOOP", "ENDLOOP", "REPEAT", "SLEEP", "SETSP", "WAITSP", "WRITEPATTERN", "RANDOMSTRING"];
@@ -23,24 +24,34 @@ pub(super) struct LineError {
     pub(super) text: String,
 }
 
-/// The script of the load file `text`.
+/// The script of the load file that `text` gives, of which one line is held at a time.
 ///
 /// # Errors
-/// The first line that cannot be performed.
-pub(super) fn parse(text: &str, generation: Generation) -> Result<Script, LineError> {
+/// The first line that cannot be read or performed.
+pub(super) fn parse(mut text: impl BufRead, generation: Generation) -> Result<Script, LineError> {
     let mut builder = Builder::new(generation);
-    let mut words = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
-        let refused = |why: String| LineError { line, why, text: text.chars().take(200).collect() };
-        split(text, &mut words).map_err(refused)?;
-        if let Some((first, arguments)) = words.split_first() {
-            add(&mut builder, first, arguments, generation).map_err(refused)?;
+    let mut bytes = String::new();
+    for line in 1.. {
+        bytes.clear();
+        let read = text.read_line(&mut bytes).map_err(|error| error.to_string());
+        let performed = read.and_then(|read| add_line(&mut builder, &bytes, generation).map(|()| read > 0));
+        let text = || bytes.trim_end().chars().take(200).collect();
+        match performed {
+            Ok(true) => {}
+            Ok(false) if builder.is_empty() => {
+                return Err(LineError { line: 1, why: "there is no line to perform".to_owned(), text: String::new() });
+            }
+            Ok(false) => break,
+            Err(why) => return Err(LineError { line, why, text: text() }),
         }
     }
-    if builder.is_empty() {
-        return Err(LineError { line: 1, why: "there is no line to perform".to_owned(), text: String::new() });
-    }
     Ok(builder.build())
+}
+
+fn add_line(builder: &mut Builder, line: &str, generation: Generation) -> Result<(), String> {
+    let mut words = Vec::new();
+    split(line, &mut words)?;
+    words.split_first().map_or(Ok(()), |(first, arguments)| add(builder, first, arguments, generation))
 }
 
 fn add(builder: &mut Builder, first: &Word<'_>, words: &[Word<'_>], generation: Generation) -> Result<(), String> {
@@ -172,13 +183,13 @@ Rmdir "\clients\client1\none" NT_STATUS_OBJECT_NAME_NOT_FOUND
 "#;
 
     fn refused(lines: &str) -> (usize, String) {
-        let LineError { line, why, .. } = parse(lines, Generation::Four).unwrap_err();
+        let LineError { line, why, .. } = parse(lines.as_bytes(), Generation::Four).unwrap_err();
         (line, why)
     }
 
     #[test]
     fn every_kind_of_line_is_known() {
-        let script = parse(EVERY, Generation::Four).unwrap();
+        let script = parse(EVERY.as_bytes(), Generation::Four).unwrap();
         let kinds: std::collections::BTreeSet<u8> = script.steps.iter().map(|step| step.operation().kind()).collect();
         assert_eq!(kinds.len(), Operation::ALL.len(), "{kinds:?}");
         assert_eq!(script.steps.len(), EVERY.lines().filter(|line| line.starts_with(char::is_alphabetic)).count());
@@ -226,8 +237,9 @@ Rmdir "\clients\client1\none" NT_STATUS_OBJECT_NAME_NOT_FOUND
             let (number, said) = second(line);
             assert!(number == 2 && said.contains(why), "{line}: line {number}: {said}");
         }
-        let text =
-            parse("Mkdir \"\\c\" NT_STATUS_OK\n\nClose 5 NT_STATUS_OK", Generation::Four).unwrap_err().to_string();
+        let text = parse(&b"Mkdir \"\\c\" NT_STATUS_OK\n\nClose 5 NT_STATUS_OK"[..], Generation::Four)
+            .unwrap_err()
+            .to_string();
         assert_eq!(text, "line 3: handle 5 is not open: Close 5 NT_STATUS_OK");
         assert_eq!(refused("# nothing\n").1, "there is no line to perform");
     }
@@ -237,10 +249,10 @@ Rmdir "\clients\client1\none" NT_STATUS_OBJECT_NAME_NOT_FOUND
         let text = "Deltree \"/clients/client1\"\nNTCreateX \"/clients/client1/x\" 0x40 0x1 -1\n\
             NTCreateX \"/clients/client1/x\" 0x40 0x2 3\nQUERY_PATH_INFORMATION \"/clients/client1/y\" 1004\n\
             FIND_FIRST \"/clients/client1/*\" 260 1366 4\nUnlink \"/clients/client1/y\"\nClose 3\n";
-        let script = parse(text, Generation::Two).unwrap();
+        let script = parse(text.as_bytes(), Generation::Two).unwrap();
         let ends: Vec<(bool, bool)> = script.expected.iter().map(|end| (end.is_ok, end.is_checked)).collect();
         let (yes, no) = (true, false);
         assert_eq!(ends, [(yes, no), (no, yes), (yes, yes), (no, no), (yes, no), (no, no), (yes, no)]);
-        assert!(parse(text, Generation::Four).is_err(), "the newer one has a status in each line");
+        assert!(parse(text.as_bytes(), Generation::Four).is_err(), "the newer one has a status in each line");
     }
 }

@@ -1,14 +1,18 @@
 //! What a segment leaves for the next one and for the check: how far each client has come.
+//!
+//! The fact that constrains it: at the end the disk may be full. So its room is taken at the beginning, and filled in place.
 
 use crate::tree::Tree;
 use crate::workload::FilesError;
-use rustix::fs::{Mode, OFlags, openat, renameat};
+use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 
 const NAME: &str = "clients.json";
-const NEW: &str = "clients.json.new";
+/// At most so many bytes are taken by what is kept of all clients, and of each.
+const HEAD_BYTES: usize = 256;
+const POSITION_BYTES: usize = 128;
 
 /// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,15 +56,24 @@ impl State {
         Ok(Some(state))
     }
 
-    /// Keeps it, in one stroke.
-    pub(super) fn write(&self, tree: &Tree) -> Result<(), FilesError> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    /// Keeps it, and takes the room that it will need when every client has ended.
+    pub(super) fn begin(&self, tree: &Tree) -> Result<(), FilesError> {
+        self.write(tree, OFlags::CREATE | OFlags::TRUNC)
+    }
+
+    /// Keeps it in the room that was taken.
+    pub(super) fn conclude(&self, tree: &Tree) -> Result<(), FilesError> {
+        self.write(tree, OFlags::empty())
+    }
+
+    fn write(&self, tree: &Tree, more: OFlags) -> Result<(), FilesError> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
         let file =
-            openat(tree.state(), NEW, flags, Mode::from_raw_mode(0o600)).map_err(|error| failed(error.into()))?;
+            openat(tree.state(), NAME, flags, Mode::from_raw_mode(0o600)).map_err(|error| failed(error.into()))?;
         let mut file = File::from(file);
-        let text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
-        file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
-        renameat(tree.state(), NEW, tree.state(), NAME).map_err(|error| failed(error.into()))
+        let mut text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
+        text.resize(text.len().max(HEAD_BYTES + POSITION_BYTES * self.clients as usize), b' ');
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)
     }
 }
 
@@ -73,16 +86,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_end_needs_no_more_room_than_was_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::create(folder.path(), "file_serving").unwrap();
+        let most =
+            State { fingerprint: u64::MAX, clients: 5, first_pass: u64::MAX, next_pass: u64::MAX, ..State::default() };
+        most.begin(&tree).unwrap();
+        let size = || std::fs::metadata(folder.path().join("state/clients.json")).unwrap().len();
+        let taken = size();
+        let position = Position { client: u32::MAX, pass: u64::MAX, lines: u64::MAX, is_disturbed: false };
+        let most = State { positions: vec![position; 5], ..most };
+        most.conclude(&tree).unwrap();
+        assert_eq!((size(), State::read(&tree).unwrap()), (taken, Some(most)));
+    }
+
+    #[test]
     fn what_is_kept_is_what_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree::create(folder.path(), "file_serving").unwrap();
         assert_eq!(State::read(&tree).unwrap(), None);
         let position = Position { client: 2, pass: 7, lines: 99, is_disturbed: true };
         let state = State { fingerprint: u64::MAX, clients: 3, first_pass: 5, next_pass: 8, positions: vec![position] };
-        for state in [State::default(), state] {
-            state.write(&tree).unwrap();
-            assert_eq!(State::read(&tree).unwrap(), Some(state));
-        }
+        state.begin(&tree).unwrap();
+        assert_eq!(State::read(&tree).unwrap(), Some(state));
         std::fs::write(folder.path().join("state/clients.json"), "{").unwrap();
         assert!(State::read(&tree).unwrap_err().to_string().contains("state/clients.json"));
     }

@@ -17,12 +17,17 @@ use plimsoll_record::{Check, Summary};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A segment has this many passes to itself, so that no pass of another one writes what one of its own does.
 const PASSES_OF_A_SEGMENT: u64 = 1 << 32;
+
+/// Bytes of a load file that are read at once.
+const READ_BYTES: usize = 1 << 16;
 
 /// Where the lines come from.
 #[derive(Clone, Debug, Deserialize)]
@@ -101,8 +106,8 @@ impl FileServing {
                 if !path.is_absolute() {
                     return Err(refused("give its absolute path".to_owned()));
                 }
-                let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
-                let text = std::str::from_utf8(&bytes).map_err(|error| refused(format!("it is no text: {error}")))?;
+                let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+                let text = BufReader::with_capacity(READ_BYTES, file);
                 load_file::parse(text, parameters.generation).map_err(|error| refused(error.to_string()))?
             }
         };
@@ -162,7 +167,7 @@ impl FileWorkload for FileServing {
         let fingerprint = self.script.fingerprint();
         let next_pass = first_pass + PASSES_OF_A_SEGMENT;
         let state = State { fingerprint, clients, first_pass, next_pass, positions: Vec::new() };
-        state.write(tree)?;
+        state.begin(tree)?;
         // Those of a segment with more clients would be found by the check, and nobody's.
         for client in clients..before.clients {
             check::remove(&self.script, tree, client)?;
@@ -188,7 +193,7 @@ impl FileWorkload for FileServing {
         let Some(Segment { mut state, positions }) = segment else { return Ok(()) };
         state.positions.clone_from(&positions.lock().unwrap_or_else(PoisonError::into_inner));
         state.positions.sort_by_key(|position| position.client);
-        state.write(tree)
+        state.conclude(tree)
     }
 
     fn check(&self, tree: &Tree, segments: &[Summary]) -> Result<Vec<Check>, FilesError> {
