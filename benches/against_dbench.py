@@ -54,11 +54,19 @@ class Run:
     seconds: float
     cpu_s: float
     mb_per_s: float  # by the side's own count; dbench's is that of its last full second
+    load_s: (
+        float  # of the CPU time, that from the first operation on; of dbench, which reads its file meanwhile, all of it
+    )
 
     @property
     def cpu_us(self) -> float:
         """CPU time an operation, of the process and its children."""
         return 1e6 * self.cpu_s / self.operations
+
+    @property
+    def load_us(self) -> float:
+        """The same without what is paid once, before the first operation."""
+        return 1e6 * self.load_s / self.operations
 
     @property
     def operations_per_s(self) -> float:
@@ -82,7 +90,7 @@ def dbench(folder: Path, clients: int, seconds: int) -> Run:
     throughput = _THROUGHPUT.search(output)
     if code or not counts or throughput is None:
         raise Fault(f"dbench: {output.strip()[-500:]}", remedy="run it by hand; its version may not be known here")
-    return Run(sum(counts), seconds, cpu_s, float(throughput[1]))
+    return Run(sum(counts), seconds, cpu_s, float(throughput[1]), cpu_s)
 
 
 def plimsoll(folder: Path, clients: int, seconds: int, seed: int) -> Run:
@@ -101,7 +109,8 @@ def plimsoll(folder: Path, clients: int, seconds: int, seed: int) -> Run:
         raise Fault(f"plimsoll: {identity}, {summary['errors']}", remedy="see the first error")
     lasted_s = (summary["ended_ns"] - summary["started_ns"]) / 1e9
     moved = totals["bytes_read"] + totals["bytes_written"]
-    return Run(identity["done"], lasted_s, cpu_s, moved / lasted_s / 1e6)
+    load_s = (summary["health"]["cpu_user_ns"] + summary["health"]["cpu_system_ns"]) / 1e9
+    return Run(identity["done"], lasted_s, cpu_s, moved / lasted_s / 1e6, load_s)
 
 
 def _agent(verb: str, request: dict[str, Any]) -> tuple[dict[str, Any], float]:
@@ -183,11 +192,12 @@ def measure(place: Place, clients: int, options: argparse.Namespace) -> dict[str
         return judge.ratio(what, *([float(getattr(run, key)) for run in runs] for runs in (ours, theirs)))
 
     throughput, cpu = ratio("operations a second", "operations_per_s"), ratio("CPU an operation", "cpu_us")
+    beside = [ratio("CPU without the start", "load_us"), ratio("MB/s, by each side's count", "mb_per_s")]
     bounds = [judge.at_least(throughput, THROUGHPUT_BOUND), judge.at_most(cpu, CPU_BOUND)]
     return {
         "title": f"{place.file_system}, {clients} clients",
         "arms": {"plimsoll": _means(ours), "dbench": _means(theirs)},
-        "ratios": [asdict(each) for each in (throughput, cpu, ratio("MB/s, by each side's count", "mb_per_s"))],
+        "ratios": [asdict(each) for each in (throughput, cpu, *beside)],
         "bounds": [asdict(bound) for bound in bounds],
     }
 
