@@ -263,6 +263,24 @@ fn a_line_that_ends_otherwise_fails_and_what_follows_is_not_called_wrong() {
 }
 
 #[test]
+fn what_follows_from_a_failure_is_no_wrong_answer() {
+    let script = "NTCreateX \"\\client1\" 1 2 1 NT_STATUS_OK\nNTCreateX \"\\client1\\a\" 0 1 2 0xC0000034\n\
+        NTCreateX \"\\client1\\b\" 0 2 3 NT_STATUS_OK\nWriteX 3 0 100 100 NT_STATUS_OK\nReadX 3 0 100 100 NT_STATUS_OK\n";
+    let served = Served::new(script, json!({}));
+    let mut clients = served.clients(1);
+    let folder = served.folder.path().join("tree/data/client1");
+    lines(clients[0].as_mut(), 1);
+    std::fs::write(folder.join("a"), "planted").unwrap();
+    lines(clients[0].as_mut(), 3);
+    std::fs::write(folder.join("b"), "short").unwrap();
+    let ending = lines(clients[0].as_mut(), 1).remove(0);
+    assert!(failure(&ending).1.ends_with("5 bytes were read at 0, where there are 100, after a line that failed"));
+    let report = served.close(clients).remove(0);
+    assert_eq!((report.verification.checked, report.verification.wrong), (1, 1), "the file that should not be there");
+    assert_eq!(total(&report, "lines_after_a_failure"), 3);
+}
+
+#[test]
 fn clients_perform_their_passes_and_wait_for_each_other() {
     let served = Served::new(SCRIPT, json!({"passes": 2}));
     let mut clients = served.clients(2);

@@ -17,6 +17,9 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The error of lines that found another name than the script foretells, where it does not say so.
+const OF_NAMES: &str = "ENOENT";
+
 /// What all clients of a segment have in common.
 pub(super) struct Shared {
     pub(super) script: Arc<Script>,
@@ -58,6 +61,7 @@ impl BlockingOpener for Opener {
             hand,
             index: 0,
             verification: Verification::default(),
+            cause: String::new(),
             uncompared: 0,
             is_told: false,
             hindrance: None,
@@ -75,7 +79,9 @@ struct Client {
     hand: Hand,
     index: u64,
     verification: Verification,
-    /// Reads that were not compared, because a line before them went wrong.
+    /// The error of the pass's first line that went wrong.
+    cause: String,
+    /// Lines that were performed after one before them went wrong.
     uncompared: u64,
     is_told: bool,
     /// Why the next line is not performed.
@@ -113,6 +119,14 @@ impl Client {
             if self.shared.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
                 self.shared.finish.finish();
             }
+        }
+    }
+
+    /// From here on the files are not those that the script foretells.
+    fn disturbed_by(&mut self, code: &str) {
+        if !self.position.is_disturbed {
+            self.position.is_disturbed = true;
+            code.clone_into(&mut self.cause);
         }
     }
 
@@ -168,12 +182,20 @@ impl BlockingSession for Client {
         let ending = match judge(self.shared.script.expected[line], played) {
             Verdict::AsExpected(bytes) => Ending { requests, bytes, ..Ending::of_nothing(Outcome::Done, true) },
             Verdict::Unforeseen => {
-                self.position.is_disturbed = true;
+                self.disturbed_by(OF_NAMES);
                 Ending { requests, ..Ending::of_nothing(Outcome::Done, true) }
+            }
+            // The files are not those that the script foretells: what differs from it follows from what went wrong before.
+            Verdict::Failed { failure, is_wrong: true } if !compares => {
+                let message = format!("{}, after a line that failed", failure.message);
+                let failure = Some(self.failed(line, Failure { code: self.cause.clone(), message }, false));
+                Ending { requests, failure, ..Ending::of_nothing(Outcome::Failed, true) }
             }
             Verdict::Failed { failure, is_wrong } => {
                 // A wrong answer leaves the files as they are foretold; whatever else went wrong does not.
-                self.position.is_disturbed |= !is_wrong || !self.shared.script.expected[line].is_ok;
+                if !is_wrong || !self.shared.script.expected[line].is_ok {
+                    self.disturbed_by(&failure.code);
+                }
                 // An answer that is too short, or that should be none, was compared as much.
                 self.verification.checked += u64::from(is_wrong && compared == 0);
                 let failure = Some(self.failed(line, failure, is_wrong));

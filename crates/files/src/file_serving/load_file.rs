@@ -24,25 +24,23 @@ pub(super) struct LineError {
     pub(super) text: String,
 }
 
-/// The script of the load file that `text` gives, of which one line is held at a time.
+/// The script of the load file that `lines` gives, of which one line is held at a time.
 ///
 /// # Errors
 /// The first line that cannot be read or performed.
-pub(super) fn parse(mut text: impl BufRead, generation: Generation) -> Result<Script, LineError> {
+pub(super) fn parse(mut lines: impl BufRead, generation: Generation) -> Result<Script, LineError> {
     let mut builder = Builder::new(generation);
-    let mut bytes = String::new();
+    let mut text = String::new();
     for line in 1.. {
-        bytes.clear();
-        let read = text.read_line(&mut bytes).map_err(|error| error.to_string());
-        let performed = read.and_then(|read| add_line(&mut builder, &bytes, generation).map(|()| read > 0));
-        let text = || bytes.trim_end().chars().take(200).collect();
-        match performed {
+        text.clear();
+        let read = lines.read_line(&mut text).map_err(|error| error.to_string());
+        match read.and_then(|bytes| add_line(&mut builder, &text, generation).map(|()| bytes > 0)) {
             Ok(true) => {}
             Ok(false) if builder.is_empty() => {
                 return Err(LineError { line: 1, why: "there is no line to perform".to_owned(), text: String::new() });
             }
             Ok(false) => break,
-            Err(why) => return Err(LineError { line, why, text: text() }),
+            Err(why) => return Err(LineError { line, why, text: text.trim_end().chars().take(200).collect() }),
         }
     }
     Ok(builder.build())
