@@ -7,6 +7,7 @@
 //! - [`Tree`]: the folder that a workload has for itself. Nothing outside of it is ever opened.
 //! - [`Finish`]: how a session tells that there is nothing more to do.
 
+pub mod file_serving;
 mod finish;
 mod mix;
 mod passes;
@@ -16,6 +17,7 @@ pub mod stamp;
 mod tree;
 mod workload;
 
+pub use file_serving::FileServing;
 pub use finish::Finish;
 pub use mix::{Mix, Parameters as MixParameters};
 pub use raw_storage::{Parameters as RawStorageParameters, RawStorage};

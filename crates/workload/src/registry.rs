@@ -8,7 +8,7 @@ use crate::order_entry::OrderEntry;
 use crate::script::Scripts;
 use crate::workload::Workload;
 use crate::wpi_orders::WpiOrders;
-use plimsoll_files::{FileWorkload, Mix, RawStorage, SequentialIo};
+use plimsoll_files::{FileServing, FileWorkload, Mix, RawStorage, SequentialIo};
 use plimsoll_target::postgres::Mode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,9 +21,10 @@ type Make = fn(&Value, Mode) -> Result<Box<dyn AnyWorkload>, String>;
 type Listed = (&'static str, Make);
 
 /// All of them, by name.
-const REGISTRY: [Listed; 8] = [
+const REGISTRY: [Listed; 9] = [
     (Bank::NAME, |value, _| made(Bank::new(&parameters(value)?))),
     (decision_support::NAME, |value, _| made(DecisionSupport::new(&parameters(value)?))),
+    (FileServing::NAME, |value, _| on_files(FileServing::new(&parameters(value)?))),
     (Mix::NAME, |value, _| on_files(Mix::new(&parameters(value)?))),
     (OrderEntry::NAME, |value, _| made(OrderEntry::new(&parameters(value)?))),
     (RawStorage::NAME, |value, _| on_files(RawStorage::new(&parameters(value)?))),
