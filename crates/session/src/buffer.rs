@@ -30,6 +30,15 @@ impl Buffer {
         Self { bytes, start, length, fixed: None }
     }
 
+    /// Makes it shorter, or as long again as it was made.
+    ///
+    /// # Panics
+    /// Where it was not made so long.
+    pub fn set_length(&mut self, length: usize) {
+        assert!(length + Self::BOUNDARY <= self.bytes.len(), "no longer than it was made");
+        self.length = length;
+    }
+
     /// Its ring has registered it in place `index`; when it is dropped `keeper`, which lives as long as the ring, keeps
     /// its memory.
     pub fn fix(&mut self, keeper: &Arc<Keeper>, index: u16) {
@@ -47,15 +56,6 @@ impl Drop for Buffer {
         if let Some((Keeper(kept), _)) = self.fixed.as_ref().map(|(keeper, index)| (keeper.as_ref(), index)) {
             kept.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.bytes));
         }
-    }
-
-    /// Makes it shorter, or as long again as it was made.
-    ///
-    /// # Panics
-    /// Where it was not made so long.
-    pub fn set_length(&mut self, length: usize) {
-        assert!(length + Self::BOUNDARY <= self.bytes.len(), "no longer than it was made");
-        self.length = length;
     }
 }
 

@@ -1,6 +1,6 @@
 //! A load of files in a folder: its sessions open, on the driver that they need.
 
-use super::Prepared;
+use super::prepared::{Prepared, Start};
 use crate::failure::Failure;
 use crate::request::Load;
 use crate::target::Files;
@@ -31,16 +31,16 @@ pub(super) fn prepare(
     let finish = Finish::new(move || ends.get().into_iter().for_each(|control| control.stop()));
     let (name, kinds, facts) = (workload.name(), workload.kinds(), workload.facts());
     let sessions = Arc::clone(&workload).sessions(&tree, request.clients, finish)?;
-    let (threads, start): (u32, super::Start) = match sessions {
+    let (threads, start): (u32, Start) = match sessions {
         Sessions::Blocking(opener) => {
             let sessions = (0..request.clients).map(|number| opener.open(number)).collect::<Result<Vec<_>, _>>()?;
-            let start: super::Start =
+            let start: Start =
                 Box::new(move |config, control, tables| run_blocking(sessions, Some(&opener), config, control, tables));
             (request.clients, start)
         }
         Sessions::Completion(opener) => {
             let sessions = (0..request.clients).map(|number| opener.open(number)).collect::<Result<Vec<_>, _>>()?;
-            let start: super::Start =
+            let start: Start =
                 Box::new(move |config, control, tables| run_completion(sessions, &opener, config, control, tables));
             (request.threads, start)
         }

@@ -2,6 +2,7 @@
 
 mod files;
 mod postgresql;
+mod prepared;
 
 use crate::failure::Failure;
 use crate::output::{self, Event};
@@ -11,12 +12,11 @@ use crate::segment::{Conductor, PATIENCE_NS};
 use crate::summary::{Asked, summary, verdict, write_json};
 use crate::target::Target;
 use crate::workload::without_transactions;
-use plimsoll_load::{Config, Control, EngineError, Outcomes, Tables};
+use plimsoll_load::{Config, Outcomes, Tables};
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
+use prepared::Prepared;
 use serde::Serialize;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 const NS_PER_SECOND: f64 = 1e9;
@@ -29,24 +29,6 @@ struct ProgressLine {
     #[serde(flatten)]
     latest: Latest,
 }
-
-/// A load whose sessions are open.
-struct Prepared {
-    name: &'static str,
-    kinds: Vec<String>,
-    facts: BTreeMap<String, Value>,
-    /// Threads that carry it.
-    threads: u32,
-    /// Whether what the server commits beside it can be told.
-    counts_commits: bool,
-    start: Start,
-    /// What is done once its sessions are closed.
-    conclude: Conclude,
-}
-
-/// Carries the segment with the driver that its sessions need. `Finish` is what they may end it by.
-type Start = Box<dyn FnOnce(&Config, &Arc<Control>, Tables) -> Result<Outcomes, EngineError> + Send>;
-type Conclude = Box<dyn FnOnce() -> Result<(), Failure>>;
 
 pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     request.validate()?;
@@ -77,7 +59,6 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     let (engine, watched) = (Arc::clone(&control), Arc::clone(&control));
     let progress = |t_ns, latest| ProgressLine { t_ns, identity: watched.identity(), latest };
     let carried = conductor.carry(sampler, &control, progress, move || start(&config, &engine, tables))?;
-    conclude()?;
     let backends = carried.outcomes.backend_pids.len() as u64;
     let asked = Asked {
         name,
@@ -94,6 +75,8 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     let summary = summary(asked, &carried);
     write(request, &carried.outcomes, &summary)?;
     output::line(&Event { event: "summary", value: &summary });
+    // Where that fails the record is written already.
+    conclude()?;
     verdict(&summary, carried.outcomes.ended, carried.cause)
 }
 

@@ -1,6 +1,6 @@
 //! A load of a server of PostgreSQL: its data recognised, its connections open.
 
-use super::Prepared;
+use super::prepared::Prepared;
 use crate::failure::Failure;
 use crate::request::Load;
 use crate::target::Postgresql;
