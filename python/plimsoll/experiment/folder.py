@@ -27,6 +27,6 @@ def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) ->
     found = [name for name, is_asked in refused.items() if is_asked]
     if found:
         raise ValueError(
-            f'target.server is "files", which is a folder and no server, and has no {", ".join(found)}; allowed: without '
-            "(target.files.data names the folder)"
+            f'target.server is "files", which is a folder and no server, and has no {", ".join(found)}; allowed: '
+            "without (target.files.data names the folder)"
         )

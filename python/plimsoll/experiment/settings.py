@@ -23,6 +23,8 @@ from plimsoll.experiment.workload import OWNERS, Workload
 
 OF_THE_QUESTION = Fixed("it says what the question is, and every trial answers the same one")
 OF_THE_PLAN = Fixed("a run has one design, by which its trials are arranged and compared")
+
+
 class Design(Strict):
     """How trials are arranged."""
 

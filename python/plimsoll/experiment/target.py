@@ -18,8 +18,8 @@ class Files(Strict):
 
     data: str | None = Field(
         None,
-        description='of the cluster, or with server = "files" of the files; by default in the state folder. In a folder '
-        "that is named each trial has a folder of its own, which is removed after it",
+        description='of the cluster, or with server = "files" of the files; by default in the state folder. In a '
+        "folder that is named each trial has a folder of its own, which is removed after it",
     )
     wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
     temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
@@ -42,8 +42,8 @@ class Target(Strict):
 
     server: Literal["postgresql", "duckdb", "files"] = Field(
         "postgresql",
-        description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only; "files": none, the load '
-        "is on files of a folder",
+        description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only; "files": none, the '
+        "load is on files of a folder",
     )
     version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
     dsn: Annotated[str | None, Fixed("a run on an existing server has that one server")] = Field(

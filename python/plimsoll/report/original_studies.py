@@ -135,9 +135,10 @@ S5 = {
         "with CPU cost."
     ),
     "passes": (
-        "The study: IOzone, sequential write and read of files of 700 MB on up to 32 disks, 2 CPUs. In a guest of 256 MB "
-        "throughput was the same and up to 60 % more system CPU was used with fixed I/O buffers; in one of 4 GB throughput "
-        "was as with 256 MB and CPU much higher (write to 32 disks: +75 % in the guest, +400 % in the hypervisor)."
+        "The study: IOzone, sequential write and read of files of 700 MB on up to 32 disks, 2 CPUs. In a guest of "
+        "256 MB throughput was the same and up to 60 % more system CPU was used with fixed I/O buffers; in one of 4 GB "
+        "throughput was as with 256 MB and CPU much higher (write to 32 disks: +75 % in the guest, +400 % in the "
+        "hypervisor)."
     ),
 }
 

@@ -23,8 +23,8 @@ _BYTES = (
     "payload of the operations that were done, divided by the time from the common start to the last operation's end"
 )
 _COST = (
-    "time not idle, iowait or steal of all CPUs of the host, the kernel's own threads included, for each 1,000,000 bytes "
-    "of payload"
+    "time not idle, iowait or steal of all CPUs of the host, the kernel's own threads included, for each 1,000,000 "
+    "bytes of payload"
 )
 
 

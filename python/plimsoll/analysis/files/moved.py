@@ -1,8 +1,8 @@
 """What one segment of a load on files moved, what of the machine that took, and what reached the devices.
 
-The fact that constrains it: bytes that the load moved are payload, and bytes at the devices are the machine's (read-ahead,
-metadata, the journal and whoever else uses the device in them). Their ratio tells what the page cache did to within
-that; below NEVER_LEFT it is called none.
+The fact that constrains it: bytes that the load moved are payload, and bytes at the devices are the machine's, with
+read-ahead, metadata, the journal and whoever else uses the device in them. Their ratio tells what the page cache did to
+within that; below NEVER_LEFT it is called none.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NEVER_LEFT = 0.01
 ALL_OF_IT = 0.9
 UNKNOWN = "not known: the files are on no block device of this machine"
 RULE = (
-    f"a phase whose devices moved less than {NEVER_LEFT:.0%} of its bytes never left memory; from {ALL_OF_IT:.0%} on all "
-    "of it went to the devices. Devices are read just before and after a phase, whoever used them"
+    f"a phase whose devices moved less than {NEVER_LEFT:.0%} of its bytes never left memory; from {ALL_OF_IT:.0%} on "
+    "all of it went to the devices. Devices are read just before and after a phase, whoever used them"
 )
 
 
@@ -41,7 +41,9 @@ def moved(segment: Segment, readings: Mapping[str, Any]) -> Json | None:
     user, system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
     done = done_count(segment)
     busy_ns, all_ns = _machine(segment, readings.get("host_cpu_ticks"))
-    from_devices, to_devices = (_sectors(readings.get("device_counters"), place) for place in (READ_SECTORS, WRITTEN_SECTORS))
+    from_devices, to_devices = (
+        _sectors(readings.get("device_counters"), place) for place in (READ_SECTORS, WRITTEN_SECTORS)
+    )
     return {
         "seconds": seconds,
         "operations": done,
@@ -102,5 +104,5 @@ def _one(what: str, share: float) -> str:
         return "read from memory: it never left it" if what == "read" else "written to memory: it has not left it yet"
     where = "from" if what == "read" else "to"
     if share >= ALL_OF_IT:
-        return f"{what} {where} the device{f', {share:.1f} times over' if share >= 1.1 else ''}"  # noqa: PLR2004
+        return f"{what} {where} the device{f', {share:.1f} times over' if share >= 1.1 else ''}"
     return f"{what}: {share:.0%} {where} the device, the rest {'from' if what == 'read' else 'still in'} memory"

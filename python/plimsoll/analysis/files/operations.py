@@ -82,13 +82,18 @@ def _kinds(mine: list[Trial]) -> list[Json]:
     rows = []
     for name in names:
         told = [trial.measure.by_kind.get(name) or {} for trial in mine]
-        counts = {key: sum(int(one.get(key) or 0) for one in told) for key in ("done", "failed")}
+        done, failed = (sum(one.get("done") or 0 for one in told), sum(one.get("failed") or 0 for one in told))
+        counts = {"done": done, "failed": failed}
         if not any(counts.values()):
             continue
         each = [found.get(name) or {} for found in latencies]
         latency = {key: _over([one.get(key) for one in each], log=True) for key in PERCENTILES}
         rows.append(
-            {"kind": name, **counts, "latency_ns": {"mean": _over([one.get(name) for one in means], log=True), **latency}}
+            {
+                "kind": name,
+                **counts,
+                "latency_ns": {"mean": _over([one.get(name) for one in means], log=True), **latency},
+            }
         )
     return rows
 

@@ -9,8 +9,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from plimsoll.analysis.files.metrics import OF_BONNIE, OF_IOZONE, PHASE_METRICS, RAW_STORAGE, SEEKS, SEQUENTIAL_IO
-from plimsoll.analysis.files.metrics import cost_of, rate_of
+from plimsoll.analysis.files.metrics import (
+    OF_BONNIE,
+    OF_IOZONE,
+    PHASE_METRICS,
+    RAW_STORAGE,
+    SEEKS,
+    SEQUENTIAL_IO,
+    cost_of,
+    rate_of,
+)
 from plimsoll.analysis.files.moved import RULE, moved
 from plimsoll.analysis.metric import Measures
 from plimsoll.analysis.part import Context, Part

@@ -78,7 +78,7 @@ class FileMix(OnFiles):
     engine: Engine = Field("sync", description="io_uring: read, write, append and fsync alone")
     count: int = Field(ge=1, le=100_000_000, description="files in the tree, as laid out")
     file_size: Sizes = Field(
-        description="a multiple of 4 KiB; [least, most]: sizes uniform in the logarithm; relative to memory for one size"
+        description="a multiple of 4 KiB, or relative to memory; [least, most]: sizes uniform in the logarithm"
     )
     fanout: int = Field(100, ge=1, le=1_000_000, description="files a directory")
     direct: bool = Field(False, description="O_DIRECT")

@@ -50,6 +50,7 @@ class PassesOverFiles(OnFiles, ABC):
 
     def load_request(self, cpus: int) -> Json:
         """Without what differs from phase to phase."""
+        del cpus
         return {"threads": 1}
 
     def written_bytes(self) -> int:
@@ -85,7 +86,9 @@ class PassesOverFiles(OnFiles, ABC):
 
     def check_schedule(self, schedule: Schedule) -> None:
         if schedule != Closed():
-            raise ValueError(f"each phase of {self.name} goes on from one operation to the next; allowed: no [schedule]")
+            raise ValueError(
+                f"each phase of {self.name} goes on from one operation to the next; allowed: no [schedule]"
+            )
 
     def no_load_line(self) -> NotAsked | None:
         what = f"{self.name} passes over files, and a load line is of operations that arrive at a rate"

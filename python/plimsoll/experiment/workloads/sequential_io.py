@@ -12,11 +12,20 @@ from plimsoll.experiment.workloads.base import ONE_A_RUN, Json
 from plimsoll.experiment.workloads.on_files import PassesOverFiles, check_multiple, metrics_of
 
 Pass = Literal[
-    *("write", "rewrite", "read", "reread", "random_read", "random_write", "mixed", "backward_read", "stride_read"),
-    *("pwrite", "pread"),
+    "write",
+    "rewrite",
+    "read",
+    "reread",
+    "random_read",
+    "random_write",
+    "mixed",
+    "backward_read",
+    "stride_read",
+    "pwrite",
+    "pread",
 ]
 PASSES: Final[tuple[str, ...]] = get_args(Pass)
-DEFAULT: Final = ("write", "rewrite", "read", "reread")
+DEFAULT: Final[tuple[Pass, ...]] = ("write", "rewrite", "read", "reread")
 MAKES: Final = ("write", "pwrite")
 
 

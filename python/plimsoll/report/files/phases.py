@@ -29,7 +29,11 @@ def phases_part(page: Page) -> Json:
     found = page.verdict["phases"]
     labels = treatment_labels(page.verdict)
     ours = [
-        {"label": labels.get(name, name), "ours": True, "cells": [bonnie_cell(phase, mine.get(phase)) for phase in BONNIE]}
+        {
+            "label": labels.get(name, name),
+            "ours": True,
+            "cells": [bonnie_cell(phase, mine.get(phase)) for phase in BONNIE],
+        }
         for name, mine in found["treatments"].items()
     ]
     return {

@@ -1,7 +1,7 @@
 """The segments of a trial of phases: each is one load from its beginning to its end, between readings of its own.
 
-The fact that constrains it: a phase works on what the one before it has left, on the device and in the page cache alike.
-So they follow each other at once, and nothing is evicted between them.
+The fact that constrains it: a phase works on what the one before it has left, on the device and in the page cache
+alike. So they follow each other at once, and nothing is evicted between them.
 """
 
 from __future__ import annotations
