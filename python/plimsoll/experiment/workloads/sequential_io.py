@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from plimsoll.experiment import size
 from plimsoll.experiment.strict import Seed, Size
 from plimsoll.experiment.workloads.base import ONE_A_RUN, Json
-from plimsoll.experiment.workloads.on_files import PassesOverFiles, check_multiple, metrics_of
+from plimsoll.experiment.workloads.on_files import Engine, PassesOverFiles, check_multiple, metrics_of
 
 Pass = Literal[
     "write",
@@ -42,7 +42,7 @@ class SequentialIo(PassesOverFiles):
     processes: int = Field(1, ge=1, le=1024, description="each with a file of its own")
     file_size: Size = Field(description="of each process; rounded to whole records. The study had 700 MB")
     record: Size = Field("64 KiB", description="what an operation moves")
-    engine: Literal["sync", "io_uring", "mmap"] = "sync"
+    engine: Engine = "sync"
     depth: int = Field(1, ge=1, le=1024, description="io_uring: operations under way on each file")
     direct: bool = Field(False, description="O_DIRECT (IOzone's -I)")
     o_sync: bool = Field(False, description="O_SYNC (IOzone's -o)")
@@ -73,12 +73,10 @@ class SequentialIo(PassesOverFiles):
         asked = [name for name, is_asked in of_ring.items() if is_asked]
         if asked and self.engine != "io_uring":
             raise ValueError(f'{", ".join(asked)} are of io_uring; allowed: with engine = "io_uring", or without')
-        of_cache = {"uncached": self.uncached, 'engine = "mmap"': self.engine == "mmap"}
-        asked = [name for name, is_asked in of_cache.items() if is_asked]
-        if asked and self.direct:
-            raise ValueError(f"{', '.join(asked)} with direct, which passes the page cache by; allowed: one of the two")
-        if self.uncached and self.engine == "mmap":
-            raise ValueError('uncached is of calls, and engine "mmap" makes none; allowed: another engine')
+        if self.uncached and self.direct:
+            raise ValueError("uncached with direct, which passes the page cache by; allowed: one of the two")
+        if self.include_close and self.engine == "io_uring":
+            raise ValueError('include_close with io_uring, whose sessions share a file; allowed: engine = "sync"')
         return self
 
     @property
