@@ -27,17 +27,18 @@ RULE = (
 )
 
 
-def moved(segment: Segment, readings: Mapping[str, Any]) -> Json | None:
+def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = False) -> Json | None:
     """One segment in numbers; None where it left no summary.
 
-    `readings`: `device_counters` and, of a phase, `host_cpu_ticks`, each with `before` and `after`. Bytes, seconds and
+    `is_in_place`: each byte was read, and then written back, and counts once. `readings`: `device_counters` and, of a phase, `host_cpu_ticks`, each with `before` and `after`. Bytes, seconds and
     nanoseconds; what the record does not hold is None.
     """
     seconds, totals = seconds_measured(segment), segment.told.get("totals") or {}
     if segment.summary is None or seconds is None:
         return None
     read, written = totals.get("bytes_read"), totals.get("bytes_written")
-    payload = None if read is None and written is None else float((read or 0) + (written or 0))
+    both = written if is_in_place else (read or 0) + (written or 0)
+    payload = None if (read is None and written is None) or both is None else float(both)
     user, system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
     done = done_count(segment)
     busy_ns, all_ns = _machine(segment, readings.get("host_cpu_ticks"))

@@ -28,6 +28,7 @@ from plimsoll.record import Run, Trial
 from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
+REWRITE: Final = "rewrite"  # Bonnie's reads a block and writes it back; IOzone's writes alone
 LIKE: Final = {
     RAW_STORAGE: "Bonnie's phases, by our own program",
     SEQUENTIAL_IO: "IOzone-like passes, not comparable to published results",
@@ -45,7 +46,8 @@ def reading(trial: Trial) -> list[Json]:
     have: the smallest transfer of a process as a share of its file."""
     found = []
     for entry, segment in trial.passes:
-        if (one := moved(segment, entry)) is None:
+        is_in_place = entry["pass"] == REWRITE
+        if (one := moved(segment, entry, is_in_place=is_in_place)) is None:
             continue
         facts, totals = segment.told.get("facts") or {}, segment.told.get("totals") or {}
         least = facts.get("min_transfer_bytes", totals.get("min_transfer_bytes"))

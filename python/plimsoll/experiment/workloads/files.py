@@ -11,6 +11,7 @@ from plimsoll.experiment.workloads.base import ONE_A_RUN, Json, Weight
 from plimsoll.experiment.workloads.keys import Keys, keys_request
 from plimsoll.experiment.workloads.on_files import (
     BLOCK_BYTES,
+    SECTOR_BYTES,
     Clients,
     Engine,
     OnFiles,
@@ -23,7 +24,7 @@ Operation = Literal["read", "write", "append", "fsync", "create", "stat", "renam
 Sizes = Size | tuple[Size, Size]
 # What moves bytes, what may have a range of sizes, what may be followed by a sync, what an io_uring performs.
 MOVES: Final = ("read", "write", "append", "create")
-IN_BLOCKS: Final = ("read", "write")
+UNITS: Final = {"read": SECTOR_BYTES, "write": BLOCK_BYTES}
 SYNCS: Final = ("write", "append")
 BY_RING: Final = ("read", "write", "append", "fsync")
 
@@ -34,7 +35,8 @@ class MixedOperation(Strict):
     operation: Operation
     weight: Weight = 1
     bytes: Sizes | None = Field(
-        None, description="of read, write, append and create; read and write: a multiple of 4 KiB; append: or a range"
+        None,
+        description="of read (a multiple of 512), write (of 4 KiB), create, and append, which may have [least, most]",
     )
     sync: Literal["none", "fsync", "fdatasync", "o_dsync"] | None = Field(
         None, description='of write and append: what makes it durable; by default "none"'
@@ -50,8 +52,8 @@ class MixedOperation(Strict):
             raise ValueError(f"{name} has no sync; allowed: of {' and '.join(SYNCS)}")
         if isinstance(self.bytes, tuple) and name != "append":
             raise ValueError(f"{name} has bytes in a range; allowed: one size (a range of append)")
-        if self.bytes is not None and name in IN_BLOCKS:
-            check_multiple("bytes", self.bytes)
+        if self.bytes is not None and name in UNITS:
+            check_multiple("bytes", self.bytes, of=UNITS[name])
         return self
 
     def request(self) -> Json:

@@ -16,6 +16,7 @@ from plimsoll.experiment.workloads.base import FILES, PHASES, AnyWorkload, Json,
 Engine = Literal["sync", "io_uring"]
 Clients = Annotated[int, Field(ge=1, le=10_000)]
 BLOCK_BYTES = 4096
+SECTOR_BYTES = 512
 # A guess, of a disk that is not slow: what a phase moves in a second.
 PHASE_BYTES_PER_S = 200 * 2**20
 

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from plimsoll.experiment import size
 from plimsoll.experiment.strict import Seed, Size
 from plimsoll.experiment.workloads.base import ONE_A_RUN, Json
-from plimsoll.experiment.workloads.on_files import Engine, PassesOverFiles, check_multiple, metrics_of
+from plimsoll.experiment.workloads.on_files import SECTOR_BYTES, Engine, PassesOverFiles, check_multiple, metrics_of
 
 Pass = Literal[
     "write",
@@ -68,7 +68,7 @@ class SequentialIo(PassesOverFiles):
 
     @model_validator(mode="after")
     def _whole(self) -> SequentialIo:
-        check_multiple("record", self.record)
+        check_multiple("record", self.record, of=SECTOR_BYTES)
         of_ring = {"depth": self.depth > 1, "fixed_buffers": self.fixed_buffers, "fixed_files": self.fixed_files}
         asked = [name for name, is_asked in of_ring.items() if is_asked]
         if asked and self.engine != "io_uring":
