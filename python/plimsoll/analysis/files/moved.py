@@ -30,8 +30,9 @@ RULE = (
 def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = False) -> Json | None:
     """One segment in numbers; None where it left no summary.
 
-    `is_in_place`: each byte was read, and then written back, and counts once. `readings`: `device_counters` and, of a phase, `host_cpu_ticks`, each with `before` and `after`. Bytes, seconds and
-    nanoseconds; what the record does not hold is None.
+    `readings`: `device_counters` and, of a phase, `host_cpu_ticks`, each with `before` and `after`. `is_in_place`: each
+    byte was read and then written back, and counts once. Bytes, seconds and nanoseconds; what the record does not hold
+    is None.
     """
     seconds, totals = seconds_measured(segment), segment.told.get("totals") or {}
     if segment.summary is None or seconds is None:

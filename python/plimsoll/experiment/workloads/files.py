@@ -36,7 +36,7 @@ class MixedOperation(Strict):
     weight: Weight = 1
     bytes: Sizes | None = Field(
         None,
-        description="of read (a multiple of 512), write (of 4 KiB), create, and append, which may have [least, most]",
+        description="of read (a multiple of 512), write (of 4 KiB), create, and append, also [least, most]",
     )
     sync: Literal["none", "fsync", "fdatasync", "o_dsync"] | None = Field(
         None, description='of write and append: what makes it durable; by default "none"'
