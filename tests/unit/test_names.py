@@ -19,7 +19,7 @@ PACKAGE = Path(parts.__file__).parents[1]
 WORKLOADS = {get_args(one.model_fields["name"].annotation)[0] for one in get_args(get_args(Workload)[0])}
 SERVERS = set(get_args(Target.model_fields["server"].annotation))
 NAMES = WORKLOADS | SERVERS | {CAPACITY, WATCH} | set(metrics.METRICS)
-OWN_ROOMS = ("decision_support", "order_entry", "analysis/capacity", "analysis/watch")
+OWN_ROOMS = ("decision_support", "order_entry", "analysis/files", "analysis/capacity", "analysis/watch")
 REASONS = {
     "analysis/studies/clients.py: WORKLOAD": "study S2 asks about the branch rows of pgbench's own tables",
     "analysis/studies/memory_scaling.py: METRIC": "the spread of equals is known of the metric that is judged alone",

@@ -56,15 +56,17 @@ class Admission:
 
 
 def samples(segment: Segment) -> list[Sample]:
-    """A segment's series as the cumulative samples the stationarity test takes, on the server's clock ticks.
+    """A segment's series as the cumulative samples the stationarity test takes, on the server's clock ticks; without a
+    server on the host's.
 
     Of windows on a clock that stands between them, a sample at the end of each.
     """
-    server = segment.series("server")
+    ticks = segment.series("server")
+    ticks = segment.series("host") if ticks is None else ticks
     table = segment.transactions
-    if server is None or table is None or not len(table):
+    if ticks is None or table is None or not len(table):
         return []
-    times = server["t_ns"].astype(np.int64)
+    times = ticks["t_ns"].astype(np.int64)
     done = table["outcome"] == 0
     ends = table["end_ns"][done]
     order = np.argsort(ends, kind="stable")
@@ -252,10 +254,10 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
             f"the server committed {found.commits['commits']}, fewer than the {found.commits['done']} transactions "
             f"done{beside}"
         )
-    found.generator = generator(trial, values.get("cpu_busy_share"))
+    workload = workloads.of_trial(trial)
+    found.generator = generator(trial, values.get("cpu_busy_share"), is_target=workload.is_its_own_target)
     if found.generator["limit"]:
         found.reasons.append("the load generator was saturated: " + "; ".join(found.generator["limit"]))
-    workload = workloads.of_trial(trial)
     if not workload.is_of_tests:
         _judge_stationarity(trial, found)
     found.caveats += workload.trial_caveats(trial)

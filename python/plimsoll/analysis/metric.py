@@ -59,6 +59,8 @@ class Metric:
     is_of_windows: bool = False  # whether the windows of a run tell it themselves
     figure: str = ""
     remark: str = ""
+    # What a trial's throughput is called beside it, and of what that is.
+    beside: tuple[str, str] = ("throughput", "transactions")
     # --- what it is of, where it is a rate or a time of units of work; the workloads that alone have it; who shows it
     work: str | None = None
     workloads: tuple[str, ...] = ()

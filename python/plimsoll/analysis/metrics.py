@@ -6,6 +6,8 @@ The order is that in which verdicts and pages list them.
 from typing import Any
 
 from plimsoll.analysis.decision_support.trial import MEASURES as DECISION_SUPPORT
+from plimsoll.analysis.files.operations import MEASURES as OPERATIONS
+from plimsoll.analysis.files.phases import MEASURES as PHASES
 from plimsoll.analysis.metric import Measures, Metric
 from plimsoll.analysis.probes.metrics import PROBE_METRICS
 from plimsoll.analysis.probes.page_cache import probe_metrics
@@ -18,6 +20,8 @@ MEASURES: list[Measures] = [
     Measures(PROBE_METRICS, probe_metrics),
     Measures(WRITEBACK_METRICS, writeback_metrics),
     DECISION_SUPPORT,
+    PHASES,
+    OPERATIONS,
 ]
 METRICS: dict[str, Metric] = {metric.key: metric for room in MEASURES for metric in room.metrics}
 JUDGED = "throughput_per_second"

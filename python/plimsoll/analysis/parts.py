@@ -6,6 +6,7 @@ A part stands behind those it needs. The order is also that of the caveats of a 
 from plimsoll.analysis.breakdown import breakdown
 from plimsoll.analysis.caches import double_caching, reconcile
 from plimsoll.analysis.decision_support import run as decision_support
+from plimsoll.analysis.files import operations, phases
 from plimsoll.analysis.next_steps import next_steps
 from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.part import Part
@@ -26,6 +27,8 @@ PARTS: tuple[Part, ...] = (
     profile.OFF_CPU,
     order_entry.PART,
     decision_support.PART,
+    phases.PART,
+    operations.PART,
     syscalls.PART,
     block_requests.PART,
     windows.PART,

@@ -26,6 +26,8 @@ class Workload:
     name: str
     # Whether a trial is made of whole tests: then it is no stream that could be steady, and has no rate to compare.
     is_of_tests: bool = False
+    # Whether the load is itself what is under test: then no server waits for it, and all of its CPU time is the result.
+    is_its_own_target: bool = False
     # Whether the server's commits follow from the transactions done.
     is_committed_as_done: bool = True
     # Of summary.json: transactions that are done and that the workload itself rolls back; and what is said of them.

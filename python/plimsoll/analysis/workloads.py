@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.decision_support.trial import DECISION_SUPPORT
+from plimsoll.analysis.files.operations import DBENCH_LIKE, MIX
+from plimsoll.analysis.files.phases import BONNIE_LIKE, IOZONE_LIKE
 from plimsoll.analysis.order_entry.order_entry import ORDER_ENTRY
 from plimsoll.analysis.workload import Workload
 from plimsoll.record import Trial
 
 # How often a user's script commits is the user's business.
 SCRIPT = Workload("script", is_committed_as_done=False)
-WORKLOADS: dict[str, Workload] = {one.name: one for one in (ORDER_ENTRY, DECISION_SUPPORT, SCRIPT)}
+WORKLOADS: dict[str, Workload] = {
+    one.name: one for one in (ORDER_ENTRY, DECISION_SUPPORT, SCRIPT, MIX, DBENCH_LIKE, BONNIE_LIKE, IOZONE_LIKE)
+}
 
 
 def named(name: object) -> Workload:

@@ -92,8 +92,8 @@ def _parquet(run: Run, out: Path | None) -> dict[str, Any]:
 
 def _say(said: dict[str, Any], out: Path) -> None:
     console = show.console()
-    if "files" in said:
-        console.print(f"{out}: {', '.join(said['files'])}")
+    if (names := said.get("files")) is not None:
+        console.print(f"{out}: {', '.join(names)}")
         return
     if "stacks" in said:
         console.print(f"{out}: {said['stacks']:,} stacks")

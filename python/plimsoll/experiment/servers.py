@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.experiment import embedded
+from plimsoll.experiment import embedded, folder
 from plimsoll.experiment.measuring import Warmup
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Workload
-from plimsoll.experiment.workloads.base import TESTS, TRANSACTIONS
+from plimsoll.experiment.workloads.base import FILES, PHASES, TABLES, TESTS, TRANSACTIONS
 
 Check = Callable[[Workload, Target, Warmup, Probes], None]
 
@@ -28,6 +28,7 @@ class ServerFacts:
     """What may be asked of a kind of server."""
 
     performs: frozenset[str] = frozenset({TRANSACTIONS})  # what trials may be made of (`made_of` of a workload)
+    holds: str = TABLES  # what it has that a load may be on (`on` of a workload)
     check: Check = _anything  # raises ValueError where an experiment asks for what it has not
     has_file_locations: bool = False  # its data, log and temporary files can lie at places of their own (target.files)
     recovers: bool = False  # started again after a kill it goes on with the data that it had
@@ -37,6 +38,9 @@ class ServerFacts:
 SERVERS: Final[dict[str, ServerFacts]] = {
     "postgresql": ServerFacts(performs=frozenset({TRANSACTIONS, TESTS}), has_file_locations=True, recovers=True),
     "duckdb": ServerFacts(performs=frozenset({TESTS}), check=embedded.check, is_columnar=True),
+    "files": ServerFacts(
+        performs=frozenset({TRANSACTIONS, PHASES}), holds=FILES, check=folder.check, has_file_locations=True
+    ),
 }
 OF_SOMEBODY_ELSE: Final = ServerFacts()
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.experiment.environment import Environment
+from plimsoll.experiment.judged import Judged
 from plimsoll.experiment.measuring import Measure, Warmup
 from plimsoll.experiment.page import SectionKey, Study, each_once
 from plimsoll.experiment.probes import Probes
@@ -22,19 +23,6 @@ from plimsoll.experiment.workload import OWNERS, Workload
 
 OF_THE_QUESTION = Fixed("it says what the question is, and every trial answers the same one")
 OF_THE_PLAN = Fixed("a run has one design, by which its trials are arranged and compared")
-Judged = Literal[
-    "throughput_per_second",
-    "latency_ns_p50",
-    "latency_ns_p90",
-    "latency_ns_p95",
-    "latency_ns_p99",
-    "latency_ns_p999",
-    "latency_ns_p9999",
-    "load_test_seconds",
-    "power_queries_per_hour",
-    "throughput_queries_per_hour",
-    "composite_queries_per_hour",
-]
 
 
 class Design(Strict):
@@ -63,7 +51,7 @@ class Design(Strict):
     judged: Judged | None = Field(
         None,
         description="what levels are compared by; by default latency p99 in an open loop, else throughput, of "
-        "decision_support the composite of its tests",
+        "decision_support the composite of its tests, of passes over files the rate of one of them",
     )
     # Of windows alone; what takes their place is measured as [measure] says.
     window_seconds: float = Field(1.0, ge=0.05, le=60, description="windows: how long each server's turn is")
@@ -157,13 +145,22 @@ class Settings(Strict):
         if (workload := info.data.get("workload")) is not None and value.judged is not None:
             workload.check_judged(value.judged)
             if value.judged in OWNERS and value.judged not in workload.own_metrics:
-                owner = OWNERS[value.judged]
-                raise ValueError(f"judged is {value.judged}, which workload {owner} alone has; allowed: another metric")
+                owners = " or ".join(OWNERS[value.judged])
+                raise ValueError(
+                    f"judged is {value.judged}, which workload {owners} alone has; allowed: another metric"
+                )
         return value
 
     @model_validator(mode="after")
     def _fits_the_server(self) -> Settings:
-        SERVERS[self.target.server].check(self.workload, self.target, self.warmup, self.probes)
+        facts = SERVERS[self.target.server]
+        if self.workload.on != facts.holds:
+            able = " or ".join(f'"{name}"' for name, other in SERVERS.items() if other.holds == self.workload.on)
+            raise ValueError(
+                f'target.server is "{self.target.server}", which has {facts.holds}, and {self.workload.name} is a load '
+                f"on {self.workload.on}; allowed: target.server = {able}"
+            )
+        facts.check(self.workload, self.target, self.warmup, self.probes)
         return self
 
     @model_validator(mode="after")

@@ -16,7 +16,11 @@ SETTINGS = FreeKeys(
 class Files(Strict):
     """Where a private server's files lie during a trial: folders that are there, of any file system."""
 
-    data: str | None = Field(None, description="of the cluster; by default in the state folder")
+    data: str | None = Field(
+        None,
+        description='of the cluster, or with server = "files" of the files; by default in the state folder. In a '
+        "folder that is named each trial has a folder of its own, which is removed after it",
+    )
     wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
     temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
 
@@ -36,8 +40,10 @@ class Files(Strict):
 class Target(Strict):
     """The server under test."""
 
-    server: Literal["postgresql", "duckdb"] = Field(
-        "postgresql", description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only'
+    server: Literal["postgresql", "duckdb", "files"] = Field(
+        "postgresql",
+        description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only; "files": none, the '
+        "load is on files of a folder",
     )
     version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
     dsn: Annotated[str | None, Fixed("a run on an existing server has that one server")] = Field(

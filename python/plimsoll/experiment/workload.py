@@ -9,28 +9,38 @@ from pydantic import Discriminator
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.workloads.bank import Bank
 from plimsoll.experiment.workloads.base import Load
+from plimsoll.experiment.workloads.file_serving import FileServing
+from plimsoll.experiment.workloads.files import FileMix
 from plimsoll.experiment.workloads.keys import Zipf
 from plimsoll.experiment.workloads.order_entry import OrderEntry
+from plimsoll.experiment.workloads.raw_storage import RawStorage
 from plimsoll.experiment.workloads.script import Script, ScriptFile
+from plimsoll.experiment.workloads.sequential_io import SequentialIo
 from plimsoll.experiment.workloads.wpi_orders import WpiOrders
 
 __all__ = [
     "OWNERS",
     "Bank",
     "DecisionSupport",
+    "FileMix",
+    "FileServing",
     "Load",
     "OrderEntry",
+    "RawStorage",
     "Script",
     "ScriptFile",
+    "SequentialIo",
     "Workload",
     "WpiOrders",
     "Zipf",
 ]
 
-Workload = Annotated[WpiOrders | Bank | OrderEntry | Script | DecisionSupport, Discriminator("name")]
+Workload = Annotated[
+    WpiOrders | Bank | OrderEntry | Script | DecisionSupport | FileMix | RawStorage | SequentialIo | FileServing,
+    Discriminator("name"),
+]
 # The workloads that have metrics of their own, by these.
-OWNERS: Final = {
-    metric: get_args(kind.model_fields["name"].annotation)[0]
-    for kind in (WpiOrders, Bank, OrderEntry, Script, DecisionSupport)
-    for metric in kind.own_metrics
-}
+OWNERS: Final[dict[str, list[str]]] = {}
+for _kind in get_args(get_args(Workload)[0]):
+    for _metric in _kind.own_metrics:
+        OWNERS.setdefault(_metric, []).append(get_args(_kind.model_fields["name"].annotation)[0])

@@ -240,12 +240,19 @@ class Trial:
         return [(str(one["test"]), Segment(self.path / one["segment"], str(one["segment"]))) for one in entries]
 
     @cached_property
+    def passes(self) -> list[tuple[Json, Segment]]:
+        """The phases over files of a trial in their order: the entry of trial.json, and what the phase left."""
+        entries = self.data.get("passes") or []
+        return [(one, Segment(self.path / one["segment"], str(one["segment"]))) for one in entries]
+
+    @cached_property
     def warmup(self) -> Segment:
         return Segment(self.path / "warmup", "warmup")
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        others = (segment for _, segment in self.tests if segment.name != self.measure.name)
+        later = [segment for _, segment in (*self.tests, *self.passes)]
+        others = (segment for segment in later if segment.name != self.measure.name)
         return (self.warmup, self.measure, *others)
 
 

@@ -97,5 +97,7 @@ class TrialDocument(TypedDict, total=False):
     answers: Json | None
     sittings: int
     cut: list[Json]
+    # of phases over files
+    passes: list[Json]
     # of a search for the load line
     capacity: Json

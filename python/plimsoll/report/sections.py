@@ -4,6 +4,7 @@ from plimsoll.report.breakdown import part as breakdown
 from plimsoll.report.caches import both, double_caching, reconcile
 from plimsoll.report.decision_support import part as decision_support
 from plimsoll.report.every_run import caveats, levels, load, machine, method, trials
+from plimsoll.report.files import operations, passes, phases
 from plimsoll.report.order_entry import part as order_entry
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
 from plimsoll.report.section import Section
@@ -18,6 +19,9 @@ SECTIONS: tuple[Section, ...] = (
     caveats.SECTION,
     order_entry.SECTION,
     decision_support.SECTION,
+    phases.SECTION,
+    passes.SECTION,
+    operations.SECTION,
     breakdown.SECTION,
     profile.SECTION,
     syscalls_figures.SECTION,

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.workloads.base import TESTS, TRANSACTIONS
+from plimsoll.experiment.workloads.base import PHASES, TESTS, TRANSACTIONS
 from plimsoll.run.decision_support import tests
+from plimsoll.run.phases import passes
 from plimsoll.run.trial import transactions
 from plimsoll.run.trial.segment import Segment
 
@@ -15,6 +16,7 @@ from plimsoll.run.trial.segment import Segment
 SEGMENTS: dict[str, Callable[[Any], list[Segment]]] = {
     TRANSACTIONS: transactions.segments,
     TESTS: tests.segments,
+    PHASES: passes.segments,
 }
 
 

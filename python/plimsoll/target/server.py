@@ -8,7 +8,7 @@ server lacks it answers by absence, as the methods with a body here do; the flow
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,10 +26,17 @@ class ServerFailed(Exception):
     """The server did not start, refused, or ended; the message carries its words or the end of its log."""
 
 
+class LoadTarget(Protocol):
+    """What a load is performed on, as the agent is told of it."""
+
+    def as_request(self) -> Json:
+        """The agent's `target`."""
+
+
 class Server:
     """One server. `load_connection`: how the load reaches it; None where it is not reached by one."""
 
-    load_connection: Connection | None = None
+    load_connection: LoadTarget | None = None
 
     def configure(self, settings: Settings, memory: int | None) -> None:
         """Takes the settings for the next start; sizes relative to `memory` (bytes) are resolved."""
@@ -64,7 +71,13 @@ class Server:
         return ""
 
 
-class ReachedServer(Server):
+class LoadedServer(Server):
+    """One that the agent's load is performed on."""
+
+    load_connection: LoadTarget
+
+
+class ReachedServer(LoadedServer):
     """One that the load reaches by a connection."""
 
     load_connection: Connection

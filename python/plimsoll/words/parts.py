@@ -1,6 +1,6 @@
 """Who speaks of the parts of a verdict, in the order in which they do: a new one is a file, and a line here."""
 
-from plimsoll.words import breakdown, caches, clients, decision_support, order_entry, scaling, syncs, windows
+from plimsoll.words import breakdown, caches, clients, decision_support, files, order_entry, scaling, syncs, windows
 from plimsoll.words.part import Sentences
 
 SENTENCES: tuple[Sentences, ...] = (
@@ -13,4 +13,6 @@ SENTENCES: tuple[Sentences, ...] = (
     caches.SENTENCES,
     order_entry.SENTENCES,
     decision_support.SENTENCES,
+    files.PHASES,
+    files.OPERATIONS,
 )

@@ -7,6 +7,7 @@ tell"; a parameter whose interval holds zero is called so.
 from typing import Any
 
 from plimsoll.analysis.breakdown.trial import MEAN
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.analysis.studies.scaling import ABOUT
 from plimsoll.words.breakdown import exceeds_spread, is_told, named_parts, part_words, subject
 from plimsoll.words.part import Sentences
@@ -32,9 +33,8 @@ def _line(verdict: Json, law: Json) -> str | None:
     if not alike:
         return None
     row = max(alike, key=lambda one: int(one["cpus"]))
-    text = (
-        f"{where(law)}{many(row['cpus'], 'CPU')} {_verb(row['cpus'])} {times(row)} the transactions of {row['fewest']}"
-    )
+    work = f"{metric_of(verdict['scaling'].get('metric')).work}s"
+    text = f"{where(law)}{many(row['cpus'], 'CPU')} {_verb(row['cpus'])} {times(row)} the {work} of {row['fewest']}"
     return f"{text}{_judged(verdict, row)}; {law_words(law)}"
 
 

@@ -30,7 +30,8 @@ def test_what_levels_may_be_judged_by_has_a_direction_a_figure_and_a_unit_of_wor
     assert metric.better is not None
     assert metric.scale == "log"
     assert metric.figure and metric.work
-    assert metric.worse == ("longer" if metric.better == "lower" else "slower")
+    of_cost = "dearer" if metric.unit == "ns/MB" else "longer"
+    assert metric.worse == (of_cost if metric.better == "lower" else "slower")
 
 
 @pytest.mark.parametrize(

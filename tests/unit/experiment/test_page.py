@@ -14,6 +14,9 @@ NAMED = {
     "dss-repeat": ("osdl-2003", []),
     "cpu-scaling": ("ibm-2004-cpus", ["scaling"]),
     "memory-scaling": ("ibm-2004-memory", ["scaling"]),
+    "raw-storage": ("citi-2001", []),
+    "sequential-io": ("ibm-2004-memory", []),
+    "file-serving": ("ibm-2004-cpus", ["scaling"]),
 }
 
 

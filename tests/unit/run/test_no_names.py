@@ -14,7 +14,7 @@ from plimsoll.run.servers.registry import KINDS
 
 RUN = Path(run.__file__).parent
 # What belongs to one server or one kind of work is its room; a registry names the rooms.
-ROOMS = ("servers/postgresql/", "servers/duckdb/", "decision_support/", "watch/")
+ROOMS = ("servers/postgresql/", "servers/duckdb/", "servers/files/", "decision_support/", "phases/", "watch/")
 REGISTRIES = ("servers/registry.py", "segments.py")
 # file and line as written: why it stays
 KNOWN = {
@@ -25,7 +25,7 @@ WORKLOADS = typing.get_args(typing.get_args(of_workloads.Workload)[0])
 NAMES = {name for kind in WORKLOADS for name in typing.get_args(kind.model_fields["name"].annotation)} | set(SERVERS)
 CLASSES = {kind.__name__ for kind in WORKLOADS} | {
     "PostgresServer", "ReachedPostgres", "DuckServer", "PostgresAtWork", "DuckAtWork", "PrivatePostgres",
-    "ExistingPostgres", "PrivateDuck",
+    "ExistingPostgres", "PrivateDuck", "Folder", "FilesAtWork", "PrivateFiles",
 }  # fmt: skip
 
 

@@ -56,6 +56,7 @@ DECISION_SUPPORT_METRICS = [
         worse="longer" if metric.better == "lower" else "slower",
         figure="tests-judged",
         remark="DBT-3-like, not comparable to published results.",
+        beside=("first test", "queries"),
         work="row" if metric.key == LOAD else "query",
         workloads=(WORKLOAD,),
         shown_in=(PROGRESS,),

@@ -21,7 +21,7 @@ from plimsoll.analysis.comparing.treatment_settings import (
     setting,
     settings_by_treatment,
 )
-from plimsoll.analysis.metrics import METRICS
+from plimsoll.analysis.metrics import METRICS, judged_of
 from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics import usl
 from plimsoll.analysis.statistics.intervals import over_blocks
@@ -30,7 +30,7 @@ from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 CPUS, CLIENTS = "environment.target_cpus", "workload.clients"
-METRIC = "throughput_per_second"
+METRIC = "throughput_per_second"  # where what is judged is no rate
 ABOUT = {"cpus": "more CPUs", "clients": "more clients"}  # of the breakdown's differences, by what a line runs over
 BESIDE = ("cpu_ns_per_transaction", "generator_cpu_ns_per_transaction", "cpu_steal_share")
 
@@ -58,22 +58,29 @@ def scaling(plan: Json, experiment: Json, used: Used, delta: float) -> Json | No
     by_cpus = factor_of(plan, CPUS)
     if by_cpus is None:
         return None
-    grid = _grid(plan, experiment, used, by_cpus)
+    metric = metric_of(plan, experiment)
+    grid = _grid(plan, experiment, used, by_cpus, metric)
     if len({place.cpus for place in grid.treatments}) < 2:
         return None
     places = sorted(grid.treatments, key=lambda place: (place.at, place.clients or 0, place.cpus))
     return {
-        "metric": METRIC,
+        "metric": metric,
         "delta": delta,
         "method": usl.METHOD,
-        "rows": [_row(place, grid, used) for place in places if place in grid.values],
+        "rows": [_row(place, grid, used, metric) for place in places if place in grid.values],
         "factors": [row for place in places if (row := _factor(place, grid)) is not None],
         "laws": [_law(over, line, grid) for over in ("cpus", "clients") for line in _lines(grid, over)],
         "notes": _notes(grid, used),
     }
 
 
-def _grid(plan: Json, experiment: Json, used: Used, by_cpus: Json) -> _Grid:
+def metric_of(plan: Json, experiment: Json) -> str:
+    """What grows: the metric that is judged where that is a rate, so that a study's own throughput can be named."""
+    judged = METRICS[judged_of(plan, experiment)]
+    return judged.key if judged.better == "higher" and judged.scale == "log" else METRIC
+
+
+def _grid(plan: Json, experiment: Json, used: Used, by_cpus: Json, metric: str) -> _Grid:
     grid, by_clients = _Grid(), factor_of(plan, CLIENTS)
     # Clients that the CPUs' own factor sets grow with the CPUs: they are part of the level and make no line each.
     together = by_clients is not None and by_clients is by_cpus
@@ -89,7 +96,7 @@ def _grid(plan: Json, experiment: Json, used: Used, by_cpus: Json) -> _Grid:
     for place, names in grid.treatments.items():
         by_block: dict[int, list[float]] = {}
         for (block, treatment), entry in sorted(used.items(), key=lambda item: item[0]):
-            value = entry["metrics"].get(METRIC)
+            value = entry["metrics"].get(metric)
             if treatment in names and value:
                 by_block.setdefault(block, []).append(math.log(value))
         if by_block:
@@ -117,9 +124,9 @@ def _stands(place: Place, grid: _Grid) -> Json:
     }
 
 
-def _row(place: Place, grid: _Grid, used: Used) -> Json:
+def _row(place: Place, grid: _Grid, used: Used, metric: str) -> Json:
     values = grid.values[place]
-    found = over_blocks(list(values.values()), METRICS[METRIC].scale == "log")
+    found = over_blocks(list(values.values()), METRICS[metric].scale == "log")
     names = grid.treatments[place]
     return {
         **_stands(place, grid),

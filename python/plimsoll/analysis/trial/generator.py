@@ -32,10 +32,11 @@ RULE = (
 )
 
 
-def generator(trial: Trial, host_busy: float | None = None) -> Json:
+def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool = False) -> Json:
     """The generator's health in one trial; `limit` lists why it was the limit, and is empty when it was not.
 
-    `host_busy`: the share of all CPU time that was busy meanwhile.
+    `host_busy`: the share of all CPU time that was busy meanwhile. `is_target`: the load is itself what is under test,
+    so that its CPU time is the result and takes nothing from a server.
     """
     health = trial.measure.health
     seconds = seconds_measured(trial.measure)
@@ -70,15 +71,17 @@ def generator(trial: Trial, host_busy: float | None = None) -> Json:
     elif cpus:
         found["shares_cores"] = True  # "all" for either side
     share = found["core_share"]
-    if found["shares_cores"] is not False and share is not None and share < 1:
+    if is_target:
+        found["shares_cores"] = None
+    elif found["shares_cores"] is not False and share is not None and share < 1:
         found["explains_ratio"] = 1 / (1 - share)
-    if found["busy_share"] is not None and found["busy_share"] >= BUSY_MAX:
+    if not is_target and found["busy_share"] is not None and found["busy_share"] >= BUSY_MAX:
         found["limit"].append(f"its threads used {found['busy_share']:.0%} of their CPU time")
     if found["records_dropped"]:
         found["limit"].append(f"it dropped {found['records_dropped']} records")
     if is_open_loop(trial.measure):
         _judge_open(trial, found, host_busy)
-    elif found["lag_share"] is not None and found["lag_share"] >= LAG_SHARE_MAX:
+    elif not is_target and found["lag_share"] is not None and found["lag_share"] >= LAG_SHARE_MAX:
         found["limit"].append(f"the mean lag was {found['lag_share']:.0%} of the mean latency")
     return found
 

@@ -16,6 +16,10 @@ Mode = Literal["prepared", "extended", "simple"]
 SCALE_MAX = 100_000
 TRANSACTIONS: Final = "transactions"
 TESTS: Final = "tests of decision support"
+PHASES: Final = "phases over files"
+# What a load is on.
+TABLES: Final = "tables of a database"
+FILES: Final = "files of a folder"
 ONE_A_RUN = Fixed("each workload has keys of its own, so it has an experiment of its own")
 
 
@@ -41,6 +45,10 @@ class AnyWorkload(Strict, ABC):
     is_users_own: ClassVar[bool] = False
     # Why it wants a server of its own; empty where it does not.
     private_only: ClassVar[str] = ""
+    # What it is on: a server has one or the other.
+    on: ClassVar[str] = TABLES
+    # What its clients are called.
+    clients_called: ClassVar[str] = "connections"
     # What a trial of it is made of: a line of the list in run/segments.py.
     made_of: ClassVar[str] = TRANSACTIONS
     # Metrics that it alone has, by which levels may be compared.
@@ -73,6 +81,10 @@ class AnyWorkload(Strict, ABC):
     def bytes_beside(self) -> int:
         """What else its trials need for a while: a second server, with which answers are compared."""
         return 0
+
+    def written_bytes(self) -> int | None:
+        """What a trial may write beside its data, at most; None where that is not known."""
+        return None
 
     def own_seconds(self, load_bytes_per_s: float) -> float | None:
         """How long what it measures takes, about, where it decides that itself; None where [measure] does.

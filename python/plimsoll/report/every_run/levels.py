@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plimsoll.analysis.metric import TRANSACTION, Metric
+from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import metric_of
 from plimsoll.report.drawing.answer import answer_figure
 from plimsoll.report.drawing.figure import Figure
@@ -67,7 +67,7 @@ def level_tables(verdict: Json) -> list[Json]:
                 }
             )
         label = {"label": comparison["label"], "at": at_words(comparison)}
-        by = {"by_time": judged.worse == "longer", "by_tests": judged.work != TRANSACTION}
+        by = {"worse": judged.worse, "beside": judged.beside}
         tables.append({**label, **by, "judged_unit": unit, "rows": rows})
     return tables
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from plimsoll.analysis.breakdown.parts import in_order, largest_share
 from plimsoll.analysis.breakdown.trial import MEAN
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.analysis.studies.scaling import ABOUT
 from plimsoll.report.drawing.tables import NONE, interval, number
 from plimsoll.report.original_studies import S4_FACTORS
@@ -27,7 +28,8 @@ def scaling_part(verdict: Json) -> Json | None:
         "factors": _factor_tables(found) if found else [],
         "rows": _rows(found) if found else [],
         "rows_label": "clients",
-        "laws": [_law(law) for law in found["laws"]] if found else [],
+        "unit": metric_of((found or {}).get("metric")).shown.unit,
+        "laws": [_law(law, metric_of(found["metric"]).shown.factor) for law in found["laws"]] if found else [],
         "method": (found or {}).get("method", ""),
         "memory": _memory_tables(by_memory) if by_memory else [],
         "growth": scaling_words.growth_lines(verdict),
@@ -53,8 +55,8 @@ def _form(value: float) -> str:
     return ",.0f" if abs(value) >= 100 else ".1f" if abs(value) >= 10 else ".2f"
 
 
-def _rate(row: Json | None) -> str:
-    return NONE if not row or row.get("value") is None else interval(row, _form(row["value"]))
+def _rate(row: Json | None, scale: float = 1.0) -> str:
+    return NONE if not row or row.get("value") is None else interval(row, _form(row["value"] * scale), scale)
 
 
 def _factor(row: Json | None) -> str:
@@ -86,14 +88,14 @@ def _factor_tables(scaling: Json) -> list[Json]:
 
 def _rows(scaling: Json) -> list[Json]:
     factors = {(row["cpus"], row["clients"], at_words(row)): row for row in scaling["factors"]}
-    rows = []
+    rows, scale = [], metric_of(scaling["metric"]).shown.factor
     for row in scaling["rows"]:
         factor = factors.get((row["cpus"], row["clients"], at_words(row)))
         rows.append(
             {
                 "label": _label(row),
                 "cpus": row["cpus"],
-                "throughput": _rate(row),
+                "throughput": _rate(row, scale),
                 "ratio": _factor(factor),
                 "efficiency": NONE if factor is None else f"{factor['efficiency']:.0%}",
                 **_cost(row),
@@ -111,7 +113,7 @@ def _cost(row: Json) -> Json:
     }
 
 
-def _law(law: Json) -> Json:
+def _law(law: Json, scale: float) -> Json:
     at = scaling_words.where(law).removesuffix(": ")
     found = {"over": "CPUs" if law["over"] == "cpus" else "clients", "at": at or "as given", "why": law["why"]}
     if law["status"] != "fitted":
@@ -119,7 +121,7 @@ def _law(law: Json) -> Json:
     lack = law["lack_of_fit_p"]
     holds = {key: " includes zero" if law[key]["holds_zero"] else "" for key in ("sigma", "kappa")}
     return found | {
-        "scale": interval(law["lambda"], _form(law["lambda"]["value"])),
+        "scale": _rate(law["lambda"], scale),
         "sigma": scaling_words.share(law["sigma"]) + holds["sigma"],
         "kappa": scaling_words.small(law["kappa"]) + holds["kappa"],
         "peak": scaling_words.peak_words(law),

@@ -4,6 +4,7 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, level_axis, spec_of
@@ -46,16 +47,24 @@ def _throughput(scaling: Json, over: str, original: str) -> Figure:
     if not rows:
         return Figure(name, title, absent="no trial that entered the verdict has a throughput", original=original)
     series = {row[other]: _series(other, row[other]) for row in sorted(rows, key=lambda row: row[other] or 0)}
+    shown = metric_of(scaling["metric"]).shown
+    rows = [_in_units(row, shown.factor) for row in rows]
     panels = []
     for at in dict.fromkeys(at_words(row) for row in rows):
         mine = [row for row in rows if at_words(row) == at]
         laws = [law for law in scaling["laws"] if law["over"] == over and at_words(law) == at]
-        panels.append(_panel(mine, laws, (over, other), x_title, series, at))
+        laws = [law | {"curve": [_in_units(point, shown.factor) for point in law["curve"]]} for law in laws]
+        panels.append(_panel(mine, laws, (over, other), (x_title, shown.unit), series, at))
     columns = min(_COLUMNS, len(panels))
     width = (WIDTH - 90 * columns) // columns
     charts = [panel.properties(width=width, height=320) for panel in panels]
     chart = side_by_side(charts, columns)
     return Figure(name, title, _CAPTION, original, spec_of(chart))
+
+
+def _in_units(row: Json, factor: float) -> Json:
+    """A value and its interval as they are written."""
+    return row | {key: row[key] * factor for key in ("value", "low", "high") if row.get(key) is not None}
 
 
 def _series(other: str, value: int | None) -> str:
@@ -66,9 +75,14 @@ def _series(other: str, value: int | None) -> str:
 
 
 def _panel(
-    rows: list[Json], laws: list[Json], keys: tuple[str, str], x_title: str, series: dict[int | None, str], at: str
+    rows: list[Json],
+    laws: list[Json],
+    keys: tuple[str, str],
+    titles: tuple[str, str],
+    series: dict[int | None, str],
+    at: str,
 ) -> Any:
-    over, other = keys
+    (over, other), (x_title, y_title) = keys, titles
     names = list(series.values())
     points = [
         {key: row[key] for key in ("value", "low", "high", "blocks") if row.get(key) is not None}
@@ -83,7 +97,7 @@ def _panel(
         else alt.Scale(zero=False, padding=14)
     )
     x = alt.X("n:Q", title=x_title, scale=scale, axis=alt.Axis(values=ticks, format="~g"))
-    y = alt.Y("value:Q", title="transactions/s", scale=alt.Scale(zero=True), axis=alt.Axis(format=",~r", tickCount=6))
+    y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=True), axis=alt.Axis(format=",~r", tickCount=6))
     colours = in_turn(theme.SERIES, names)
     colour = by_colour("series:N", names, colours, symbolOpacity=1)
     shapes = in_turn(_SHAPES, names)

@@ -16,6 +16,7 @@ WORKLOADS = {
     "bank": "capacity_bank.toml",
     "order_entry": "capacity_order_entry.toml",
     "wpi_orders": "capacity_wpi_orders.toml",
+    "files": "capacity_files.toml",
 }
 MINUTES, MINUTES_QUICK = 10.0, 3.0
 MINUTES_MIN, MINUTES_MAX = 0.5, 24 * 60.0
@@ -141,4 +142,4 @@ def subject_of(what: str, settings: Experiment) -> str:
     name = "" if what in WORKLOADS else f"{settings.name}: "
     mode = workload.how_sent().get("mode", "prepared")
     sent = "" if mode == "prepared" else f", {mode} statements"
-    return f"{name}{text}, {workload.clients} connections{sent}"
+    return f"{name}{text}, {workload.clients} {workload.clients_called}{sent}"

@@ -95,7 +95,8 @@ def _make_room(
     for trial in together:
         settings = trial.treatment.settings
         transactions = settings.measure.transactions_of(settings.workload.clients) or 0
-        writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * transactions
+        if (writes := settings.workload.written_bytes()) is None:
+            writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * transactions
         disk += writes + (swap_bytes(settings) or 0)
         if has_tables(trial):
             continue

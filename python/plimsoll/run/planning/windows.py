@@ -21,7 +21,7 @@ from plimsoll.experiment.workloads.base import TRANSACTIONS
 from plimsoll.run import datasets
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import needs_of, server_memory_bytes
-from plimsoll.run.servers.registry import kind_of
+from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.sizes import data_bytes, memory_bytes, swap_bytes
 from plimsoll.run.surroundings import knobs
 
@@ -42,6 +42,7 @@ def why_not(plan: Plan, state: StateDir) -> list[str]:
 def _servers(plan: Plan) -> Iterator[str]:
     if not kind_of(plan.experiment).is_private:
         yield "an existing server is not Plimsoll's to freeze; leave target.dsn out"
+    yield from dict.fromkeys(kind.why_no_windows for kind, _ in kinds_of(plan) if kind.why_no_windows)
     if any(treatment.settings.workload.made_of != TRANSACTIONS for treatment in plan.treatments):
         yield f"workload {plan.experiment.workload.name} has tests that are measured whole, not transactions"
     if max(map(len, blocks_of(plan.trials)), default=0) < 2:

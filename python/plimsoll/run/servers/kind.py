@@ -30,6 +30,8 @@ class ServerKind(ABC):
     is_private: ClassVar[bool] = True
     # Why a run that was stopped cannot go on; empty where it can.
     why_not_resumed: ClassVar[str] = ""
+    # Why servers of it cannot take turns, frozen meanwhile; empty where they can.
+    why_no_windows: ClassVar[str] = ""
 
     @abstractmethod
     def version(self, settings: Experiment) -> str | None:

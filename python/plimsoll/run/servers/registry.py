@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from plimsoll.experiment import Experiment, Plan, Treatment
 from plimsoll.run.servers.duckdb.private import PrivateDuck
+from plimsoll.run.servers.files.private import PrivateFiles
 from plimsoll.run.servers.kind import ServerKind
 from plimsoll.run.servers.postgresql.existing import ExistingPostgres
 from plimsoll.run.servers.postgresql.private import PrivatePostgres
 
-KINDS: dict[str, ServerKind] = {"postgresql": PrivatePostgres(), "duckdb": PrivateDuck()}
+KINDS: dict[str, ServerKind] = {
+    "postgresql": PrivatePostgres(),
+    "duckdb": PrivateDuck(),
+    "files": PrivateFiles(),
+}
 OF_SOMEBODY_ELSE: ServerKind = ExistingPostgres()
 
 

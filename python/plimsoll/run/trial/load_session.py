@@ -13,14 +13,14 @@ from plimsoll.run.observer import Observer
 from plimsoll.run.requests import load_request, schedule_request
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.place import Place
-from plimsoll.target.server import ReachedServer
+from plimsoll.target.server import LoadedServer
 
 
 @dataclass
 class LoadSession:
     """What the agent is asked to do in each segment of a trial."""
 
-    server: ReachedServer
+    server: LoadedServer
     workload: dict[str, Any]
     settings: Experiment
     place: Place
@@ -30,6 +30,7 @@ class LoadSession:
     next_index: int = 0
     summaries: list[Path] = field(default_factory=list)
     block: int = 1  # of the design: each has arrivals of its own
+    asked: dict[str, Any] = field(default_factory=dict)  # keys of `load` that a segment has of its own
     is_checked: bool = True  # whether it is known what the data were before the load
 
     def segment(
@@ -63,6 +64,7 @@ class LoadSession:
             "target": self.server.load_connection.as_request(),
             "workload": self.workload,
             **load_request(self.settings, cpus),
+            **self.asked,
             "first_index": self.next_index,
             "schedule": schedule_request(self.settings, self.block, warmup=name == "warmup"),
             "stop": stop,

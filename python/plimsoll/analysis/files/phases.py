@@ -1,0 +1,132 @@
+"""Phases over files: each phase's rate and cost by treatment, and what the page cache did.
+
+A trial has each phase once, so intervals are over blocks, as of any metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from plimsoll.analysis.files.metrics import (
+    OF_BONNIE,
+    OF_IOZONE,
+    PHASE_METRICS,
+    RAW_STORAGE,
+    SEEKS,
+    SEQUENTIAL_IO,
+    cost_of,
+    rate_of,
+)
+from plimsoll.analysis.files.moved import RULE, moved
+from plimsoll.analysis.metric import Measures
+from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.workload import Workload
+from plimsoll.record import Run, Trial
+from plimsoll.record.verdict import Used
+
+Json = dict[str, Any]
+REWRITE: Final = "rewrite"  # Bonnie's reads a block and writes it back; IOzone's writes alone
+LIKE: Final = {
+    RAW_STORAGE: "Bonnie's phases, by our own program",
+    SEQUENTIAL_IO: "IOzone-like passes, not comparable to published results",
+}
+# Numbers of a phase that are means over blocks: on logs, or plain.
+_LOG = ("seconds", "bytes_per_second", "operations_per_second", "load_ns_per_mb", "machine_ns_per_mb")
+_PLAIN = (
+    *("cpu_share", "cpu_user_share", "cpu_system_share", "machine_share", "device_read_share", "device_write_share"),
+    "min_transfer_share",
+)
+
+
+def reading(trial: Trial) -> list[Json]:
+    """The phases of a trial in their order, those that left a summary: as `moved`, with `phase` and what only phases
+    have: the smallest transfer of a process as a share of its file."""
+    found = []
+    for entry, segment in trial.passes:
+        is_in_place = entry["pass"] == REWRITE
+        if (one := moved(segment, entry, is_in_place=is_in_place)) is None:
+            continue
+        facts, totals = segment.told.get("facts") or {}, segment.told.get("totals") or {}
+        least = facts.get("min_transfer_bytes", totals.get("min_transfer_bytes"))
+        whole = (trial.planned.get("resolved") or {}).get("workload") or {}
+        each = _per_process(facts.get("bytes_planned"), whole.get("processes"))
+        found.append(
+            {
+                "phase": str(entry["pass"]),
+                **one,
+                "min_transfer_share": None if least is None or not each else float(least) / each,
+                "wrong": int(segment.verification.get("wrong") or 0),
+            }
+        )
+    return found
+
+
+def _per_process(planned: Any, processes: Any) -> float | None:
+    return float(planned) / int(processes) if planned and processes else None
+
+
+def values(trial: Trial) -> dict[str, float | None]:
+    """The trial's metrics, by phase."""
+    found: dict[str, float | None] = {}
+    for one in reading(trial):
+        rate = "operations_per_second" if one["phase"] == SEEKS else "bytes_per_second"
+        found[rate_of(one["phase"])] = one[rate]
+        found[cost_of(one["phase"])] = one["machine_ns_per_mb"]
+    return found
+
+
+def phases(run: Run, used: Used) -> Json | None:
+    """The `phases` of verdict.json; None where the load was another one."""
+    workload = str((run.experiment.get("workload") or {}).get("name"))
+    if workload not in LIKE:
+        return None
+    trials = {trial.number: trial for trial in run.trials}
+    by_treatment: dict[str, dict[int, list[Json]]] = {name: {} for name in run.plan.get("treatments") or {}}
+    for (block, treatment), entry in sorted(used.items()):
+        by_treatment.setdefault(treatment, {})[block] = reading(trials[entry["number"]])
+    order = OF_BONNIE if workload == RAW_STORAGE else OF_IOZONE
+    seen = {one["phase"] for mine in by_treatment.values() for found in mine.values() for one in found}
+    return {
+        "workload": workload,
+        "like": LIKE[workload],
+        "rule": RULE,
+        "phases": [phase for phase in order if phase in seen],
+        "treatments": {name: _treatment(mine) for name, mine in by_treatment.items()},
+    }
+
+
+def _treatment(mine: Mapping[int, list[Json]]) -> Json:
+    """{phase: numbers over blocks, `caches` (what it did in how many trials), `cpu_seconds`...}."""
+    by_phase: dict[str, list[Json]] = {}
+    for found in mine.values():
+        for one in found:
+            by_phase.setdefault(one["phase"], []).append(one)
+    return {phase: _phase(found) for phase, found in by_phase.items()}
+
+
+def _phase(found: list[Json]) -> Json:
+    said = [one["cache"] for one in found]
+    return {
+        **{key: _over(found, key, log=True) for key in _LOG},
+        **{key: _over(found, key, log=False) for key in _PLAIN},
+        "cache": [{"what": what, "trials": said.count(what)} for what in dict.fromkeys(said)],
+    }
+
+
+def _over(found: list[Json], key: str, *, log: bool) -> Json | None:
+    known = [float(one[key]) for one in found if one[key] is not None and (one[key] > 0 or not log)]
+    estimate = over_blocks(known, log=log)
+    return None if estimate is None else asdict(estimate)
+
+
+def _judge(context: Context) -> Json | None:
+    return phases(context.run, context.used)
+
+
+PART = Part("phases", _judge)
+MEASURES: Final = Measures(PHASE_METRICS, values)
+BONNIE_LIKE: Final = Workload(RAW_STORAGE, is_of_tests=True, is_its_own_target=True, is_committed_as_done=False)
+IOZONE_LIKE: Final = Workload(SEQUENTIAL_IO, is_of_tests=True, is_its_own_target=True, is_committed_as_done=False)

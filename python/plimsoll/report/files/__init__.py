@@ -1,0 +1,1 @@
+"""Loads on files on the page: phases, passes, operations."""

@@ -1,0 +1,1 @@
+"""Phases over files, one after the other: each is a load with readings of its own."""

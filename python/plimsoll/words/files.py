@@ -1,0 +1,67 @@
+"""Loads on files in sentences: what each phase moved, which never left memory, what a mix of operations carried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.files.metrics import MB, SEEKS, name_of
+from plimsoll.words.part import Sentences
+
+Json = dict[str, Any]
+_FROM_MEMORY = "never left"
+_TREATMENTS_SHOWN = 2
+
+
+def phase_lines(verdict: Json) -> list[str]:
+    """One line a treatment, a few of them; then which phases never left memory."""
+    found = verdict.get("phases")
+    if not found:
+        return []
+    labels, lines = treatment_labels(verdict), []
+    for name, mine in list(found["treatments"].items())[:_TREATMENTS_SHOWN]:
+        said = [text for phase in found["phases"] if (text := _rate(phase, mine.get(phase)))]
+        if said:
+            lines.append(f"{labels.get(name, name)}: {', '.join(said)}")
+    more = len(found["treatments"]) - _TREATMENTS_SHOWN
+    if more > 0 and lines:
+        lines[-1] += f" (and {more} more treatments in the table)"
+    return [*lines, *_memory_lines(found)]
+
+
+def _rate(phase: str, one: Json | None) -> str:
+    rate = (one or {}).get("operations_per_second" if phase == SEEKS else "bytes_per_second")
+    if not rate:
+        return ""
+    return f"{rate['value']:,.0f} seeks/s" if phase == SEEKS else f"{name_of(phase)} {rate['value'] / MB:,.0f} MB/s"
+
+
+def _memory_lines(found: Json) -> list[str]:
+    never = [phase for phase in found["phases"] if _stayed(found, phase)]
+    if not never:
+        return []
+    return [f"Never left memory in any trial: {', '.join(name_of(phase) for phase in never)}"]
+
+
+def _stayed(found: Json, phase: str) -> bool:
+    """Whether in every trial what it read came from memory and no more than that is said of it."""
+    said = [row["what"] for mine in found["treatments"].values() for row in (mine.get(phase) or {}).get("cache") or []]
+    return bool(said) and all(_FROM_MEMORY in text and ";" not in text for text in said)
+
+
+def operation_lines(verdict: Json) -> list[str]:
+    """One line a treatment, a few of them."""
+    found = verdict.get("operations")
+    if not found:
+        return []
+    labels, lines = treatment_labels(verdict), []
+    for name, mine in list(found["treatments"].items())[:_TREATMENTS_SHOWN]:
+        rate, moved = mine["operations_per_second"], mine["bytes_per_second"]
+        if rate:
+            text = f"{labels.get(name, name)}: {rate['value']:,.0f} operations/s"
+            lines.append(text + (f", {moved['value'] / MB:,.1f} MB/s" if moved else ""))
+    return [f"Files ({found['like']}): {'; '.join(lines)}"] if lines else []
+
+
+PHASES = Sentences("phases", adds=phase_lines, section="phases")
+OPERATIONS = Sentences("operations", adds=operation_lines, section="operations")
