@@ -133,7 +133,7 @@ class Pass(Segment):
 
     def perform(self, at: AtWork, log: TrialLog, about: Json) -> None:
         entry = {"segment": self.name, **about}
-        log.facts.setdefault("passes", []).append(entry)
+        log.facts.setdefault("turns", []).append(entry)
         file = at.folder / self.name
         file.mkdir()
         read_counters(at.server, at.place, log, "before", entry)
@@ -193,7 +193,7 @@ def test_a_server_that_is_none_is_run_as_any(toys: Toys) -> None:
     assert toys.done == PASSES
     trial = toys.trial
     assert trial["server"]["version"] == "a tree of files" and trial["caveats"] == ["a toy"]
-    assert [(one["counters"]["before"], one["counters"]["after"]) for one in trial["passes"]] == [
+    assert [(one["counters"]["before"], one["counters"]["after"]) for one in trial["turns"]] == [
         ({"files": 0}, {"files": 1}),
         *[({"files": 1}, {"files": 1})] * 2,
     ]
@@ -210,7 +210,7 @@ def test_an_interrupted_segment_is_done_again_on_the_data_that_it_left(toys: Toy
     assert toys.runner().run() == "finished"
     assert toys.done == [*PASSES[:2], "after write", "again write", *PASSES[3:]]
     trial = toys.trial
-    assert [(one["segment"], one["attempt"], one["sitting"], one["begins_cold"]) for one in trial["passes"]] == [
+    assert [(one["segment"], one["attempt"], one["sitting"], one["begins_cold"]) for one in trial["turns"]] == [
         ("write", 1, 1, False),
         ("rewrite", 2, 2, True),
         ("read", 1, 2, False),
