@@ -74,7 +74,7 @@ fn a_folder_is_no_server() {
     let load = json!({"target": target, "workload": workload, "clients": 1, "out": folder.path()});
     let said = agent("load", &load);
     assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.errors.contains("target.kind: this needs a server"), "{said:?}");
+    assert!(said.errors.contains("bank needs a server: give target.kind"), "{said:?}");
     let watch = json!({"out": folder.path(), "target": target, "probes": {"breakdown": {}}});
     let said = agent("watch", &watch);
     assert_eq!(said.code, Some(2), "{said:?}");
