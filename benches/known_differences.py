@@ -270,7 +270,7 @@ def judged(design: str, found: list[Found], asked: argparse.Namespace) -> bool:
         holds = len(told) <= 1 and width <= bound
     else:
         truth = math.exp(statistics.mean(math.log(pair.ratio) for pair in found))
-        inside = sum(pair.low is None or pair.low <= truth <= pair.high for pair in found)
+        inside = sum(pair.low is None or pair.high is None or pair.low <= truth <= pair.high for pair in found)
         least = 0.9 if asked.planted >= 5 else 0.7
         print(
             f"{design}: the ratio of all runs together {truth:.4f}; {len(told)} of {len(found)} runs tell the two apart"
