@@ -12,6 +12,7 @@ import pytest
 
 from plimsoll.analysis.admission import STEAL_DISTURBS, admit
 from plimsoll.analysis.admission_stationary import FILLING
+from plimsoll.analysis.workloads import of_trial
 from plimsoll.environment import StateDir
 from plimsoll.experiment import load
 from plimsoll.record import Trial, open_run
@@ -155,3 +156,10 @@ def test_the_page_is_told_how_often(tmp_path: Path) -> None:
         told = [caveat for caveat in admit(trial, {}).caveats if caveat.startswith("repeated")]
         assert len(told) == 1
         assert said in told[0]
+
+
+def test_a_trial_is_judged_as_one_of_its_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(repeat, "curable", lambda trial: names.append(of_trial(trial).name) or [])
+    assert made(tmp_path, monkeypatch, lambda _log: None).run() == "finished"
+    assert names == ["bank"] * 6

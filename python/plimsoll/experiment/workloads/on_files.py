@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -33,17 +33,17 @@ class PassesOverFiles(OnFiles, ABC):
 
     made_of: ClassVar[str] = PHASES
 
+    @abstractmethod
     def phases_run(self) -> list[str]:
         """Its phases, in their order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def phase_request(self, phase: str, memory_bytes: int) -> Json:
         """The agent's `workload` object of one of them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def phase_clients(self, phase: str) -> int:
         """How many sessions perform it."""
-        raise NotImplementedError
 
     def request(self, memory_bytes: int) -> Json:
         """Of the first: by it the files are laid out and checked, which is the same whatever the phase."""

@@ -50,7 +50,9 @@ def set_aside(out: Path, plan: Plan, log: TrialLog) -> list[str]:
     if attempts >= ATTEMPTS_MAX or len(_set_aside_of(out)) >= _budget(plan):
         return []
     folder = writer.trial_folder(out, number)
-    why = curable(Trial(folder, {}))
+    # How it is judged depends on its workload.
+    workload = {"name": log.trial.treatment.settings.workload.name}
+    why = curable(Trial(folder, {"resolved": {"workload": workload}}))
     if why:
         writer.write_json(folder / "repeat.json", {"why": why})
         folder.rename(folder.with_name(f"{folder.name}.attempt-{attempts}"))
