@@ -90,8 +90,8 @@ levels = {levels}
 """
 
 
-START_SECONDS = 6.0  # of a clone, a start, a cache that is filled from the tables, counters and an end
-SWITCH_SECONDS = 0.1  # from one window to the next
+START_SECONDS = 2.5  # of a clone, a start, a cache that is filled from the tables, counters and an end
+SWITCH_SECONDS = 0.02  # from one window to the next
 NEIGHBOUR = """import random, time
 while True:
     end = time.monotonic() + random.expovariate(1)

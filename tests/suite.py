@@ -66,17 +66,19 @@ class Lane:
             for command in self.commands:
                 if self.ended:
                     break
-                self.at_work = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+                self.at_work = subprocess.Popen(
+                    command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, process_group=0
+                )
                 self.failed |= self.at_work.wait() not in (0, NO_TEST_OF_THIS_LANE if self.cache else 0)
             out.seek(0)
             self.said = out.read()
         self.seconds = time.monotonic() - began
 
     def end(self) -> None:
-        """As Ctrl-C would, so that tests put back what they have changed."""
+        """As Ctrl-C would, all that it has started, so that tests put back what they have changed."""
         self.ended = True
         if self.at_work and self.at_work.poll() is None:
-            self.at_work.send_signal(signal.SIGINT)
+            os.killpg(self.at_work.pid, signal.SIGINT)
 
 
 def together(lanes: Sequence[Lane]) -> None:
@@ -168,7 +170,9 @@ def main() -> int:
     asked.add_argument("--since", metavar="REV", help="only what the changes since this revision touch")
     options = asked.parse_args()
     # A shell that starts this in the background has Ctrl-C ignored by all that it starts; tests of stops need it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # And whoever ends this otherwise must not leave servers behind.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     began = time.monotonic()
     plan = touched.since(options.since) if options.since else touched.everything()
     print(plan.told, flush=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from itertools import product
 from pathlib import Path
 
@@ -19,6 +22,25 @@ def test_the_lanes_hold_every_file_of_tests() -> None:
     files = [path for path in (ROOT / "tests").rglob("test_*.py") if "inside" not in path.parts]
     assert len(files) > 100
     assert [path for path in files if not any(path.is_relative_to(lane) for lane in lanes)] == []
+
+
+def test_what_ends_a_lane_ends_all_that_its_command_started(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    # As cargo does: it waits for what it started, and does not pass Ctrl-C on.
+    parent = "import pathlib, subprocess, sys; child = subprocess.Popen(['sleep', '60']); "
+    parent += f"pathlib.Path({str(pid)!r}).write_text(str(child.pid)); child.wait()"
+    lane = suite.Lane("one", [[sys.executable, "-c", parent], ["false"]])
+    running = threading.Thread(target=lane.run)
+    running.start()
+    until = time.monotonic() + 20
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
+        time.sleep(0.01)
+    lane.end()
+    running.join(20)
+    assert not running.is_alive()
+    while not (gone := not Path("/proc", pid.read_text()).exists()) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert gone
 
 
 def _matrix(test: str, file_systems: int = 3, ways: int = 2, every: bool = False) -> list[Case]:
