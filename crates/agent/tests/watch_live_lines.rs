@@ -48,7 +48,10 @@ fn short_transactions_are_counted_over_all_lines() {
     for pid in summary["backend_pids"].as_array().unwrap().iter().filter_map(Value::as_i64) {
         let (lines, rows) = (told[&pid], rows[&pid]);
         assert_eq!((lines.0, lines.1), (rows.0, rows.1), "{pid}");
-        assert!(lines.2 >= rows.2 && lines.2 - rows.2 <= rows.2 / 50, "{pid}: CPU time {} of {}", lines.2, rows.2);
+        // A line takes what a backend does just then for time on a CPU; if it turns out to have waited for one, and ends without as
+        // much CPU time after it, so much too much was told: a few of the scheduler's slices where many compete.
+        let too_much = lines.2 - rows.2;
+        assert!((0..=rows.2 / 50 + 10_000_000).contains(&too_much), "{pid}: CPU time {} of {}", lines.2, rows.2);
     }
     let transactions = |sums: &BTreeMap<i64, (u64, u64, i64)>| sums.values().map(|sums| sums.0).sum::<u64>();
     assert_eq!(transactions(&told), transactions(&rows));
