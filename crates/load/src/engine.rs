@@ -1,5 +1,6 @@
 //! One segment: what drives the sessions, the writer and the opener beside it, and the identity at the end.
 
+use crate::buckets::Buckets;
 use crate::clock::monotonic_ns;
 use crate::config::{Config, EngineError};
 use crate::control::Control;
@@ -171,8 +172,8 @@ fn outcomes(
         identity,
         planned_rate: settled.map(|settled| settled.planned_rate),
         by_kind: total.by_kind,
-        latency_ns: total.latency_ns,
-        lag_ns: total.lag_ns,
+        latency_ns: total.latency_ns.iter().map(Buckets::histogram).collect(),
+        lag_ns: total.lag_ns.histogram(),
         errors: shared.errors.take(),
         rows: Rows { recorded, all_below_index, sample_one_in },
         records_dropped: total.records_dropped,

@@ -15,6 +15,7 @@
 //! - [`mock`]: sessions without a server.
 
 mod blocking;
+mod buckets;
 mod clock;
 mod completion;
 mod config;

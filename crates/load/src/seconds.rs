@@ -4,35 +4,29 @@
 //! and hands it over when its second is past; if the writer is so far behind that no empty set is left, the worker goes on
 //! with the one it has, and a few seconds are counted as one. No count is ever lost.
 
-use crate::tally::{HISTOGRAM_NS_MAX, lag_ns, latency_ns};
-use hdrhistogram::Histogram;
+use crate::buckets::Coarse;
+use crate::tally::{lag_ns, latency_ns};
 use plimsoll_record::{Outcome, SecondsWriter, Transaction};
 use std::collections::VecDeque;
 use std::io;
 
 const NS_PER_SECOND: i64 = 1_000_000_000;
-/// Two, and 32-bit counts: a set has to be small enough to be merged in no time.
-const SIGNIFICANT_DIGITS: u8 = 2;
 /// Seconds that wait for the other workers' share before they are written.
 const SECONDS_HELD: u32 = 2;
 /// Sets that circulate for each worker: what it fills, what is on its way, what is held.
 pub(crate) const SETS_A_WORKER: usize = 6;
 
-/// The histograms of one second.
+/// The histograms of one second. Coarse ones: a set has to be small enough to be merged in no time.
 #[derive(Debug)]
 pub(crate) struct SecondSet {
     second: u32,
-    latency: Vec<Histogram<u32>>,
-    lag: Histogram<u32>,
-}
-
-fn histogram() -> Histogram<u32> {
-    Histogram::new_with_bounds(1, HISTOGRAM_NS_MAX, SIGNIFICANT_DIGITS).expect("bounds and digits are constants")
+    latency: Vec<Coarse>,
+    lag: Coarse,
 }
 
 impl SecondSet {
     pub(crate) fn new(kinds: usize) -> Box<Self> {
-        Box::new(Self { second: 0, latency: (0..kinds).map(|_| histogram()).collect(), lag: histogram() })
+        Box::new(Self { second: 0, latency: (0..kinds).map(|_| Coarse::new()).collect(), lag: Coarse::new() })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -41,29 +35,27 @@ impl SecondSet {
 
     #[cfg(test)]
     pub(crate) fn counts(&self) -> (u32, u64) {
-        (self.second, self.lag.len())
+        (self.second, self.lag.histogram().len())
     }
 
     #[inline]
     pub(crate) fn add(&mut self, row: &Transaction) {
         if row.outcome == Outcome::Done {
-            self.latency[usize::from(row.kind)].saturating_record(latency_ns(row));
+            self.latency[usize::from(row.kind)].add(latency_ns(row));
         }
-        self.lag.saturating_record(lag_ns(row));
+        self.lag.add(lag_ns(row));
     }
 
     fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.latency.iter_mut().zip(&other.latency) {
-            if !theirs.is_empty() {
-                mine.add(theirs).expect("all histograms have the same bounds");
-            }
+            mine.merge(theirs);
         }
-        self.lag.add(&other.lag).expect("all histograms have the same bounds");
+        self.lag.merge(&other.lag);
     }
 
     pub(crate) fn empty(mut self: Box<Self>) -> Box<Self> {
-        self.latency.iter_mut().filter(|histogram| !histogram.is_empty()).for_each(Histogram::reset);
-        self.lag.reset();
+        self.latency.iter_mut().for_each(Coarse::clear);
+        self.lag.clear();
         self
     }
 }
@@ -129,10 +121,10 @@ impl Merger {
     }
 
     fn write(&mut self, set: &SecondSet) -> io::Result<()> {
-        for (kind, histogram) in (0..=u8::MAX).zip(&set.latency).filter(|(_, histogram)| !histogram.is_empty()) {
-            self.latency.second(set.second, kind, histogram)?;
+        for (kind, buckets) in (0..=u8::MAX).zip(&set.latency).filter(|(_, buckets)| !buckets.is_empty()) {
+            self.latency.second(set.second, kind, &buckets.histogram())?;
         }
-        self.lag.second(set.second, 0, &set.lag)?;
+        self.lag.second(set.second, 0, &set.lag.histogram())?;
         self.latency.flush()?;
         self.lag.flush()
     }

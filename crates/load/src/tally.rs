@@ -1,21 +1,14 @@
 //! What a worker counts for itself, merged when the segment ends.
 
+use crate::buckets::Fine;
 use crate::outcomes::CpuNs;
-use hdrhistogram::Histogram;
 use plimsoll_record::{ByKind, ErrorEntry, Identity, Outcome, Transaction};
 use plimsoll_session::{Failure, SessionReport};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Times above this (an hour) are counted as this; the exact time is in the transaction's row.
-pub(crate) const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
-const SIGNIFICANT_DIGITS: u8 = 3;
 /// `error` of a row has 16 bits; later reasons are counted with the last.
 const ERRORS_MAX: usize = u16::MAX as usize;
-
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, HISTOGRAM_NS_MAX, SIGNIFICANT_DIGITS).expect("bounds and digits are constants")
-}
 
 /// Counters that others may read while one worker writes them.
 #[derive(Debug, Default)]
@@ -76,8 +69,8 @@ impl Errors {
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) by_kind: Vec<ByKind>,
-    pub(crate) latency_ns: Vec<Histogram<u64>>,
-    pub(crate) lag_ns: Histogram<u64>,
+    pub(crate) latency_ns: Vec<Fine>,
+    pub(crate) lag_ns: Fine,
     /// Every index that was begun or skipped is below this; 0 if there was none.
     pub(crate) taken_below: u64,
     pub(crate) records_dropped: u64,
@@ -93,8 +86,8 @@ impl Tally {
     pub(crate) fn new(kinds: usize) -> Self {
         Self {
             by_kind: vec![ByKind::default(); kinds],
-            latency_ns: (0..kinds).map(|_| histogram()).collect(),
-            lag_ns: histogram(),
+            latency_ns: (0..kinds).map(|_| Fine::new()).collect(),
+            lag_ns: Fine::new(),
             taken_below: 0,
             records_dropped: 0,
             connections_lost: 0,
@@ -127,13 +120,13 @@ impl Tally {
         match row.outcome {
             Outcome::Done => {
                 kind.done += 1;
-                self.latency_ns[usize::from(row.kind)].saturating_record(latency_ns(row));
+                self.latency_ns[usize::from(row.kind)].add(latency_ns(row));
             }
             Outcome::Failed => kind.failed += 1,
             Outcome::Skipped => kind.skipped += 1,
             Outcome::Lost => kind.lost += 1,
         }
-        self.lag_ns.saturating_record(lag_ns(row));
+        self.lag_ns.add(lag_ns(row));
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
@@ -146,9 +139,9 @@ impl Tally {
             mine.retries += theirs.retries;
         }
         for (mine, theirs) in self.latency_ns.iter_mut().zip(&other.latency_ns) {
-            mine.add(theirs).expect("all histograms have the same bounds");
+            mine.merge(theirs);
         }
-        self.lag_ns.add(&other.lag_ns).expect("all histograms have the same bounds");
+        self.lag_ns.merge(&other.lag_ns);
         self.taken_below = self.taken_below.max(other.taken_below);
         self.records_dropped += other.records_dropped;
         self.connections_lost += other.connections_lost;
