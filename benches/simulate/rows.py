@@ -28,7 +28,7 @@ class Row:
     def holds(self) -> bool:
         """Within the bound, or beyond it by no more than a simulation of so many runs scatters (two errors)."""
         beyond = self.found - self.bound if self.at_most else self.bound - self.found
-        return beyond <= 2 * self.error
+        return bool(beyond <= 2 * self.error)  # a share may be of NumPy, whose truth no JSON holds
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
