@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import signal
 import sys
 import traceback
@@ -12,10 +13,29 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from plimsoll.cli.codes import BAD_REQUEST, FAILED, FAULT, IMPOSSIBLE, STOPPED
 
+
+class Verbs(typer.core.TyperGroup):
+    """The verbs. To the command-line library any broken pipe is a reader of the output who has gone, for whom it ends
+    without a word; one to a process of ours is an error like others."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            outputs = select.poll()
+            for output in (1, 2):
+                outputs.register(output, 0)
+            if outputs.poll(0):
+                raise
+            raise RuntimeError("a process that was to be told something had ended") from error
+
+
 app = typer.Typer(
+    cls=Verbs,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

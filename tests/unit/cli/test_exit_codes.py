@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from plimsoll.analysis import NotComparable
 from plimsoll.cli.app import exit_codes
+from plimsoll.cli.codes import FAULT
 from plimsoll.environment import Fault
 from plimsoll.experiment import ExperimentError, Problem
 from plimsoll.export import ExportError
@@ -75,3 +77,30 @@ app.main()
     call = [sys.executable, "-m", "verb"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (4, "")
+
+
+BROKEN_PIPE = """
+import subprocess, sys
+from plimsoll.cli import app, show
+
+def tells(_found):
+    if {to_reader}:
+        print("x" * 100_000)
+    gone = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    gone.wait()
+    gone.stdin.write(b"x" * 100_000)
+    gone.stdin.flush()
+
+show.experiments = tells
+sys.argv = ["plimsoll", "list"]
+app.main()
+"""
+
+
+def test_a_pipe_to_a_process_that_has_ended_is_no_reader_that_has_gone() -> None:
+    said = subprocess.run([sys.executable, "-c", BROKEN_PIPE.format(to_reader=False)], capture_output=True, text=True)
+    assert said.returncode == FAULT
+    assert "a process that was to be told something had ended" in said.stderr
+    piped = f"{shlex.quote(sys.executable)} -c {shlex.quote(BROKEN_PIPE.format(to_reader=True))} | true"
+    said = subprocess.run(["sh", "-c", piped], capture_output=True, text=True)
+    assert said.stderr == ""
