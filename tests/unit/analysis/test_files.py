@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,20 @@ def test_what_the_page_cache_did_is_said_of_each_phase(raw: Json) -> None:
 )
 def test_bounds_of_what_the_page_cache_did(moved: tuple[float | None, ...], said: str) -> None:
     assert what_the_cache_did(*moved) == said  # type: ignore[arg-type]
+
+
+def test_of_files_on_no_device_nothing_is_said_to_have_stayed_in_memory(tmp_path: Path) -> None:
+    """Of tmpfs and NFS no device is watched, which is not one that moved nothing."""
+    run = make(tmp_path / "run", RAW, BONNIE)
+    for place in run.glob("trials/*/trial.json"):
+        told = json.loads(place.read_text())
+        for entry in told["passes"]:
+            entry["device_counters"] = {"before": {}, "after": {}}
+        place.write_text(json.dumps(told))
+    found = analyse(open_run(run))["phases"]["treatments"]["t1"]  # type: ignore[typeddict-item]
+    for phase in BONNIE:
+        assert found[phase]["cache"] == [{"what": UNKNOWN, "trials": 3}]
+        assert found[phase]["device_read_share"] is None and found[phase]["device_write_share"] is None
 
 
 def test_levels_are_compared_by_a_phases_rate(raw: Json) -> None:
