@@ -65,6 +65,18 @@ def test_what_is_rewritten_in_place_counts_once(tmp_path: Path) -> None:
     assert found["cache"][0]["what"] == "read from memory: it never left it; written to the device"
 
 
+def test_what_failed_operations_moved_is_no_payload(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", RAW, ("putc", "rewrite"))
+    for place in run.glob("trials/*/*/summary.json"):
+        told = json.loads(place.read_text())
+        told["totals"] |= {"bytes_read_failed": BYTES // 8, "bytes_written_failed": BYTES // 4}
+        place.write_text(json.dumps(told))
+    found = analyse(open_run(run))["phases"]["treatments"]["t1"]  # type: ignore[typeddict-item]
+    assert found["putc"]["bytes_per_second"]["value"] == pytest.approx(BYTES * 5 / 8 / 4.02, rel=1e-4)
+    assert found["rewrite"]["bytes_per_second"]["value"] == pytest.approx(BYTES * 3 / 4 / 4.02, rel=1e-4)
+    assert found["rewrite"]["cache"][0]["what"] == "written to the device", "all that was moved"
+
+
 def test_seeks_are_counted_and_not_weighed(raw: Json) -> None:
     seeks = raw["phases"]["treatments"]["t1"]["seeks"]
     assert seeks["operations_per_second"]["value"] == pytest.approx(SEEKS / 4.02, rel=1e-4)
