@@ -185,6 +185,19 @@ mod tests {
     }
 
     #[test]
+    fn folders_that_are_called_as_ours_are_somebodys_without_the_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let thesis = folder.path().join(DATA).join("thesis");
+        for name in [DATA, STATE] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        std::fs::write(&thesis, "mine").unwrap();
+        assert!(Tree::remove(folder.path()).is_err() && Tree::create(folder.path(), "files").is_err());
+        assert!(Tree::open(folder.path(), "files").is_err(), "nobody has laid out files in it");
+        assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
+    }
+
+    #[test]
     fn what_one_workload_laid_out_is_not_opened_by_another_and_is_removed_whole() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("lost+found")).unwrap();

@@ -159,3 +159,85 @@ impl Gate {
         Some(WindowTimes { opened_ns: state.opened_ns, closed_ns: state.window.closes_ns(), drained_ns })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::{Duration, Instant};
+
+    const MS: i64 = 1_000_000;
+
+    /// A gate for two workers, and how often all had drained.
+    fn for_two() -> (Gate, Arc<AtomicU32>) {
+        let drained = Arc::new(AtomicU32::new(0));
+        let gate = Gate::new(2, {
+            let drained = Arc::clone(&drained);
+            move || {
+                drained.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        gate.begin(monotonic_ns());
+        (gate, drained)
+    }
+
+    /// Whoever still waits is let go, so that a test which fails comes to its end.
+    struct Stops<'a>(&'a Gate);
+
+    impl Drop for Stops<'_> {
+        fn drop(&mut self) {
+            self.0.stop();
+        }
+    }
+
+    fn until(gate: &Gate, is_so: impl Fn(&State) -> bool) {
+        let began = Instant::now();
+        while !is_so(&gate.lock()) {
+            assert!(began.elapsed() < Duration::from_secs(20), "{gate:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_window_begins_when_all_have_drained_and_not_before() {
+        let (gate, drained) = for_two();
+        let (gate, closed) = (&gate, gate.window());
+        std::thread::scope(|scope| {
+            let _stops = Stops(gate);
+            let first = scope.spawn(|| gate.await_next(&closed));
+            until(gate, |state| state.arrived == 1);
+            assert_eq!((gate.open(MS), drained.load(Ordering::Relaxed)), (None, 0), "one of them has not drained");
+            let second = scope.spawn(|| gate.await_next(&closed));
+            until(gate, |state| state.arrived == 2);
+            assert_eq!(drained.load(Ordering::Relaxed), 1);
+            let opened_ns = gate.open(MS).unwrap();
+            assert_eq!([first, second].map(|worker| worker.join().unwrap().number()), [1, 1]);
+            assert_eq!((gate.open(MS), gate.times()), (None, None), "that window has not drained");
+            let own = gate.window();
+            for arrived in [1, 2] {
+                scope.spawn(move || gate.await_next(&own));
+                until(gate, |state| state.arrived == arrived);
+            }
+            let times = gate.times().unwrap();
+            assert_eq!((times.opened_ns, times.closed_ns), (opened_ns, opened_ns + MS));
+            assert_eq!(drained.load(Ordering::Relaxed), 2);
+            gate.stop();
+            assert_eq!(gate.open(MS), None, "it is over");
+        });
+    }
+
+    #[test]
+    fn who_has_ended_keeps_no_window_from_opening() {
+        let (gate, drained) = for_two();
+        let (gate, closed) = (&gate, gate.window());
+        std::thread::scope(|scope| {
+            let _stops = Stops(gate);
+            scope.spawn(|| gate.await_next(&closed));
+            until(gate, |state| state.arrived == 1);
+            gate.leave();
+            assert_eq!(drained.load(Ordering::Relaxed), 1);
+            assert!(gate.open(MS).is_some());
+        });
+    }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,18 @@ def test_what_is_rewritten_in_place_counts_once(tmp_path: Path) -> None:
     assert found["cache"][0]["what"] == "read from memory: it never left it; written to the device"
 
 
+def test_what_failed_operations_moved_is_no_payload(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", RAW, ("putc", "rewrite"))
+    for place in run.glob("trials/*/*/summary.json"):
+        told = json.loads(place.read_text())
+        told["totals"] |= {"bytes_read_failed": BYTES // 8, "bytes_written_failed": BYTES // 4}
+        place.write_text(json.dumps(told))
+    found = analyse(open_run(run))["phases"]["treatments"]["t1"]  # type: ignore[typeddict-item]
+    assert found["putc"]["bytes_per_second"]["value"] == pytest.approx(BYTES * 5 / 8 / 4.02, rel=1e-4)
+    assert found["rewrite"]["bytes_per_second"]["value"] == pytest.approx(BYTES * 3 / 4 / 4.02, rel=1e-4)
+    assert found["rewrite"]["cache"][0]["what"] == "written to the device", "all that was moved"
+
+
 def test_seeks_are_counted_and_not_weighed(raw: Json) -> None:
     seeks = raw["phases"]["treatments"]["t1"]["seeks"]
     assert seeks["operations_per_second"]["value"] == pytest.approx(SEEKS / 4.02, rel=1e-4)
@@ -93,6 +106,20 @@ def test_what_the_page_cache_did_is_said_of_each_phase(raw: Json) -> None:
 )
 def test_bounds_of_what_the_page_cache_did(moved: tuple[float | None, ...], said: str) -> None:
     assert what_the_cache_did(*moved) == said  # type: ignore[arg-type]
+
+
+def test_of_files_on_no_device_nothing_is_said_to_have_stayed_in_memory(tmp_path: Path) -> None:
+    """Of tmpfs and NFS no device is watched, which is not one that moved nothing."""
+    run = make(tmp_path / "run", RAW, BONNIE)
+    for place in run.glob("trials/*/trial.json"):
+        told = json.loads(place.read_text())
+        for entry in told["passes"]:
+            entry["device_counters"] = {"before": {}, "after": {}}
+        place.write_text(json.dumps(told))
+    found = analyse(open_run(run))["phases"]["treatments"]["t1"]  # type: ignore[typeddict-item]
+    for phase in BONNIE:
+        assert found[phase]["cache"] == [{"what": UNKNOWN, "trials": 3}]
+        assert found[phase]["device_read_share"] is None and found[phase]["device_write_share"] is None
 
 
 def test_levels_are_compared_by_a_phases_rate(raw: Json) -> None:

@@ -154,6 +154,8 @@ def test_a_level_that_stalls_is_not_to_be_chosen_and_the_middle_of_a_sweep_is_no
     assert largest is not None and (largest["end"], largest["levels"]) == ("largest", ["c"])
     assert smallest is not None and (smallest["end"], smallest["levels"]) == ("smallest", ["a"])
     assert _extend(_comparison(a=worse, b=best)) is None, "two levels are no sweep"
+    equal = {"verdict": "cannot tell"}
+    assert _extend(_comparison(a=best, b=equal, c=worse)) is None, "the one beside the end is as good: it is flat there"
 
 
 @pytest.mark.parametrize(

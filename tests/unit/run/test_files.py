@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from plimsoll.environment import Fault, StateDir, cgroups
+from plimsoll.environment import Fault, Group, StateDir, cgroups
 from plimsoll.experiment import Experiment, Source, Treatment
 from plimsoll.record import open_run
 from plimsoll.run import agent
@@ -22,6 +24,9 @@ from plimsoll.run.observer import Silent
 from plimsoll.run.planning import windows
 from plimsoll.run.runner import Impossible, Runner
 from plimsoll.run.servers import datasets
+from plimsoll.run.servers.files.place import LoadPlace
+from plimsoll.run.surroundings.arranged import PrivatePlace
+from plimsoll.run.surroundings.file_locations import FileLocations
 
 # Every request goes into a file. It makes a file of a page, and says what was read from where.
 AGENT = """
@@ -178,3 +183,27 @@ def test_windows_cannot_be_had_of_files(runner: Make) -> None:
     made = runner(MIX, measure={"seconds": 1}, design={"kind": "windows", "blocks": 2, "duplicate": True})
     assert any("inside the group that would be frozen" in why for why in made.fell_back)
     assert windows.why_not(made.plan, made.state)
+
+
+class _Group:
+    """Notes which programs are started inside of it, and on which CPUs."""
+
+    def __init__(self) -> None:
+        self.entered: list[tuple[str, list[int] | None]] = []
+
+    def exec_in(self, argv: list[str], *, cpus: list[int] | None = None, **streams: Any) -> subprocess.Popen[bytes]:
+        self.entered.append((argv[1], cpus))
+        return subprocess.Popen([sys.executable, "-c", "print(input())"], **streams)
+
+
+@pytest.mark.parametrize(("wanted", "cpus"), [("0", [0]), ("all", None)])
+def test_the_load_is_inside_the_group_that_is_limited(tmp_path: Path, wanted: str, cpus: list[int] | None) -> None:
+    """Else its memory has no limit: pages are charged to whoever touches them."""
+    document: dict[str, Any] = {"name": "x", "title": "x", "workload": RAW, "warmup": {"until": "none"}}
+    document |= {"target": {"server": "files"}, "environment": {"target_cpus": wanted}}
+    settings, group = Experiment.model_validate(document), _Group()
+    owner, locations = (os.getuid(), os.getgid()), FileLocations.together(tmp_path)
+    given = PrivatePlace([], cast("Group", group), set(range(8)), locations=locations, owner=owner, limits=None)
+    place = LoadPlace.of(given, settings)
+    assert agent.call("load", {"clients": 3}, cpus=place.load_cpus, host=place.host) == {"clients": 3}
+    assert group.entered == [("load", cpus)]

@@ -155,3 +155,29 @@ fn must_have_versions(history: &History) -> Result<(), FilesError> {
 pub(crate) fn failed(file: u32, error: Errno) -> FilesError {
     FilesError::File { path: file_name(file), error: error.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_whole_and_of_the_version_that_was_written_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Arc::new(Tree::create(folder.path(), "toy").unwrap());
+        let shape = Shape { seed: 1, files: 2, file_bytes: 40_960, record_bytes: 4_096 };
+        let files = Files::made_anew(&tree, &shape, "write").unwrap();
+        let record = |version| {
+            let mut buffer = files.buffer();
+            files.stamp(1, 3, version, &mut buffer);
+            buffer
+        };
+        let said = |read: &[u8]| files.verify(1, 3, read, 2).unwrap_err();
+        assert_eq!(files.verify(1, 3, &record(2), 2), Ok(()));
+        assert_eq!(said(&record(1)), "file.0001, byte 12288: version 1, and 2 was written there");
+        assert_eq!(said(&record(3)), "file.0001, byte 12288: version 3, and 2 was written there");
+        assert_eq!(said(&record(2)[..2_048]), "file.0001, byte 12288: 2048 bytes read of 4096");
+        assert_eq!(said(&[]), "file.0001, byte 12288: 0 bytes read of 4096");
+        let torn = [&record(2)[..1_024], &record(1)[1_024..]].concat();
+        assert_eq!(said(&torn), "file.0001: torn at byte 13312: version 2 before, 1 there");
+    }
+}

@@ -39,7 +39,9 @@ def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = 
         return None
     read, written = totals.get("bytes_read"), totals.get("bytes_written")
     both = written if is_in_place else (read or 0) + (written or 0)
-    payload = None if (read is None and written is None) or both is None else float(both)
+    # What failed operations moved reached the devices as any, and is no payload.
+    failed = [totals.get(f"bytes_{way}_failed") or 0 for way in (("written",) if is_in_place else ("read", "written"))]
+    payload = None if (read is None and written is None) or both is None else float(both - sum(failed))
     user, system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
     done = done_count(segment)
     busy_ns, all_ns = _machine(segment, readings.get("host_cpu_ticks"))
