@@ -12,11 +12,12 @@ import pwd
 import resource
 import subprocess
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from plimsoll.environment import cpus as cpu_lists
-from plimsoll.environment.devices import devices_of
+from plimsoll.environment.devices import Device, devices_of
 
 SERVER_USER = "plimsoll"
 
@@ -157,8 +158,15 @@ class ThisMachine(Host):
 
     def devices(self, *paths: Path) -> list[str]:
         listed = {line.split()[2] for line in self.read("/proc/diskstats").splitlines()}
-        names = [device.name for path in paths for device in devices_of(path) if device.name in listed]
-        return list(dict.fromkeys(names))
+
+        def topmost(devices: Iterable[Device]) -> Iterator[str]:
+            for device in devices:
+                if device.name in listed:
+                    yield device.name
+                else:  # btrfs has one that stands for its disks, of which the kernel counts no requests
+                    yield from topmost(device.under)
+
+        return list(dict.fromkeys(name for path in paths for name in topmost(devices_of(path))))
 
 
 HERE: Host = ThisMachine()

@@ -6,8 +6,12 @@ import os
 import pwd
 import subprocess
 import sys
+from pathlib import Path
 
-from plimsoll.run import agent
+import pytest
+
+from plimsoll.environment.devices import Device
+from plimsoll.run import agent, host
 from plimsoll.run.host import HERE, ThisMachine
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.trial.place import Place, read_counters
@@ -59,3 +63,24 @@ def test_a_program_has_a_session_of_its_own_at_the_root() -> None:
     me = pwd.getpwuid(os.geteuid()).pw_name
     process = HERE.start_as([sys.executable, "-c", told], user=me, stdout=subprocess.PIPE)
     assert process.communicate()[0].split() == [b"/", b"True"]
+
+
+def test_devices_are_those_that_the_kernel_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topmost of each place; what only stands for its disks, as btrfs has one, is not counted, but they are."""
+    rows = "7 0 loop0 1 2 3\n253 0 vda 1 2 3\n253 16 vdb 1 2 3\n"
+    monkeypatch.setattr(type(HERE), "read", lambda _self, path: rows if path == "/proc/diskstats" else "")
+    vda, vdb = Device("vda", None, False), Device("vdb", None, False)
+    places = {
+        "loop": [Device("loop0", None, True, [vda])],
+        "btrfs": [Device("btrfs-0815", Path("/sys"), True, [vda, vdb])],
+        "tmpfs": [Device("0:36", Path("/sys"), True)],
+    }
+    monkeypatch.setattr(host, "devices_of", lambda path: places[path.name])
+
+    def devices(*names: str) -> list[str]:
+        return HERE.devices(*map(Path, names))
+
+    assert devices("loop") == ["loop0"]
+    assert devices("btrfs") == ["vda", "vdb"]
+    assert devices("tmpfs") == []
+    assert devices("loop", "btrfs", "loop") == ["loop0", "vda", "vdb"]
