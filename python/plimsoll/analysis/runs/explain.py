@@ -55,7 +55,7 @@ def explain(
     calls = of_calls(first.trials, second.trials, is_paired, spread)
     functions = of_functions(first.trials, second.trials, is_paired, spread)
     known = {BREAKDOWN: latency, CALLS: calls, FUNCTIONS: functions}
-    absent = {name: _why_absent(name, first, second) for name, known_of in known.items() if not known_of}
+    absent = {name: _why_absent(name, first, second) for name, changes_of in known.items() if not changes_of}
     return {
         "treatment": label,
         "latency": latency,
