@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from laboratory import code_of, machine, measured, say
 from overhead.judge import orders
 from peers import judge
+from tables import HELD
 
 from plimsoll.environment import Fault
 from plimsoll.run import agent
@@ -126,14 +127,13 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 def text_of(found: dict[str, Any]) -> str:
     """A folder's result in text."""
     lines = [found["folder"]]
-    words = {True: "holds", False: "BROKEN", None: "cannot tell"}
     for rate, cpu, bound in zip(found["rates"], found["cpu"], found["bounds"], strict=True):
         phase = rate["what"]
         for whose in ("ours", "theirs"):
             rates = [run[phase]["rate"] for run in found[whose]]
             lines.append(f"  {phase:8} {whose:7} {min(rates):,.0f} to {max(rates):,.0f} K/s")
         ratios = [f"{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}]" for each in (rate, cpu)]
-        lines.append(f"    rate {ratios[0]}, CPU time a K {ratios[1]}; {bound['text']}: {words[bound['holds']]}")
+        lines.append(f"    rate {ratios[0]}, CPU time a K {ratios[1]}; {bound['text']}: {HELD[bound['holds']]}")
     lines += [f"  {phase:8} not told by bonnie++: less than half a second" for phase in found["untold"]]
     return "\n".join(lines)
 

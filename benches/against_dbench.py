@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from laboratory import code_of, machine, measured, say
 from overhead.judge import orders
 from peers import judge
+from tables import bound_lines, ratio_lines
 
 from plimsoll.environment import Fault, StateDir
 from plimsoll.run import agent
@@ -215,11 +216,7 @@ def text_of(result: dict[str, Any]) -> str:
     for name, arm in result["arms"].items():
         figures = f"{arm['operations_per_s']:12,.0f} operations/s {arm['cpu_us']:8.2f} us of CPU an operation"
         lines.append(f"  {name:10}{figures} {arm['mb_per_s']:10,.0f} MB/s")
-    for each in result["ratios"]:
-        interval = f"{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}], median {each['median']:.3f}"
-        lines.append(f"  {each['what']:28}{interval}, {each['pairs']} pairs")
-    words = {True: "holds", False: "BROKEN", None: "cannot tell"}
-    return "\n".join(lines + [f"    {bound['text']}: {words[bound['holds']]}" for bound in result["bounds"]])
+    return "\n".join([*lines, *ratio_lines(result["ratios"]), *bound_lines(result["bounds"])])
 
 
 def places(folders: list[Path]) -> list[Place]:

@@ -32,6 +32,7 @@ from peers import judge
 from peers.arms import Run
 from peers.files import Files, FilesArm, Fio, Reads
 from peers.judge import Bound, Ratio
+from tables import bound_lines, ratio_lines
 
 from plimsoll.environment import Fault, StateDir
 from plimsoll.run.signals import Interrupts
@@ -171,14 +172,7 @@ def text_of(result: dict[str, Any]) -> str:
     for name, arm in result["arms"].items():
         rate = arm["operations_per_second"]
         lines.append(f"  {name:26}{arm['cpu_us']:8.3f} us of CPU an operation {rate:12,.0f} operations/s")
-    for each in result["ratios"]:
-        lines.append(
-            f"  {each['what']:26}{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}], median "
-            f"{each['median']:.3f}, {each['pairs']} pairs"
-        )
-    words = {True: "holds", False: "BROKEN", None: "cannot tell"}
-    lines += [f"    {bound['text']}: {words[bound['holds']]}" for bound in result["bounds"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *ratio_lines(result["ratios"]), *bound_lines(result["bounds"])])
 
 
 def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from peers import copying, judge
 from peers.arms import OTHER_BUILD, Arm, Bare, Pgbench, Plimsoll, Run, Sysbench, Task
 from peers.judge import Bound, Ratio
 from peers.site import SETTINGS, Bank
+from tables import bound_lines, ratio_lines
 
 from plimsoll.run import agent
 from plimsoll.run.signals import Interrupts
@@ -242,14 +243,7 @@ def text_of(result: dict[str, Any]) -> str:
         lines.append(f"  {name:26}{sum(values) / len(values):12,.0f} rows/s")
     if loads := result.get("warehouses_per_minute"):
         lines.append(f"  warehouses a minute, whole: {min(loads):.1f} to {max(loads):.1f}")
-    for each in result["ratios"]:
-        lines.append(
-            f"  {each['what']:28}{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}], median "
-            f"{each['median']:.3f}, {each['pairs']} pairs"
-        )
-    words = {True: "holds", False: "BROKEN", None: "cannot tell"}
-    lines += [f"    {bound['text']}: {words[bound['holds']]}" for bound in result["bounds"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *ratio_lines(result["ratios"]), *bound_lines(result["bounds"])])
 
 
 def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from laboratory import code_of, laboratory, machine, measured, say
 from peers import judge
 from peers.callgrind import Count, copy_to_count, count
 from peers.site import SETTINGS, Bank
+from tables import bound_lines
 
 from plimsoll.environment import Fault
 from plimsoll.run import agent
@@ -154,8 +155,7 @@ def text_of(result: dict[str, Any]) -> str:
             lines.append(f"  {which:12}{key:14}" + " ".join(f"{one[key]:10,.2f}" for one in each))
     for ratio in result["ratios"]:
         lines.append(f"  {ratio['what']}: {ratio['value']:.4f} x [{ratio['low']:.4f}, {ratio['high']:.4f}]")
-    words = {True: "holds", False: "BROKEN", None: "cannot tell"}
-    lines += [f"    {bound['text']}: {words[bound['holds']]}" for bound in result["bounds"]]
+    lines += bound_lines(result["bounds"])
     for name, ours, theirs in result["functions"]:
         lines.append(f"    {ours - theirs:+8.1f} {theirs:8.1f} {ours:8.1f}  {name[:NAME_MAX]}")
     return "\n".join(lines)

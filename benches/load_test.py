@@ -24,6 +24,7 @@ from laboratory import code_of, laboratory, machine, measured, say
 from overhead.judge import orders
 from peers import judge, tables
 from peers.site import SETTINGS, Bank
+from tables import bound_lines
 
 from plimsoll.run.signals import Interrupts
 
@@ -85,9 +86,7 @@ def text_of(found: dict[str, Any]) -> str:
         lines.append(f"    {phase['phase']:24}{phase['ended_s'] - phase['began_s']:8.1f} s")
     for each in found["ratios"]:
         lines.append(f"  {each['what']:28}{each['value']:.3f} x [{each['low']:.3f}, {each['high']:.3f}]")
-    words = {True: "holds", False: "BROKEN", None: "cannot tell"}
-    lines += [f"    {bound['text']}: {words[bound['holds']]}" for bound in found["bounds"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *bound_lines(found["bounds"])])
 
 
 def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> dict[str, Any]:

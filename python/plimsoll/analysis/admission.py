@@ -96,9 +96,9 @@ def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
         return None
     total = np.zeros(len(times))
     for device in np.unique(table["device"]):
-        mine = (table["device"] == device) & np.isfinite(values)
-        if mine.any():
-            total += np.interp(times, table["t_ns"][mine], while_open(segment, values[mine]))
+        of_device = (table["device"] == device) & np.isfinite(values)
+        if of_device.any():
+            total += np.interp(times, table["t_ns"][of_device], while_open(segment, values[of_device]))
     return total
 
 
@@ -130,9 +130,9 @@ def check_commits(trial: Trial) -> dict[str, Any]:
     }
 
 
-def settle_commits(found: list[dict[str, Any]]) -> None:
+def settle_commits(of_trials: list[dict[str, Any]]) -> None:
     """Decide what one trial alone could not: the same excess in every trial with as many connections, two at least."""
-    open_ = [commits for commits in found if commits.get("ok") is None and "excess" in commits]
+    open_ = [commits for commits in of_trials if commits.get("ok") is None and "excess" in commits]
     for commits in open_:
         alike = [other["excess"] for other in open_ if other["connections"] == commits["connections"]]
         least = min(alike)
@@ -163,9 +163,9 @@ def _status_reasons(trial: Trial) -> list[str]:
 def _answer_reasons(trial: Trial) -> list[str]:
     reasons = []
     for segment in trial.segments[1:]:  # of decision support every test; else what was measured
-        planned, found = segment.identity.get("planned"), accounted(segment.identity)
-        if planned is not None and planned != found:
-            reasons.append(f"transaction accounting does not add up: {planned} planned, {found} accounted for")
+        planned, counted = segment.identity.get("planned"), accounted(segment.identity)
+        if planned is not None and planned != counted:
+            reasons.append(f"transaction accounting does not add up: {planned} planned, {counted} accounted for")
         verification = segment.verification
         if verification.get("wrong"):
             what = "refresh functions" if segment.queries else "answers"
@@ -178,50 +178,52 @@ def _answer_reasons(trial: Trial) -> list[str]:
     return [*reasons, wrong] if wrong else reasons
 
 
-def _judge_stationarity(trial: Trial, found: Admission) -> None:
-    told, measured = trial.data.get("stationary") or {}, samples(trial.measure)[1:]
+def _judge_stationarity(trial: Trial, admission: Admission) -> None:
+    warmed, measured = trial.data.get("stationary") or {}, samples(trial.measure)[1:]
     room = room_of(trial.data.get("cache"))
     # The first interval of a segment holds the connections' own catalogue reads.
-    settled = standing(told, samples(trial.warmup), measured, room)
-    found.stationary = settled.entry
-    found.reasons += settled.reasons
-    found.curable += settled.reasons
-    found.caveats += settled.caveats
+    settled = standing(warmed, samples(trial.warmup), measured, room)
+    admission.stationary = settled.entry
+    admission.reasons += settled.reasons
+    admission.curable += settled.reasons
+    admission.caveats += settled.caveats
 
 
-def _note(trial: Trial, values: dict[str, float | None], found: Admission) -> None:
+def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -> None:
     identity = trial.measure.identity
     for outcome in ("failed", "skipped", "lost"):
         if identity.get(outcome):
             why = _by_sqlstate(trial) if outcome == "failed" else ""
-            found.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}{why}")
+            admission.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}{why}")
     if unanswered(trial.measure):
-        found.caveats.append(
+        admission.caveats.append(
             "transactions that were due and got no timely answer count as slower than any: a percentile among them has "
             "no bound, and ranks behind every other of its block"
         )
     if fact(trial.measure, "retries"):
-        found.caveats.append("transactions were retried after serialization failures or deadlocks")
+        admission.caveats.append("transactions were retried after serialization failures or deadlocks")
     if fact(trial.measure, "reconnects"):
-        found.caveats.append("connections broke and were reopened")
+        admission.caveats.append("connections broke and were reopened")
     if not is_whole(trial.measure):
-        found.caveats.append("only a sample of the transactions has rows: percentiles are from the histograms of all")
-    found.caveats += found.generator.get("notes") or []
+        admission.caveats.append(
+            "only a sample of the transactions has rows: percentiles are from the histograms of all"
+        )
+    admission.caveats += admission.generator.get("notes") or []
     checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))
     if checkpoints:
-        found.caveats.append(f"{checkpoints:.0f} checkpoint(s) began inside the measured segment")
+        admission.caveats.append(f"{checkpoints:.0f} checkpoint(s) began inside the measured segment")
     steal = values.get("cpu_steal_share")
     if steal is not None and steal >= _STEAL_NOTED:
         taken = f"the hypervisor took {steal:.0%} of the CPU time"
-        found.caveats.append(taken)
+        admission.caveats.append(taken)
         if steal >= STEAL_DISTURBS and not workloads.of_trial(trial).is_of_tests:
-            found.curable.append(taken)
+            admission.curable.append(taken)
     if repeated := trial.data.get("repeated"):
-        found.caveats.append(repeated_words(repeated))
+        admission.caveats.append(repeated_words(repeated))
     kills = (trial.data.get("group") or {}).get("oom_kills")
     if kills:
-        found.caveats.append(f"{kills} process(es) of the group were killed for lack of memory")
-    found.caveats += [str(caveat) for caveat in trial.data.get("caveats") or []]
+        admission.caveats.append(f"{kills} process(es) of the group were killed for lack of memory")
+    admission.caveats += [str(caveat) for caveat in trial.data.get("caveats") or []]
 
 
 def repeated_words(repeated: Mapping[str, Any]) -> str:
@@ -243,23 +245,23 @@ def _by_sqlstate(trial: Trial) -> str:
 
 def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
     """Judge one trial's right to enter the verdict."""
-    found = Admission(reasons=_status_reasons(trial))
-    if found.reasons:
-        return found
-    found.reasons += _answer_reasons(trial)
-    found.commits = check_commits(trial)
-    if found.commits.get("excess", 0) < 0:
-        beside = f" less {found.commits['rolled_back']} rolled back" if found.commits.get("rolled_back") else ""
-        found.reasons.append(
-            f"the server committed {found.commits['commits']}, fewer than the {found.commits['done']} transactions "
-            f"done{beside}"
+    admission = Admission(reasons=_status_reasons(trial))
+    if admission.reasons:
+        return admission
+    admission.reasons += _answer_reasons(trial)
+    admission.commits = check_commits(trial)
+    if admission.commits.get("excess", 0) < 0:
+        beside = f" less {admission.commits['rolled_back']} rolled back" if admission.commits.get("rolled_back") else ""
+        admission.reasons.append(
+            f"the server committed {admission.commits['commits']}, fewer than the {admission.commits['done']} "
+            f"transactions done{beside}"
         )
     workload = workloads.of_trial(trial)
-    found.generator = generator(trial, values.get("cpu_busy_share"), is_target=workload.is_its_own_target)
-    if found.generator["limit"]:
-        found.reasons.append("the load generator was saturated: " + "; ".join(found.generator["limit"]))
+    admission.generator = generator(trial, values.get("cpu_busy_share"), is_target=workload.is_its_own_target)
+    if admission.generator["limit"]:
+        admission.reasons.append("the load generator was saturated: " + "; ".join(admission.generator["limit"]))
     if not workload.is_of_tests:
-        _judge_stationarity(trial, found)
-    found.caveats += workload.trial_caveats(trial)
-    _note(trial, values, found)
-    return found
+        _judge_stationarity(trial, admission)
+    admission.caveats += workload.trial_caveats(trial)
+    _note(trial, values, admission)
+    return admission

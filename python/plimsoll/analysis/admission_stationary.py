@@ -29,18 +29,18 @@ class Standing:
 
 
 def standing(
-    told: Mapping[str, Any], warmup: Sequence[Sample], measured: Sequence[Sample], room: Room | None
+    warmed: Mapping[str, Any], warmup: Sequence[Sample], measured: Sequence[Sample], room: Room | None
 ) -> Standing:
-    """`told`: `stationary` of trial.json; samples are cumulative, the first of the measured segment left out."""
+    """`warmed`: `stationary` of trial.json; samples are cumulative, the first of the measured segment left out."""
     alone = stationary.judge(measured, seconds_min=4.0, whole=True, room=room)
     # A segment of a few transactions adds nothing: then the warm-up's end has to be long enough by itself.
     tail = warmup[-max(len(measured), TAIL_SECONDS, JOINED_SAMPLES_MIN - len(measured)) :]
     both = stationary.judge(joined(tail, measured), whole=True, room=room)
     is_moving = _moving(alone, both)
-    found = Standing(
+    judged = Standing(
         {
-            "warmup_reached": told.get("reached"),
-            "warmup_seconds": told.get("seconds"),
+            "warmup_reached": warmed.get("reached"),
+            "warmup_seconds": warmed.get("seconds"),
             "measured_reached": both.reached,
             "measured_filling": is_moving,
             "detail": both.detail,
@@ -48,33 +48,33 @@ def standing(
     )
     if both.has_room and room is not None and both.turns is not None:
         cold = f"the server's cache or its data have {room.blocks:,.0f} blocks, and {both.turns:.0%} of as many were "
-        if told.get("reached") is None:
-            found.caveats.append(f"no warm-up was asked for: {cold}read since its start")
+        if warmed.get("reached") is None:
+            judged.caveats.append(f"no warm-up was asked for: {cold}read since its start")
         else:
-            found.reasons.append(f"{FILLING}{cold}read since its start")
+            judged.reasons.append(f"{FILLING}{cold}read since its start")
     elif is_moving:
-        found.reasons.append(f"{FILLING}the measured segment was moving towards another level")
-    elif not told.get("reached"):
-        _unsettled(found, told, both)
-    return found
+        judged.reasons.append(f"{FILLING}the measured segment was moving towards another level")
+    elif not warmed.get("reached"):
+        _unsettled(judged, warmed, both)
+    return judged
 
 
-def _unsettled(found: Standing, told: Mapping[str, Any], both: stationary.Stationarity) -> None:
+def _unsettled(judged: Standing, warmed: Mapping[str, Any], both: stationary.Stationarity) -> None:
     """The warm-up did not show rest, and what was measured shows no change."""
     cache = both.detail["series"].get("database_miss_ratio")
     if both.reached or (cache is not None and cache["reached"] and not both.filling):
         how = "both caches" if both.reached else "the database's cache (device reads too noisy to show it)"
         when = "the end of the warm-up and the measured segment together show it for"
-        found.caveats.append(f"not shown stationary within the warm-up; {when} {how}")
+        judged.caveats.append(f"not shown stationary within the warm-up; {when} {how}")
     elif _is_turned(both) and not both.filling:
-        found.caveats.append(
+        judged.caveats.append(
             "too noisy to be shown stationary; no sign of filling is seen, and the server's cache was filled "
             f"{both.turns:,.1f} times over since its start"
         )
-    elif told.get("reached") is False:
-        found.reasons.append(f"{FILLING}neither the warm-up nor its end with the measured segment was stationary")
+    elif warmed.get("reached") is False:
+        judged.reasons.append(f"{FILLING}neither the warm-up nor its end with the measured segment was stationary")
     else:
-        found.caveats.append("no warm-up was asked for, and the measured segment is not shown stationary")
+        judged.caveats.append("no warm-up was asked for, and the measured segment is not shown stationary")
 
 
 def _moving(measured: stationary.Stationarity, both: stationary.Stationarity) -> bool:
@@ -90,8 +90,8 @@ def _moving(measured: stationary.Stationarity, both: stationary.Stationarity) ->
     )
 
 
-def _is_turned(found: stationary.Stationarity) -> bool:
-    return found.turns is not None and found.turns >= TURNED
+def _is_turned(both: stationary.Stationarity) -> bool:
+    return both.turns is not None and both.turns >= TURNED
 
 
 def joined(first: Sequence[Sample], second: Sequence[Sample]) -> list[Sample]:

@@ -70,10 +70,10 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> TrialEntry:
 def _summed_identity(trial: Trial) -> Identity | None:
     """The measured segment's identity; of several tests their sum, the pass for plans left out."""
     segments = [segment for test, segment in trial.tests if test != "plans"] or [trial.measure]
-    told = [segment.identity for segment in segments if segment.identity]
-    if len(told) < 2:
-        return told[0] if told else None
-    return summed(told)
+    identities = [segment.identity for segment in segments if segment.identity]
+    if len(identities) < 2:
+        return identities[0] if identities else None
+    return summed(identities)
 
 
 def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Json]:
@@ -88,8 +88,8 @@ def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Json]:
 
 def _estimate(entries: Iterable[TrialEntry], again: Used, key: str) -> Mean | None:
     metric = METRICS[key]
-    found = [unbounded.together(one, again.get((one["block"], one["treatment"])), metric) for one in entries]
-    return unbounded.estimate(found, metric)
+    readings = [unbounded.together(entry, again.get((entry["block"], entry["treatment"])), metric) for entry in entries]
+    return unbounded.estimate(readings, metric)
 
 
 def _percentile(entries: Iterable[TrialEntry], again: Used, kind: str, name: str) -> Mean | None:
@@ -113,21 +113,23 @@ def _treatments(run: Run, entries: list[TrialEntry]) -> dict[str, Treatment]:
     of_parts = {part.key: part.of_treatments(run, standing) for part in parts.PARTS if part.of_treatments is not None}
     result: dict[str, Treatment] = {}
     for name, planned in planned_treatments.items():
-        mine = standing[name]
-        kinds = sorted({kind for entry in mine for kind in entry["latency_ns"]})
+        of_treatment = standing[name]
+        kinds = sorted({kind for entry in of_treatment for kind in entry["latency_ns"]})
         treatment: Treatment = {
             "label": planned.get("label") or name,
             "levels": planned.get("levels") or {},
-            "trials": [entry["number"] for entry in mine],
-            "blocks": len(mine),
-            "grade": grade(len(mine)),
-            "metrics": {key: _estimate(mine, again, key) for key in metrics},
+            "trials": [entry["number"] for entry in of_treatment],
+            "blocks": len(of_treatment),
+            "grade": grade(len(of_treatment)),
+            "metrics": {key: _estimate(of_treatment, again, key) for key in metrics},
             "latency_ns": {
-                kind: {name: _percentile(mine, again, kind, name) for name in PERCENTILES} for kind in kinds
+                kind: {name: _percentile(of_treatment, again, kind, name) for name in PERCENTILES} for kind in kinds
             },
-            "latency_merged_ns": histograms.over_trials([trials[entry["number"]].measure for entry in mine]),
+            "latency_merged_ns": histograms.over_trials([trials[entry["number"]].measure for entry in of_treatment]),
         }
-        result[name] = cast(Treatment, {**treatment, **{key: found[name] for key, found in of_parts.items()}})
+        result[name] = cast(
+            Treatment, {**treatment, **{key: by_treatment[name] for key, by_treatment in of_parts.items()}}
+        )
     return result
 
 
@@ -139,14 +141,14 @@ def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Json]:
     for entry in entries:
         first = originals.get((entry["block"], entry["treatment"]))
         if entry["duplicate"] and entry["admitted"] and first is not None:
-            (one, is_one), (two, is_two) = (unbounded.reading(trial, metric) for trial in (first, entry))
+            (before, is_before), (after, is_after) = (unbounded.reading(trial, metric) for trial in (first, entry))
             pairs.append(
                 {
                     "block": entry["block"],
                     "treatment": entry["treatment"],
-                    "first": one,
-                    "second": one if is_one and is_two else two,
-                    "unbounded": is_one != is_two,
+                    "first": before,
+                    "second": before if is_before and is_after else after,
+                    "unbounded": is_before != is_after,
                 }
             )
     return pairs
@@ -187,22 +189,22 @@ def _identity(entries: list[TrialEntry]) -> Json:
 
 
 def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: list[Comparison]) -> list[str]:
-    found = []
+    caveats = []
     if run.data.get("quick"):
-        found.append("quick: few levels and short trials; run the experiment without --quick before deciding by it")
+        caveats.append("quick: few levels and short trials; run the experiment without --quick before deciding by it")
     if run.data.get("left_out"):
-        found.append(f"levels that this machine cannot give were left out: {'; '.join(run.data['left_out'])}")
+        caveats.append(f"levels that this machine cannot give were left out: {'; '.join(run.data['left_out'])}")
     if run.data.get("status") not in (None, "finished"):
-        found.append(f"the run is {run.data.get('status')}: blocks that did not run are missing")
+        caveats.append(f"the run is {run.data.get('status')}: blocks that did not run are missing")
     few = [comparison for comparison in comparisons if comparison["grade"] == "indicative"]
     if few:
         usual = all(comparison["blocks_min"] >= BLOCKS_MIN for comparison in few)
-        found.append(f"{'three or four' if usual else 'fewer than five'} blocks: the intervals are indicative")
+        caveats.append(f"{'three or four' if usual else 'fewer than five'} blocks: the intervals are indicative")
     if evidence["ratio_spread"] is None:
-        found.append("no A/A evidence: how much two equal trials differ here is not known")
+        caveats.append("no A/A evidence: how much two equal trials differ here is not known")
     own = evidence["within_run"]
     if own and own["low"] is not None and not own["low"] <= 1 <= own["high"]:
-        found.append(
+        caveats.append(
             f"the A/A pair inside this run differs: ratio {own['ratio']:.3f} [{own['low']:.3f}, {own['high']:.3f}]"
         )
     counted: dict[str, list[int]] = {}
@@ -211,8 +213,8 @@ def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: l
             counted.setdefault(caveat, []).append(entry["number"])
     for caveat, numbers in counted.items():
         where = f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
-        found.append(f"{where}: {caveat}")
-    return found
+        caveats.append(f"{where}: {caveat}")
+    return caveats
 
 
 def read_by_parts(run: Run) -> Json:
@@ -222,17 +224,17 @@ def read_by_parts(run: Run) -> Json:
 
 def _judge_parts(context: Context) -> Json:
     """Every part that applies, as verdict.json has them."""
-    told: Json = {}
+    document: Json = {}
     judged: dict[str, Any] = {}
     pairs: list[Json] = []
     for part in parts.PARTS:
         if part.judge is None:
             continue
-        found = judged[part.key] = part.judge(replace(context, parts=judged, pairs=pairs))
-        pairs = pairs + part.pairs(found)
-        if found is not None or part.is_null_where_absent:
-            told[part.key] = found
-    return told
+        part_verdict = judged[part.key] = part.judge(replace(context, parts=judged, pairs=pairs))
+        pairs = pairs + part.pairs(part_verdict)
+        if part_verdict is not None or part.is_null_where_absent:
+            document[part.key] = part_verdict
+    return document
 
 
 def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:

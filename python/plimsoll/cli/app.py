@@ -145,11 +145,16 @@ def list_experiments(as_json: Json = False) -> None:
     from plimsoll.cli import show
     from plimsoll.experiment import load, shipped
 
-    found = [load(str(path)).experiment for path in shipped()]
+    experiments = [load(str(path)).experiment for path in shipped()]
     if as_json:
-        _print_json([{"name": one.name, "title": one.title, "source": one.source} for one in found])
+        _print_json(
+            [
+                {"name": experiment.name, "title": experiment.title, "source": experiment.source}
+                for experiment in experiments
+            ]
+        )
     else:
-        show.experiments(found)
+        show.experiments(experiments)
 
 
 @app.command()
@@ -348,17 +353,17 @@ def undo(as_json: Json = False) -> None:
     state, out = StateDir(), console()
     done = put_back(state)
     if as_json:
-        _print_json([vars(one) for one in done])
+        _print_json([vars(undone) for undone in done])
     else:
-        for one in done:
-            remedy = f"; {one.remedy}" if one.remedy else ""
-            became = "left as it is" if one.is_left else "put back" if one.ok else "NOT put back"
-            out.print(f"{became}: {one.what}{remedy}")
+        for undone in done:
+            remedy = f"; {undone.remedy}" if undone.remedy else ""
+            became = "left as it is" if undone.is_left else "put back" if undone.ok else "NOT put back"
+            out.print(f"{became}: {undone.what}{remedy}")
         for run_id, pid in live_runs(state):
             out.print(f"left alone: run {run_id} is at work (process {pid})")
         if not done:
             out.print("Nothing was left to put back.")
-    sys.exit(0 if all(one.ok for one in done) else FAILED)
+    sys.exit(0 if all(undone.ok for undone in done) else FAILED)
 
 
 @app.command()
@@ -369,7 +374,7 @@ def doctor(as_json: Json = False) -> None:
 
     checks = diagnose()
     if as_json:
-        _print_json([vars(one) for one in checks])
+        _print_json([vars(a_check) for a_check in checks])
     else:
         show.doctor(checks)
 
@@ -386,11 +391,11 @@ def cache_show(as_json: Json = False) -> None:
     from plimsoll.target.dataset import kept
 
     state = StateDir()
-    found = kept(state.datasets)
+    datasets = kept(state.datasets)
     if as_json:
-        _print_json([vars(one) for one in found])
+        _print_json([vars(dataset) for dataset in datasets])
     else:
-        show.datasets(state.datasets, found, sorted(path.name for path in state.datasets.glob("plimsoll-*")))
+        show.datasets(state.datasets, datasets, sorted(path.name for path in state.datasets.glob("plimsoll-*")))
 
 
 @cache.command("remove")
@@ -413,7 +418,7 @@ def cache_remove(
     for key in keys or []:
         if key not in known:
             _refuse("cache remove", f"no data set {key} is kept", ", ".join(sorted(known)) or "none is kept")
-    freed = {one.key: one.bytes for one in kept(state.datasets)}
+    freed = {dataset.key: dataset.bytes for dataset in kept(state.datasets)}
     with state.hold_lock():
         for key in sorted(known if everything else keys or []):
             shutil.rmtree(state.datasets / key)

@@ -64,11 +64,11 @@ def run(request: Request, out: Path | None, as_json: bool) -> int:
     except CannotWatch as error:
         _remove(folder)
         _impossible([error.reason])
-    found, page = judge(folder, request.top)
+    document, page = judge(folder, request.top)
     if as_json:
-        print(json.dumps({"status": status, "run": str(folder), "report": str(page), "breakdown": found}))
+        print(json.dumps({"status": status, "run": str(folder), "report": str(page), "breakdown": document}))
     else:
-        print_final(found, shown(page))
+        print_final(document, shown(page))
     return {"stopped": STOPPED, "failed": FAILED}.get(status, 0)
 
 
@@ -78,9 +78,9 @@ def judge(folder: Path, top: int | None = None) -> tuple[dict[str, Any], Path]:
     from plimsoll.record import open_run, writer
     from plimsoll.report.watch.page import write_live_report
 
-    found = analyse_live(open_run(folder), top)
-    writer.write_json(folder / "breakdown.json", found)
-    return found, write_live_report(folder)
+    document = analyse_live(open_run(folder), top)
+    writer.write_json(folder / "breakdown.json", document)
+    return document, write_live_report(folder)
 
 
 def _asked(request: Request) -> Asked:
@@ -130,10 +130,10 @@ def _answering(connection: Connection) -> RunningServer:
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip())
-    if found is None or found[2] not in _UNITS:
+    amount = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip())
+    if amount is None or amount[2] not in _UNITS:
         _wrong("--for", f"{text} is not a duration", "such as 30s, 5m, 1h")
-    seconds = float(found[1]) * _UNITS[found[2]]
+    seconds = float(amount[1]) * _UNITS[amount[2]]
     if not 1 <= seconds <= SECONDS_MAX:
         _wrong("--for", f"{text} is too {'short' if seconds < 1 else 'long'}", "1s to 1h")
     return seconds

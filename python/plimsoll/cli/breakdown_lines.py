@@ -29,7 +29,7 @@ NOTHING = "–"
 
 def clean(text: str) -> str:
     """Text of the server without what would steer a terminal."""
-    return "".join(one if unicodedata.category(one)[0] != "C" else " " for one in text)
+    return "".join(character if unicodedata.category(character)[0] != "C" else " " for character in text)
 
 
 def cut(text: str, width: int) -> str:
@@ -45,38 +45,38 @@ def bar(part: float, width: int = BAR) -> str:
     return ("█" * whole + (BAR_PARTS[rest] if rest else "")).ljust(width)
 
 
-def head_lines(about: Json, found: Json, width: int) -> list[Text]:
+def head_lines(about: Json, picture: Json, width: int) -> list[Text]:
     """Which server, how long it has been watched, what its clients do."""
     place = f"PostgreSQL {about['version']}, process {about['pid']}, {about['data']}"
-    watched = f"{found['watched_ns'] / 1e9:.0f} s" + (f" of {about['seconds']:.0f}" if about["live"] else "")
+    watched = f"{picture['watched_ns'] / 1e9:.0f} s" + (f" of {about['seconds']:.0f}" if about["live"] else "")
     first = Text(cut(place, width - len(watched) - 10), style=HEAD)
     first.append(f"watched {watched}".rjust(max(0, width - len(first.plain))), style="")
-    clients, idle = found["clients"], found["clients"]["idle"]
-    told = "idle unknown" if idle is None else f"{idle} idle"
-    text = f"clients: {clients['busy']} busy, {clients['idle_in_transaction']} idle in a transaction, {told}"
-    each = f"{found['transactions_per_second'] or 0:,.0f} transactions/s"
+    clients, idle = picture["clients"], picture["clients"]["idle"]
+    idle_words = "idle unknown" if idle is None else f"{idle} idle"
+    text = f"clients: {clients['busy']} busy, {clients['idle_in_transaction']} idle in a transaction, {idle_words}"
+    each = f"{picture['transactions_per_second'] or 0:,.0f} transactions/s"
     return [first, Text(cut(text, width - len(each) - 1) + each.rjust(max(1, width - len(text))))]
 
 
-def bucket_lines(found: Json, width: int) -> list[Text]:
+def bucket_lines(picture: Json, width: int) -> list[Text]:
     """A line a bucket, its bar the share of the busy time."""
     lines = [Text(f"{'where the time goes':<35}{'share':>8}{'backends':>10}{'a transaction':>15}"[:width], style=DIM)]
-    for row in found["buckets"]:
+    for row in picture["buckets"]:
         part = row["share"]
         line = Text(f"{row['bucket']:<15}")
         line.append(bar(part or 0.0) if part is not None else "(not busy)".ljust(BAR), STYLES.get(row["bucket"], ""))
         each = duration(row["ns_per_transaction"])
         line.append(f"{share(part):>8}{row['backends'] or 0:>10.2f}{each:>15}")
         lines.append(line)
-    if found["busy_ns"]:
-        each = duration(found["busy_ns"] / found["transactions"] if found["transactions"] else None)
-        lines.append(Text(f"{'busy, total':<35}{share(1.0):>8}{found['busy_backends'] or 0:>10.2f}{each:>15}"))
+    if picture["busy_ns"]:
+        each = duration(picture["busy_ns"] / picture["transactions"] if picture["transactions"] else None)
+        lines.append(Text(f"{'busy, total':<35}{share(1.0):>8}{picture['busy_backends'] or 0:>10.2f}{each:>15}"))
     return lines
 
 
-def wait_lines(found: Json, width: int) -> list[Text]:
+def wait_lines(picture: Json, width: int) -> list[Text]:
     """Waits by the server's own names; what waits for the client last."""
-    rows = found["waits"]
+    rows = picture["waits"]
     if not rows:
         return []
     lines = [Text(f"{'waits':<33}{'times/s':>10}{'each':>11}{'share':>9}  bucket"[:width], style=DIM)]
@@ -91,12 +91,12 @@ def mostly(row: Json) -> str:
     return ", ".join(f"{name} {part:.0%}" for name, part in row["mostly"])
 
 
-def query_lines(found: Json, width: int) -> list[Text]:
+def query_lines(picture: Json, width: int) -> list[Text]:
     """Queries by their part of the busy time: exact, or sampled with its margin and its looks."""
-    if found["queries"] is None:
+    if picture["queries"] is None:
         return []
     lines = [Text(f"{'queries by busy time':<{width - 31}}{'share':>8}{'':>8}{'from':>15}"[:width], style=DIM)]
-    for row in found["queries"]:
+    for row in picture["queries"]:
         if not row["busy_ns"] and not row["client_ns"]:
             continue
         exact = is_exact(row)
@@ -129,9 +129,9 @@ def now_words(row: Json) -> str:
     return f"{doing} {duration(now['since_ns'])}" if now["since_ns"] else doing
 
 
-def backend_lines(found: Json, width: int, live: bool) -> list[Text]:
+def backend_lines(picture: Json, width: int, live: bool) -> list[Text]:
     """Backends by their time in transactions; during the watch what each does now."""
-    rows = found["backends"]
+    rows = picture["backends"]
     if not rows:
         return []
     column = "now, and for how long" if live else "mostly"
@@ -143,18 +143,18 @@ def backend_lines(found: Json, width: int, live: bool) -> list[Text]:
         busy = NOTHING if row["busy"] is None else f"{row['busy']:.2f}"
         text = f"{row['pid']:<8}{busy:>6}  {cut(user, 11):<11} {cut(doing + workers, 29):<29} {row['query'] or ''}"
         lines.append(Text(cut(text, width).rstrip()))
-    if found["backends_left_out"]:
-        lines.append(Text(f"and {found['backends_left_out']:,} more", style=DIM))
+    if picture["backends_left_out"]:
+        lines.append(Text(f"and {picture['backends_left_out']:,} more", style=DIM))
     return lines
 
 
-def chain_lines(found: Json, width: int) -> list[Text]:
+def chain_lines(picture: Json, width: int) -> list[Text]:
     """Who waits for whom now; at the end the longest waits that were seen."""
-    if not found["chains"]:
+    if not picture["chains"]:
         return []
-    what = {row["pid"]: row for row in found["backends"]}
+    what = {row["pid"]: row for row in picture["backends"]}
     lines = [Text("locks: who blocks whom", style=DIM)]
-    for row in found["chains"]:
+    for row in picture["chains"]:
         known = what.get(row["pid"]) or {}
         query = known.get("query") or ""
         name = str(row["pid"]) if row["pid"] else "a prepared transaction"
@@ -167,12 +167,12 @@ def chain_lines(found: Json, width: int) -> list[Text]:
     return lines
 
 
-def seen_lock_lines(found: Json, width: int) -> list[Text]:
+def seen_lock_lines(picture: Json, width: int) -> list[Text]:
     """The longest waits for locks, at the end."""
-    if not found["lock_waits"]:
+    if not picture["lock_waits"]:
         return []
     lines = [Text("longest lock waits that were seen", style=DIM)]
-    for row in found["lock_waits"][:5]:
+    for row in picture["lock_waits"][:5]:
         on = f" on {row['relation']}" if row["relation"] else ""
         blocker = row["blocker"] or "a prepared transaction"
         text = f"{row['waiter']} waited {duration(row['ns'])} for {blocker} ({row['kind']}{on})"
@@ -180,13 +180,13 @@ def seen_lock_lines(found: Json, width: int) -> list[Text]:
     return lines
 
 
-def picture_lines(about: Json, found: Json, width: int, height: int | None) -> list[Text]:
+def picture_lines(about: Json, picture: Json, width: int, height: int | None) -> list[Text]:
     """Everything, in `height` lines if given."""
     width = max(WIDTH_MIN, width)
     live = bool(about["live"])
-    fixed = [*head_lines(about, found, width), Text(""), *bucket_lines(found, width)]
-    locks = chain_lines(found, width) if live else seen_lock_lines(found, width)
-    sections = [locks, query_lines(found, width), backend_lines(found, width, live), wait_lines(found, width)]
+    fixed = [*head_lines(about, picture, width), Text(""), *bucket_lines(picture, width)]
+    locks = chain_lines(picture, width) if live else seen_lock_lines(picture, width)
+    sections = [locks, query_lines(picture, width), backend_lines(picture, width, live), wait_lines(picture, width)]
     sections = [section for section in sections if section]
     if height is not None:
         sections = _fitted(sections, height - len(fixed) - len(about["notes"]))
@@ -210,20 +210,20 @@ def _fitted(sections: list[list[Text]], room: int) -> list[list[Text]]:
     return shown
 
 
-def plain_line(found: Json) -> str:
+def plain_line(picture: Json) -> str:
     """One line for a log."""
-    rows = sorted((row for row in found["buckets"] if row["share"]), key=lambda row: -row["share"])[:4]
+    rows = sorted((row for row in picture["buckets"] if row["share"]), key=lambda row: -row["share"])[:4]
     parts = ", ".join(f"{row['bucket']} {share(row['share'])}" for row in rows) or "nothing"
-    mean = found["busy_backends"]
+    mean = picture["busy_backends"]
     return (
-        f"{found['watched_ns'] / 1e9:4.0f} s  {found['transactions_per_second'] or 0:,.0f} transactions/s  "
+        f"{picture['watched_ns'] / 1e9:4.0f} s  {picture['transactions_per_second'] or 0:,.0f} transactions/s  "
         f"{NOTHING if mean is None else format(mean, '.2f')} busy: {parts}"
     )
 
 
-def cost_line(found: Json) -> str:
+def cost_line(picture: Json) -> str:
     """What watching took of the machine's CPU time."""
-    cost = found["cost"]
+    cost = picture["cost"]
     named = (("probe", "probe_share"), ("sampling", "looks_share"), ("Plimsoll", "plimsoll_share"))
     parts = [f"{name} {100 * cost[key]:.2f} %" for name, key in named if cost[key] is not None]
     return f"cost in the machine's CPU time: {', '.join(parts)}" if parts else "cost: not known"

@@ -65,8 +65,8 @@ class View(Prepared):
         self._live = Live(console=self._out, auto_refresh=False, transient=True) if self._out.is_terminal else None
 
     def __enter__(self) -> View:
-        one = self._about
-        self._out.print(f"Watching process {one['pid']} for {one['seconds']:.0f} s; Ctrl-C ends it early")
+        about = self._about
+        self._out.print(f"Watching process {about['pid']} for {about['seconds']:.0f} s; Ctrl-C ends it early")
         self._out.print(f"record: {self._folder}")
         if self._live:
             self._live.__enter__()
@@ -100,30 +100,30 @@ class View(Prepared):
 
     def _on_picture(self, picture: Picture, session: Json) -> None:
         self._about["version"] = session.get("version") or self._about["version"]
-        found = picture.document(self._top)
+        document = picture.document(self._top)
         if self._live is None:
             pause = OFTEN_S if self._printed < OFTEN_LINES else SELDOM_S
             if time.monotonic() - self._printed_at >= pause:
                 self._printed, self._printed_at = self._printed + 1, time.monotonic()
-                self._out.print(drawn.plain_line(found))
+                self._out.print(drawn.plain_line(document))
             return
-        lines = drawn.picture_lines(self._about, found, self._out.width, self._out.height - 1)
+        lines = drawn.picture_lines(self._about, document, self._out.width, self._out.height - 1)
         self._live.update(Group(*lines), refresh=True)
 
 
-def print_final(found: Json, page: str) -> None:
+def print_final(document: Json, page: str) -> None:
     """The picture of a finished watch, in full."""
-    out, server = console(), found["server"]
+    out, server = console(), document["server"]
     about = {
-        "version": found["session"].get("version") or server.get("major") or "?",
+        "version": document["session"].get("version") or server.get("major") or "?",
         "pid": server.get("pid"),
         "data": server.get("data_directory"),
-        "seconds": found["asked_seconds"],
+        "seconds": document["asked_seconds"],
         "live": False,
-        "notes": [f"note: {text}" for text in found["caveats"]],
+        "notes": [f"note: {text}" for text in document["caveats"]],
     }
     with contextlib.suppress(OSError):
-        for line in drawn.picture_lines(about, found, min(out.width, 120), None):
+        for line in drawn.picture_lines(about, document, min(out.width, 120), None):
             out.print(line)
-        out.print(drawn.cost_line(found))
+        out.print(drawn.cost_line(document))
         out.print(f"report: {page}")

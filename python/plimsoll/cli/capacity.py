@@ -98,10 +98,10 @@ def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any], Pa
     from plimsoll.analysis.capacity.verdict import analyse_capacity
     from plimsoll.report.capacity.page import write_capacity_report
 
-    found = open_run(folder)
+    record = open_run(folder)
     compact(folder)
-    verdict = analyse_capacity(found)
-    verdict["earlier"] = _earlier(found, verdict)
+    verdict = analyse_capacity(record)
+    verdict["earlier"] = _earlier(record, verdict)
     writer.write_json(folder / "capacity.json", verdict)
     return verdict, write_capacity_report(folder, is_with_files)
 
@@ -111,12 +111,12 @@ def compare(first: Run, second: Run, force: bool) -> tuple[dict[str, Any], list[
     from plimsoll.analysis import NotComparable
     from plimsoll.analysis.capacity.verdict import analyse_capacity
 
-    one, two = analyse_capacity(first), analyse_capacity(second)
+    first_verdict, second_verdict = analyse_capacity(first), analyse_capacity(second)
     differences = [f"{row['key']}: {row['a']} against {row['b']}" for row in _machines(first, second)]
-    differences += unlike(one, two)
+    differences += unlike(first_verdict, second_verdict)
     if differences and not force:
         raise NotComparable(differences)
-    result = compare_capacity(one, two, differences)
+    result = compare_capacity(first_verdict, second_verdict, differences)
     caveats = [f"Caveat: compared although they differ: {difference}" for difference in differences]
     return result, [f"{result['second']['run']}:", compared_words(result), *caveats]
 
@@ -151,9 +151,9 @@ def _figures(folder: Path, number: int) -> str:
     from plimsoll.analysis.capacity.reading import read_trial
     from plimsoll.analysis.capacity.verdict import trial_entry
 
-    found = open_run(folder)
-    trial = next(one for one in found.trials if one.number == number)
-    return trial_words(trial_entry(trial, read_trial(trial), from_json(found.data["capacity"]["objective"])))
+    record = open_run(folder)
+    trial = next(each for each in record.trials if each.number == number)
+    return trial_words(trial_entry(trial, read_trial(trial), from_json(record.data["capacity"]["objective"])))
 
 
 def say(verdict: dict[str, Any], path: Path) -> None:

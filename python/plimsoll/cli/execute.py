@@ -80,9 +80,9 @@ def _told_on(runner: Runner, trials: int, port: int, stack: contextlib.ExitStack
     """What the run tells on a loopback port until `stack` is left."""
     from plimsoll.run.watch.openmetrics import RunMetrics
 
-    found = RunMetrics(runner.out.name, runner.source.experiment.name, trials)
-    told_on(found, port, stack)
-    return found
+    observer = RunMetrics(runner.out.name, runner.source.experiment.name, trials)
+    told_on(observer, port, stack)
+    return observer
 
 
 def _exit_code(folder: Path) -> int:
@@ -94,11 +94,11 @@ def judge(folder: Path, is_with_files: bool = False, draws: bool = True) -> tupl
     """Compacts the record, judges it, draws the report, its figures as files if asked for. None: nothing to judge."""
     from plimsoll.analysis import analyse
 
-    found = open_run(folder)
-    if not any(trial.status for trial in found.trials):
+    record = open_run(folder)
+    if not any(trial.status for trial in record.trials):
         return None, None
     compact(folder)
-    verdict = analyse(found)
+    verdict = analyse(record)
     writer.write_json(folder / "verdict.json", verdict)
     if not draws:
         return verdict, None

@@ -66,16 +66,16 @@ def _refuse_what_does_not_fit(
 
 
 def _trial(run: Run, number: int) -> Trial:
-    found = [trial for trial in run.trials if trial.number == number]
-    if not found:
+    of_number = [trial for trial in run.trials if trial.number == number]
+    if not of_number:
         raise ExportError(f"{run.path.name} has no trial {number}; it has 1 to {len(run.trials)}")
-    return found[0]
+    return of_number[0]
 
 
 def _folded(run: Run, number: int | None, out: Path | None) -> dict[str, Any]:
     from plimsoll.export.folded import folded
 
-    trials = [one for one in run.trials if one.status == "finished"] if number is None else [_trial(run, number)]
+    trials = [trial for trial in run.trials if trial.status == "finished"] if number is None else [_trial(run, number)]
     lines = list(folded(run, trials))
     if out is None:
         sys.stdout.write("\n".join(lines) + "\n")

@@ -27,11 +27,11 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def experiments(found: Iterable[Experiment]) -> None:
+def experiments(shipped: Iterable[Experiment]) -> None:
     """Names with their questions."""
     table = plain_table("experiment", "question", "from")
-    for one in found:
-        table.add_row(one.name, one.title, one.source)
+    for experiment in shipped:
+        table.add_row(experiment.name, experiment.title, experiment.source)
     console().print(table)
 
 
@@ -92,26 +92,28 @@ def told(planned: Plan, stored: dict[str, Any] | None) -> str:
 def doctor(checks: Iterable[Check]) -> None:
     """What is there, what is not, and the remedy."""
     table = plain_table("", "", "found")
-    for one in checks:
-        mark = {True: "ok", False: "missing", None: "note"}[one.ok]
-        style = {True: "green", False: "red", None: "yellow"}[one.ok]
-        text = Text(str(one.found))
-        if one.remedy and one.ok is not True:
-            text.append(f"\nwhat to do: {one.remedy}", style="dim")
-        table.add_row(Text(mark, style=style), one.name, text)
+    for check in checks:
+        mark = {True: "ok", False: "missing", None: "note"}[check.ok]
+        style = {True: "green", False: "red", None: "yellow"}[check.ok]
+        text = Text(str(check.found))
+        if check.remedy and check.ok is not True:
+            text.append(f"\nwhat to do: {check.remedy}", style="dim")
+        table.add_row(Text(mark, style=style), check.name, text)
     console().print(table)
 
 
-def datasets(folder: Path, found: list[Dataset], series: list[str]) -> None:
+def datasets(folder: Path, kept: list[Dataset], series: list[str]) -> None:
     """The kept data sets, and the databases of `series` that were stopped or killed."""
     out = console()
     for name in series:
         out.print(f"{name}: in use by a series of throughput tests; `run --resume` of its record continues it.")
-    if not found:
+    if not kept:
         out.print(f"No data set is kept in {folder}.")
         return
     table = plain_table("data set", "tables and indexes", "rows", "built in")
-    for one in found:
-        table.add_row(one.key, size.show(one.bytes), f"{sum(one.rows.values()):,}", elapsed(one.build_seconds))
+    for dataset in kept:
+        table.add_row(
+            dataset.key, size.show(dataset.bytes), f"{sum(dataset.rows.values()):,}", elapsed(dataset.build_seconds)
+        )
     out.print(table)
     out.print(f"\n{folder}; remove one with: ./plimsoll cache remove KEY")

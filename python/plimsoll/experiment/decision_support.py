@@ -144,6 +144,9 @@ class DecisionSupport(AnyWorkload):
     def loads_itself(self) -> bool:
         return "load" in self.tests
 
+    def asks_for_plans(self) -> bool:
+        return self.explain
+
     def seed_of(self, number: int) -> int:
         """Of the throughput test `number`, from 1. Stream s of a seed draws what stream 0 of the seed plus s draws, so
         seeds lie farther apart than there are streams."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.measuring import Warmup
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Workload
+from plimsoll.experiment.workloads.base import TESTS
 
 # They read PostgreSQL's processes or files.
 PROBES: Final = ("profile", "syscalls", "sync", "block")
@@ -29,7 +29,7 @@ SETTINGS: Final = (
 
 def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) -> None:
     """Raises ValueError with what is allowed."""
-    if not isinstance(workload, DecisionSupport):
+    if workload.made_of != TESTS:
         raise ValueError(
             f'target.server is "duckdb", which runs no {workload.name}; allowed: workload decision_support, or '
             'target.server = "postgresql"'
@@ -39,7 +39,7 @@ def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) ->
         "target.files": bool(target.files.given),
         "target.transport": target.transport != "socket",
         "target.version": target.version != "any",
-        "workload.explain": workload.explain,
+        "workload.explain": workload.asks_for_plans(),
         "warmup.prewarm": warmup.prewarm,
         **{f"probes.{name}": bool(getattr(probes, name)) for name in PROBES},
         **{f"target.settings.{name}": name in target.settings for name in SETTINGS},

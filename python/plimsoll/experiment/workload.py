@@ -8,7 +8,7 @@ from pydantic import Discriminator
 
 from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.workloads.bank import Bank
-from plimsoll.experiment.workloads.base import Load
+from plimsoll.experiment.workloads.base import AnyWorkload, Load
 from plimsoll.experiment.workloads.file_serving import FileServing
 from plimsoll.experiment.workloads.files import FileMix
 from plimsoll.experiment.workloads.keys import Zipf
@@ -19,6 +19,7 @@ from plimsoll.experiment.workloads.sequential_io import SequentialIo
 from plimsoll.experiment.workloads.wpi_orders import WpiOrders
 
 __all__ = [
+    "BY_NAME",
     "OWNERS",
     "Bank",
     "DecisionSupport",
@@ -39,8 +40,12 @@ Workload = Annotated[
     WpiOrders | Bank | OrderEntry | Script | DecisionSupport | FileMix | RawStorage | SequentialIo | FileServing,
     Discriminator("name"),
 ]
+# All of them, by name.
+BY_NAME: Final[dict[str, type[AnyWorkload]]] = {
+    get_args(kind.model_fields["name"].annotation)[0]: kind for kind in get_args(get_args(Workload)[0])
+}
 # The workloads that have metrics of their own, by these.
 OWNERS: Final[dict[str, list[str]]] = {}
-for _kind in get_args(get_args(Workload)[0]):
+for _name, _kind in BY_NAME.items():
     for _metric in _kind.own_metrics:
-        OWNERS.setdefault(_metric, []).append(get_args(_kind.model_fields["name"].annotation)[0])
+        OWNERS.setdefault(_metric, []).append(_name)

@@ -20,7 +20,7 @@ Rows = Iterator[Json]
 
 def runs(run: Run) -> Rows:
     """One row: what was run, and on what."""
-    data, found = run.data, run.fingerprint
+    data, fingerprint = run.data, run.fingerprint
     yield {
         "path": str(run.path),
         "id": data.get("id"),
@@ -32,16 +32,16 @@ def runs(run: Run) -> Rows:
         "seed": data.get("seed"),
         "started_epoch_ns": data.get("started_epoch_ns"),
         "ended_epoch_ns": data.get("ended_epoch_ns"),
-        "kernel": _inside(found, "kernel", "release"),
-        "cpu_model": _inside(found, "machine", "cpu_model"),
-        "memory_kib": _inside(found, "machine", "memory_kib"),
-        "fingerprint": json.dumps(found) if found else None,
+        "kernel": _inside(fingerprint, "kernel", "release"),
+        "cpu_model": _inside(fingerprint, "machine", "cpu_model"),
+        "memory_kib": _inside(fingerprint, "machine", "memory_kib"),
+        "fingerprint": json.dumps(fingerprint) if fingerprint else None,
     }
 
 
 def _inside(document: Json, part: str, key: str) -> Any:
-    found = document.get(part)
-    return found.get(key) if isinstance(found, dict) else None
+    table = document.get(part)
+    return table.get(key) if isinstance(table, dict) else None
 
 
 def trials(run: Run) -> Rows:
@@ -51,11 +51,11 @@ def trials(run: Run) -> Rows:
 
 def treatments(run: Run) -> Rows:
     """A row a treatment and factor."""
-    for name, one in (run.plan.get("treatments") or {}).items():
-        for path, level in (one.get("levels") or {"": None}).items():
+    for name, treatment in (run.plan.get("treatments") or {}).items():
+        for path, level in (treatment.get("levels") or {"": None}).items():
             yield {
                 "treatment": name,
-                "label": one.get("label"),
+                "label": treatment.get("label"),
                 "factor": path,
                 "level": None if level is None else str(level),
             }
@@ -65,24 +65,24 @@ def metrics(run: Run) -> Rows:
     """The verdict's metrics of each treatment: means over blocks with their intervals."""
     verdict = read_json(run.path / "verdict.json") or {}
     units = verdict.get("metrics") or {}
-    for name, one in (verdict.get("treatments") or {}).items():
-        for metric, found in (one.get("metrics") or {}).items():
-            if found is not None:
-                place = {"treatment": name, "label": one.get("label"), "metric": metric}
-                interval = {key: found.get(key) for key in ("value", "low", "high", "blocks", "unbounded")}
+    for name, treatment in (verdict.get("treatments") or {}).items():
+        for metric, mean in (treatment.get("metrics") or {}).items():
+            if mean is not None:
+                place = {"treatment": name, "label": treatment.get("label"), "metric": metric}
+                interval = {key: mean.get(key) for key in ("value", "low", "high", "blocks", "unbounded")}
                 yield place | interval | {"unit": (units.get(metric) or {}).get("unit")}
 
 
 def trial_metrics(run: Run) -> Rows:
     """The verdict's metrics of each trial."""
     verdict = read_json(run.path / "verdict.json") or {}
-    for one in verdict.get("trials") or []:
-        place = {"trial": one.get("number"), "block": one.get("block"), "treatment": one.get("treatment")}
-        for metric in one.get("metrics") or {}:
-            value, is_beyond = reading(one, metric)
+    for trial in verdict.get("trials") or []:
+        place = {"trial": trial.get("number"), "block": trial.get("block"), "treatment": trial.get("treatment")}
+        for metric in trial.get("metrics") or {}:
+            value, is_beyond = reading(trial, metric)
             if value is not None:
-                found = {"metric": metric, "value": float(value), "unbounded": is_beyond}
-                yield place | {"admitted": one.get("admitted")} | found
+                named = {"metric": metric, "value": float(value), "unbounded": is_beyond}
+                yield place | {"admitted": trial.get("admitted")} | named
 
 
 def names(run: Run) -> Rows:
@@ -99,10 +99,10 @@ def _names(trial: Trial, segment: Segment) -> Rows:
     place = {"trial": trial.number, "segment": segment.name}
     lists: list[tuple[str, Any]] = [("kind", summary.get("kinds")), ("outcome", OUTCOMES)]
     lists.append(("device", summary.get("devices")))
-    for probe, found in (summary.get("probes") or {}).items():
-        lists += [("bucket", found.get("buckets")), (f"{probe}.class", found.get("classes"))]
-        lists.append((f"{probe}.device", found.get("devices")))
-        for wait, name in (found.get("wait_names") or {}).items():
+    for probe, entry in (summary.get("probes") or {}).items():
+        lists += [("bucket", entry.get("buckets")), (f"{probe}.class", entry.get("classes"))]
+        lists.append((f"{probe}.device", entry.get("devices")))
+        for wait, name in (entry.get("wait_names") or {}).items():
             yield place | {"of": "wait", "number": int(wait), "name": str(name)}
     for column, values in lists:
         for number, name in enumerate(values or ()):

@@ -50,28 +50,28 @@ def write_trace(run: Run, trial: Trial, window: tuple[float, float], out: Path) 
     """Writes the transactions that begin within so many seconds of the measured segment; returns what was written."""
     segment = trial.measure
     summary = segment.told
-    found = (summary.get("probes") or {}).get("breakdown") or {}
-    if segment.breakdown is None or segment.breakdown_waits is None or found.get("status") != "on":
-        why = found.get("reason") or "its backends were not watched (probes.breakdown)"
+    probed = (summary.get("probes") or {}).get("breakdown") or {}
+    if segment.breakdown is None or segment.breakdown_waits is None or probed.get("status") != "on":
+        why = probed.get("reason") or "its backends were not watched (probes.breakdown)"
         raise ExportError(f"trial {trial.number} of {run.path.name} has no breakdown: {why}")
     begin = int(summary.get("started_ns") or segment.breakdown["arrived_ns"].min(initial=0))
     until = begin + int((window[0] + window[1]) * 1e9)
     # The end is the trial's where that comes first; a record that was cut short does not tell it.
     span = (begin + int(window[0] * 1e9), min(until, int(summary.get("ended_ns") or until)))
-    buckets = [str(name) for name in found.get("buckets") or BUCKETS]
-    joined = _joined(segment, span, found)
+    buckets = [str(name) for name in probed.get("buckets") or BUCKETS]
+    joined = _joined(segment, span, probed)
     wrong = breakdown_join.faults(joined, buckets)
     if wrong:
         raise ExportError(f"trial {trial.number} of {run.path.name} counts time twice: {', '.join(wrong)}")
     if not len(joined.rows):
         raise ExportError(f"no transaction of trial {trial.number} begins there; it lasted {_lasted(summary)}")
-    arrows = arrows_of(joined, buckets, found)
+    arrows = arrows_of(joined, buckets, probed)
     with out.open("wb") as file, Trace(file, span[0], int(summary.get("epoch_minus_monotonic_ns") or 0)) as trace:
         label = (run.plan.get("treatments") or {}).get(trial.treatment, {}).get("label") or trial.treatment
         about = trace.slice_name(f"{run.path.name}, trial {trial.number}: {label}")
         trace.slice(trace.track("run"), span, about)
         counted = write_counters(trace, segment, span)
-        _write_backends(trace, joined, found, [str(kind) for kind in summary.get("kinds") or []], buckets, arrows)
+        _write_backends(trace, joined, probed, [str(kind) for kind in summary.get("kinds") or []], buckets, arrows)
     return {
         "trial": trial.number,
         "seconds": list(window),
@@ -89,7 +89,7 @@ def _lasted(summary: Summary) -> str:
     return f"{(int(summary.get('ended_ns') or 0) - int(summary.get('started_ns') or 0)) / 1e9:.1f} s"
 
 
-def _joined(segment: Segment, span: tuple[int, int], found: Probe) -> breakdown_join.Joined:
+def _joined(segment: Segment, span: tuple[int, int], probed: Probe) -> breakdown_join.Joined:
     rows, waits = segment.breakdown, segment.breakdown_waits
     assert rows is not None
     assert waits is not None
@@ -101,28 +101,28 @@ def _joined(segment: Segment, span: tuple[int, int], found: Probe) -> breakdown_
     done = segment.transactions
     done = np.zeros(0, _NO_TRANSACTIONS) if done is None else done
     done = done[(done["start_ns"] >= span[0]) & (done["start_ns"] < span[1])]
-    sampling = breakdown_sampling.sampling_of(found, rows)
+    sampling = breakdown_sampling.sampling_of(probed, rows)
     return breakdown_join.join(done, rows, waits, segment.told.get("backend_pids"), sampling["one_in_max"])
 
 
-def arrows_of(joined: breakdown_join.Joined, buckets: list[str], found: Probe) -> Arrows:
+def arrows_of(joined: breakdown_join.Joined, buckets: list[str], probed: Probe) -> Arrows:
     """From the transaction of who synced to those that waited for it, where it is known which that was."""
     rows, waits = joined.rows, joined.waits
     arrows = Arrows({}, {}, {})
     if GROUP_COMMIT not in buckets:
         return arrows
     chosen = (waits["bucket"] == buckets.index(GROUP_COMMIT)) & (joined.wait_row >= 0)
-    known = roles(found, rows["backend_pid"])
+    known = roles(probed, rows["backend_pid"])
     pids, first = np.unique(rows["backend_pid"], return_index=True)
     ends = [*first[1:].tolist(), len(rows)]
     spans = dict(zip(pids.tolist(), zip(first.tolist(), ends, strict=True), strict=True))
     places = np.nonzero(chosen)[0]
     numbers = np.arange(1, len(places) + 1)
     for waker in np.unique(waits["waker_pid"][places]).tolist():
-        mine = waits["waker_pid"][places] == waker
-        woken = joined.wait_row[places[mine]]
+        is_of_waker = waits["waker_pid"][places] == waker
+        woken = joined.wait_row[places[is_of_waker]]
         if waker in spans:
-            _of_waker(arrows, rows, spans[waker], woken, numbers[mine])
+            _of_waker(arrows, rows, spans[waker], woken, numbers[is_of_waker])
         else:
             by = f"by the {known[waker]}, of which no times are known" if waker in known else "waker unknown"
             _count(arrows, by, len(woken))
@@ -156,7 +156,7 @@ def _count(arrows: Arrows, why: str, count: int) -> None:
 
 
 def _write_backends(
-    trace: Trace, joined: breakdown_join.Joined, found: Probe, kinds: list[str], buckets: list[str], arrows: Arrows
+    trace: Trace, joined: breakdown_join.Joined, probed: Probe, kinds: list[str], buckets: list[str], arrows: Arrows
 ) -> None:
     rows, done = joined.rows, joined.transactions
     pids = np.unique(np.concatenate([rows["backend_pid"], done["backend_pid"]])).tolist()
@@ -174,13 +174,13 @@ def _write_backends(
             name = trace.slice_name(word + (_OUTCOMES[outcome] if outcome < len(_OUTCOMES) else ""))
             names[kind, outcome] = name
         trace.slice(clients[pid], (start, end), name, ((index, number), (lag, max(0, start - planned))))
-    for place, (pid, span, name, arguments) in enumerate(_slices(trace, joined, found, buckets)):
+    for place, (pid, span, name, arguments) in enumerate(_slices(trace, joined, probed, buckets)):
         into, out_of = arrows.into.get(place, ()), arrows.out_of.get(place, ())
         trace.slice(servers[pid], span, name, arguments, out_of, into)
 
 
 def _slices(
-    trace: Trace, joined: breakdown_join.Joined, found: Probe, buckets: list[str]
+    trace: Trace, joined: breakdown_join.Joined, probed: Probe, buckets: list[str]
 ) -> Iterator[tuple[int, tuple[int, int], bytes, list[Argument]]]:
     """Each row's backend, times, name (its longest part) and arguments (all its parts)."""
     names = {part: trace.slice_name(part) for part in (CPU, RUN_QUEUE, *buckets)}
@@ -192,7 +192,7 @@ def _slices(
     first = np.searchsorted(joined.wait_row[order], np.arange(len(joined.rows) + 1)).tolist()
     columns = ("wait", "bucket", "cause", "count", "ns", "waker_pid")
     listed = list(zip(*(waits[name].tolist() for name in columns), strict=True))
-    spelled = found.get("wait_names") or {}
+    spelled = probed.get("wait_names") or {}
     rows = joined.rows
     asked = breakdown_sampling.requests_in(rows).tolist()
     of_row = (rows[name].tolist() for name in ("backend_pid", "arrived_ns", "ended_ns", "cpu_ns", "run_queue_ns"))

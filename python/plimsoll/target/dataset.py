@@ -53,15 +53,6 @@ class Dataset:
         return self.path / "data"
 
 
-# What decides the rows of each workload's tables, where its request for data says more than that.
-_DATA = {
-    "wpi_orders": ("name", "size_bytes", "seed"),
-    "bank": ("name", "scale", "partitions", "partition_method", "unlogged", "fillfactor"),
-    "order_entry": ("name", "warehouses", "seed", "foreign_keys"),
-    "decision_support": ("name", "scale_factor"),
-}
-
-
 def key_of(
     data: dict[str, Any] | None,
     description: dict[str, Any] | None,
@@ -71,7 +62,8 @@ def key_of(
 ) -> str:
     """The fingerprint of a data set: what it is made from, and the tables it is made into.
 
-    `data` and `description`: the workload that fills it, as the agent knows it, if one does; `setup`: SQL run after it;
+    `data`: what decides the rows, as the workload that fills it says, if one does; `description`: that workload as the
+    agent knows it; `setup`: SQL run after it;
     `server`: what goes before the version in its name ("pg", "duckdb").
     """
     parts: dict[str, Any] = {"format": FORMAT, "server": server_version}
@@ -81,7 +73,7 @@ def key_of(
     if data is not None and description is not None:
         name = "-".join(filter(None, (data["name"], _extent(data))))
         parts |= {
-            "workload": {key: data[key] for key in _DATA.get(data["name"], data) if key in data},
+            "workload": data,
             "tables": description["tables"],
             "ddl": description["ddl"],
             "data_version": description.get("data_version"),

@@ -51,7 +51,7 @@ def _chance(mean: Json) -> float:
 
 def told_parts(row: Json) -> list[str]:
     """The parts that differ from zero among so many; of those at most one in twenty is expected to be chance."""
-    chances = {part: _chance(one) for part, one in row["parts"].items()}
+    chances = {part: _chance(estimate) for part, estimate in row["parts"].items()}
     least = 1 - confidence_of(list(chances.values()))
     return [part for part, chance in chances.items() if chance <= least]
 
@@ -59,9 +59,9 @@ def told_parts(row: Json) -> list[str]:
 def named_parts(row: Json, only_growing: bool = False) -> list[str]:
     """The parts of a difference that differ from zero and are worth a word, the largest first."""
     least = _WORTH * abs(row["total"]["value"])
-    told = [part for part in told_parts(row) if abs(row["parts"][part]["value"]) >= least]
-    told = [part for part in told if row["parts"][part]["value"] > 0 or not only_growing]
-    return sorted(told, key=lambda part: -abs(row["parts"][part]["value"]))[:NAMED_MAX]
+    named = [part for part in told_parts(row) if abs(row["parts"][part]["value"]) >= least]
+    named = [part for part in named if row["parts"][part]["value"] > 0 or not only_growing]
+    return sorted(named, key=lambda part: -abs(row["parts"][part]["value"]))[:NAMED_MAX]
 
 
 def wait_names(verdict: Json, row: Json, part: str) -> list[str]:
@@ -132,11 +132,11 @@ def told_of(verdict: Json, row: Json) -> Told:
 
 def difference_line(verdict: Json, row: Json) -> str:
     """One sentence for a difference."""
-    told = told_of(verdict, row)
+    words = told_of(verdict, row)
     text = f"{subject(row)}: {amount(row['total'])} a transaction"
-    text += f", of which {', '.join(told.more_by)}" if told.more_by else ""
-    text += f"; offset by {', '.join(told.offset_by)}" if told.offset_by else ""
-    return text + (f"; {told.remark}" if told.remark else "")
+    text += f", of which {', '.join(words.more_by)}" if words.more_by else ""
+    text += f"; offset by {', '.join(words.offset_by)}" if words.offset_by else ""
+    return text + (f"; {words.remark}" if words.remark else "")
 
 
 def of_slowest(verdict: Json, treatment: str, kind: str) -> tuple[Json, Told] | None:
@@ -217,7 +217,7 @@ def _adds(verdict: Json) -> list[str]:
             mean = of_type["bands"][MEAN]
             if mean is None:
                 continue
-            parts = {part: one for part, one in mean["parts"].items() if one}
+            parts = {part: estimate for part, estimate in mean["parts"].items() if estimate}
             largest = sorted(parts, key=lambda part: -parts[part]["value"])[:NAMED_MAX]
             named = (f"{amount(parts[part], signed=False)} {PLAIN.get(part, part)} ({part})" for part in largest)
             return [f"A transaction takes {amount(mean['latency'], signed=False)}, of which {', '.join(named)}"]

@@ -45,21 +45,21 @@ def more_words(verdict: Json) -> str:
 
 def knee_words(verdict: Json) -> str:
     """Where the queue starts to grow."""
-    found = verdict["knee"]
-    if found is None:
+    knee = verdict["knee"]
+    if knee is None:
         return ""
-    if found["low"] is None:
-        return f"the queue grows already at the lowest rate tried, {rate(found['rate'])}/s"
-    said = f"the queue starts to grow at {rate(found['rate'])}/s {interval(found['low'], found['high'])}"
+    if knee["low"] is None:
+        return f"the queue grows already at the lowest rate tried, {rate(knee['rate'])}/s"
+    said = f"the queue starts to grow at {rate(knee['rate'])}/s {interval(knee['low'], knee['high'])}"
     return said + {"above": ", above the load line", "beside": ", not distinguishable from the load line"}.get(
-        found.get("place") or "", ""
+        knee.get("place") or "", ""
     )
 
 
 def near_line(verdict: Json) -> Json | None:
     """The trial at the highest rate that holds."""
-    held = [one for one in verdict["trials"] if one["verdict"] == "holds"]
-    return max(held, key=lambda one: (one["rate"], one["number"]), default=None)
+    held = [trial for trial in verdict["trials"] if trial["verdict"] == "holds"]
+    return max(held, key=lambda trial: (trial["rate"], trial["number"]), default=None)
 
 
 def trial_words(entry: Json) -> str:
@@ -101,19 +101,19 @@ def evidence_lines(verdict: Json) -> list[str]:
         )
     if held is not None:
         lines.append(f"Highest rate that held: {rate(held['rate'])}/s: {', '.join(map(term_words, held['terms']))}")
-    opened = [one for one in verdict["trials"] if one["rate"] is not None and one["verdict"]]
+    opened = [trial for trial in verdict["trials"] if trial["rate"] is not None and trial["verdict"]]
     if opened:
-        words = [one["verdict"] for one in opened]
+        words = [trial["verdict"] for trial in opened]
         counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-        lines.append(f"{len(opened)} trials at {len({one['rate'] for one in opened})} rates: {counts}")
+        lines.append(f"{len(opened)} trials at {len({trial['rate'] for trial in opened})} rates: {counts}")
     return lines
 
 
 def earlier_lines(verdict: Json) -> list[str]:
     """The same question asked before on this machine: agreement, or what moved."""
     lines = []
-    for one in verdict.get("earlier") or []:
-        lines.append(compared_words(one))
+    for earlier_run in verdict.get("earlier") or []:
+        lines.append(compared_words(earlier_run))
     return lines
 
 

@@ -76,9 +76,9 @@ def _function(row: Json) -> str:
 
 
 def _rows(whole: Json, difference: Json, form: Any, named: Any) -> list[str]:
-    told = [row for row in difference["rows"] if row["word"] != CANNOT_TELL]
-    largest = max((abs(row["difference"]["value"]) for row in told), default=0.0)
-    shown = [row for row in told if abs(row["difference"]["value"]) >= SHOWN_MIN * largest][:ROWS_MAX]
+    changed = [row for row in difference["rows"] if row["word"] != CANNOT_TELL]
+    largest = max((abs(row["difference"]["value"]) for row in changed), default=0.0)
+    shown = [row for row in changed if abs(row["difference"]["value"]) >= SHOWN_MIN * largest][:ROWS_MAX]
     lines = []
     for row in shown:
         lines.append(line(row | {"name": _shortened(named(row))}, "    ", form))
@@ -92,8 +92,8 @@ def _rows(whole: Json, difference: Json, form: Any, named: Any) -> list[str]:
         for row in difference["rows"]
         if row["word"] == CANNOT_TELL and abs(row["difference"]["value"]) >= least
     ]
-    if told[len(shown) :]:
-        lines += wrapped(f"also changed: {_some([named(row) for row in told[len(shown) :]])}")
+    if changed[len(shown) :]:
+        lines += wrapped(f"also changed: {_some([named(row) for row in changed[len(shown) :]])}")
     return lines + (wrapped(f"cannot tell for: {_some(unknown)}") if unknown else [])
 
 
@@ -118,4 +118,4 @@ def _shortened(name: str) -> str:
 
 def _printable(name: str) -> str:
     """Names come from files that anybody may have made: nothing of them steers the terminal."""
-    return "".join(one if one.isprintable() else "?" for one in name)
+    return "".join(character if character.isprintable() else "?" for character in name)

@@ -18,9 +18,11 @@ def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
     support = verdict.get("decision_support")
     if not support:
         return []
-    said = [line for name, one in support["treatments"].items() if (line := figures_line(one, labels.get(name, name)))][
-        :1
-    ]
+    said = [
+        line
+        for name, treatment in support["treatments"].items()
+        if (line := figures_line(treatment, labels.get(name, name)))
+    ][:1]
     return [
         *said,
         *answer_lines(support),
@@ -32,21 +34,21 @@ def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
 
 def answer_lines(support: Json) -> list[str]:
     """How many answers were compared with what, and in which trials some were wrong; [] where none was."""
-    told = [(one["number"], one["answers"]) for one in support["trials"] if one["answers"]]
-    if not told:
+    answered = [(trial["number"], trial["answers"]) for trial in support["trials"] if trial["answers"]]
+    if not answered:
         return []
-    checks = [check for _, answers in told for check in answers["checks"]]
+    checks = [check for _, answers in answered for check in answers["checks"]]
     right = sum(bool(check["ok"]) for check in checks)
-    against = " and ".join(dict.fromkeys(AGAINST[answers["against"]] for _, answers in told))
-    trials = f"{len(told)} trial" + ("s" if len(told) > 1 else "")
+    against = " and ".join(dict.fromkeys(AGAINST[answers["against"]] for _, answers in answered))
+    trials = f"{len(answered)} trial" + ("s" if len(answered) > 1 else "")
     said = [f"answers of {trials} as loaded, compared with {against}: {right:,} of {len(checks):,} right"]
-    return said + [f"trial {number}: {wrong}" for number, answers in told if (wrong := wrong_answers(answers))]
+    return said + [f"trial {number}: {wrong}" for number, answers in answered if (wrong := wrong_answers(answers))]
 
 
-def figures_line(one: Json, label: str) -> str | None:
+def figures_line(treatment: Json, label: str) -> str | None:
     """The figures of a treatment; None where it has none."""
     parts = []
-    for metric, about in one["metrics"].items():
+    for metric, about in treatment["metrics"].items():
         estimate = about["estimate"]
         if estimate is None:
             continue
@@ -55,16 +57,16 @@ def figures_line(one: Json, label: str) -> str | None:
         parts.append(f"{metric.removesuffix('_seconds').partition('_')[0]} {estimate['value']:,.1f}{unit}{interval}")
     if not parts:
         return None
-    streams = f", {one['streams']} streams" if one["streams"] else ""
-    return f"DBT-3-like, scale factor {one['scale_factor']:g}{streams} ({label}): {', '.join(parts)}"
+    streams = f", {treatment['streams']} streams" if treatment["streams"] else ""
+    return f"DBT-3-like, scale factor {treatment['scale_factor']:g}{streams} ({label}): {', '.join(parts)}"
 
 
 def absent_lines(support: Json, labels: dict[str, str]) -> list[str]:
     """Trials of which a test has no figure, with the reason."""
     said = [
         f"{labels.get(name, name)}, trial {absent['trial']}: {metric.partition('_')[0]}: {absent['why']}"
-        for name, one in support["treatments"].items()
-        for metric, about in one["metrics"].items()
+        for name, treatment in support["treatments"].items()
+        for metric, about in treatment["metrics"].items()
         for absent in about["absent"]
         if not metric.startswith("composite")
     ]
@@ -75,12 +77,14 @@ def absent_lines(support: Json, labels: dict[str, str]) -> list[str]:
 def drift_lines(support: Json, labels: dict[str, str]) -> list[str]:
     """The trend over the throughput tests and the last against the first, of each treatment that repeated them."""
     said = [
-        trend_line(one["trend"], labels.get(name, name)) for name, one in support["treatments"].items() if one["trend"]
+        trend_line(treatment["trend"], labels.get(name, name))
+        for name, treatment in support["treatments"].items()
+        if treatment["trend"]
     ]
-    for name, one in support["treatments"].items():
-        if not one["drift"]:
+    for name, treatment in support["treatments"].items():
+        if not treatment["drift"]:
             continue
-        last = one["drift"][-1]
+        last = treatment["drift"][-1]
         change = last["change"]
         if change is None:
             said.append(f"{labels.get(name, name)}: drift unknown: a throughput test has no figure")
@@ -95,7 +99,9 @@ def trend_line(trend: Json, label: str) -> str:
     """What became of throughput over a series."""
     if trend["a_test"] is None:
         return f"{label}: {trend['verdict']} whether throughput drifts: too few throughput tests have a figure"
-    a_test, over_all = (f"{one['value']:+.2%} [{one['low']:+.2%}, {one['high']:+.2%}]" for one in _of(trend))
+    a_test, over_all = (
+        f"{estimate['value']:+.2%} [{estimate['low']:+.2%}, {estimate['high']:+.2%}]" for estimate in _of(trend)
+    )
     return (
         f"{label}: throughput over {trend['tests']} tests: {trend['verdict']} "
         f"(by the trend {a_test} from test to test, {over_all} over all)"
@@ -109,9 +115,11 @@ def _of(trend: Json) -> tuple[Json, Json]:
 def plan_lines(support: Json) -> list[str]:
     """Which queries have other plans, by pair of treatments, and which of them are told to be slower or faster."""
     pairs: dict[tuple[str, str], list[str]] = {}
-    for one in support["plans"]:
-        if one["is_told"]:
-            pairs.setdefault((one["first_label"], one["second_label"]), []).append(one["query"] + _told(one["change"]))
+    for plan in support["plans"]:
+        if plan["is_told"]:
+            pairs.setdefault((plan["first_label"], plan["second_label"]), []).append(
+                plan["query"] + _told(plan["change"])
+            )
     return [
         f"other plans than with {first} at {second}: {', '.join(names)}" for (first, second), names in pairs.items()
     ]
@@ -126,13 +134,15 @@ def _told(change: Json | None) -> str:
 def change_lines(support: Json) -> list[str]:
     """The queries that take longer or shorter than at the best level, those that differ most, by pair and test."""
     pairs: dict[tuple[str, str, str], list[Json]] = {}
-    for one in support["changes"]:
-        if one["verdict"] in ("slower", "faster"):
-            pairs.setdefault((one["second_label"], one["first_label"], one["test"]), []).append(one)
+    for change in support["changes"]:
+        if change["verdict"] in ("slower", "faster"):
+            pairs.setdefault((change["second_label"], change["first_label"], change["test"]), []).append(change)
     lines = []
     for (second, first, test), changes in pairs.items():
-        changes.sort(key=lambda one: -max(one["ratio"], 1 / one["ratio"]))
-        named = [f"{one['query']} {one['ratio']:.2f} [{one['low']:.2f}, {one['high']:.2f}]" for one in changes]
+        changes.sort(key=lambda change: -max(change["ratio"], 1 / change["ratio"]))
+        named = [
+            f"{change['query']} {change['ratio']:.2f} [{change['low']:.2f}, {change['high']:.2f}]" for change in changes
+        ]
         more = f" and {len(named) - _CHANGES_SHOWN} more" if len(named) > _CHANGES_SHOWN else ""
         shown = ", ".join(named[:_CHANGES_SHOWN])
         lines.append(f"{second} against {first}, {test} test, times as long: {shown}{more}")
@@ -155,7 +165,7 @@ def _adds(verdict: Json) -> list[str]:
     support, labels = verdict.get("decision_support"), treatment_labels(verdict)
     if not support:
         return []
-    figures = (figures_line(one, labels.get(name, name)) for name, one in support["treatments"].items())
+    figures = (figures_line(treatment, labels.get(name, name)) for name, treatment in support["treatments"].items())
     drift = drift_lines(support, labels) if verdict["comparisons"] else []
     return [*[line for line in figures if line][:1], *drift]
 

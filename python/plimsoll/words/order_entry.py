@@ -16,7 +16,7 @@ def lines(verdict: Json) -> list[str]:
     if not order_entry:
         return []
     treatments = list(order_entry["treatments"].values())
-    kinds = list(dict.fromkeys(one["benchmark"] for one in treatments)) or ["order entry"]
+    kinds = list(dict.fromkeys(entry["benchmark"] for entry in treatments)) or ["order entry"]
     text = f"Order entry ({order_entry['like']}): {'; '.join(kinds)}"
     if treatments:
         text += f"; {_bounds_words(treatments)}"
@@ -25,8 +25,8 @@ def lines(verdict: Json) -> list[str]:
 
 def _bounds_words(treatments: list[Json]) -> str:
     broken, unknown, judged = [], 0, 0
-    for one in treatments:
-        for label, said in judgements(one):
+    for entry in treatments:
+        for label, said in judgements(entry):
             judged += 1
             unknown += said == CANNOT_TELL
             if said == BROKEN and label not in broken:
@@ -35,15 +35,15 @@ def _bounds_words(treatments: list[Json]) -> str:
     return f"{text} ({unknown} of {judged} undecided: too few transactions)" if unknown else text
 
 
-def judgements(one: Json) -> list[tuple[str, str]]:
+def judgements(entry: Json) -> list[tuple[str, str]]:
     """Every bound that applies to a treatment, with its word."""
-    judged = [(row["label"], row["verdict"]) for part in ("mix", "ranges") for row in one[part]]
-    for row in one["limits"]:
+    judged = [(row["label"], row["verdict"]) for part in ("mix", "ranges") for row in entry[part]]
+    for row in entry["limits"]:
         judged.append((f"{row['label']} response time", row["verdict"]))
         judged.append((f"{row['label']} 90th percentile below average", row["p90_not_below_mean"]))
     for name in ("ceiling", "minimum"):
-        if one["rate"][name]:
-            judged.append((f"{name} of {one['rate'][name]['bound']:g} a warehouse", one["rate"][name]["verdict"]))
+        if entry["rate"][name]:
+            judged.append((f"{name} of {entry['rate'][name]['bound']:g} a warehouse", entry["rate"][name]["verdict"]))
     return [(label, said) for label, said in judged if said != DOES_NOT_APPLY]
 
 
@@ -54,7 +54,7 @@ def ledger_lines(verdict: Json) -> list[str]:
         return []
     parts = []
     for key, name in (("new_orders", "New-Orders"), ("payments", "Payments")):
-        sums = {what: sum(int(one[key][what]) for one in kept) for what in ("acknowledged", "lost", "twice")}
+        sums = {what: sum(int(ledger[key][what]) for ledger in kept) for what in ("acknowledged", "lost", "twice")}
         parts.append(f"{sums['acknowledged']} {name} acknowledged, {sums['lost']} lost, {sums['twice']} duplicated")
     return [f"Ledger: {'; '.join(parts)}"]
 

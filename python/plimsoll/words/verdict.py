@@ -31,9 +31,11 @@ def a_a_words(verdict: Json) -> str:
     if stored and stored.get("ratio"):
         interval = f" [{stored['low']:.2f}, {stored['high']:.2f}]" if stored.get("low") is not None else ""
         said.append(f"stored A/A run: {stored['ratio']:.2f}{interval} over {stored.get('blocks')} blocks")
-    told = [one["noise"]["ratio_told"] for one in verdict["comparisons"] if one.get("noise")]
-    if told:
-        least = f"{min(told):.2f}" + (f" to {max(told):.2f}" if f"{max(told):.2f}" != f"{min(told):.2f}" else "")
+    ratios = [comparison["noise"]["ratio_told"] for comparison in verdict["comparisons"] if comparison.get("noise")]
+    if ratios:
+        least = f"{min(ratios):.2f}" + (
+            f" to {max(ratios):.2f}" if f"{max(ratios):.2f}" != f"{min(ratios):.2f}" else ""
+        )
         return f"A/A: {'; '.join(said)}. By the scatter of all trials levels are told apart from a ratio of {least} on"
     if verdict["comparisons"]:
         unknown = f"From which ratio on levels are told apart is not known: that takes {BLOCKS_MIN} common blocks"
@@ -112,7 +114,7 @@ def evidence_lines(verdict: Json, most: int) -> list[str]:
     judged = metric_of(verdict["metric"])
     beside = [metric for metric in METRICS.values() if EVIDENCE in metric.shown_in and metric is not judged]
     alike = [metric for metric in beside if metric.work in (None, judged.work)]
-    for comparison in [one for one in verdict["comparisons"] if _tells(one)][:1]:
+    for comparison in [compared for compared in verdict["comparisons"] if _tells(compared)][:1]:
         ordered = sorted(alike, key=lambda metric: -_spread(verdict, comparison, metric))
         return [row for metric in ordered if (row := _row(verdict, comparison, metric))][:most]
     return []

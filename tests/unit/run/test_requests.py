@@ -223,3 +223,19 @@ def test_the_profile_is_asked_for_with_its_rate() -> None:
 def test_a_budget_that_is_no_share_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="breakdown_budget_percent"):
         made(BANK, probes=wrong)
+
+
+def test_what_decides_the_rows_is_all_that_fills_the_tables_or_less() -> None:
+    """What a data set is known by: stored ones would be made anew if it said more."""
+    bank = {"name": "bank", "scale": 3, "partitions": 0, "partition_method": "range", "unlogged": False}
+    study = {"name": "wpi_orders", "size": "1 MiB"}
+    orders = {"name": "order_entry", "warehouses": 2, "seed": 2010, "foreign_keys": True}
+    support = {"name": "decision_support", "scale_factor": 1.0}
+
+    def rows(workload: dict[str, Any], **tables: Any) -> dict[str, Any] | None:
+        return made(workload, **tables).workload.rows_from(2**30)
+
+    assert rows({**BANK, "seed": 7, "transaction": "select_only"}) == {**bank, "fillfactor": 100}
+    assert rows({**study, "access": "scan"}) == {"name": "wpi_orders", "size_bytes": 2**20, "seed": 2002}
+    assert rows({**ORDERS, "warehouses": 2, "seed": 2010}) == orders
+    assert rows({**support, "seed": 9}, measure={}, warmup={"until": "none"}) == support

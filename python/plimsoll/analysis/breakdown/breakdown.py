@@ -33,8 +33,8 @@ UNNAMED_MAX = 0.05
 
 def over_trials(trials: list[Trial]) -> dict[int, Json]:
     """The breakdowns of the finished trials whose records mention one, by trial."""
-    found = {trial.number: reading(trial) for trial in trials if trial.status == "finished"}
-    return {number: one for number, one in found.items() if one is not None}
+    readings = {trial.number: reading(trial) for trial in trials if trial.status == "finished"}
+    return {number: entry for number, entry in readings.items() if entry is not None}
 
 
 def caveats(breakdown: Json | None) -> list[str]:
@@ -54,10 +54,10 @@ def caveats(breakdown: Json | None) -> list[str]:
     if watched_all and seen is not None and sent is not None and seen != sent:
         said.append(f"the breakdown probe saw {seen} requests and the load sent {sent}")
     nameless = {}
-    for kind, one in breakdown["types"].items():
+    for kind, of_kind in breakdown["types"].items():
         if kind not in kinds_of([breakdown]):
             continue
-        share, unnamed = one["closure"]["share"], one["closure"]["unnamed_share"]
+        share, unnamed = of_kind["closure"]["share"], of_kind["closure"]["unnamed_share"]
         if share is not None and abs(share) > CLOSURE_MAX:
             said.append(f"the breakdown of {kind} does not close: {share:+.1%} of the time is in no bucket")
         if unnamed is not None and unnamed > UNNAMED_MAX:
@@ -84,8 +84,8 @@ def breakdown(
         "bands": list(BANDS),
         "refused": _refused(readings),
         "why_absent": None if present else _why(readings),
-        "trials": [_trial(one) for one in readings.values() if one["status"] == "on"],
-        "treatments": {name: _treatment(mine) for name, mine in present.items()},
+        "trials": [_trial(entry) for entry in readings.values() if entry["status"] == "on"],
+        "treatments": {name: _treatment(blocks) for name, blocks in present.items()},
         "differences": _differences(present, pairs(comparisons, beside)),
     }
 
@@ -94,20 +94,20 @@ def by_treatment(
     readings: Mapping[int, Json], used: Used, treatments: Mapping[str, Treatment]
 ) -> dict[str, dict[int, Json]]:
     """The readings that have figures, by treatment and block."""
-    found: dict[str, dict[int, Json]] = {name: {} for name in treatments}
+    blocks_of: dict[str, dict[int, Json]] = {name: {} for name in treatments}
     for (block, treatment), entry in used.items():
-        one = readings.get(entry["number"])
-        if one is not None and one.get("types") and one["types"][ALL]["bands"][MEAN]["transactions"]:
-            found.setdefault(treatment, {})[block] = one
-    return {name: mine for name, mine in found.items() if mine}
+        trial = readings.get(entry["number"])
+        if trial is not None and trial.get("types") and trial["types"][ALL]["bands"][MEAN]["transactions"]:
+            blocks_of.setdefault(treatment, {})[block] = trial
+    return {name: blocks for name, blocks in blocks_of.items() if blocks}
 
 
 def _refused(readings: Mapping[int, Json]) -> list[Json]:
-    found: dict[tuple[str, str | None], list[int]] = {}
-    for number, one in readings.items():
-        if one["reason"]:
-            found.setdefault((one["reason"], one["remedy"]), []).append(number)
-    return [{"reason": reason, "remedy": remedy, "trials": numbers} for (reason, remedy), numbers in found.items()]
+    trials_of: dict[tuple[str, str | None], list[int]] = {}
+    for number, trial in readings.items():
+        if trial["reason"]:
+            trials_of.setdefault((trial["reason"], trial["remedy"]), []).append(number)
+    return [{"reason": reason, "remedy": remedy, "trials": numbers} for (reason, remedy), numbers in trials_of.items()]
 
 
 def _why(readings: Mapping[int, Json]) -> str:
@@ -115,16 +115,16 @@ def _why(readings: Mapping[int, Json]) -> str:
     if refused:
         first = refused[0]
         return f"the probe was refused: {first['reason']}" + (f" ({first['remedy']})" if first["remedy"] else "")
-    if any(one.get("faults") for one in readings.values()):
+    if any(trial.get("faults") for trial in readings.values()):
         return "time is counted twice in the records, so that no figure from them can be trusted"
-    if any((one.get("joined") or {}).get("transactions_in_part") for one in readings.values()):
+    if any((trial.get("joined") or {}).get("transactions_in_part") for trial in readings.values()):
         return "no transaction is recorded with all its requests in a trial that entered the verdict"
-    if any((one.get("joined") or {}).get("transactions_not_watched") for one in readings.values()):
+    if any((trial.get("joined") or {}).get("transactions_not_watched") for trial in readings.values()):
         return "too little of the time was watched in the trials that entered the verdict"
     return "no trial that entered the verdict has transactions with requests"
 
 
-def _trial(one: Json) -> Json:
+def _trial(trial: Json) -> Json:
     kept = (
         "number",
         "lost",
@@ -140,62 +140,64 @@ def _trial(one: Json) -> Json:
         "syncs",
         "faults",
     )
-    return {key: one[key] for key in kept} | {
-        "closure": {kind: found["closure"] for kind, found in one["types"].items()}
+    return {key: trial[key] for key in kept} | {
+        "closure": {kind: of_kind["closure"] for kind, of_kind in trial["types"].items()}
     }
 
 
-def _treatment(mine: Mapping[int, Json]) -> Json:
-    trials = list(mine.values())
+def _treatment(blocks: Mapping[int, Json]) -> Json:
+    trials = list(blocks.values())
     slowest = sorted(
-        ({"trial": one["number"], **row} for one in trials for row in one["slowest"]),
+        ({"trial": trial["number"], **row} for trial in trials for row in trial["slowest"]),
         key=lambda row: (-row["latency_ns"], row["trial"], row["index"]),
     )
     return {
-        "trials": [one["number"] for one in trials],
-        "types": {kind: _of_type(mine, kind) for kind in kinds_of(trials)},
+        "trials": [trial["number"] for trial in trials],
+        "types": {kind: _of_type(blocks, kind) for kind in kinds_of(trials)},
         "slowest": slowest[:SLOWEST_COUNT],
         "system": _system(trials),
-        "one_in_max": max(one["sampling"]["one_in_max"] for one in trials),
+        "one_in_max": max(trial["sampling"]["one_in_max"] for trial in trials),
         "syncs": _syncs(trials),
     }
 
 
 def _syncs(trials: list[Json]) -> Json:
     """Calls that sync, of all the server's processes, by what was synced, over the trials whose file system tells."""
-    told = [one for one in trials if one["syncs"]]
-    done = sum(one["done"] or 0 for one in told)
-    counts = {what: sum(int(one["syncs"].get(what) or 0) for one in told) for one in told for what in one["syncs"]}
+    known = [trial for trial in trials if trial["syncs"]]
+    done = sum(trial["done"] or 0 for trial in known)
+    counts = {
+        what: sum(int(trial["syncs"].get(what) or 0) for trial in known) for trial in known for what in trial["syncs"]
+    }
     return {what: {"count": count, "per_transaction": count / done if done else None} for what, count in counts.items()}
 
 
-def _of_type(mine: Mapping[int, Json], kind: str) -> Json:
-    found = [one["types"][kind] for one in mine.values() if kind in one["types"]]
-    bands = {band: band_over_blocks(mine, kind, band) for band in BANDS}
-    closures = [one["closure"] for one in found]
+def _of_type(blocks: Mapping[int, Json], kind: str) -> Json:
+    of_kind = [trial["types"][kind] for trial in blocks.values() if kind in trial["types"]]
+    bands = {band: band_over_blocks(blocks, kind, band) for band in BANDS}
+    closures = [sums["closure"] for sums in of_kind]
     return {
         "bands": bands,
-        "beyond_mean": beyond_mean(mine, kind),
+        "beyond_mean": beyond_mean(blocks, kind),
         "closure_share_worst": max(
-            (one["share"] for one in closures if one["share"] is not None), key=abs, default=None
+            (sums["share"] for sums in closures if sums["share"] is not None), key=abs, default=None
         ),
-        "absolute_share_max": max((one["absolute_share"] or 0.0 for one in closures), default=None),
-        "unnamed_share_max": max((one["unnamed_share"] or 0.0 for one in closures), default=None),
-        **_waits(found, bands),
+        "absolute_share_max": max((sums["absolute_share"] or 0.0 for sums in closures), default=None),
+        "unnamed_share_max": max((sums["unnamed_share"] or 0.0 for sums in closures), default=None),
+        **_waits(of_kind, bands),
     }
 
 
-def _waits(found: list[Json], bands: Mapping[str, Json | None]) -> Json:
+def _waits(of_kind: list[Json], bands: Mapping[str, Json | None]) -> Json:
     """Named waits with their nanoseconds a transaction, of all and of the slowest hundredth; and who ended which."""
-    every = breakdown_waits.together([one[MEAN] for one in found])
-    slow = {(row["name"], row["bucket"]): row["ns"] for row in _all_waits([one[SLOWEST] for one in found])}
-    counts = {band: (one or {}).get("transactions") or 0 for band, one in bands.items()}
+    every = breakdown_waits.together([sums[MEAN] for sums in of_kind])
+    slow = {(row["name"], row["bucket"]): row["ns"] for row in _all_waits([sums[SLOWEST] for sums in of_kind])}
+    counts = {band: (sums or {}).get("transactions") or 0 for band, sums in bands.items()}
     for row in every["waits"]:
         row["times_per_transaction"] = row["count"] / counts[MEAN]
         row["ns_per_transaction"] = row["ns"] / counts[MEAN]
         spent = slow.get((row["name"], row["bucket"]), 0) if row["bucket"] else None
         row["ns_per_slowest"] = spent / counts[SLOWEST] if spent is not None and counts[SLOWEST] else None
-    reads, of_slowest = every[READ], breakdown_waits.reads_together([one[SLOWEST] for one in found])
+    reads, of_slowest = every[READ], breakdown_waits.reads_together([sums[SLOWEST] for sums in of_kind])
     for name in READ_CAUSES:
         key = f"{name}_ns"
         reads[f"{key}_per_transaction"] = reads[key] / counts[MEAN]
@@ -203,9 +205,9 @@ def _waits(found: list[Json], bands: Mapping[str, Json | None]) -> Json:
     return every
 
 
-def _all_waits(found: list[Json]) -> list[Json]:
+def _all_waits(bands: list[Json]) -> list[Json]:
     sums: dict[tuple[str, str], int] = {}
-    for row in (row for one in found for row in one["waits"]):
+    for row in (row for band in bands for row in band["waits"]):
         sums[row["name"], row["bucket"]] = sums.get((row["name"], row["bucket"]), 0) + row["ns"]
     return [{"name": name, "bucket": bucket, "ns": ns} for (name, bucket), ns in sums.items()]
 
@@ -216,36 +218,36 @@ def _system(trials: list[Json]) -> list[Json]:
     Of slices of time there are no figures a transaction: a slice is kept open for what is under way, so that they are
     watched for longer than transactions begin.
     """
-    sampled = any(one["sampling"]["one_in_max"] > 1 for one in trials)
-    done = 0 if sampled else sum(one["done"] or 0 for one in trials)
-    found: dict[str, Json] = {}
-    for process in (process for one in trials for process in one["processes"]):
+    sampled = any(trial["sampling"]["one_in_max"] > 1 for trial in trials)
+    done = 0 if sampled else sum(trial["done"] or 0 for trial in trials)
+    by_role: dict[str, Json] = {}
+    for process in (process for trial in trials for process in trial["processes"]):
         what = str(process.get("what") or "unknown")
-        mine = found.setdefault(what, {"what": what, "processes": 0, "cpu_ns": 0, "run_queue_ns": 0, "waits": {}})
-        mine["processes"] += 1
+        row = by_role.setdefault(what, {"what": what, "processes": 0, "cpu_ns": 0, "run_queue_ns": 0, "waits": {}})
+        row["processes"] += 1
         for key in ("cpu_ns", "run_queue_ns"):
-            mine[key] += int(process.get(key) or 0)
+            row[key] += int(process.get(key) or 0)
         for name, wait in (process.get("waits") or {}).items():
-            sums = mine["waits"].setdefault(str(name), {"count": 0, "ns": 0})
+            sums = row["waits"].setdefault(str(name), {"count": 0, "ns": 0})
             sums["count"] += int(wait.get("count") or 0)
             sums["ns"] += int(wait.get("ns") or 0)
-    rows = sorted(found.values(), key=lambda row: (-row["cpu_ns"], row["what"]))
+    rows = sorted(by_role.values(), key=lambda row: (-row["cpu_ns"], row["what"]))
     return [row | {"cpu_ns_per_transaction": row["cpu_ns"] / done if done else None} for row in rows]
 
 
 def _differences(present: Mapping[str, Mapping[int, Json]], wanted: list[Json]) -> list[Json]:
-    found = []
+    differences = []
     for pair in wanted:
         first, second = present.get(pair["first"]), present.get(pair["second"])
         if not first or not second:
             continue
         for kind in kinds_of([*first.values(), *second.values()]):
             for band in (MEAN, SLOWEST):
-                one = difference(first, second, kind, band)
+                change = difference(first, second, kind, band)
                 by_event = of_latency(first, second, kind, band, is_paired=True)
-                if one is not None and by_event is not None:
-                    found.append({**pair, "kind": kind, "band": band, **one, "waits": by_event["waits"]})
-    return found
+                if change is not None and by_event is not None:
+                    differences.append({**pair, "kind": kind, "band": band, **change, "waits": by_event["waits"]})
+    return differences
 
 
 def _read(run: Run) -> dict[int, Json]:

@@ -30,14 +30,14 @@ def rows_of(first: Amounts, second: Amounts, whole: Json, is_paired: bool) -> li
     What one block lacks and others have was watched and did not happen there: it is 0. Of a whole of which cannot be
     told that it changed there are no shares.
     """
-    keys = dict.fromkeys(key for side in (first, second) for one in side.values() for key in one)
+    keys = dict.fromkeys(key for side in (first, second) for amounts in side.values() for key in amounts)
     total = total_of(whole)
     rows = []
     for key in keys:
-        one, two = ({block: mine.get(key, 0.0) for block, mine in side.items()} for side in (first, second))
-        difference = difference_of(one, two, is_paired)
+        before, after = ({block: amounts.get(key, 0.0) for block, amounts in side.items()} for side in (first, second))
+        difference = difference_of(before, after, is_paired)
         if difference is not None:
-            rows.append(row_of(key, one, two, difference.interval(), total))
+            rows.append(row_of(key, before, after, difference.interval(), total))
     return in_rank(rows)
 
 
@@ -100,13 +100,13 @@ def of_latency(
     sides = common_blocks([_of_kind(readings, kind, band) for readings in (first, second)], is_paired)
     if not all(sides):
         return None
-    split = all(one["bands"][band]["cpu_can_be_split"] for side in sides for one in side.values())
-    whole = [{block: mean_latency(one["bands"][band]) for block, one in side.items()} for side in sides]
-    parts = [{block: _parts(one, band, split) for block, one in side.items()} for side in sides]
-    waits = [{block: _waits(one, band) for block, one in side.items()} for side in sides]
+    split = all(entry["bands"][band]["cpu_can_be_split"] for side in sides for entry in side.values())
+    whole = [{block: mean_latency(entry["bands"][band]) for block, entry in side.items()} for side in sides]
+    parts = [{block: _parts(entry, band, split) for block, entry in side.items()} for side in sides]
+    waits = [{block: _waits(entry, band) for block, entry in side.items()} for side in sides]
     left = [
-        {block: total - sum(mine[block].values()) for block, total in one.items()}
-        for one, mine in zip(whole, parts, strict=True)
+        {block: total - sum(named_parts[block].values()) for block, total in totals.items()}
+        for totals, named_parts in zip(whole, parts, strict=True)
     ]
     whole_difference = whole_of(whole, is_paired, spread)
     named = rows_of(waits[0], waits[1], whole_difference, is_paired)
@@ -127,12 +127,12 @@ def _interval(first: Mapping[int, float], second: Mapping[int, float], is_paired
 def common_blocks(sides: list[dict[int, Any]], is_paired: bool) -> list[dict[int, Any]]:
     """Of pairs, the blocks that both have."""
     common = sides[0].keys() & sides[1].keys()
-    return [{block: one[block] for block in one if block in common} for one in sides] if is_paired else sides
+    return [{block: side[block] for block in side if block in common} for side in sides] if is_paired else sides
 
 
 def whole_of(values: list[dict[int, float]], is_paired: bool, spread: float | None) -> Json:
     """The means and their difference, which is told only if equal trials differ less; each side has a block."""
-    means = [mean(one) for one in values]
+    means = [mean(side) for side in values]
     total = _interval(values[0], values[1], is_paired)
     assert total is not None, "both sides have a block"
     ratio = means[1] / means[0] if means[0] else None
@@ -142,17 +142,17 @@ def whole_of(values: list[dict[int, float]], is_paired: bool, spread: float | No
 
 
 def _of_kind(readings: Readings, kind: str, band: str) -> dict[int, Json]:
-    found = {block: one["types"].get(kind) for block, one in readings.items()}
-    return {block: one for block, one in found.items() if one and one["bands"][band]["transactions"]}
+    entries = {block: entry["types"].get(kind) for block, entry in readings.items()}
+    return {block: entry for block, entry in entries.items() if entry and entry["bands"][band]["transactions"]}
 
 
-def _parts(one: Json, band: str, split: bool) -> dict[Key, float]:
-    return {(name, ""): value for name, value in mean_parts(one["bands"][band], split).items()}
+def _parts(entry: Json, band: str, split: bool) -> dict[Key, float]:
+    return {(name, ""): value for name, value in mean_parts(entry["bands"][band], split).items()}
 
 
-def _waits(one: Json, band: str) -> dict[Key, float]:
-    count = one["bands"][band]["transactions"]
-    return {(row["name"], row["bucket"]): row["ns"] / count for row in one[band]["waits"]}
+def _waits(entry: Json, band: str) -> dict[Key, float]:
+    count = entry["bands"][band]["transactions"]
+    return {(row["name"], row["bucket"]): row["ns"] / count for row in entry[band]["waits"]}
 
 
 def of_cpu(
@@ -166,16 +166,19 @@ def of_cpu(
     The server's other processes are not known by transaction where only slices of time were watched.
     """
     sides = (first, second)
-    split = all(_mean_band(one)["cpu_can_be_split"] for readings, _ in sides for one in readings.values())
-    sampled = any(one["sampling"]["one_in_max"] > 1 for readings, _ in sides for one in readings.values())
-    known = [{block: metrics[one["number"]] for block, one in readings.items()} for readings, metrics in sides]
-    wholes = [{block: one[_CPU] for block, one in mine.items() if one.get(_CPU) is not None} for mine in known]
+    split = all(_mean_band(entry)["cpu_can_be_split"] for readings, _ in sides for entry in readings.values())
+    sampled = any(entry["sampling"]["one_in_max"] > 1 for readings, _ in sides for entry in readings.values())
+    known = [{block: metrics[entry["number"]] for block, entry in readings.items()} for readings, metrics in sides]
+    wholes = [
+        {block: figures[_CPU] for block, figures in of_side.items() if figures.get(_CPU) is not None}
+        for of_side in known
+    ]
     wholes = common_blocks(wholes, is_paired)
     if not all(wholes):
         return None
     users = [
-        {block: _users(readings[block], mine[block], split, sampled) for block in whole}
-        for (readings, _), mine, whole in zip(sides, known, wholes, strict=True)
+        {block: _users(readings[block], of_side[block], split, sampled) for block in whole}
+        for (readings, _), of_side, whole in zip(sides, known, wholes, strict=True)
     ]
     whole_difference = whole_of(wholes, is_paired, spread)
     return {
@@ -185,18 +188,18 @@ def of_cpu(
     }
 
 
-def _mean_band(one: Json) -> Json:
-    band: Json = one["types"][ALL]["bands"][MEAN]
+def _mean_band(entry: Json) -> Json:
+    band: Json = entry["types"][ALL]["bands"][MEAN]
     return band
 
 
-def _users(one: Json, metrics: Json, split: bool, sampled: bool) -> dict[Key, float]:
-    parts = mean_parts(_mean_band(one), split)
-    found = {(name, ""): parts[part] for part, name in BACKENDS.items() if part in parts}
+def _users(entry: Json, metrics: Json, split: bool, sampled: bool) -> dict[Key, float]:
+    parts = mean_parts(_mean_band(entry), split)
+    users = {(name, ""): parts[part] for part, name in BACKENDS.items() if part in parts}
     generator = metrics.get("generator_cpu_ns_per_transaction")
     if generator is not None:
-        found[GENERATOR, ""] = generator
-    for process in [] if sampled or not one["done"] else one["processes"]:
+        users[GENERATOR, ""] = generator
+    for process in [] if sampled or not entry["done"] else entry["processes"]:
         key = (str(process.get("what") or "unknown"), "")
-        found[key] = found.get(key, 0.0) + int(process.get("cpu_ns") or 0) / one["done"]
-    return found
+        users[key] = users.get(key, 0.0) + int(process.get("cpu_ns") or 0) / entry["done"]
+    return users

@@ -19,8 +19,12 @@ Readings = Mapping[int, Json]  # one treatment's, by block
 
 def bands_of(readings: Readings, kind: str, band: str) -> dict[int, Json]:
     """One band of a type in every block that has transactions in it."""
-    found = {block: one["types"].get(kind) for block, one in readings.items()}
-    return {block: one["bands"][band] for block, one in found.items() if one and one["bands"][band]["transactions"]}
+    of_kind = {block: entry["types"].get(kind) for block, entry in readings.items()}
+    return {
+        block: entry["bands"][band]
+        for block, entry in of_kind.items()
+        if entry and entry["bands"][band]["transactions"]
+    }
 
 
 def over(values: list[float], floor: float | None = None) -> Json | None:
@@ -34,13 +38,13 @@ def band_over_blocks(readings: Readings, kind: str, band: str) -> Json | None:
     bands = list(bands_of(readings, kind, band).values())
     if not bands:
         return None
-    split = all(one["cpu_can_be_split"] for one in bands)
-    means = [mean_parts(one, split) for one in bands]
+    split = all(band_of_block["cpu_can_be_split"] for band_of_block in bands)
+    means = [mean_parts(band_of_block, split) for band_of_block in bands]
     names = in_order({name for mean in means for name in mean})
     return {
-        "transactions": sum(one["transactions"] for one in bands),
-        "requests": sum(one["requests"] for one in bands),
-        "latency": over([mean_latency(one) for one in bands], 0.0),
+        "transactions": sum(band_of_block["transactions"] for band_of_block in bands),
+        "requests": sum(band_of_block["requests"] for band_of_block in bands),
+        "latency": over([mean_latency(band_of_block) for band_of_block in bands], 0.0),
         "parts": {
             name: over([mean.get(name, 0.0) for mean in means], None if name == WAY_OUT else 0.0) for name in names
         },
@@ -53,13 +57,13 @@ def _difference(first: Mapping[int, Json], second: Mapping[int, Json]) -> Json |
     blocks = sorted(first.keys() & second.keys())
     if not blocks:
         return None
-    split = all(one[block]["cpu_can_be_split"] for one in (first, second) for block in blocks)
+    split = all(side[block]["cpu_can_be_split"] for side in (first, second) for block in blocks)
     rows, totals, errors = [], [], []
     for block in blocks:
-        one, two = (mean_parts(side[block], split) for side in (first, second))
+        parts_before, parts_after = (mean_parts(side[block], split) for side in (first, second))
         # In their order, whatever the sets' is: sums of numbers depend on it in their last digits.
-        names = in_order(one.keys() | two.keys())
-        rows.append({name: two.get(name, 0.0) - one.get(name, 0.0) for name in names})
+        names = in_order(parts_before.keys() | parts_after.keys())
+        rows.append({name: parts_after.get(name, 0.0) - parts_before.get(name, 0.0) for name in names})
         before, after = (mean_latency(side[block]) for side in (first, second))
         totals.append(after - before)
         errors.append(after - before - sum(rows[-1].values()))
@@ -86,8 +90,8 @@ def beyond_mean(readings: Readings, kind: str) -> Json | None:
 
 def kinds_of(readings: list[Json]) -> list[str]:
     """The types in their order, all of them together first; a single type stands for all."""
-    found = list(dict.fromkeys(kind for one in readings for kind in one["types"]))
-    return [kind for kind in found if kind != ALL] if len(found) == 2 else found
+    kinds = list(dict.fromkeys(kind for reading in readings for kind in reading["types"]))
+    return [kind for kind in kinds if kind != ALL] if len(kinds) == 2 else kinds
 
 
 def pairs(comparisons: list[Comparison], beside: list[Json] | None = None) -> list[Json]:
@@ -95,12 +99,12 @@ def pairs(comparisons: list[Comparison], beside: list[Json] | None = None) -> li
 
     {first, second (treatments), first_label, second_label, at, about}: the difference is second less first.
     """
-    found = []
+    rows = []
     for comparison in comparisons:
         base = next((level for level in comparison["levels"] if level["level"] == comparison["reference"]), None)
         for level in comparison["levels"] if base else []:
             if base is not None and level["treatment"] != base["treatment"] and level["blocks"]:
                 row = {"first": base["treatment"], "second": level["treatment"]}
                 row |= {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
-                found.append(row | {"at": comparison["at"], "about": "levels", "verdict": level["verdict"]})
-    return found + (beside or [])
+                rows.append(row | {"at": comparison["at"], "about": "levels", "verdict": level["verdict"]})
+    return rows + (beside or [])

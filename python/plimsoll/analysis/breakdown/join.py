@@ -76,10 +76,10 @@ def join(
     for low, high, begin, end in spans.tolist():
         starts, ends = done["start_ns"][low:high], done["end_ns"][low:high]
         arrived, ended = placed[begin:end], asked["ended_ns"][begin:end]
-        found = np.searchsorted(arrived, starts, "left")
+        places = np.searchsorted(arrived, starts, "left")
         # A message that arrives in the very nanosecond in which the next transaction starts is the next one's.
-        limit = np.append(found[1:], end - begin)[: high - low]
-        first[low:high] = begin + found
+        limit = np.append(places[1:], end - begin)[: high - low]
+        first[low:high] = begin + places
         last[low:high] = begin + np.minimum(np.searchsorted(arrived, ends, "right"), limit)
         straddling[begin:end] = np.searchsorted(starts, ended, "left") > np.searchsorted(starts, arrived, "right")
     owner, row = _owner(first, last, len(asked)), _rows_of(waits, asked)
@@ -116,13 +116,13 @@ def _of_requests(
     done: np.ndarray, asked: np.ndarray, owner: np.ndarray, straddling: np.ndarray, ours: np.ndarray
 ) -> Json:
     """What became of every request; joined and without a transaction add up to all of the load's."""
-    mine, answered = owner >= 0, requests_in(asked)
-    late = asked["ended_ns"][mine] - done["end_ns"][owner[mine]]
+    is_joined, answered = owner >= 0, requests_in(asked)
+    late = asked["ended_ns"][is_joined] - done["end_ns"][owner[is_joined]]
     return {
         "requests": int(answered[ours].sum()),
         "requests_of_others": int(answered[~ours].sum()),
-        "requests_joined": int(answered[mine].sum()),
-        "requests_without_transaction": int(answered[ours & ~mine].sum()),
+        "requests_joined": int(answered[is_joined].sum()),
+        "requests_without_transaction": int(answered[ours & ~is_joined].sum()),
         # Of a row only the last request can do either. Of both: those that reach into a transaction after the one, or
         # the pause, in which they arrived.
         "requests_straddling": int(straddling.sum()),
@@ -163,7 +163,7 @@ def parts_of(joined: Joined, buckets: list[str]) -> dict[str, np.ndarray]:
     gaps = np.zeros(len(asked), np.int64)
     gaps[:-1] = asked["arrived_ns"][1:] - asked["ended_ns"][:-1]
     zero = np.zeros(len(done), np.int64)
-    found = {
+    parts = {
         LAG: done["start_ns"] - done["planned_ns"],
         WAY_IN: np.where(met, _at(asked["arrived_ns"], first) - done["start_ns"], zero),
         CPU: joined.over_rows(asked["cpu_ns"]),
@@ -173,18 +173,18 @@ def parts_of(joined: Joined, buckets: list[str]) -> dict[str, np.ndarray]:
     }
     waits, owner = joined.waits, joined.wait_owner
     for place in np.unique(waits["bucket"][owner >= 0]).tolist():
-        mine = (owner >= 0) & (waits["bucket"] == place)
+        in_bucket = (owner >= 0) & (waits["bucket"] == place)
         # The client is waited for between rows and, for its next message or the rest of one, within one.
-        np.add.at(found.setdefault(buckets[place], zero.copy()), owner[mine], waits["ns"][mine])
-    return found
+        np.add.at(parts.setdefault(buckets[place], zero.copy()), owner[in_bucket], waits["ns"][in_bucket])
+    return parts
 
 
 def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Values at places of which some may lie outside: those give any value and are for the caller to leave out."""
     if not len(values):
         return np.zeros(len(places), np.int64)
-    found: np.ndarray = values[np.clip(places, 0, len(values) - 1)]
-    return found
+    at_places: np.ndarray = values[np.clip(places, 0, len(values) - 1)]
+    return at_places
 
 
 def faults(joined: Joined, buckets: list[str]) -> dict[str, int]:
@@ -197,7 +197,7 @@ def faults(joined: Joined, buckets: list[str]) -> dict[str, int]:
     np.add.at(parts, row[row >= 0], waits["ns"][row >= 0])
     never = [place for place, name in enumerate(buckets) if name in NEVER_BLOCKED]
     negative = (asked["cpu_ns"] < 0) | (asked["run_queue_ns"] < 0)
-    found = {
+    wrong_rows = {
         "requests of one backend overlap": same & (asked["arrived_ns"][1:] < asked["ended_ns"][:-1]),
         "transactions of one backend overlap": alike & (done["start_ns"][1:] < done["end_ns"][:-1]),
         "requests end before they begin": elapsed < 0,
@@ -208,7 +208,7 @@ def faults(joined: Joined, buckets: list[str]) -> dict[str, int]:
         "a wait is in no bucket of waits": (waits["bucket"] >= len(buckets)) | np.isin(waits["bucket"], never),
         "a wait is counted twice": _repeated(waits),
     }
-    return {what: int(wrong.sum()) for what, wrong in found.items() if wrong.any()}
+    return {what: int(wrong.sum()) for what, wrong in wrong_rows.items() if wrong.any()}
 
 
 def _repeated(waits: np.ndarray) -> np.ndarray:

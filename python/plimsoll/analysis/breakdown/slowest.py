@@ -19,7 +19,7 @@ SLOWEST = 10
 SEGMENTS_MAX = 160
 
 
-def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Probe) -> list[Json]:
+def slowest(joined: Joined, done: np.ndarray, kinds: list[str], probed: Probe) -> list[Json]:
     """The slowest of the `done` transactions (a mask), slowest first; times in nanoseconds from the planned start."""
     rows = joined.transactions
     latency = rows["end_ns"] - rows["planned_ns"]
@@ -31,13 +31,15 @@ def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Probe) ->
     requests = between(answered, joined.first, joined.last)
     result = []
     for place in worst.tolist():
-        one = rows[place]
-        segments = _segments(joined, answered, waits, row, place, found)
+        transaction = rows[place]
+        segments = _segments(joined, answered, waits, row, place, probed)
         result.append(
             {
-                "index": int(one["index"]),
-                "kind": kinds[one["kind"]] if one["kind"] < len(kinds) else f"kind {one['kind']}",
-                "backend_pid": int(one["backend_pid"]),
+                "index": int(transaction["index"]),
+                "kind": kinds[transaction["kind"]]
+                if transaction["kind"] < len(kinds)
+                else f"kind {transaction['kind']}",
+                "backend_pid": int(transaction["backend_pid"]),
                 "latency_ns": int(latency[place]),
                 "requests": int(requests[place]),
                 "segments": segments[:SEGMENTS_MAX],
@@ -48,34 +50,34 @@ def slowest(joined: Joined, done: np.ndarray, kinds: list[str], found: Probe) ->
 
 
 def _segments(
-    joined: Joined, answered: np.ndarray, waits: np.ndarray, row: np.ndarray, place: int, found: Probe
+    joined: Joined, answered: np.ndarray, waits: np.ndarray, row: np.ndarray, place: int, probed: Probe
 ) -> list[Json]:
     """In time: {part, at_ns, ns}; inside a row its number from 1 as `row`, its `requests`, and of a wait its name."""
-    one = joined.transactions[place]
-    zero = int(one["planned_ns"])
+    transaction = joined.transactions[place]
+    zero = int(transaction["planned_ns"])
     result: list[Json] = []
 
     def add(part: str, begin: int, end: int, **more: Any) -> None:
         if end > begin:
             result.append({"part": part, "at_ns": begin - zero, "ns": end - begin, **more})
 
-    add(LAG, zero, int(one["start_ns"]))
-    before, name = int(one["start_ns"]), WAY_IN
-    for number, mine in enumerate(range(int(joined.first[place]), int(joined.last[place])), 1):
-        asked, where = joined.rows[mine], {"row": number, "requests": int(answered[mine])}
+    add(LAG, zero, int(transaction["start_ns"]))
+    before, name = int(transaction["start_ns"]), WAY_IN
+    for number, request in enumerate(range(int(joined.first[place]), int(joined.last[place])), 1):
+        asked, where = joined.rows[request], {"row": number, "requests": int(answered[request])}
         add(name, before, int(asked["arrived_ns"]))
         at = int(asked["arrived_ns"])
-        for part, spent, waited in _in_row(asked, waits[row == mine], found):
+        for part, spent, waited in _in_row(asked, waits[row == request], probed):
             add(part, at, at + spent, **where, **({"wait": waited} if waited else {}))
             at += spent
         before, name = int(asked["ended_ns"]), CLIENT
-    add(WAY_OUT, before, int(one["end_ns"]))
+    add(WAY_OUT, before, int(transaction["end_ns"]))
     return result
 
 
-def _in_row(asked: np.void, waits: np.ndarray, found: Probe) -> list[tuple[str, int, str]]:
+def _in_row(asked: np.void, waits: np.ndarray, probed: Probe) -> list[tuple[str, int, str]]:
     """Part, nanoseconds and the wait's name, in the order of the parts."""
-    buckets, names = [str(name) for name in found["buckets"]], found.get("wait_names") or {}
+    buckets, names = [str(name) for name in probed["buckets"]], probed.get("wait_names") or {}
     parts = [(CPU, int(asked["cpu_ns"]), ""), (RUN_QUEUE, int(asked["run_queue_ns"]), "")]
     for wait in waits:
         bucket = buckets[wait["bucket"]]

@@ -41,23 +41,23 @@ def reading(trial: Trial) -> Json | None:
     ({what: how often}; with any there are no types), `slowest`, `processes`, `cost`, `requests` (of the load),
     `sampling` and `syncs` (by what was synced; empty where the file system does not tell).
     """
-    found = probe(trial.measure, NAME)
-    if found is None:
+    probed = probe(trial.measure, NAME)
+    if probed is None:
         return None
-    said = {"number": trial.number, "status": str(found.get("status")), "remedy": found.get("remedy")}
-    if found.get("status") != "on":
-        return said | {"reason": str(found.get("reason") or "no reason recorded")}
+    said = {"number": trial.number, "status": str(probed.get("status")), "remedy": probed.get("remedy")}
+    if probed.get("status") != "on":
+        return said | {"reason": str(probed.get("reason") or "no reason recorded")}
     segment = trial.measure
     rows, waits, transactions = segment.breakdown, segment.breakdown_waits, segment.transactions
     if rows is None or waits is None or transactions is None:
         return said | {"status": "missing", "reason": "the record of its requests is missing"}
-    found = {"buckets": list(BUCKETS), **found}
-    return said | {"reason": None} | _about(trial, found) | _split(segment, transactions, rows, waits, found)
+    probed = {"buckets": list(BUCKETS), **probed}
+    return said | {"reason": None} | _about(trial, probed) | _split(segment, transactions, rows, waits, probed)
 
 
-def _about(trial: Trial, found: Probe) -> Json:
+def _about(trial: Trial, probed: Probe) -> Json:
     """What the probe says of itself."""
-    cost = found.get("cost") or {}
+    cost = probed.get("cost") or {}
     done, run_ns, segment_ns, count = (
         done_count(trial.measure),
         cost.get("run_ns"),
@@ -65,12 +65,12 @@ def _about(trial: Trial, found: Probe) -> Json:
         cores_of(trial),
     )
     return {
-        "lost": lost_events(found),
-        "checks": found.get("checks") or [],
-        "boundaries": found.get("boundaries") or {},
-        "counts": found.get("request_counts") or {},
-        "processes": found.get("processes") or [],
-        "syncs": found.get("syncs") or {},
+        "lost": lost_events(probed),
+        "checks": probed.get("checks") or [],
+        "boundaries": probed.get("boundaries") or {},
+        "counts": probed.get("request_counts") or {},
+        "processes": probed.get("processes") or [],
+        "syncs": probed.get("syncs") or {},
         "done": done,
         "cost": {
             "run_ns": run_ns,
@@ -80,10 +80,10 @@ def _about(trial: Trial, found: Probe) -> Json:
     }
 
 
-def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: np.ndarray, found: Probe) -> Json:
-    buckets = [str(name) for name in found["buckets"]]
+def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: np.ndarray, probed: Probe) -> Json:
+    buckets = [str(name) for name in probed["buckets"]]
     summary = segment.told
-    sampling = breakdown_sampling.sampling_of(found, rows)
+    sampling = breakdown_sampling.sampling_of(probed, rows)
     joined = breakdown_join.join(transactions, rows, waits, summary.get("backend_pids"), sampling["one_in_max"])
     wrong = breakdown_join.faults(joined, buckets)
     result: Json = {"joined": joined.counts, "sampled": not is_whole(segment), "faults": wrong, "types": {}}
@@ -94,10 +94,10 @@ def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: 
     kinds = [str(kind) for kind in summary.get("kinds") or []]
     done = joined.transactions["outcome"] == DONE
     parts = breakdown_join.parts_of(joined, buckets)
-    known = breakdown_waits.roles(found, joined.rows["backend_pid"])
+    known = breakdown_waits.roles(probed, joined.rows["backend_pid"])
     for name, chosen in _kinds(joined, done & joined.served, kinds):
-        result["types"][name] = _of_type(joined, parts, chosen, found, known)
-    return result | {"slowest": breakdown_slowest.slowest(joined, done & joined.whole, kinds, found)}
+        result["types"][name] = _of_type(joined, parts, chosen, probed, known)
+    return result | {"slowest": breakdown_slowest.slowest(joined, done & joined.whole, kinds, probed)}
 
 
 def _kinds(joined: Joined, done: np.ndarray, kinds: list[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -110,7 +110,7 @@ def _kinds(joined: Joined, done: np.ndarray, kinds: list[str]) -> Iterator[tuple
 
 
 def _of_type(
-    joined: Joined, parts: dict[str, np.ndarray], chosen: np.ndarray, found: Probe, known: dict[int, str]
+    joined: Joined, parts: dict[str, np.ndarray], chosen: np.ndarray, probed: Probe, known: dict[int, str]
 ) -> Json:
     rows = joined.transactions
     latency = rows["end_ns"] - rows["planned_ns"]
@@ -123,10 +123,12 @@ def _of_type(
     beyond = np.zeros(len(rows), bool)
     beyond[places_of[SLOWEST]] = True
     return {
-        "bands": {band: _sums(joined, parts, latency, mine, tick) for band, mine in places_of.items()},
+        "bands": {
+            band: _sums(joined, parts, latency, chosen_places, tick) for band, chosen_places in places_of.items()
+        },
         "closure": closure(parts, latency, places),
-        MEAN: breakdown_waits.waits_of(joined, chosen, found, known),
-        SLOWEST: breakdown_waits.waits_of(joined, beyond, found, known),
+        MEAN: breakdown_waits.waits_of(joined, chosen, probed, known),
+        SLOWEST: breakdown_waits.waits_of(joined, beyond, probed, known),
     }
 
 
@@ -136,14 +138,14 @@ def _rank(share: float, count: int) -> int:
 
 
 def _sums(
-    joined: Joined, parts: dict[str, np.ndarray], latency: np.ndarray, mine: np.ndarray, tick_ns: float | None
+    joined: Joined, parts: dict[str, np.ndarray], latency: np.ndarray, chosen: np.ndarray, tick_ns: float | None
 ) -> Json:
-    user, system = (int(joined.over_rows(joined.rows[name])[mine].sum()) for name in ("user_ns", "system_ns"))
+    user, system = (int(joined.over_rows(joined.rows[name])[chosen].sum()) for name in ("user_ns", "system_ns"))
     return {
-        "transactions": len(mine),
-        "requests": int(joined.over_rows(breakdown_sampling.requests_in(joined.rows))[mine].sum()),
-        "latency_ns": int(latency[mine].sum()),
-        "ns": {name: total for name, values in parts.items() if (total := int(values[mine].sum()))},
+        "transactions": len(chosen),
+        "requests": int(joined.over_rows(breakdown_sampling.requests_in(joined.rows))[chosen].sum()),
+        "latency_ns": int(latency[chosen].sum()),
+        "ns": {name: total for name, values in parts.items() if (total := int(values[chosen].sum()))},
         "user_ns": user,
         "system_ns": system,
         "cpu_can_be_split": tick_ns is not None and user + system >= TICKS_MIN * tick_ns,
@@ -179,8 +181,8 @@ def closure(parts: dict[str, np.ndarray], latency: np.ndarray, places: np.ndarra
 
 def mean_parts(band: Json, split: bool) -> dict[str, float]:
     """Nanoseconds a transaction by part of a band with transactions; the CPU in two where it is to be split."""
-    found = {name: total / band["transactions"] for name, total in band["ns"].items()}
-    return split_cpu(found, band["user_ns"], band["system_ns"]) if split and CPU in found else found
+    parts = {name: total / band["transactions"] for name, total in band["ns"].items()}
+    return split_cpu(parts, band["user_ns"], band["system_ns"]) if split and CPU in parts else parts
 
 
 def mean_latency(band: Json) -> float:

@@ -31,25 +31,33 @@ def wait_name(event: int, bucket: str, cause: int, names: Mapping[str, Any]) -> 
     return str(names.get(str(event)) or f"event {event:#010x}") + CAUSES.get(cause, "")
 
 
-def roles(found: Probe, backends: np.ndarray) -> dict[int, str]:
+def roles(probed: Probe, backends: np.ndarray) -> dict[int, str]:
     """What each process of the server is: those with rows are backends."""
-    known = {int(one["pid"]): str(one.get("what") or UNKNOWN) for one in found.get("processes") or [] if "pid" in one}
+    known = {
+        int(process["pid"]): str(process.get("what") or UNKNOWN)
+        for process in probed.get("processes") or []
+        if "pid" in process
+    }
     return known | dict.fromkeys(np.unique(backends).tolist(), BACKEND)
 
 
-def waits_of(joined: Joined, chosen: np.ndarray, found: Probe, known: Mapping[int, str]) -> Json:
+def waits_of(joined: Joined, chosen: np.ndarray, probed: Probe, known: Mapping[int, str]) -> Json:
     """Of the chosen transactions (a mask): `waits` by name and bucket, `payers` by role (`known`: by pid), reads."""
     # A wait of nobody has the owner -1, which is the place behind the last transaction.
-    mine = joined.waits[np.append(chosen, False)[joined.wait_owner]]
-    buckets, names = [str(name) for name in found["buckets"]], found.get("wait_names") or {}
-    key = (mine["wait"].astype(np.int64) << 16) | (mine["bucket"].astype(np.int64) << 8) | mine["cause"]
+    rows_of_chosen = joined.waits[np.append(chosen, False)[joined.wait_owner]]
+    buckets, names = [str(name) for name in probed["buckets"]], probed.get("wait_names") or {}
+    key = (
+        (rows_of_chosen["wait"].astype(np.int64) << 16)
+        | (rows_of_chosen["bucket"].astype(np.int64) << 8)
+        | rows_of_chosen["cause"]
+    )
     kinds, place = np.unique(key, return_inverse=True)
-    count, ns = _sums(mine["count"], place, len(kinds)), _sums(mine["ns"], place, len(kinds))
+    count, ns = _sums(rows_of_chosen["count"], place, len(kinds)), _sums(rows_of_chosen["ns"], place, len(kinds))
     rows = [
         _row(kind, times, spent, buckets, names)
         for kind, times, spent in zip(kinds.tolist(), count.tolist(), ns.tolist(), strict=True)
     ]
-    return {"waits": rows, "payers": _payers(mine, buckets, known), READ: _reads(mine, buckets)}
+    return {"waits": rows, "payers": _payers(rows_of_chosen, buckets, known), READ: _reads(rows_of_chosen, buckets)}
 
 
 def _row(kind: int, count: int, ns: int, buckets: list[str], names: Mapping[str, Any]) -> Json:
@@ -66,36 +74,36 @@ def _sums(values: np.ndarray, place: np.ndarray, length: int) -> np.ndarray:
 def _reads(waits: np.ndarray, buckets: list[str]) -> dict[str, int]:
     """Waits for data by whether the backend asked the device itself: {own_count, own_ns, on_its_way_count...}."""
     is_read = waits["bucket"] == (buckets.index(READ) if READ in buckets else -1)
-    found = {}
+    sums = {}
     for name, cause in READ_CAUSES.items():
-        mine = is_read & (waits["cause"] == cause)
+        of_cause = is_read & (waits["cause"] == cause)
         for key in ("count", "ns"):
-            found[f"{name}_{key}"] = int(waits[key][mine].sum(dtype=np.int64))
-    return found
+            sums[f"{name}_{key}"] = int(waits[key][of_cause].sum(dtype=np.int64))
+    return sums
 
 
 def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> dict[str, Json]:
     """Waits for another's sync, by the role of the process that ended the last of each row's."""
     if GROUP_COMMIT not in buckets:
         return {}
-    mine = waits[waits["bucket"] == buckets.index(GROUP_COMMIT)]
-    pids, place = np.unique(mine["waker_pid"], return_inverse=True)
-    count, ns = _sums(mine["count"], place, len(pids)), _sums(mine["ns"], place, len(pids))
-    found: dict[str, Json] = {}
+    of_commits = waits[waits["bucket"] == buckets.index(GROUP_COMMIT)]
+    pids, place = np.unique(of_commits["waker_pid"], return_inverse=True)
+    count, ns = _sums(of_commits["count"], place, len(pids)), _sums(of_commits["ns"], place, len(pids))
+    by_role: dict[str, Json] = {}
     for pid, times, spent in zip(pids.tolist(), count.tolist(), ns.tolist(), strict=True):
-        role = found.setdefault(known.get(pid, UNKNOWN) if pid else UNKNOWN, {"count": 0, "ns": 0})
+        role = by_role.setdefault(known.get(pid, UNKNOWN) if pid else UNKNOWN, {"count": 0, "ns": 0})
         role["count"] += times
         role["ns"] += spent
-    return found
+    return by_role
 
 
-def together(found: list[Json]) -> Json:
+def together(trials: list[Json]) -> Json:
     """Several trials' figures added up; the waits by time, the longest first, beyond SHOWN_MAX in one row."""
     waits: dict[tuple[str, str], Json] = {}
     payers: dict[str, Json] = {}
-    for row in (row for one in found for row in one["waits"]):
+    for row in (row for trial in trials for row in trial["waits"]):
         _add(waits.setdefault((row["name"], row["bucket"]), {"count": 0, "ns": 0}), row)
-    for role, row in ((role, row) for one in found for role, row in one["payers"].items()):
+    for role, row in ((role, row) for trial in trials for role, row in trial["payers"].items()):
         _add(payers.setdefault(role, {"count": 0, "ns": 0}), row)
     rows = [{"name": name, "bucket": bucket, **sums} for (name, bucket), sums in waits.items()]
     rows.sort(key=lambda row: (-row["ns"], row["name"]))
@@ -104,14 +112,14 @@ def together(found: list[Json]) -> Json:
     return {
         "waits": rows[:SHOWN_MAX] + rest,
         "payers": dict(sorted(payers.items(), key=lambda item: -item[1]["ns"])),
-        READ: reads_together(found),
+        READ: reads_together(trials),
     }
 
 
-def reads_together(found: list[Json]) -> Json:
+def reads_together(trials: list[Json]) -> Json:
     """Several trials' waits for data added up."""
     return {
-        f"{name}_{key}": sum(one[READ][f"{name}_{key}"] for one in found)
+        f"{name}_{key}": sum(trial[READ][f"{name}_{key}"] for trial in trials)
         for name in READ_CAUSES
         for key in ("count", "ns")
     }

@@ -53,11 +53,11 @@ def swap_of(run: Run) -> Json:
     return {"counted": True, "note": None}
 
 
-def _class_parts(found: Probe, columns: Json, page: float) -> Json | None:
+def _class_parts(entry: Probe, columns: Json, page: float) -> Json | None:
     """One file class in bytes: missed by reads and faults, brought ahead, used of it, otherwise."""
 
     def value(name: str) -> float | None:
-        return column(found, columns, name)
+        return column(entry, columns, name)
 
     demand = added(value("read_missed_pages"), value("fault_missed_pages"))
     ahead = added(value("readahead_pages"), value("prefetch_pages"))
@@ -72,12 +72,12 @@ def _class_parts(found: Probe, columns: Json, page: float) -> Json | None:
 
 def reconcile(trial: Trial, swap_counted: bool = True) -> Json | None:
     """One trial's device reads by part, in bytes; None where the probe or the device's counters are missing."""
-    found, by_class = probe(trial.measure, "page_cache"), totals(trial.measure, "page_cache")
-    if found is None or by_class is None or not found.get("page_bytes"):
+    entry, by_class = probe(trial.measure, "page_cache"), totals(trial.measure, "page_cache")
+    if entry is None or by_class is None or not entry.get("page_bytes"):
         return None
-    page = float(found["page_bytes"])
+    page = float(entry["page_bytes"])
     sectors = device_counter(trial, "read_sectors")
-    classes = {name: _class_parts(found, columns, page) for name, columns in by_class.items()}
+    classes = {name: _class_parts(entry, columns, page) for name, columns in by_class.items()}
     known = {name: parts for name, parts in classes.items() if parts is not None}
     if sectors is None or len(known) < len(classes):
         return None
@@ -98,22 +98,25 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def over_trials(found: list[Json]) -> Json | None:
+def over_trials(reconciliations: list[Json]) -> Json | None:
     """The mean over a treatment's trials, one a block; the share is of the means."""
-    if not found:
+    if not reconciliations:
         return None
-    result: Json = {key: _mean(one[key] for one in found) for key in ("device_bytes", *PARTS)}
-    names = dict.fromkeys(name for one in found for name in one["classes"])
+    result: Json = {
+        key: _mean(reconciliation[key] for reconciliation in reconciliations) for key in ("device_bytes", *PARTS)
+    }
+    names = dict.fromkeys(name for reconciliation in reconciliations for name in reconciliation["classes"])
     result["unexplained_share"] = per(result["unexplained_bytes"], result["device_bytes"])
     result["exceeds"] = _exceeds(result)
     result["classes"] = {
         name: {
-            part: sum((one["classes"].get(name) or {}).get(part, 0.0) for one in found) / len(found)
+            part: sum((reconciliation["classes"].get(name) or {}).get(part, 0.0) for reconciliation in reconciliations)
+            / len(reconciliations)
             for part in ("demand_bytes", "ahead_used_bytes", "ahead_unused_bytes", "other_bytes")
         }
         for name in names
     }
-    result["blocks"] = len(found)
+    result["blocks"] = len(reconciliations)
     return result
 
 
@@ -149,8 +152,8 @@ def _values(reconciliation: Json | None) -> dict[str, float | None]:
 
 def _of_treatments(_run: Run, entries: Mapping[str, list[TrialEntry]]) -> Json:
     return {
-        name: over_trials([reconciliation for entry in mine if (reconciliation := entry["reconciliation"])])
-        for name, mine in entries.items()
+        name: over_trials([reconciliation for entry in of_treatment if (reconciliation := entry["reconciliation"])])
+        for name, of_treatment in entries.items()
     }
 
 

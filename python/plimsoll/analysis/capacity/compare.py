@@ -23,12 +23,12 @@ AGREE_RULE = (
 
 def unlike(one: Json, other: Json) -> list[str]:
     """What two capacity runs asked differently; lines of different questions are not compared."""
-    found = []
+    differences = []
     for key in SAME:
         a, b = (_asked(document, key) for document in (one, other))
         if a != b:
-            found.append(f"{key}: {a} against {b}")
-    return found
+            differences.append(f"{key}: {a} against {b}")
+    return differences
 
 
 def _asked(document: Json, key: str) -> Any:
@@ -38,12 +38,12 @@ def _asked(document: Json, key: str) -> Any:
 
 def compare_capacity(first: Json, second: Json, differences: list[str]) -> Json:
     """Second against first: the ratio of the lines with its range, whether they agree, and what moved."""
-    one, two = first["line"], second["line"]
-    ratio = two["rate"] / one["rate"] if one.get("rate") and two.get("rate") else None
+    line_a, line_b = first["line"], second["line"]
+    ratio = line_b["rate"] / line_a["rate"] if line_a.get("rate") and line_b.get("rate") else None
     low = high = None
-    if ratio is not None and None not in (one["low"], one["high"], two["low"], two["high"]):
-        low, high = two["low"] / one["high"], two["high"] / one["low"]
-    both = one["status"] == two["status"] == "found"
+    if ratio is not None and None not in (line_a["low"], line_a["high"], line_b["low"], line_b["high"]):
+        low, high = line_b["low"] / line_a["high"], line_b["high"] / line_a["low"]
+    both = line_a["status"] == line_b["status"] == "found"
     agree = None if ratio is None or not both else _agree(ratio, low, high)
     return {
         "format": 1,
@@ -77,20 +77,20 @@ def _name(document: Json) -> Json:
 
 def moved(first: Json, second: Json) -> list[Json]:
     """The conditions that differ between the trials near the two lines, the largest difference first."""
-    found = []
+    rows = []
     for key, described in (second.get("conditions") or {}).items():
-        one, two = (_near_line(document, key) for document in (first, second))
-        if len(one) < 2 or len(two) < 2:
+        before, after = (_near_line(document, key) for document in (first, second))
+        if len(before) < 2 or len(after) < 2:
             continue
         share = described["unit"] == "share"
-        a, b = statistics.median(one), statistics.median(two)
+        a, b = statistics.median(before), statistics.median(after)
         if not share and min(a, b) <= 0:
             continue
         change = b - a if share else math.log(b / a)
-        scatter = math.hypot(_error(one, share), _error(two, share))
+        scatter = math.hypot(_error(before, share), _error(after, share))
         if abs(change) > max(_MOVED_SHARE if share else _MOVED_RATIO, 2 * scatter):
-            found.append({"condition": key, **described, "first": a, "second": b, "change": change})
-    return sorted(found, key=lambda row: -abs(row["change"]))
+            rows.append({"condition": key, **described, "first": a, "second": b, "change": change})
+    return sorted(rows, key=lambda row: -abs(row["change"]))
 
 
 def _near_line(document: Json, key: str) -> list[float]:
@@ -98,9 +98,9 @@ def _near_line(document: Json, key: str) -> list[float]:
     rate = document["line"].get("rate")
     return [
         float(value)
-        for one in document["trials"]
-        if rate and one.get("rate") and rate / _NEAR <= one["rate"] <= rate * _NEAR
-        if (value := (one.get("conditions") or {}).get(key)) is not None
+        for trial in document["trials"]
+        if rate and trial.get("rate") and rate / _NEAR <= trial["rate"] <= rate * _NEAR
+        if (value := (trial.get("conditions") or {}).get(key)) is not None
     ]
 
 

@@ -49,20 +49,24 @@ def drift(trials: list[Json], described: Json, line_rate: float | None) -> Json 
 
     `trials` and `described`: the `trials` and `conditions` of capacity.json. The percentile that differs most decides.
     """
-    named = [term["term"].partition(" ")[0] for one in trials for term in one.get("terms") or [] if "limit_ns" in term]
+    named = [
+        term["term"].partition(" ")[0] for trial in trials for term in trial.get("terms") or [] if "limit_ns" in term
+    ]
     names = list(dict.fromkeys([MEDIAN, *named]))
-    found = [one for name in names if (one := _of(name, len(names), trials, described, line_rate)) is not None]
-    return min(found, key=lambda one: one["p_value"], default=None)
+    drifts = [
+        drift_of for name in names if (drift_of := _of(name, len(names), trials, described, line_rate)) is not None
+    ]
+    return min(drifts, key=lambda by_percentile: by_percentile["p_value"], default=None)
 
 
 def _of(name: str, tests: int, trials: list[Json], described: Json, line_rate: float | None) -> Json | None:
     """By one percentile, out of so many that are tested."""
     groups: dict[float, list[_Point]] = {}
-    for one in trials:
-        point = _point(name, one)
+    for trial in trials:
+        point = _point(name, trial)
         if point is not None:
-            at_line = line_rate is not None and abs(math.log(one["rate"] / line_rate)) <= math.log(AT_LINE)
-            groups.setdefault(line_rate if at_line and line_rate else one["rate"], []).append(point)
+            at_line = line_rate is not None and abs(math.log(trial["rate"] / line_rate)) <= math.log(AT_LINE)
+            groups.setdefault(line_rate if at_line and line_rate else trial["rate"], []).append(point)
     compared, freedom = [], 0
     for group in groups.values():
         apart, spent = _apart(group)
@@ -72,16 +76,20 @@ def _of(name: str, tests: int, trials: list[Json], described: Json, line_rate: f
     if freedom < FREEDOM_MIN:
         return None
     points = [point for group in compared for point in group]
-    p_value = min(1.0, tests * float(chi2_beyond(sum((one.apart / one.error) ** 2 for one in points), freedom)))
-    widest = max(compared, key=lambda group: max(one.apart for one in group) - min(one.apart for one in group))
+    p_value = min(
+        1.0, tests * float(chi2_beyond(sum((point_of.apart / point_of.error) ** 2 for point_of in points), freedom))
+    )
+    widest = max(
+        compared, key=lambda group: max(member.apart for member in group) - min(member.apart for member in group)
+    )
     drifted = p_value < P_MAX
     return {
         "percentile": name,
         "trials": len(points),
         "p_value": p_value,
         "drifted": drifted,
-        "fast": _end(min(widest, key=lambda one: one.apart)),
-        "slow": _end(max(widest, key=lambda one: one.apart)),
+        "fast": _end(min(widest, key=lambda member: member.apart)),
+        "slow": _end(max(widest, key=lambda member: member.apart)),
         "moved": _moved(compared, described) if drifted else [],
     }
 
@@ -89,7 +97,7 @@ def _of(name: str, tests: int, trials: list[Json], described: Json, line_rate: f
 def _point(name: str, entry: Json) -> _Point | None:
     if entry["rate"] is None or (entry.get("backlog") or {}).get("building"):
         return None
-    terms = {one["term"].partition(" ")[0]: one for one in entry.get("terms") or []}
+    terms = {entry_of["term"].partition(" ")[0]: entry_of for entry_of in entry.get("terms") or []}
     term = terms.get(name) or (entry.get("percentiles") or {}).get(name) or {}
     if not all(term.get(key) for key in ("value", "low", "high")):
         return None  # not bounded: such a trial differs from none
@@ -99,15 +107,17 @@ def _point(name: str, entry: Json) -> _Point | None:
 
 def _apart(group: list[_Point]) -> tuple[list[_Point], int]:
     """How far each lies from the others, and the parameters that took: their mean, and a slope where rates differ."""
-    weights = np.array([one.error**-2 for one in group])
-    values = np.array([one.value for one in group])
-    places = np.log([one.entry["rate"] for one in group])
+    weights = np.array([point.error**-2 for point in group])
+    values = np.array([point.value for point in group])
+    places = np.log([point.entry["rate"] for point in group])
     middle, mean = (float(np.average(what, weights=weights)) for what in (places, values))
     power = float((weights * (places - middle) ** 2).sum())
-    differ = len({one.entry["rate"] for one in group}) > 1
+    differ = len({point.entry["rate"] for point in group}) > 1
     slope = float((weights * (places - middle) * values).sum()) / power if differ else 0.0
     rest = values - mean - slope * (places - middle)
-    moved = [_Point(one.entry, one.value, one.error, float(apart)) for one, apart in zip(group, rest, strict=True)]
+    moved = [
+        _Point(point.entry, point.value, point.error, float(apart)) for point, apart in zip(group, rest, strict=True)
+    ]
     return moved, 1 + differ
 
 
@@ -119,14 +129,14 @@ def _moved(compared: list[list[_Point]], described: Json) -> list[Json]:
     """The conditions that went with the latency, the closest first: each less its mean over the trials compared."""
     from scipy.stats import spearmanr
 
-    found = []
+    rows = []
     for key, words in described.items():
         values, latency, apart = [], [], []
         for group in compared:
             known = [
-                (float(value), one.apart)
-                for one in group
-                if (value := (one.entry.get("conditions") or {}).get(key)) is not None
+                (float(value), point.apart)
+                for point in group
+                if (value := (point.entry.get("conditions") or {}).get(key)) is not None
             ]
             middle = statistics.fmean(value for value, _ in known) if known else 0.0
             values += [value for value, _ in known]
@@ -141,8 +151,8 @@ def _moved(compared: list[list[_Point]], described: Json) -> list[Json]:
         fast = statistics.median(value for value, late in zip(values, latency, strict=True) if late <= half)
         slow = statistics.median(value for value, late in zip(values, latency, strict=True) if late >= half)
         row = {"condition": key, **words, "fast": fast, "slow": slow, "correlation": float(rank.statistic)}
-        found.append(row)
-    return sorted(found, key=lambda row: -abs(row["correlation"]))
+        rows.append(row)
+    return sorted(rows, key=lambda row: -abs(row["correlation"]))
 
 
 def value_words(unit: str, value: float | None) -> str:
@@ -154,17 +164,17 @@ def value_words(unit: str, value: float | None) -> str:
     return time_words(value) if unit == "ns" else f"{value:,.0f} {unit}"
 
 
-def drift_words(found: Json) -> str:
+def drift_words(drifted: Json) -> str:
     """That the machine drifted, by how much it showed, and what moved with it."""
-    name = found["percentile"]
+    name = drifted["percentile"]
     fast, slow = (
-        f"{time_words(one['value'])} at {rate(one['rate'])}/s (trial {one['number']})"
-        for one in (found["fast"], found["slow"])
+        f"{time_words(end['value'])} at {rate(end['rate'])}/s (trial {end['number']})"
+        for end in (drifted["fast"], drifted["slow"])
     )
     moved = "; ".join(
         f"{row['label']}, {value_words(row['unit'], row['fast'])} in the faster trials and "
         f"{value_words(row['unit'], row['slow'])} in the slower"
-        for row in found["moved"][:3]
+        for row in drifted["moved"][:3]
     )
     return (
         "the machine drifted, so the interval covers the true line less often: trials at one rate or close "

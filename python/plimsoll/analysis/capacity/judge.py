@@ -58,8 +58,8 @@ class Judged:
         Slow operations come together, in the queue's bad stretches: a trial short against them sees few.
         """
         counts = [
-            term["operations"] / term["design_effect"] * (1 - one.share)
-            for one, term in zip(objective.percentiles, self.terms, strict=False)
+            term["operations"] / term["design_effect"] * (1 - wanted.share)
+            for wanted, term in zip(objective.percentiles, self.terms, strict=False)
             if term.get("design_effect")
         ]
         return min(counts, default=math.inf)
@@ -70,17 +70,17 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
     cells = _cells(readings, objective)
     broken, open_, excess = [], [], -EXCESS_MAX
     terms: list[Json] = []
-    for one in objective.percentiles:
-        found = percentile(cells, one.share)
-        if found is None:
-            open_.append(f"{one.name} is not known: nothing ended")
+    for wanted in objective.percentiles:
+        estimate = percentile(cells, wanted.share)
+        if estimate is None:
+            open_.append(f"{wanted.name} is not known: nothing ended")
             continue
-        terms.append({"term": str(one), "limit_ns": one.limit_ns, **as_json(found)})
-        excess = max(excess, _log_ratio(found.value, one.limit_ns))
-        if found.low > one.limit_ns:
-            broken.append(f"{one.name} {_words(found)} is above {time_words(one.limit_ns)}")
-        elif found.high > one.limit_ns:
-            open_.append(f"{one.name} {_words(found)} spans {time_words(one.limit_ns)}")
+        terms.append({"term": str(wanted), "limit_ns": wanted.limit_ns, **as_json(estimate)})
+        excess = max(excess, _log_ratio(estimate.value, wanted.limit_ns))
+        if estimate.low > wanted.limit_ns:
+            broken.append(f"{wanted.name} {_words(estimate)} is above {time_words(wanted.limit_ns)}")
+        elif estimate.high > wanted.limit_ns:
+            open_.append(f"{wanted.name} {_words(estimate)} spans {time_words(wanted.limit_ns)}")
     if objective.errors is not None:
         term, state = _errors(readings, objective.errors)
         terms.append(term)
@@ -90,7 +90,7 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
             broken.append(f"errors {term['value']:.2%} are above {objective.errors:.2%}")
         elif state == "open":
             open_.append(f"errors {term['value']:.2%} are not distinguishable from {objective.errors:.2%}")
-    looked = [queue for one in readings if (queue := backlog(one.outstanding)) is not None]
+    looked = [queue for reading in readings if (queue := backlog(reading.outstanding)) is not None]
     fired = [queue for queue in looked if queue.building]
     building = bool(fired) and 2 * len(fired) >= len(looked)
     last = fired[-1] if fired else looked[-1] if looked else None
@@ -101,7 +101,7 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
         excess = max(excess, BACKLOG_EXCESS)
     if not broken and not open_:
         return Judged("holds", ["every interval ends within its limit"], min(excess, -1e-9), terms, last, building)
-    stolen = max((one.steal_share or 0.0 for one in readings), default=0.0)
+    stolen = max((reading.steal_share or 0.0 for reading in readings), default=0.0)
     disturbed = f"the hypervisor took {stolen:.0%} of the CPU time" if stolen >= STEAL_DISTURBS else None
     limit = generator_limit(readings, objective)
     if limit:
@@ -113,7 +113,10 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
 
 def _cells(readings: list[Reading], objective: Objective) -> Cells:
     """With failed operations beyond every limit, unless the objective speaks of errors."""
-    parts = [one.cells if objective.errors is not None or one.failed is None else one.failed for one in readings]
+    parts = [
+        reading.cells if objective.errors is not None or reading.failed is None else reading.failed
+        for reading in readings
+    ]
     return parts[0] if len(parts) == 1 else joined(parts)
 
 
@@ -125,8 +128,8 @@ def _log_ratio(value: float, limit: float) -> float:
 
 def _errors(readings: list[Reading], limit: float) -> tuple[Json, str]:
     """The share of errors with its interval: exact binomial, since errors of one trial are counted only in total."""
-    bad = sum(one.identity["failed"] + one.identity["lost"] for one in readings)
-    sent = max(1, bad + sum(one.identity["done"] for one in readings))
+    bad = sum(reading.identity["failed"] + reading.identity["lost"] for reading in readings)
+    sent = max(1, bad + sum(reading.identity["done"] for reading in readings))
     low, high = share_interval(bad, sent, 0.95)
     term = {"term": f"errors <= {limit * 100:g}%", "limit": limit, "value": bad / sent, "low": low, "high": high}
     if limit == 0:
@@ -136,23 +139,23 @@ def _errors(readings: list[Reading], limit: float) -> tuple[Json, str]:
 
 def generator_limit(readings: list[Reading], objective: Objective) -> str | None:
     """Why the generator was the limit; None where it was not, or where the server kept every connection in use."""
-    shares = [one.load_busy_share for one in readings if one.load_busy_share is not None]
+    shares = [reading.load_busy_share for reading in readings if reading.load_busy_share is not None]
     if shares and max(shares) >= BUSY_MAX:
         return f"the generator's threads used {max(shares):.0%} of their time"
-    for one in readings:
-        if one.host_busy_share is not None and one.host_busy_share >= CPU_EXHAUSTED:
+    for reading in readings:
+        if reading.host_busy_share is not None and reading.host_busy_share >= CPU_EXHAUSTED:
             continue  # server and generator used up the CPUs together
-        if one.lag_cells is None or (one.steal_share or 0.0) >= STEAL_DISTURBS:
+        if reading.lag_cells is None or (reading.steal_share or 0.0) >= STEAL_DISTURBS:
             continue  # what the hypervisor took makes a generator late, too
-        full = all_in_use(one.busy, one.clients)
+        full = all_in_use(reading.busy, reading.clients)
         for term in objective.percentiles:
             free = full < FULL_SHARE * (1 - term.share)
             if free.sum() * 2 < len(free):
                 continue
-            found = percentile(_in_seconds(one.lag_cells, free), term.share)
-            if found is not None and found.value >= LAG_SHARE_MAX * term.limit_ns:
+            lag = percentile(_in_seconds(reading.lag_cells, free), term.share)
+            if lag is not None and lag.value >= LAG_SHARE_MAX * term.limit_ns:
                 return (
-                    f"operations started late although connections were free: lag {term.name} {time_words(found.value)}"
+                    f"operations started late although connections were free: lag {term.name} {time_words(lag.value)}"
                 )
     return None
 
@@ -176,14 +179,14 @@ def _in_seconds(cells: Cells, wanted: np.ndarray) -> Cells:
     return Cells(places[cells.second[kept]], cells.low[kept], cells.high[kept], cells.count[kept], cells.beyond[wanted])
 
 
-def as_json(found: Estimate) -> Json:
+def as_json(estimate: Estimate) -> Json:
     """A percentile as capacity.json keeps it; what is not bounded is null."""
     return {
-        "value": _finite(found.value),
-        "low": _finite(found.low),
-        "high": _finite(found.high),
-        "operations": found.operations,
-        "design_effect": _finite(found.design_effect),
+        "value": _finite(estimate.value),
+        "low": _finite(estimate.low),
+        "high": _finite(estimate.high),
+        "operations": estimate.operations,
+        "design_effect": _finite(estimate.design_effect),
     }
 
 
@@ -191,8 +194,8 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _words(found: Estimate) -> str:
-    if not math.isfinite(found.value):
+def _words(estimate: Estimate) -> str:
+    if not math.isfinite(estimate.value):
         return "lies among operations without an answer"
-    high = time_words(found.high) if math.isfinite(found.high) else "no bound"
-    return f"{time_words(found.value)} [{time_words(found.low)}, {high}]"
+    high = time_words(estimate.high) if math.isfinite(estimate.high) else "no bound"
+    return f"{time_words(estimate.value)} [{time_words(estimate.low)}, {high}]"

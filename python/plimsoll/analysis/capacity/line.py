@@ -121,7 +121,9 @@ def _are_short(opened: list[Tried], crossing: float) -> bool:
     Such a trial sees few of the queue's bad stretches, and most see none: one by one they are too hopeful.
     """
     beyond = [
-        one.beyond for one in opened if one.rate is not None and abs(math.log(one.rate) - crossing) <= math.log(NEAR)
+        trial.beyond
+        for trial in opened
+        if trial.rate is not None and abs(math.log(trial.rate) - crossing) <= math.log(NEAR)
     ]
     return bool(beyond) and float(np.median(beyond)) < BEYOND_MIN
 
@@ -132,7 +134,7 @@ def _carried(opened: list[Tried], carries: Carries | None) -> float | None:
     A step below, because the highest of several that held by chance is too high, too. Lower rates are asked as well:
     the rare pause that spares a few trials at one rate strikes others, and what breaks them would break it.
     """
-    last = {one.rate: one.pooled for one in opened if one.rate is not None}
+    last = {trial.rate: trial.pooled for trial in opened if trial.rate is not None}
     held = sorted((rate for rate, word in last.items() if word == "holds"), reverse=True)
     return next((rate / NEIGHBOUR for rate in held if carries is None or carries(rate)), None)
 
@@ -140,9 +142,9 @@ def _carried(opened: list[Tried], carries: Carries | None) -> float | None:
 def _cannot_tell(opened: list[Tried], generator: bool = False) -> Line:
     """With how much longer a search some rate would have been seen often enough beyond its percentile."""
     seen: dict[float, float] = {}
-    for one in opened:
-        if one.rate is not None and math.isfinite(one.beyond):
-            seen[one.rate] = seen.get(one.rate, 0.0) + one.beyond
+    for trial in opened:
+        if trial.rate is not None and math.isfinite(trial.beyond):
+            seen[trial.rate] = seen.get(trial.rate, 0.0) + trial.beyond
     most = max(seen.values(), default=0.0)
     more = max(MORE_MIN, BEYOND_DECIDES / most) if most > 0 else None
     return Line("cannot tell", None, None, None, 0, generator, more)
@@ -153,9 +155,11 @@ def _held(opened: list[Tried]) -> float | None:
 
     A trial at a higher rate speaks for it, too; estimates alone say nothing here.
     """
-    for rate in sorted({one.rate for one in opened if one.rate is not None and one.word == "holds"}, reverse=True):
-        held = sum(one.word == "holds" for one in opened if one.rate is not None and one.rate >= rate)
-        broke = sum(one.word == "breaks" for one in opened if one.rate is not None and one.rate <= rate)
+    for rate in sorted(
+        {trial.rate for trial in opened if trial.rate is not None and trial.word == "holds"}, reverse=True
+    ):
+        held = sum(trial.word == "holds" for trial in opened if trial.rate is not None and trial.rate >= rate)
+        broke = sum(trial.word == "breaks" for trial in opened if trial.rate is not None and trial.rate <= rate)
         if held >= PROMISE_TRIALS and held > broke:
             return rate
     return None
@@ -163,13 +167,13 @@ def _held(opened: list[Tried]) -> float | None:
 
 def _generator(opened: list[Tried], high: float | None) -> bool:
     """Whether what stood in the way at the upper side of the boundary was the generator, by most of its trials."""
-    words = [one.word for one in opened if high is not None and one.rate is not None and one.rate >= high]
+    words = [trial.word for trial in opened if high is not None and trial.rate is not None and trial.rate >= high]
     bad = [word for word in words if word in ("breaks", "generator")]
     return bool(bad) and 2 * sum(word == "generator" for word in bad) > len(bad)
 
 
-def _cut(one: Tried) -> float:
-    return min(EXCESS_CUT, max(-EXCESS_CUT, one.excess))
+def _cut(trial: Tried) -> float:
+    return min(EXCESS_CUT, max(-EXCESS_CUT, trial.excess))
 
 
 def monotone(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -186,10 +190,10 @@ def monotone(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _crossing(opened: list[Tried], low: float, high: float) -> float:
     """Log of the rate at which the regression crosses zero, inside the bracket."""
-    rates = sorted({one.rate for one in opened if one.rate is not None})
-    same = [[one for one in opened if one.rate == rate] for rate in rates]
-    weights = np.array([sum(one.seconds for one in group) for group in same])
-    means = np.array([sum(_cut(one) * one.seconds for one in group) for group in same]) / weights
+    rates = sorted({trial.rate for trial in opened if trial.rate is not None})
+    same = [[trial for trial in opened if trial.rate == rate] for rate in rates]
+    weights = np.array([sum(trial.seconds for trial in group) for group in same])
+    means = np.array([sum(_cut(trial) * trial.seconds for trial in group) for group in same]) / weights
     fitted, places = monotone(means, weights), np.log(rates)
     under = np.flatnonzero(fitted <= 0)
     if not len(under):
@@ -198,8 +202,8 @@ def _crossing(opened: list[Tried], low: float, high: float) -> float:
         return math.log(high)
     first = int(under[-1])
     rise = fitted[first + 1] - fitted[first]
-    found = places[first] - fitted[first] / rise * (places[first + 1] - places[first])
-    return float(min(max(found, math.log(low)), math.log(high)))
+    crossing = places[first] - fitted[first] / rise * (places[first + 1] - places[first])
+    return float(min(max(crossing, math.log(low)), math.log(high)))
 
 
 def _implied(opened: list[Tried], crossing: float) -> np.ndarray:
@@ -208,11 +212,11 @@ def _implied(opened: list[Tried], crossing: float) -> np.ndarray:
     Trials whose excess was cut say only on which side they are, and have no say here.
     """
     near = [
-        (math.log(one.rate), one.excess)
-        for one in opened
-        if one.rate is not None
-        and abs(math.log(one.rate) - crossing) <= math.log(NEAR)
-        and abs(one.excess) < EXCESS_CUT
+        (math.log(trial.rate), trial.excess)
+        for trial in opened
+        if trial.rate is not None
+        and abs(math.log(trial.rate) - crossing) <= math.log(NEAR)
+        and abs(trial.excess) < EXCESS_CUT
     ]
     if len(near) < 4:
         return np.array([])
@@ -231,10 +235,10 @@ def knee(points: list[tuple[float, float, bool]]) -> Knee | None:
     rates = sorted({rate for rate, _, _ in points})
     if len(rates) < 2:
         return None
-    medians = [float(np.median([value for rate, value, _ in points if rate == one])) for one in rates]
+    medians = [float(np.median([value for rate, value, _ in points if rate == at])) for at in rates]
     building = [
-        2 * sum(flag for rate, _, flag in points if rate == one) > sum(rate == one for rate, _, _ in points)
-        for one in rates
+        2 * sum(flag for rate, _, flag in points if rate == at) > sum(rate == at for rate, _, _ in points)
+        for at in rates
     ]
     level = min(medians)
     grown = [flag or median >= DEPARTED * level for flag, median in zip(building, medians, strict=True)]
@@ -253,10 +257,10 @@ def knee(points: list[tuple[float, float, bool]]) -> Knee | None:
     return Knee(rate, rates[first - 1], rates[first], "latency", level)
 
 
-def knee_place(found: Knee, line: Line) -> Place | None:
+def knee_place(grown: Knee, line: Line) -> Place | None:
     """Where the knee lies against the line: "beside" where their intervals meet; None where the line is not bounded."""
-    if line.rate is not None and found.high <= (line.rate if line.low is None else line.low):
+    if line.rate is not None and grown.high <= (line.rate if line.low is None else line.low):
         return "below"
     if line.status != "found" or line.high is None:
         return None
-    return "above" if found.low is not None and found.low >= line.high else "beside"
+    return "above" if grown.low is not None and grown.low >= line.high else "beside"

@@ -87,27 +87,27 @@ def parse(text: str) -> Objective:
     for part in parts:
         if not part:
             raise ValueError(f"{text!r} has an empty term")
-        found = _TERM.match(part)
-        if found is None:
+        term = _TERM.match(part)
+        if term is None:
             raise ValueError(f"{part!r} is not a term")
-        if found["sign"] not in ("<=", "≤"):
-            raise ValueError(f"{part!r}: {found['sign']!r} is not allowed, an objective is an upper limit: '<='")
-        if found["what"] == "errors" and not found["level"]:
+        if term["sign"] not in ("<=", "≤"):
+            raise ValueError(f"{part!r}: {term['sign']!r} is not allowed, an objective is an upper limit: '<='")
+        if term["what"] == "errors" and not term["level"]:
             if errors is not None:
                 raise ValueError(f"{part!r}: errors are given twice")
-            errors = _share(part, found["value"])
-        elif found["what"] == "p":
-            one = Percentile(_level(part, found["level"]), _time_ns(part, found["value"]))
-            if any(known.level == one.level for known in percentiles):
-                raise ValueError(f"{part!r}: {one.name} is given twice")
-            percentiles.append(one)
-        elif found["what"] in ("mean", "avg", "average"):
+            errors = _share(part, term["value"])
+        elif term["what"] == "p":
+            wanted = Percentile(_level(part, term["level"]), _time_ns(part, term["value"]))
+            if any(known.level == wanted.level for known in percentiles):
+                raise ValueError(f"{part!r}: {wanted.name} is given twice")
+            percentiles.append(wanted)
+        elif term["what"] in ("mean", "avg", "average"):
             raise ValueError(f"{part!r}: a mean hides the slow operations; name a percentile")
         else:
-            raise ValueError(f"{part!r}: {found['what']}{found['level']} is not known")
+            raise ValueError(f"{part!r}: {term['what']}{term['level']} is not known")
     if not percentiles:
         raise ValueError(f"{text!r} names no percentile: without a limit of time every rate would hold")
-    return Objective(tuple(sorted(percentiles, key=lambda one: one.level)), errors)
+    return Objective(tuple(sorted(percentiles, key=lambda wanted: wanted.level)), errors)
 
 
 def _level(part: str, text: str) -> float:
@@ -120,24 +120,24 @@ def _level(part: str, text: str) -> float:
 
 
 def _time_ns(part: str, text: str) -> float:
-    found = _NUMBER.match(text.strip())
-    if found is None:
+    amount = _NUMBER.match(text.strip())
+    if amount is None:
         raise ValueError(f"{part!r}: {text.strip()!r} is not a time")
-    if found[2] not in _UNITS:
+    if amount[2] not in _UNITS:
         raise ValueError(
-            f"{part!r}: {found[2]!r} is not a unit of time" if found[2] else f"{part!r}: the unit is missing"
+            f"{part!r}: {amount[2]!r} is not a unit of time" if amount[2] else f"{part!r}: the unit is missing"
         )
-    limit = float(found[1]) * _UNITS[found[2]]
+    limit = float(amount[1]) * _UNITS[amount[2]]
     if not 0 < limit <= LIMIT_NS_MAX:
         raise ValueError(f"{part!r}: the limit has to be above 0 and at most an hour")
     return limit
 
 
 def _share(part: str, text: str) -> float:
-    found = _NUMBER.match(text.strip())
-    if found is None or found[2] != "%":
+    amount = _NUMBER.match(text.strip())
+    if amount is None or amount[2] != "%":
         raise ValueError(f"{part!r}: {text.strip()!r} is not a percentage")
-    share = float(found[1]) / 100
+    share = float(amount[1]) / 100
     if not 0 <= share < 1:
         raise ValueError(f"{part!r}: the share has to be at least 0% and below 100%")
     return share

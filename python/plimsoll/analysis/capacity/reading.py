@@ -70,10 +70,10 @@ def read_trial(trial: Trial) -> Reading | None:
     if trial.measure.verification.get("wrong"):
         return None
     planned = float(place.get("seconds") or length)
-    told = summary.get("ended_by") not in (None, "seconds")
-    seconds = max(1, int(min(planned, length) if told else planned))
+    ended_otherwise = summary.get("ended_by") not in (None, "seconds")
+    seconds = max(1, int(min(planned, length) if ended_otherwise else planned))
     told_of = trial.measure.identity
-    found = {
+    identity = {
         "done": int(told_of.get("done") or 0),
         "failed": int(told_of.get("failed") or 0),
         "skipped": int(told_of.get("skipped") or 0),
@@ -84,8 +84,8 @@ def read_trial(trial: Trial) -> Reading | None:
     if latency is None:
         return None
     late_ns = float(trial.measure.schedule.get("late_limit_ms") or place.get("late_limit_ms") or 0) * 1e6
-    late = found["skipped"] - nothing_to_do(trial.measure)
-    unanswered = _spread(late + found["lost"], latency)
+    late = identity["skipped"] - nothing_to_do(trial.measure)
+    unanswered = _spread(late + identity["lost"], latency)
     unknown = np.full(seconds, np.nan)
     lag_sum = unknown if starts is None else _inside(starts, starts.middle * starts.count)
     latency_sum = _inside(latency, latency.middle * latency.count)
@@ -104,13 +104,13 @@ def read_trial(trial: Trial) -> Reading | None:
         clients=int(place.get("clients") or len(summary.get("backend_pids") or []) or 1),
         threads=threads,
         cells=_cut(latency, unanswered, settle),
-        failed=_cut(latency, unanswered + _spread(found["failed"], latency), settle) if found["failed"] else None,
+        failed=_cut(latency, unanswered + _spread(identity["failed"], latency), settle) if identity["failed"] else None,
         outstanding=outstanding[settle:],
         busy=((latency_sum - lag_sum) / 1e9)[settle:],
         lag=lag[settle:],
         lag_cells=None if starts is None else _cut(starts, np.zeros(seconds), settle),
-        identity=found,
-        throughput=found["done"] / length,
+        identity=identity,
+        throughput=identity["done"] / length,
         load_busy_share=_load_busy(health, length, threads),
         host_busy_share=host_busy_share(trial.measure),
         steal_share=steal_share(trial.measure),
@@ -127,9 +127,9 @@ def _load_busy(health: Health, seconds: float, threads: int) -> float | None:
 def _latencies(trial: Trial, seconds: int) -> Cells | None:
     """Planned to end of the done operations, by the second in which they ended."""
     segment = trial.measure
-    found = _histogram(segment.path / "latency_seconds.npy", seconds)
-    if found is not None:
-        return found
+    cells = _histogram(segment.path / "latency_seconds.npy", seconds)
+    if cells is not None:
+        return cells
     table = segment.transactions
     if table is None or not len(table):
         return None
@@ -140,9 +140,9 @@ def _latencies(trial: Trial, seconds: int) -> Cells | None:
 def _lags(trial: Trial, seconds: int) -> Cells | None:
     """Planned to start of what was sent, by the second in which it started."""
     segment = trial.measure
-    found = _histogram(segment.path / "lag_seconds.npy", seconds)
-    if found is not None:
-        return found
+    cells = _histogram(segment.path / "lag_seconds.npy", seconds)
+    if cells is not None:
+        return cells
     table = segment.transactions
     if table is None or not len(table):
         return None

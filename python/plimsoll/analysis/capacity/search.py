@@ -96,7 +96,7 @@ def next_step(tried: list[Tried], within: Limits, spent: float, overhead: float 
 
 
 def _wanted(tried: list[Tried], within: Limits, spent: float) -> Step | None:
-    saturation = next((one for one in tried if one.role == "saturation"), None)
+    saturation = next((trial for trial in tried if trial.role == "saturation"), None)
     if saturation is None:
         return Step("saturation", None, round(within.short))
     scale = saturation.throughput
@@ -110,7 +110,7 @@ def _wanted(tried: list[Tried], within: Limits, spent: float) -> Step | None:
         return again
     low, high = bracket(opened)
     if low is None:
-        lower = min(one.rate for one in opened if one.rate is not None) / DOWN
+        lower = min(trial.rate for trial in opened if trial.rate is not None) / DOWN
         return _step("bracket", lower, within, within.short) if lower >= max(RATE_MIN, LOWEST_SHARE * scale) else None
     if high is None:
         return _step("bracket", low * UP, within, within.short)
@@ -118,8 +118,8 @@ def _wanted(tried: list[Tried], within: Limits, spent: float) -> Step | None:
         inside = _inside(opened, low, high)
         if inside is not None:
             return _step("bisect", inside, within, (within.short + within.long) / 2)
-    for share in CURVE_SHARES[sum(one.role == "curve" for one in opened) :]:  # not anew whenever the line moves
-        if not any(one.rate and abs(math.log(one.rate / (share * low))) < 0.15 for one in opened):
+    for share in CURVE_SHARES[sum(trial.role == "curve" for trial in opened) :]:  # not anew whenever the line moves
+        if not any(trial.rate and abs(math.log(trial.rate / (share * low))) < 0.15 for trial in opened):
             return _step("curve", share * low, within, within.short)
     return _confirm(opened, within)
 
@@ -150,7 +150,7 @@ def _rounded(rate: float) -> float:
 def _again(opened: list[Tried], within: Limits) -> Step | None:
     """The last rate once more, twice as long, where it could not be told and may break; three times at most."""
     last = opened[-1]
-    same = [one for one in opened if one.rate == last.rate]
+    same = [trial for trial in opened if trial.rate == last.rate]
     if last.role not in ("bracket", "bisect") or last.pooled != "cannot tell" or len(same) >= ATTEMPTS:
         return None
     if last.excess <= -FAR:
@@ -159,9 +159,9 @@ def _again(opened: list[Tried], within: Limits) -> Step | None:
     return Step(last.role, last.rate, math.ceil(max(seconds, within.short)))
 
 
-def side(one: Tried) -> int:
+def side(trial: Tried) -> int:
     """-1 holds, 1 does not; where it cannot be told 0."""
-    return {"holds": -1, "breaks": 1, "generator": 1, "cannot tell": 0}[one.word]
+    return {"holds": -1, "breaks": 1, "generator": 1, "cannot tell": 0}[trial.word]
 
 
 def bracket(opened: list[Tried], estimated: bool = False) -> tuple[float | None, float | None]:
@@ -171,8 +171,8 @@ def bracket(opened: list[Tried], estimated: bool = False) -> tuple[float | None,
     cannot tell stands on the side of its estimate, and of equal boundaries those beyond every trial count last; else it
     stands on none, unless its estimate is far below the limit or longer trials could not tell either.
     """
-    rates = sorted({one.rate for one in opened if one.rate is not None})
-    sides = {rate: [_settled(one, opened, estimated) for one in opened if one.rate == rate] for rate in rates}
+    rates = sorted({trial.rate for trial in opened if trial.rate is not None})
+    sides = {rate: [_settled(trial, opened, estimated) for trial in opened if trial.rate == rate] for rate in rates}
     wrong = [
         sum(value > 0 for rate in rates[:place] for value in sides[rate])
         + sum(value < 0 for rate in rates[place:] for value in sides[rate])
@@ -186,25 +186,27 @@ def bracket(opened: list[Tried], estimated: bool = False) -> tuple[float | None,
     return low, high
 
 
-def _settled(one: Tried, opened: list[Tried], estimated: bool) -> int:
+def _settled(trial: Tried, opened: list[Tried], estimated: bool) -> int:
     """The side of a trial; of one that cannot tell the side of its estimate, where that may count."""
-    found = side(one)
-    if found:
-        return found
-    if estimated or one.excess <= -FAR:
-        return -1 if one.excess < 0 else 1
-    same = [other for other in opened if other.rate == one.rate]
+    own = side(trial)
+    if own:
+        return own
+    if estimated or trial.excess <= -FAR:
+        return -1 if trial.excess < 0 else 1
+    same = [other for other in opened if other.rate == trial.rate]
     pooled = same[-1].pooled
     if pooled in ("holds", "breaks", "generator"):
         return -1 if pooled == "holds" else 1
     if len(same) >= ATTEMPTS:
-        return -1 if one.excess < 0 else 1
+        return -1 if trial.excess < 0 else 1
     return 0
 
 
 def _inside(opened: list[Tried], low: float, high: float) -> float | None:
     """A rate between the two that was not tried: the middle of the widest gap."""
-    inside = sorted({low, high} | {one.rate for one in opened if one.rate is not None and low < one.rate < high})
+    inside = sorted(
+        {low, high} | {trial.rate for trial in opened if trial.rate is not None and low < trial.rate < high}
+    )
     gaps = [(after / before, before, after) for before, after in itertools.pairwise(inside)]
     ratio, before, after = max(gaps)
     return math.sqrt(before * after) if ratio > RESOLUTION else None
@@ -212,7 +214,7 @@ def _inside(opened: list[Tried], low: float, high: float) -> float | None:
 
 def _confirm(opened: list[Tried], within: Limits) -> Step | None:
     """The boundary and a neighbour on either side, each once a cycle, in an order the seed decides."""
-    done = sum(one.role == "confirm" for one in opened)
+    done = sum(trial.role == "confirm" for trial in opened)
     cycle, place = divmod(done, CONFIRM_CYCLE)
     low, high = bracket(opened[: len(opened) - place] if place else opened)
     if low is None or high is None:

@@ -33,26 +33,39 @@ def assess(readings: list[Reading], objective: Objective, known: list[Tried] | N
     `known`: the verdicts of the first readings, which later ones do not change; only the others are judged.
     """
     tried = list(known or [])
-    for one in readings[len(tried) :]:
-        if one.rate is None:
+    for reading in readings[len(tried) :]:
+        if reading.rate is None:
             tried.append(
-                Tried(one.number, one.role, None, one.seconds, "cannot tell", "cannot tell", 0.0, one.throughput)
+                Tried(
+                    reading.number,
+                    reading.role,
+                    None,
+                    reading.seconds,
+                    "cannot tell",
+                    "cannot tell",
+                    0.0,
+                    reading.throughput,
+                )
             )
             continue
-        alone = judge([one], objective)
+        alone = judge([reading], objective)
         before = zip(readings, tried, strict=False)  # those that were judged already
-        same = [two for two, its in before if two.rate == one.rate and (alone.disturbed or not its.disturbed)] + [one]
+        same = [
+            earlier
+            for earlier, verdict in before
+            if earlier.rate == reading.rate and (alone.disturbed or not verdict.disturbed)
+        ] + [reading]
         pooled = alone if len(same) == 1 else judge(same, objective)
         tried.append(
             Tried(
-                one.number,
-                one.role,
-                one.rate,
-                one.seconds,
+                reading.number,
+                reading.role,
+                reading.rate,
+                reading.seconds,
                 alone.word,
                 pooled.word,
                 alone.excess,
-                one.throughput,
+                reading.throughput,
                 alone.beyond(objective),
                 alone.disturbed is not None,
             )
@@ -62,11 +75,11 @@ def assess(readings: list[Reading], objective: Objective, known: list[Tried] | N
 
 def carrier(readings: list[Reading], tried: list[Tried], objective: Objective) -> lines.Carries:
     """Whether all trials that have a say hold together, from a rate down to lines.LOWER times lower."""
-    numbers = {one.number for one in heeded(tried)}
-    said = [one for one in readings if one.number in numbers]
+    numbers = {trial.number for trial in heeded(tried)}
+    said = [reading for reading in readings if reading.number in numbers]
 
     def carries(rate: float) -> bool:
-        near = [one for one in said if one.rate is not None and rate / lines.LOWER <= one.rate <= rate]
+        near = [reading for reading in said if reading.rate is not None and rate / lines.LOWER <= reading.rate <= rate]
         return judge(near, objective).word == "holds"
 
     return carries
@@ -78,10 +91,10 @@ def analyse_capacity(run: Run) -> Json:
     if not asked.get("objective"):
         raise RecordError(f"{run.path}: not a capacity run: its run.json names no objective")
     objective = from_json(asked["objective"])
-    readings = {trial.number: found for trial in run.trials if (found := read_trial(trial)) is not None}
+    readings = {trial.number: reading for trial in run.trials if (reading := read_trial(trial)) is not None}
     tried = assess(list(readings.values()), objective)
     line = load_line(tried, carrier(list(readings.values()), tried, objective))
-    grown = _knee([readings[one.number] for one in heeded(tried)], objective)
+    grown = _knee([readings[trial.number] for trial in heeded(tried)], objective)
     entries = [trial_entry(trial, readings.get(trial.number), objective) for trial in run.trials]
     moved = drift(
         entries, {key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()}, line.rate
@@ -125,30 +138,30 @@ def _line_json(line: Line) -> Json:
     return dict(vars(line))
 
 
-def _knee_json(found: Knee | None, line: Line) -> Json | None:
-    return None if found is None else {**vars(found), "place": knee_place(found, line)}
+def _knee_json(grown: Knee | None, line: Line) -> Json | None:
+    return None if grown is None else {**vars(grown), "place": knee_place(grown, line)}
 
 
 def _median(reading: Reading) -> float | None:
-    found = percentiles.percentile(reading.cells, 0.5)
-    return None if found is None else found.value
+    estimate = percentiles.percentile(reading.cells, 0.5)
+    return None if estimate is None else estimate.value
 
 
 def _knee(readings: list[Reading], objective: Objective) -> Knee | None:
     points = []
-    for one in readings:
-        median = _median(one)
-        if one.rate is not None and median is not None:
-            points.append((one.rate, median, judge([one], objective).building))
+    for reading in readings:
+        median = _median(reading)
+        if reading.rate is not None and median is not None:
+            points.append((reading.rate, median, judge([reading], objective).building))
     return knee(points)
 
 
 def _closed(readings: dict[int, Reading]) -> Json | None:
     """What all connections together got done when each asked as soon as it was free."""
-    found = next((one for one in readings.values() if one.rate is None), None)
-    if found is None:
+    closed = next((reading for reading in readings.values() if reading.rate is None), None)
+    if closed is None:
         return None
-    return {"number": found.number, "throughput": found.throughput, "clients": found.clients}
+    return {"number": closed.number, "throughput": closed.throughput, "clients": closed.clients}
 
 
 def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> Json:
@@ -171,16 +184,16 @@ def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> 
         if wrong:
             entry["reason"] = f"{wrong} answers were wrong: the trial has no result"
         return entry
-    found: Judged | None = None if reading.rate is None else judge([reading], objective)
+    judged: Judged | None = None if reading.rate is None else judge([reading], objective)
     entry |= {
         "throughput": reading.throughput,
         "identity": reading.identity,
         "error_share": reading.error_share,
         "mean_ns": percentiles.mean_ns(reading.cells),
         "percentiles": {
-            name: as_json(one)
+            name: as_json(estimate)
             for name, level in DRAWN.items()
-            if (one := percentiles.percentile(reading.cells, level)) is not None
+            if (estimate := percentiles.percentile(reading.cells, level)) is not None
         },
         "health": {
             "load_busy_share": reading.load_busy_share,
@@ -189,21 +202,21 @@ def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> 
             "threads": reading.threads,
         },
     }
-    if found is not None:
+    if judged is not None:
         entry |= {
-            "verdict": found.word,
-            "reasons": found.reasons,
-            "disturbed": found.disturbed,
-            "excess": found.excess,
-            "terms": found.terms,
-            "backlog": None if found.backlog is None else vars(found.backlog),
+            "verdict": judged.word,
+            "reasons": judged.reasons,
+            "disturbed": judged.disturbed,
+            "excess": judged.excess,
+            "terms": judged.terms,
+            "backlog": None if judged.backlog is None else vars(judged.backlog),
         }
     return entry
 
 
 def _left_out(entries: list[Json]) -> float:
     """How many disturbed trials have no say, at most."""
-    return max(DISTURBED_ALWAYS, DISTURBED_SHARE_MAX * sum(one["rate"] is not None for one in entries))
+    return max(DISTURBED_ALWAYS, DISTURBED_SHARE_MAX * sum(entry["rate"] is not None for entry in entries))
 
 
 def _mean(values: Any) -> float | None:
@@ -215,10 +228,10 @@ def _changed(entries: list[Json], line: Line) -> list[str]:
     """Whether a transaction cost the server much more CPU in some trials near the line than in others."""
     key = "server_cpu_ns_per_transaction"
     near = [
-        (value, one["number"])
-        for one in entries
-        if line.rate and one["rate"] and line.rate / _NEAR <= one["rate"] <= line.rate * _NEAR
-        if (value := one["conditions"].get(key))
+        (value, entry["number"])
+        for entry in entries
+        if line.rate and entry["rate"] and line.rate / _NEAR <= entry["rate"] <= line.rate * _NEAR
+        if (value := entry["conditions"].get(key))
     ]
     if len(near) < 3 or max(near)[0] < _CHANGED * min(near)[0]:
         return []
@@ -231,23 +244,23 @@ def _changed(entries: list[Json], line: Line) -> list[str]:
 
 def _shape_caveats(line: Line, grown: Knee | None, moved: Json | None) -> list[str]:
     """What the line and the knee do not say."""
-    found = []
+    caveats = []
     if line.status == "found" and line.trials_near < 4:
-        found.append(
+        caveats.append(
             "fewer than four trials near the line: its interval is the bracket alone; a larger --minutes narrows it"
         )
     if moved is not None and moved["drifted"]:
-        found.append(drift_words(moved))
+        caveats.append(drift_words(moved))
     elif moved is None and line.status == "found":
-        found.append("too few trials to compare: whether the machine drifted is unknown; use a larger --minutes")
+        caveats.append("too few trials to compare: whether the machine drifted is unknown; use a larger --minutes")
     if grown is None:
-        found.append("no rate was tried at which the queue grows by the stated rule")
+        caveats.append("no rate was tried at which the queue grows by the stated rule")
     elif knee_place(grown, line) == "above":
-        found.append(
+        caveats.append(
             "the queue starts to grow only above the load line: at the line the median latency has not doubled, and "
             "the slowest operations break the objective before a queue shows in the median"
         )
-    return found
+    return caveats
 
 
 def _others_wrote(run: Run) -> str:
@@ -262,7 +275,7 @@ def _others_wrote(run: Run) -> str:
 
 def _cut_short(readings: dict[int, Reading], line: Line) -> list[str]:
     """Whether the time was up before the search had both sides of the line."""
-    scale = next((one.throughput for one in readings.values() if one.rate is None), 0.0)
+    scale = next((reading.throughput for reading in readings.values() if reading.rate is None), 0.0)
     if line.status == "below" and line.high is not None and line.high > DOWN * LOWEST_SHARE * scale:
         return ["the time was up before lower rates were tried: use a larger --minutes"]
     if line.status == "at least" and not line.generator:
@@ -273,51 +286,53 @@ def _cut_short(readings: dict[int, Reading], line: Line) -> list[str]:
 def _caveats(
     run: Run, readings: dict[int, Reading], entries: list[Json], line: Line, grown: Knee | None, moved: Json | None
 ) -> list[str]:
-    found = []
+    caveats = []
     if run.data.get("quick"):
-        found.append("quick: short trials, a wide interval")
+        caveats.append("quick: short trials, a wide interval")
     if run.data.get("status") not in (None, "finished"):
-        found.append(f"the run is {run.data.get('status')}: the search did not finish")
-    found += _shape_caveats(line, grown, moved)
-    found += _cut_short(readings, line)
-    steal = [value for one in entries if (value := one["conditions"].get("cpu_steal_share")) is not None]
+        caveats.append(f"the run is {run.data.get('status')}: the search did not finish")
+    caveats += _shape_caveats(line, grown, moved)
+    caveats += _cut_short(readings, line)
+    steal = [value for entry in entries if (value := entry["conditions"].get("cpu_steal_share")) is not None]
     if steal and max(steal) >= _STEAL_NOTED:
-        found.append(f"the hypervisor took up to {max(steal):.0%} of the CPU time in a trial")
-    disturbed = sum(bool(one.get("disturbed")) for one in entries)
+        caveats.append(f"the hypervisor took up to {max(steal):.0%} of the CPU time in a trial")
+    disturbed = sum(bool(entry.get("disturbed")) for entry in entries)
     if disturbed:
         became = "left out, and their rates repeated" if disturbed <= _left_out(entries) else "too many to be left out"
-        found.append(f"{disturbed} trials that did not hold were disturbed by the hypervisor: {became}")
-    found += _changed(entries, line)
-    checkpoints = [one["number"] for one in entries if one["conditions"].get("checkpoints")]
+        caveats.append(f"{disturbed} trials that did not hold were disturbed by the hypervisor: {became}")
+    caveats += _changed(entries, line)
+    checkpoints = [entry["number"] for entry in entries if entry["conditions"].get("checkpoints")]
     if checkpoints:
-        found.append(f"checkpoints began in {len(checkpoints)} trials")
-    elif any(one["conditions"].get("checkpoints") == 0 for one in entries):
-        found.append(
+        caveats.append(f"checkpoints began in {len(checkpoints)} trials")
+    elif any(entry["conditions"].get("checkpoints") == 0 for entry in entries):
+        caveats.append(
             "no checkpoint began in a trial: under sustained load, with checkpoints, the server may carry less"
         )
     full = [
-        one for one in readings.values() if one.rate and _mean(one.busy) and (_mean(one.busy) or 0) > 0.9 * one.clients
+        reading
+        for reading in readings.values()
+        if reading.rate and _mean(reading.busy) and (_mean(reading.busy) or 0) > 0.9 * reading.clients
     ]
     if full:
-        found.append(
-            f"from {min(one.rate or 0 for one in full):,.0f}/s on all {full[0].clients} connections were in use: the "
-            "number of connections (--clients) is part of the answer"
+        caveats.append(
+            f"from {min(reading.rate or 0 for reading in full):,.0f}/s on all {full[0].clients} connections were in "
+            "use: the number of connections (--clients) is part of the answer"
         )
-    failed = sum(one.identity["failed"] + one.identity["lost"] for one in readings.values())
+    failed = sum(reading.identity["failed"] + reading.identity["lost"] for reading in readings.values())
     if failed:
-        found.append(f"{failed} operations failed or were lost")
-    wrong = [one["number"] for one in entries if "wrong" in str(one["reason"] or "")]
+        caveats.append(f"{failed} operations failed or were lost")
+    wrong = [entry["number"] for entry in entries if "wrong" in str(entry["reason"] or "")]
     if wrong:
-        found.append(f"wrong answers in {len(wrong)} trials, which therefore have no result")
+        caveats.append(f"wrong answers in {len(wrong)} trials, which therefore have no result")
     broken = [
         str(check.get("name")) for check in (run.data.get("capacity") or {}).get("checks") or [] if not check.get("ok")
     ]
     if broken:
-        found.append(f"checks of the data after the trials FAILED: {', '.join(broken)}{_others_wrote(run)}")
+        caveats.append(f"checks of the data after the trials FAILED: {', '.join(broken)}{_others_wrote(run)}")
     counted: dict[str, list[int]] = {}
     for entry in entries:
         for caveat in entry["caveats"]:
             counted.setdefault(str(caveat), []).append(entry["number"])
     for caveat, numbers in counted.items():
-        found.append(f"{f'trial {numbers[0]}' if len(numbers) == 1 else f'{len(numbers)} trials'}: {caveat}")
-    return found
+        caveats.append(f"{f'trial {numbers[0]}' if len(numbers) == 1 else f'{len(numbers)} trials'}: {caveat}")
+    return caveats

@@ -51,23 +51,23 @@ def groups(plan: Json, experiment: Json) -> list[Group]:
     other_labels = {
         factor["path"]: factor.get("label") or factor["path"].rsplit(".", 1)[-1] for factor in plan.get("factors") or []
     }
-    found = []
+    listed = []
     for factor in _swept(plan, experiment):
         path = factor["path"]
         order = {str(level.get("label")): (place, level.get("value")) for place, level in enumerate(factor["levels"])}
         gathered: dict[tuple[tuple[str, str], ...], list[tuple[int, str, str, Any]]] = {}
         for name, levels in treatments.items():
-            mine = str(levels.get(path))
-            if mine not in order:
+            own = str(levels.get(path))
+            if own not in order:
                 continue
             at = tuple((other, str(level)) for other, level in levels.items() if other != path)
-            gathered.setdefault(at, []).append((order[mine][0], name, mine, order[mine][1]))
+            gathered.setdefault(at, []).append((order[own][0], name, own, order[own][1]))
         for at, rows in gathered.items():
             if len(rows) > 1:
                 _, names, labels, values = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
                 label = factor.get("label") or path.rsplit(".", 1)[-1]
-                found.append(Group(path, label, factor.get("unit"), dict(at), other_labels, names, labels, values))
-    return found
+                listed.append(Group(path, label, factor.get("unit"), dict(at), other_labels, names, labels, values))
+    return listed
 
 
 def compare_levels(
@@ -93,7 +93,9 @@ def compare_levels(
             {"block": block, "trial": used[block, name]["number"], "value": used[block, name]["metrics"][metric.key]}
             for block, name in places
         ]
-        own = unbounded.estimate([unbounded.together(used[one], twins.get(one), metric) for one in places], metric)
+        own = unbounded.estimate(
+            [unbounded.together(used[place], twins.get(place), metric) for place in places], metric
+        )
         against, slower, said = judge.level(index)
         levels.append(
             {
@@ -173,8 +175,8 @@ class _Judge:
 
     def why(self, index: int, said: str, slower: Ratio | None) -> str | None:
         """Why a level cannot be told from the best; of one that is unbounded somewhere that it is so."""
-        if found := self.unbounded(index):
-            return unbounded.blocks_words(found)
+        if blocks := self.unbounded(index):
+            return unbounded.blocks_words(blocks)
         if said != "cannot tell" or slower is None:
             return None
         ratio, low, high = slower["ratio"], slower["low"], slower["high"]
@@ -224,8 +226,8 @@ def _judge(evidence: Evidence, delta: float) -> _Judge:
     means = cells(evidence.copies)
     known = effects(np.where(beyond, np.nan, means))
     centre = np.where(np.isfinite(known), known, effects(means)) if beyond.any() else known
-    found, present = evidence.found, np.isfinite(logs).sum(0)
-    return _Judge(found, found.half(), centre, beyond.sum(0), present, judged, inside, delta, evidence.blocks_min)
+    compared, present = evidence.found, np.isfinite(logs).sum(0)
+    return _Judge(compared, compared.half(), centre, beyond.sum(0), present, judged, inside, delta, evidence.blocks_min)
 
 
 def _alike(judge: _Judge) -> bool:
@@ -250,6 +252,6 @@ def _pairs(group: Group, judge: _Judge, metric: Metric) -> list[PairOfLevels]:
     return result
 
 
-def pair_ratio(found: unbounded.Compared, first: int, second: int, metric: Metric) -> Ratio:
+def pair_ratio(compared: unbounded.Compared, first: int, second: int, metric: Metric) -> Ratio:
     """{blocks, ratio (of the metric, second over first), low, high, bound where the ratio is only one}."""
-    return found.ratio(second, first, -1.0 if metric.better == "lower" else 1.0)
+    return compared.ratio(second, first, -1.0 if metric.better == "lower" else 1.0)

@@ -56,9 +56,9 @@ def together(entry: Mapping[str, Any], twin: Mapping[str, Any] | None, metric: M
     return (math.sqrt(own * other) if min(own, other) > 0 else own), False
 
 
-def estimate(found: Iterable[tuple[float | None, bool]], metric: Metric) -> Mean | None:
+def estimate(readings: Iterable[tuple[float | None, bool]], metric: Metric) -> Mean | None:
     """Mean over blocks with its interval; with `unbounded` blocks it is the least it can be, and has no interval."""
-    known = [(value, beyond) for value, beyond in found if value is not None]
+    known = [(value, beyond) for value, beyond in readings if value is not None]
     over = over_blocks([value for value, _ in known], metric.scale == "log", metric.ceiling, floor=metric.floor)
     if over is None:
         return None
@@ -113,18 +113,18 @@ class Compared:
         `bound` is "at least" or "at most" (of the two ends one is then null), or "unknown" where each of the two is
         unbounded somewhere without the other: then ratio is null, too.
         """
-        mine, others = int(self.lost[first, second]), int(self.lost[second, first])
+        firsts, seconds = int(self.lost[first, second]), int(self.lost[second, first])
         blocks = int(self.shown.blocks[first, second])
-        if (mine and others) or (not mine and not others and self.bounded.blocks[first, second] == 0):
+        if (firsts and seconds) or (not firsts and not seconds and self.bounded.blocks[first, second] == 0):
             return {"ratio": None, "low": None, "high": None, "blocks": blocks, "bound": "unknown"}
-        if not mine and not others:  # whatever is unbounded is so on both sides: what can be told is in the rest
+        if not firsts and not seconds:  # whatever is unbounded is so on both sides: what can be told is in the rest
             ratio, low, high = _ends(self.bounded, first, second, sign)
             return {"ratio": ratio, "low": low, "high": high, "blocks": int(self.bounded.blocks[first, second])}
-        ends = [_ends(found, first, second, sign) for found in (self.shown, self.bounded)]
-        is_least = (sign < 0) == (mine > 0)  # an unbounded level is the lower one on this scale
+        ends = [_ends(compared, first, second, sign) for compared in (self.shown, self.bounded)]
+        is_least = (sign < 0) == (firsts > 0)  # an unbounded level is the lower one on this scale
         tells = [
             end is not None and end != 1 and (end > 1) == is_least
-            for end in (one[1 if is_least else 2] for one in ends)
+            for end in (three_ends[1 if is_least else 2] for three_ends in ends)
         ]
         ratio, low, high = ends[1] if tells[1] and not tells[0] else ends[0]
         if is_least:
@@ -132,9 +132,9 @@ class Compared:
         return {"ratio": ratio, "low": None, "high": high, "blocks": blocks, "bound": "at most"}
 
 
-def _ends(found: Pairs, first: int, second: int, sign: float) -> tuple[float, float | None, float | None]:
+def _ends(compared: Pairs, first: int, second: int, sign: float) -> tuple[float, float | None, float | None]:
     """The ratio of two levels and the ends of its interval."""
-    centre, half = sign * float(found.mean[first, second]), float(found.half()[first, second])
+    centre, half = sign * float(compared.mean[first, second]), float(compared.half()[first, second])
     if not math.isfinite(half):
         return math.exp(centre), None, None
     return math.exp(centre), math.exp(centre - half), math.exp(centre + half)
@@ -152,11 +152,11 @@ def compare(copies: np.ndarray, beyond: np.ndarray, alpha: float = ALPHA, floor:
     lost = (both & beyond[..., :, None] & ~beyond[..., None, :]).sum(-3)
     tied = (both & beyond[..., :, None] & beyond[..., None, :]).sum(-3) * ~np.eye(copies.shape[-1], dtype=bool)
     noise = noise_of(at_least, floor)
-    told = beaten(shown, noise, alpha)
+    tells = beaten(shown, noise, alpha)
     if beyond.any():
-        told |= beaten(bounded, noise_of(np.where(beyond[..., None, :, :], np.nan, copies), floor), alpha)
-        told |= (lost == shown.blocks) & always_tells(shown.blocks, copies.shape[-1])
-    return Compared(shown, bounded, lost, tied, told & (lost.swapaxes(-1, -2) == 0), noise)
+        tells |= beaten(bounded, noise_of(np.where(beyond[..., None, :, :], np.nan, copies), floor), alpha)
+        tells |= (lost == shown.blocks) & always_tells(shown.blocks, copies.shape[-1])
+    return Compared(shown, bounded, lost, tied, tells & (lost.swapaxes(-1, -2) == 0), noise)
 
 
 def _alike(copies: np.ndarray, beyond: np.ndarray) -> np.ndarray:
@@ -172,8 +172,8 @@ def always_tells(blocks: Any, levels: int = 2) -> Any:
     return (blocks >= BLOCKS_MIN) & (_DISCORDANT**blocks <= error)
 
 
-def blocks_words(found: Mapping[str, Any]) -> str:
+def blocks_words(counted: Mapping[str, Any]) -> str:
     """ "unbounded in 2 of 5 blocks", of {blocks, of}."""
-    if found["blocks"] == found["of"]:
-        return f"unbounded in all {found['of']} blocks" if found["of"] > 1 else "unbounded in its only block"
-    return f"unbounded in {found['blocks']} of {found['of']} blocks"
+    if counted["blocks"] == counted["of"]:
+        return f"unbounded in all {counted['of']} blocks" if counted["of"] > 1 else "unbounded in its only block"
+    return f"unbounded in {counted['blocks']} of {counted['of']} blocks"

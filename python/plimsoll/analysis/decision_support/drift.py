@@ -25,38 +25,38 @@ RULE: Final = (
 )
 
 
-def drift(mine: Mapping[int, Json]) -> list[Json]:
+def drift(blocks: Mapping[int, Json]) -> list[Json]:
     """The throughput tests of a trial by their number, over blocks, and the change against the first; [] of one test.
 
-    `mine`: what decision_support_trial.reading gives, by block.
+    `blocks`: what decision_support_trial.reading gives, by block.
     {`run`, `value` and `elapsed_s`: means over blocks, `change`: null or {`value`, `low`, `high`, `blocks`}: shares,
     `verdict`, `remarks`: what befell it in some block}
     """
-    runs = [one["runs"] for one in mine.values() if len(one["runs"]) > 1]
-    found: list[Json] = []
-    for place in range(max((len(one) for one in runs), default=0)):
-        have = [one for one in runs if place < len(one)]
-        values = [one[place]["value"] for one in have if one[place]["value"] is not None]
+    runs = [trial["runs"] for trial in blocks.values() if len(trial["runs"]) > 1]
+    rows: list[Json] = []
+    for place in range(max((len(run) for run in runs), default=0)):
+        have = [run for run in runs if place < len(run)]
+        values = [run[place]["value"] for run in have if run[place]["value"] is not None]
         ratios = [
-            one[place]["value"] / one[0]["value"]
-            for one in have
-            if one[place]["value"] is not None and one[0]["value"] is not None
+            run[place]["value"] / run[0]["value"]
+            for run in have
+            if run[place]["value"] is not None and run[0]["value"] is not None
         ]
-        lasted = [one[place]["elapsed_s"] for one in have if one[place]["elapsed_s"] is not None]
-        found.append(
+        lasted = [run[place]["elapsed_s"] for run in have if run[place]["elapsed_s"] is not None]
+        rows.append(
             {
                 "run": place + 1,
                 "value": _over(values),
                 "elapsed_s": float(np.mean(lasted)) if lasted else None,
                 "change": _change(_over(ratios)) if place else None,
                 "verdict": drift_word(_over(ratios)) if place else None,
-                "remarks": list(dict.fromkeys(remark for one in have for remark in one[place]["remarks"])),
+                "remarks": list(dict.fromkeys(remark for run in have for remark in run[place]["remarks"])),
             }
         )
-    return found
+    return rows
 
 
-def trend(mine: Mapping[int, Json]) -> Json | None:
+def trend(blocks: Mapping[int, Json]) -> Json | None:
     """The trend over the tests of the series; None of one test, `verdict` alone where there are too few.
 
     {`tests` (of a series), `blocks`, `a_test`, `over_all`: null or {`value`, `low`, `high`}: shares, from one test to
@@ -64,8 +64,8 @@ def trend(mine: Mapping[int, Json]) -> Json | None:
     mean}]; `verdict`}
     """
     series = [
-        [(one["number"], one["value"]) for one in _numbered(reading["runs"])]
-        for reading in mine.values()
+        [(run["number"], run["value"]) for run in _numbered(reading["runs"])]
+        for reading in blocks.values()
         if len(reading["runs"]) > 1
     ]
     if not series:
@@ -105,9 +105,9 @@ def _line(series: list[list[tuple[int, float]]], slope: float, tests: int) -> li
 def _numbered(runs: list[Json]) -> list[Json]:
     """The tests that have a figure, with their numbers: one without leaves its place empty."""
     return [
-        {"number": number, "value": one["value"]}
-        for number, one in enumerate(runs, start=1)
-        if one["value"] is not None
+        {"number": number, "value": run["value"]}
+        for number, run in enumerate(runs, start=1)
+        if run["value"] is not None
     ]
 
 
@@ -137,15 +137,15 @@ def _over_lines(series: list[list[tuple[int, float]]]) -> tuple[float, float] | 
         float(np.polyfit([number for number, _ in points], np.log([value for _, value in points]), 1)[0])
         for points in series
     ]
-    found = over_blocks(slopes, log=False, floor=None)
-    if found is None or found.low is None or found.high is None:
+    mean = over_blocks(slopes, log=False, floor=None)
+    if mean is None or mean.low is None or mean.high is None:
         return None
-    return found.value, found.high - found.value
+    return mean.value, mean.high - mean.value
 
 
 def _over(values: list[float]) -> Json | None:
-    found = over_blocks(values, log=True)
-    return None if found is None else asdict(found)
+    mean = over_blocks(values, log=True)
+    return None if mean is None else asdict(mean)
 
 
 def _change(ratio: Json | None) -> Json | None:

@@ -53,7 +53,7 @@ def decision_support(
     if (run.experiment.get("workload") or {}).get("name") != WORKLOAD:
         return None
     trials = {trial.number: trial for trial in run.trials}
-    readings = {number: found for number, trial in trials.items() if (found := reading(trial)) is not None}
+    readings = {number: of_tests for number, trial in trials.items() if (of_tests := reading(trial)) is not None}
     by_treatment: dict[str, dict[int, Json]] = {name: {} for name in run.plan.get("treatments") or {}}
     for (block, treatment), entry in sorted(used.items()):
         if entry["number"] in readings:
@@ -66,37 +66,39 @@ def decision_support(
         "like": LIKE,
         "rule": RULE,
         "names": {metric.key: metric.label for metric in DECISION_SUPPORT_METRICS},
-        "treatments": {name: _treatment(name, mine, split) for name, mine in by_treatment.items()},
+        "treatments": {name: _treatment(name, blocks, split) for name, blocks in by_treatment.items()},
         "changes": changes,
         "plans": plans,
         "trials": list(readings.values()),
     }
 
 
-def _treatment(name: str, mine: Mapping[int, Json], split: Json | None) -> Json:
-    first = next(iter(mine.values()), None)
+def _treatment(name: str, blocks: Mapping[int, Json], split: Json | None) -> Json:
+    first = next(iter(blocks.values()), None)
     return {
-        "trials": [one["number"] for one in mine.values()],
+        "trials": [trial["number"] for trial in blocks.values()],
         "scale_factor": None if first is None else first["scale_factor"],
         "streams": None if first is None else first["streams"],
-        "metrics": _metrics(mine),
-        "load": _load(mine),
-        "queries": {test: _queries(mine, test) for test in TESTS},
+        "metrics": _metrics(blocks),
+        "load": _load(blocks),
+        "queries": {test: _queries(blocks, test) for test in TESTS},
         "parts": _parts(name, split),
-        "drift": drift(mine),
-        "trend": trend(mine),
+        "drift": drift(blocks),
+        "trend": trend(blocks),
     }
 
 
-def _metrics(mine: Mapping[int, Json]) -> Json:
+def _metrics(blocks: Mapping[int, Json]) -> Json:
     """Each metric over blocks, and why trials have none: {metric: {`estimate`, `absent`: [{trial, why}], `notes`}}."""
-    found: Json = {}
+    metrics: Json = {}
     for metric in DECISION_SUPPORT_METRICS:
-        figures = {one["number"]: one["figures"][metric.key] for one in mine.values() if metric.key in one["figures"]}
+        figures = {
+            trial["number"]: trial["figures"][metric.key] for trial in blocks.values() if metric.key in trial["figures"]
+        }
         if not figures:
             continue
         values = [figure["value"] for figure in figures.values() if figure["value"] is not None]
-        found[metric.key] = {
+        metrics[metric.key] = {
             "estimate": _over(values),
             "absent": [
                 {"trial": number, "why": figure["why_absent"]}
@@ -105,28 +107,28 @@ def _metrics(mine: Mapping[int, Json]) -> Json:
             ],
             "notes": list(dict.fromkeys(note for figure in figures.values() for note in figure["notes"])),
         }
-    return found
+    return metrics
 
 
 def _over(values: list[float]) -> Json | None:
-    found = over_blocks(values, log=True)
-    return None if found is None else asdict(found)
+    mean = over_blocks(values, log=True)
+    return None if mean is None else asdict(mean)
 
 
-def _load(mine: Mapping[int, Json]) -> Json | None:
+def _load(blocks: Mapping[int, Json]) -> Json | None:
     """The load test by phase and by table, over blocks; None where there was none.
 
     {`phases`: [{`phase`, `seconds`}], `tables`: [{`table`, `rows`, `seconds`, `rows_per_second`, `bytes_per_second`}]}
     """
-    found = [one["load_test"] for one in mine.values() if one["load_test"]]
-    if not found:
+    tests = [trial["load_test"] for trial in blocks.values() if trial["load_test"]]
+    if not tests:
         return None
     phases: dict[str, list[float]] = {}
     tables: dict[str, list[Json]] = {}
-    for one in found:
-        for phase in one.get("phases") or []:
+    for test in tests:
+        for phase in test.get("phases") or []:
             phases.setdefault(str(phase["phase"]), []).append(float(phase["ended_s"]) - float(phase["began_s"]))
-        for work in one.get("work") or []:
+        for work in test.get("work") or []:
             if work.get("rows") is not None:
                 tables.setdefault(str(work["table"]), []).append(work)
     return {
@@ -136,10 +138,10 @@ def _load(mine: Mapping[int, Json]) -> Json | None:
 
 
 def _table(name: str, rows: list[Json]) -> Json:
-    lasted = [float(one["ended_s"]) - float(one["began_s"]) for one in rows]
+    lasted = [float(row["ended_s"]) - float(row["began_s"]) for row in rows]
 
     def rate(key: str) -> Json | None:
-        each = [float(one[key]) / each_s for one, each_s in zip(rows, lasted, strict=True) if one.get(key) and each_s]
+        each = [float(row[key]) / each_s for row, each_s in zip(rows, lasted, strict=True) if row.get(key) and each_s]
         return _over(each)
 
     return {
@@ -151,40 +153,40 @@ def _table(name: str, rows: list[Json]) -> Json:
     }
 
 
-def _queries(mine: Mapping[int, Json], test: str) -> Json:
+def _queries(blocks: Mapping[int, Json], test: str) -> Json:
     """{name: {`value` (seconds), `low`, `high`, `blocks`, `points`: [{`block`, `value`}], `failed` (trials)}}."""
-    found: Json = {}
+    queries: Json = {}
     for name in NAMES:
         points = [
-            {"block": block, "value": value} for block, one in mine.items() if (value := seconds(one, test, name))
+            {"block": block, "value": value} for block, trial in blocks.items() if (value := seconds(trial, test, name))
         ]
         estimate = _over([point["value"] for point in points])
-        asked = [one for one in mine.values() if _is_asked(one, test, name)]
-        failed = [one["number"] for one in asked if _is_unfit(one, test, name)]
+        asked = [trial for trial in blocks.values() if _is_asked(trial, test, name)]
+        failed = [trial["number"] for trial in asked if _is_unfit(trial, test, name)]
         if estimate is not None or failed:
             none = {"value": None, "low": None, "high": None, "blocks": 0}
-            found[name] = {**(estimate or none), "points": points, "failed": failed}
-    return found
+            queries[name] = {**(estimate or none), "points": points, "failed": failed}
+    return queries
 
 
-def seconds(one: Json, test: str, name: str) -> float | None:
+def seconds(trial: Json, test: str, name: str) -> float | None:
     """What a query took in a trial's test: the geometric mean over its streams; None if it was not done in each.
 
     The slow ones are those that time out: a mean over the others would be too short.
     """
-    return None if _is_unfit(one, test, name) else geometric_mean(one["times_s"][test].get(name) or [])
+    return None if _is_unfit(trial, test, name) else geometric_mean(trial["times_s"][test].get(name) or [])
 
 
-def _is_asked(one: Json, test: str, name: str) -> bool:
+def _is_asked(trial: Json, test: str, name: str) -> bool:
     return any(
-        work["name"] == name for segment in one["segments"] if segment["test"] == test for work in segment["work"]
+        work["name"] == name for segment in trial["segments"] if segment["test"] == test for work in segment["work"]
     )
 
 
-def _is_unfit(one: Json, test: str, name: str) -> bool:
+def _is_unfit(trial: Json, test: str, name: str) -> bool:
     return any(
         work["status"] != "done"
-        for segment in one["segments"]
+        for segment in trial["segments"]
         if segment["test"] == test
         for work in segment["work"]
         if work["name"] == name
@@ -200,7 +202,7 @@ def _pairs(comparisons: list[Comparison]) -> list[Json]:
 
     {first, second (treatments), first_label, second_label, at}
     """
-    found = []
+    pairs = []
     for comparison in comparisons:
         levels = comparison["levels"]
         base = next((level for level in levels if level["level"] == comparison["reference"]), levels[0])
@@ -208,14 +210,14 @@ def _pairs(comparisons: list[Comparison]) -> list[Json]:
             if level["treatment"] != base["treatment"]:
                 about = {"first": base["treatment"], "second": level["treatment"], "at": comparison["at"]}
                 labels = {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
-                found.append(about | labels)
-    return found
+                pairs.append(about | labels)
+    return pairs
 
 
 def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: float, spread_log: float) -> list[Json]:
     """How much longer each query takes under the second treatment, within blocks, with one confidence for a test."""
     first, second = by_treatment.get(pair["first"]) or {}, by_treatment.get(pair["second"]) or {}
-    found = []
+    changes = []
     for test in TESTS:
         ratios = {
             name: [after / before for before, after in both if before and after]
@@ -229,12 +231,12 @@ def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: 
         }
         able = {name: mean for name, values in ratios.items() if (mean := paired(np.log(values).tolist())) is not None}
         means = moderated(list(able.values()))
-        errors = holm([one.chance() for one in means], 1 - CONFIDENCE)
+        errors = holm([difference.chance() for difference in means], 1 - CONFIDENCE)
         for name, mean, error in zip(able, means, errors, strict=True):
             estimate = _exp(mean.interval(1 - error))
             row = {"ratio": estimate["value"], **{key: estimate[key] for key in ("low", "high", "blocks")}}
-            found.append({**pair, "test": test, "query": name, **row, "verdict": _word(estimate, delta, spread_log)})
-    return found
+            changes.append({**pair, "test": test, "query": name, **row, "verdict": _word(estimate, delta, spread_log)})
+    return changes
 
 
 def _exp(interval: Json) -> Json:
@@ -248,10 +250,10 @@ def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
     known, `change` of a plan that of the power test, whose queries the plans are of: {`ratio`, `low`, `high`,
     `verdict`}."""
 
-    def key(one: Json) -> tuple[Any, ...]:
-        return one["first"], one["second"], str(one["at"]), one["query"]
+    def key(row: Json) -> tuple[Any, ...]:
+        return row["first"], row["second"], str(row["at"]), row["query"]
 
-    by_query = {key(one): one for one in plans}
+    by_query = {key(row): row for row in plans}
     for change in changes:
         plan = by_query.get(key(change))
         change["plan"] = None if plan is None else "other" if plan["is_told"] else "varies"
@@ -276,12 +278,12 @@ def _parts(treatment: str, split: Json | None) -> Json:
     Without the lag: a query's time begins when it is sent.
     """
     types = (((split or {}).get("treatments") or {}).get(treatment) or {}).get("types") or {}
-    found: Json = {}
+    parts_of: Json = {}
     for name in NAMES:
         band = ((types.get(name) or {}).get("bands") or {}).get(MEAN)
         if not band:
             continue
-        parts = {part: float(one["value"]) for part, one in band["parts"].items() if one and part != LAG}
+        parts = {part: float(estimate["value"]) for part, estimate in band["parts"].items() if estimate and part != LAG}
         workers = sum(
             float(wait["ns_per_transaction"])
             for wait in types[name].get("waits") or []
@@ -289,8 +291,8 @@ def _parts(treatment: str, split: Json | None) -> Json:
         )
         if workers and OTHER in parts:
             parts |= {OTHER: max(0.0, parts[OTHER] - workers), WORKERS: workers}
-        found[name] = {part: ns for part, ns in parts.items() if ns > 0}
-    return found
+        parts_of[name] = {part: ns for part, ns in parts.items() if ns > 0}
+    return parts_of
 
 
 def _judge(context: Context) -> Json | None:

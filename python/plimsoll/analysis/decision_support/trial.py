@@ -34,8 +34,8 @@ _WHY_SHOWN = 160  # characters
 
 def settings_of(trial: Trial) -> Json | None:
     """The trial's table [workload]; None of another workload."""
-    found = (trial.planned.get("resolved") or {}).get("workload") or {}
-    return found if found.get("name") == WORKLOAD else None
+    workload = (trial.planned.get("resolved") or {}).get("workload") or {}
+    return workload if workload.get("name") == WORKLOAD else None
 
 
 def reading(trial: Trial) -> Json | None:
@@ -53,10 +53,12 @@ def reading(trial: Trial) -> Json | None:
     scale = float(settings.get("scale_factor") or 0.0)
     asked = list(settings.get("tests") or [])
     segments = [_segment(test, segment) for test, segment in trial.tests if segment.queries is not None]
-    power = [one for one in segments if one["test"] == "power"]
-    throughput = [one for one in segments if one["test"] == "throughput"]
-    runs = [_throughput(one, scale, settings) for one in throughput]
-    befell = {str(one["segment"]): _remarks(one, trial.data.get("cut") or []) for one in trial.data.get("tests") or []}
+    power = [test for test in segments if test["test"] == "power"]
+    throughput = [test for test in segments if test["test"] == "throughput"]
+    runs = [_throughput(test, scale, settings) for test in throughput]
+    befell = {
+        str(entry["segment"]): _remarks(entry, trial.data.get("cut") or []) for entry in trial.data.get("tests") or []
+    }
     figures: dict[str, Figure] = {}
     if "load" in asked:
         figures[LOAD] = _load(trial)
@@ -69,13 +71,13 @@ def reading(trial: Trial) -> Json | None:
     return {
         "number": trial.number,
         "scale_factor": scale,
-        "streams": max((_streams(one) for one in throughput), default=None),
+        "streams": max((_streams(test) for test in throughput), default=None),
         "load_test": trial.data.get("load_test"),
         "answers": trial.data.get("answers"),
         "figures": {metric: asdict(figure) for metric, figure in figures.items()},
         "runs": [
-            {**asdict(figure), "elapsed_s": elapsed_s, "remarks": befell.get(one["segment"], [])}
-            for one, (figure, elapsed_s) in zip(throughput, runs, strict=True)
+            {**asdict(figure), "elapsed_s": elapsed_s, "remarks": befell.get(test["segment"], [])}
+            for test, (figure, elapsed_s) in zip(throughput, runs, strict=True)
         ],
         "cut": _cut_words(trial.data.get("cut") or []),
         "times_s": {"power": _times(power), "throughput": _times(throughput)},
@@ -83,43 +85,45 @@ def reading(trial: Trial) -> Json | None:
     }
 
 
-def metric_values(found: Json | None) -> dict[str, float | None]:
+def metric_values(of_tests: Json | None) -> dict[str, float | None]:
     """The trial's values by metric; all None where it has none."""
-    figures = (found or {}).get("figures") or {}
+    figures = (of_tests or {}).get("figures") or {}
     return {metric: (figures.get(metric) or {}).get("value") for metric in (LOAD, POWER, THROUGHPUT, COMPOSITE)}
 
 
-def caveats(found: Json | None) -> list[str]:
+def caveats(of_tests: Json | None) -> list[str]:
     """What is absent and why, and what was done to the times on the way to a figure."""
-    figures = (found or {}).get("figures") or {}
+    figures = (of_tests or {}).get("figures") or {}
     said = [
-        f"{metric.partition('_')[0]} of the tests: {one['why_absent']}"
-        for metric, one in figures.items()
-        if one["why_absent"] and metric != COMPOSITE
+        f"{metric.partition('_')[0]} of the tests: {figure['why_absent']}"
+        for metric, figure in figures.items()
+        if figure["why_absent"] and metric != COMPOSITE
     ]
-    later = enumerate(((found or {}).get("runs") or [])[1:], start=2)
-    said += [f"throughput test {number}: {one['why_absent']}" for number, one in later if one["why_absent"]]
-    said += _own_words(found)
-    said += (found or {}).get("cut") or []
-    return said + list(dict.fromkeys(note for one in figures.values() for note in one["notes"]))
+    later = enumerate(((of_tests or {}).get("runs") or [])[1:], start=2)
+    said += [f"throughput test {number}: {run['why_absent']}" for number, run in later if run["why_absent"]]
+    said += _own_words(of_tests)
+    said += (of_tests or {}).get("cut") or []
+    return said + list(dict.fromkeys(note for figure in figures.values() for note in figure["notes"]))
 
 
-def _own_words(found: Json | None) -> list[str]:
+def _own_words(of_tests: Json | None) -> list[str]:
     """What a driver that shares the server's process took of the queries' time for itself; [] of any other."""
     shares = []
-    for segment in (found or {}).get("segments") or []:
-        told = [
-            (one["own_s"], took) for one in segment["work"] if one["own_s"] is not None and (took := seconds_of(one))
+    for segment in (of_tests or {}).get("segments") or []:
+        own_and_whole = [
+            (work["own_s"], took)
+            for work in segment["work"]
+            if work["own_s"] is not None and (took := seconds_of(work))
         ]
-        if told:
-            share = math.fsum(own for own, _ in told) / math.fsum(took for _, took in told)
+        if own_and_whole:
+            share = math.fsum(own for own, _ in own_and_whole) / math.fsum(took for _, took in own_and_whole)
             shares.append(f"{segment['segment']} {share:.2%}")
     return [f"the driver's own part of the queries' time: {', '.join(shares)}"] if shares else []
 
 
 def _remarks(entry: Json, cut: list[Json]) -> list[str]:
     """What befell a test of a series that was killed on the way."""
-    before = sum(one.get("segment") == entry["segment"] for one in cut)
+    before = sum(interrupted.get("segment") == entry["segment"] for interrupted in cut)
     said = [f"repeated, after {before} of it {'was' if before == 1 else 'were'} interrupted"] if before else []
     return said + (["begun with cold caches"] if entry.get("begins_cold") else [])
 
@@ -127,69 +131,69 @@ def _remarks(entry: Json, cut: list[Json]) -> list[str]:
 def _cut_words(cut: list[Json]) -> list[str]:
     """What was begun and not ended, and why."""
     said = []
-    for one in cut:
-        where, became = one.get("segment"), "the server had to be restarted"
+    for entry in cut:
+        where, became = entry.get("segment"), "the server had to be restarted"
         if where:
-            became = f"attempt {one.get('attempt')} was interrupted, and the test was repeated"
-        why = (str(one.get("why") or "").strip().splitlines() or ["no reason is known"])[0]
+            became = f"attempt {entry.get('attempt')} was interrupted, and the test was repeated"
+        why = (str(entry.get("why") or "").strip().splitlines() or ["no reason is known"])[0]
         said.append(f"{where or 'between two tests'}: {became} ({why[:_WHY_SHOWN]})")
     return said
 
 
 def _segment(test: str, segment: Segment) -> Json:
     """A test as the record has it, times in seconds from its begin."""
-    found = segment.queries or {}
-    began, ended = found.get("began_ns"), found.get("ended_ns")
-    rows = [one for one in found.get("queries") or [] if isinstance(one, dict)]
-    zero = int(began) if began is not None else min((int(one["began_ns"]) for one in rows if _is_begun(one)), default=0)
+    queries = segment.queries or {}
+    began, ended = queries.get("began_ns"), queries.get("ended_ns")
+    rows = [row for row in queries.get("queries") or [] if isinstance(row, dict)]
+    zero = int(began) if began is not None else min((int(row["began_ns"]) for row in rows if _is_begun(row)), default=0)
     return {
         "test": test,
         "segment": segment.name,
         "elapsed_s": (int(ended) - zero) / 1e9 if began is not None and ended is not None else None,
-        "work": [_work(one, test, zero) for one in rows],
+        "work": [_work(row, test, zero) for row in rows],
     }
 
 
-def _is_begun(one: Json) -> bool:
-    return one.get("began_ns") is not None
+def _is_begun(row: Json) -> bool:
+    return row.get("began_ns") is not None
 
 
-def _work(one: Json, test: str, zero: int) -> Json:
-    began, ended = one.get("began_ns"), one.get("ended_ns")
-    name = str(one.get("name"))
-    stream = REFRESH_STREAM if name in REFRESH and test == "throughput" else one.get("stream")
+def _work(row: Json, test: str, zero: int) -> Json:
+    began, ended = row.get("began_ns"), row.get("ended_ns")
+    name = str(row.get("name"))
+    stream = REFRESH_STREAM if name in REFRESH and test == "throughput" else row.get("stream")
     return {
         "stream": stream,
         "name": name,
-        "title": one.get("title"),
+        "title": row.get("title"),
         "from_s": None if began is None else (int(began) - zero) / 1e9,
         "to_s": None if ended is None else (int(ended) - zero) / 1e9,
-        "status": str(one.get("status")),
-        "error": one.get("error"),
-        "rows": one.get("rows"),
-        "set": one.get("set"),
-        "own_s": None if one.get("own_ns") is None else int(one["own_ns"]) / 1e9,
-        "plan": one.get("plan"),
+        "status": str(row.get("status")),
+        "error": row.get("error"),
+        "rows": row.get("rows"),
+        "set": row.get("set"),
+        "own_s": None if row.get("own_ns") is None else int(row["own_ns"]) / 1e9,
+        "plan": row.get("plan"),
     }
 
 
-def seconds_of(one: Json) -> float | None:
+def seconds_of(work: Json) -> float | None:
     """How long a piece of work took; None unless it was done."""
-    return lasted_s(one) if one["status"] == DONE else None
+    return lasted_s(work) if work["status"] == DONE else None
 
 
-def lasted_s(one: Json) -> float | None:
+def lasted_s(work: Json) -> float | None:
     """How long a piece of work was under way, whatever became of it; None where its begin or end is not known."""
-    return None if one["from_s"] is None or one["to_s"] is None else float(one["to_s"] - one["from_s"])
+    return None if work["from_s"] is None or work["to_s"] is None else float(work["to_s"] - work["from_s"])
 
 
 def _times(segments: list[Json]) -> dict[str, list[float]]:
     """Seconds of what was done, by name, in the order of the names."""
-    found: dict[str, list[float]] = {}
-    for one in (one for segment in segments for one in segment["work"]):
-        if (seconds := seconds_of(one)) is not None:
-            found.setdefault(one["name"], []).append(seconds)
-    return {name: found[name] for name in NAMES if name in found}
+    seconds_by_name: dict[str, list[float]] = {}
+    for work in (work for segment in segments for work in segment["work"]):
+        if (seconds := seconds_of(work)) is not None:
+            seconds_by_name.setdefault(work["name"], []).append(seconds)
+    return {name: seconds_by_name[name] for name in NAMES if name in seconds_by_name}
 
 
 def geometric_mean(values: list[float]) -> float | None:
@@ -199,8 +203,8 @@ def geometric_mean(values: list[float]) -> float | None:
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
-def _streams(one: Json) -> int:
-    return len({work["stream"] for work in one["work"] if work["stream"] != REFRESH_STREAM})
+def _streams(test: Json) -> int:
+    return len({work["stream"] for work in test["work"] if work["stream"] != REFRESH_STREAM})
 
 
 def _load(trial: Trial) -> Figure:
@@ -214,20 +218,20 @@ def _no_record(test: str) -> Figure:
     return Figure(None, f"no metric: the {test} test left no record of its queries")
 
 
-def _power(one: Json, scale: float, settings: Json) -> Figure:
+def _power(test: Json, scale: float, settings: Json) -> Figure:
     key: dict[str, int | str] = {f"Q{number}": number for number in QUERIES}
-    times = {key.get(work["name"], work["name"]): seconds_of(work) for work in one["work"]}
+    times = {key.get(work["name"], work["name"]): seconds_of(work) for work in test["work"]}
     return formulas.power(
         times, scale, refresh=bool(settings.get("refresh")), ratio_rule=bool(settings.get("ratio_rule"))
     )
 
 
-def _throughput(one: Json, scale: float, settings: Json) -> tuple[Figure, float | None]:
-    streams, elapsed_s = _streams(one), one["elapsed_s"]
-    unfit = [_unfit_words(work) for work in one["work"] if seconds_of(work) is None]
+def _throughput(test: Json, scale: float, settings: Json) -> tuple[Figure, float | None]:
+    streams, elapsed_s = _streams(test), test["elapsed_s"]
+    unfit = [_unfit_words(work) for work in test["work"] if seconds_of(work) is None]
     wanted = streams * (len(QUERIES) + (len(REFRESH) if settings.get("refresh") else 0))
-    if len(one["work"]) < wanted:
-        unfit.append(f"{wanted - len(one['work'])} of {wanted} are not in the record")
+    if len(test["work"]) < wanted:
+        unfit.append(f"{wanted - len(test['work'])} of {wanted} are not in the record")
     if len(unfit) > _UNFIT_SHOWN:
         unfit = [*unfit[:_UNFIT_SHOWN], f"and {len(unfit) - _UNFIT_SHOWN} more"]
     if elapsed_s is None and not unfit:
@@ -245,8 +249,8 @@ def _trial_caveats(trial: Trial) -> list[str]:
 
 
 def _values(trial: Trial) -> dict[str, float | None]:
-    found = reading(trial)
-    return {} if found is None else metric_values(found)
+    of_tests = reading(trial)
+    return {} if of_tests is None else metric_values(of_tests)
 
 
 MEASURES: Final = Measures(DECISION_SUPPORT_METRICS, _values)

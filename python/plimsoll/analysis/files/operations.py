@@ -32,17 +32,17 @@ def is_of_files(name: object) -> bool:
 def reading(trial: Trial) -> Json | None:
     """The measured segment as `moved`; None where it left no summary, or is of another workload."""
     workload = ((trial.planned.get("resolved") or {}).get("workload") or {}).get("name")
-    found = moved(trial.measure, trial.data) if is_of_files(workload) else None
-    if found is None:
+    flows = moved(trial.measure, trial.data) if is_of_files(workload) else None
+    if flows is None:
         return None
-    calls, done = found["system_calls"], found["operations"]
-    return found | {"system_calls_per_operation": None if not calls or not done else calls / done}
+    calls, done = flows["system_calls"], flows["operations"]
+    return flows | {"system_calls_per_operation": None if not calls or not done else calls / done}
 
 
 def values(trial: Trial) -> dict[str, float | None]:
     """The trial's metrics."""
-    found = reading(trial)
-    return {} if found is None else {BYTES_RATE: found["bytes_per_second"], CPU_COST: found["machine_ns_per_mb"]}
+    flows = reading(trial)
+    return {} if flows is None else {BYTES_RATE: flows["bytes_per_second"], CPU_COST: flows["machine_ns_per_mb"]}
 
 
 def operations(run: Run, used: Used) -> Json | None:
@@ -58,41 +58,44 @@ def operations(run: Run, used: Used) -> Json | None:
         "workload": workload,
         "like": LIKE[str(workload)],
         "rule": RULE,
-        "treatments": {name: _treatment(mine) for name, mine in by_treatment.items()},
+        "treatments": {name: _treatment(of_treatment) for name, of_treatment in by_treatment.items()},
     }
 
 
-def _treatment(mine: list[Trial]) -> Json:
-    found = [one for trial in mine if (one := reading(trial)) is not None]
-    said = [one["cache"] for one in found]
+def _treatment(trials: list[Trial]) -> Json:
+    readings = [of_trial for trial in trials if (of_trial := reading(trial)) is not None]
+    said = [of_trial["cache"] for of_trial in readings]
     return {
-        "trials": [trial.number for trial in mine],
-        **{key: _over([one[key] for one in found], log=True) for key in _LOG},
-        **{key: _over([one[key] for one in found], log=False) for key in _PLAIN},
+        "trials": [trial.number for trial in trials],
+        **{key: _over([of_trial[key] for of_trial in readings], log=True) for key in _LOG},
+        **{key: _over([of_trial[key] for of_trial in readings], log=False) for key in _PLAIN},
         "cache": [{"what": what, "trials": said.count(what)} for what in dict.fromkeys(said)],
-        "kinds": _kinds(mine),
+        "kinds": _kinds(trials),
     }
 
 
-def _kinds(mine: list[Trial]) -> list[Json]:
+def _kinds(trials: list[Trial]) -> list[Json]:
     """Each kind in the order of the load: counts of all trials together, latencies over blocks."""
-    names = list(dict.fromkeys(kind for trial in mine for kind in trial.measure.kinds))
-    latencies = [latency_by_kind(trial.measure) for trial in mine]
-    means = [_means(trial) for trial in mine]
+    names = list(dict.fromkeys(kind for trial in trials for kind in trial.measure.kinds))
+    latencies = [latency_by_kind(trial.measure) for trial in trials]
+    means = [_means(trial) for trial in trials]
     rows = []
     for name in names:
-        told = [trial.measure.by_kind.get(name) or {} for trial in mine]
-        done, failed = (sum(one.get("done") or 0 for one in told), sum(one.get("failed") or 0 for one in told))
+        by_trial = [trial.measure.by_kind.get(name) or {} for trial in trials]
+        done, failed = (
+            sum(count.get("done") or 0 for count in by_trial),
+            sum(count.get("failed") or 0 for count in by_trial),
+        )
         counts = {"done": done, "failed": failed}
         if not any(counts.values()):
             continue
-        each = [found.get(name) or {} for found in latencies]
-        latency = {key: _over([one.get(key) for one in each], log=True) for key in PERCENTILES}
+        each = [by_kind.get(name) or {} for by_kind in latencies]
+        latency = {key: _over([percentiles.get(key) for percentiles in each], log=True) for key in PERCENTILES}
         rows.append(
             {
                 "kind": name,
                 **counts,
-                "latency_ns": {"mean": _over([one.get(name) for one in means], log=True), **latency},
+                "latency_ns": {"mean": _over([by_kind.get(name) for by_kind in means], log=True), **latency},
             }
         )
     return rows
@@ -100,16 +103,18 @@ def _kinds(mine: list[Trial]) -> list[Json]:
 
 def _means(trial: Trial) -> Mapping[str, float]:
     """The mean latency of each kind, from the histograms that hold every operation."""
-    return {kind: mean for kind, found in histograms.of_segment(trial.measure).items() if (mean := _mean(found))}
+    return {
+        kind: mean for kind, histogram in histograms.of_segment(trial.measure).items() if (mean := _mean(histogram))
+    }
 
 
-def _mean(found: histograms.Histogram) -> float | None:
-    total = found.total
-    return float(((found.low + found.high - 1) / 2 * found.count).sum() / total) if total else None
+def _mean(histogram: histograms.Histogram) -> float | None:
+    total = histogram.total
+    return float(((histogram.low + histogram.high - 1) / 2 * histogram.count).sum() / total) if total else None
 
 
 def _over(known: list[float | None], *, log: bool) -> Json | None:
-    values_known = [float(one) for one in known if one is not None and (one > 0 or not log)]
+    values_known = [float(value) for value in known if value is not None and (value > 0 or not log)]
     estimate = over_blocks(values_known, log=log)
     return None if estimate is None else asdict(estimate)
 

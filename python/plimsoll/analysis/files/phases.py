@@ -44,24 +44,24 @@ _PLAIN = (
 def reading(trial: Trial) -> list[Json]:
     """The phases of a trial in their order, those that left a summary: as `moved`, with `phase` and what only phases
     have: the smallest transfer of a process as a share of its file."""
-    found = []
+    phases_done = []
     for entry, segment in trial.passes:
         is_in_place = entry["pass"] == REWRITE
-        if (one := moved(segment, entry, is_in_place=is_in_place)) is None:
+        if (flows := moved(segment, entry, is_in_place=is_in_place)) is None:
             continue
         facts, totals = segment.told.get("facts") or {}, segment.told.get("totals") or {}
         least = facts.get("min_transfer_bytes", totals.get("min_transfer_bytes"))
         whole = (trial.planned.get("resolved") or {}).get("workload") or {}
         each = _per_process(facts.get("bytes_planned"), whole.get("processes"))
-        found.append(
+        phases_done.append(
             {
                 "phase": str(entry["pass"]),
-                **one,
+                **flows,
                 "min_transfer_share": None if least is None or not each else float(least) / each,
                 "wrong": int(segment.verification.get("wrong") or 0),
             }
         )
-    return found
+    return phases_done
 
 
 def _per_process(planned: Any, processes: Any) -> float | None:
@@ -70,12 +70,12 @@ def _per_process(planned: Any, processes: Any) -> float | None:
 
 def values(trial: Trial) -> dict[str, float | None]:
     """The trial's metrics, by phase."""
-    found: dict[str, float | None] = {}
-    for one in reading(trial):
-        rate = "operations_per_second" if one["phase"] == SEEKS else "bytes_per_second"
-        found[rate_of(one["phase"])] = one[rate]
-        found[cost_of(one["phase"])] = one["machine_ns_per_mb"]
-    return found
+    figures: dict[str, float | None] = {}
+    for phase in reading(trial):
+        rate = "operations_per_second" if phase["phase"] == SEEKS else "bytes_per_second"
+        figures[rate_of(phase["phase"])] = phase[rate]
+        figures[cost_of(phase["phase"])] = phase["machine_ns_per_mb"]
+    return figures
 
 
 def phases(run: Run, used: Used) -> Json | None:
@@ -88,36 +88,36 @@ def phases(run: Run, used: Used) -> Json | None:
     for (block, treatment), entry in sorted(used.items()):
         by_treatment.setdefault(treatment, {})[block] = reading(trials[entry["number"]])
     order = OF_BONNIE if workload == RAW_STORAGE else OF_IOZONE
-    seen = {one["phase"] for mine in by_treatment.values() for found in mine.values() for one in found}
+    seen = {phase["phase"] for blocks in by_treatment.values() for done in blocks.values() for phase in done}
     return {
         "workload": workload,
         "like": LIKE[workload],
         "rule": RULE,
         "phases": [phase for phase in order if phase in seen],
-        "treatments": {name: _treatment(mine) for name, mine in by_treatment.items()},
+        "treatments": {name: _treatment(blocks) for name, blocks in by_treatment.items()},
     }
 
 
-def _treatment(mine: Mapping[int, list[Json]]) -> Json:
+def _treatment(blocks: Mapping[int, list[Json]]) -> Json:
     """{phase: numbers over blocks, `caches` (what it did in how many trials), `cpu_seconds`...}."""
     by_phase: dict[str, list[Json]] = {}
-    for found in mine.values():
-        for one in found:
-            by_phase.setdefault(one["phase"], []).append(one)
-    return {phase: _phase(found) for phase, found in by_phase.items()}
+    for done in blocks.values():
+        for entry in done:
+            by_phase.setdefault(entry["phase"], []).append(entry)
+    return {phase: _phase(entries) for phase, entries in by_phase.items()}
 
 
-def _phase(found: list[Json]) -> Json:
-    said = [one["cache"] for one in found]
+def _phase(entries: list[Json]) -> Json:
+    said = [entry["cache"] for entry in entries]
     return {
-        **{key: _over(found, key, log=True) for key in _LOG},
-        **{key: _over(found, key, log=False) for key in _PLAIN},
+        **{key: _over(entries, key, log=True) for key in _LOG},
+        **{key: _over(entries, key, log=False) for key in _PLAIN},
         "cache": [{"what": what, "trials": said.count(what)} for what in dict.fromkeys(said)],
     }
 
 
-def _over(found: list[Json], key: str, *, log: bool) -> Json | None:
-    known = [float(one[key]) for one in found if one[key] is not None and (one[key] > 0 or not log)]
+def _over(entries: list[Json], key: str, *, log: bool) -> Json | None:
+    known = [float(entry[key]) for entry in entries if entry[key] is not None and (entry[key] > 0 or not log)]
     estimate = over_blocks(known, log=log)
     return None if estimate is None else asdict(estimate)
 

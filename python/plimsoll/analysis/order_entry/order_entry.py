@@ -59,9 +59,9 @@ def order_entry(run: Run, used: Used) -> Json | None:
     trials = {trial.number: trial for trial in run.trials}
     treatments: Json = {}
     for name in run.plan.get("treatments") or {}:
-        mine = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
-        if found := of_trials(mine):
-            treatments[name] = found
+        of_treatment = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
+        if what_was_done := of_trials(of_treatment):
+            treatments[name] = what_was_done
     ledgers = [(trial.number, kept) for trial in run.trials if (kept := trial.data.get("ledger"))]
     if (run.experiment.get("target") or {}).get("dsn"):
         ledgers = ledgers[-1:]  # the data of an existing server are made once: each check is about all trials so far
@@ -75,14 +75,16 @@ def order_entry(run: Run, used: Used) -> Json | None:
 
 def of_trials(trials: Sequence[Trial]) -> Json | None:
     """What the load did in these trials of one treatment; None where no trial says."""
-    trials = [one for one in trials if one.measure.told.get("totals") and seconds_measured(one.measure)]
+    trials = [trial for trial in trials if trial.measure.told.get("totals") and seconds_measured(trial.measure)]
     if not trials:
         return None
     workload = (trials[0].planned.get("resolved") or {}).get("workload") or {}
     facts = trials[0].measure.told.get("facts") or {}
-    totals = _sums(one.measure.told["totals"] for one in trials)
-    done = _sums({kind: int(found.get("done") or 0) for kind, found in one.measure.by_kind.items()} for one in trials)
-    minutes = [(seconds_measured(one.measure) or 0.0) / 60 for one in trials]
+    totals = _sums(trial.measure.told["totals"] for trial in trials)
+    done = _sums(
+        {kind: int(counts.get("done") or 0) for kind, counts in trial.measure.by_kind.items()} for trial in trials
+    )
+    minutes = [(seconds_measured(trial.measure) or 0.0) / 60 for trial in trials]
     warehouses = int(workload.get("warehouses") or 1)
     terminals = int(workload.get("clients") or 1)
     is_dealt = workload.get("mix", "deck") == "deck"
@@ -93,24 +95,24 @@ def of_trials(trials: Sequence[Trial]) -> Json | None:
         "warehouses": warehouses,
         "terminals": terminals,
         "minutes": sum(minutes),
-        "trials": [one.number for one in trials],
+        "trials": [trial.number for trial in trials],
         "facts": facts,
         "departures": departures(workload, facts, min(minutes)),
         "mix": bounds.mix(
             {kind: done.get(kind, 0) for kind in KINDS}, terminals=terminals * len(trials), is_dealt=is_dealt
         ),
         "ranges": bounds.ranges(totals, warehouses=warehouses, minutes=sum(minutes)),
-        "limits": limits([histograms.of_segment(one.measure) for one in trials], is_deferred=is_deferred),
+        "limits": limits([histograms.of_segment(trial.measure) for trial in trials], is_deferred=is_deferred),
         "rate": rate(trials, minutes, workload, facts),
     }
 
 
 def _sums(parts: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for part in parts:
         for name, value in part.items():
-            found[name] = found.get(name, 0) + int(value)
-    return found
+            sums[name] = sums.get(name, 0) + int(value)
+    return sums
 
 
 def time_scale(facts: Json) -> float | None:
@@ -137,26 +139,28 @@ def benchmark(facts: Json) -> str:
 def departures(workload: Json, facts: Json, minutes_min: float) -> list[str]:
     """Where this run knowingly leaves the specification."""
     warehouses, terminals = int(workload.get("warehouses") or 1), int(workload.get("clients") or 1)
-    found = []
+    departed = []
     if time_scale(facts) is None:
-        found.append("no keying and think times")
+        departed.append("no keying and think times")
     elif not is_tpmc_like(facts):
-        found.append(f"keying and think times multiplied by {time_scale(facts):g}")
+        departed.append(f"keying and think times multiplied by {time_scale(facts):g}")
     if terminals != TERMINALS_PER_WAREHOUSE * warehouses:
-        found.append(
+        departed.append(
             f"{terminals} terminals where {TERMINALS_PER_WAREHOUSE * warehouses} belong to {warehouses} warehouse(s)"
         )
     if minutes_min < INTERVAL_MINUTES_MIN:
-        found.append(f"measured for {minutes_min:.1f} minutes a trial, not for {INTERVAL_MINUTES_MIN}")
+        departed.append(f"measured for {minutes_min:.1f} minutes a trial, not for {INTERVAL_MINUTES_MIN}")
     if facts.get("delivery") != "deferred":
-        found.append("the user of a Delivery waits for it")
+        departed.append("the user of a Delivery waits for it")
     if workload.get("mix", "deck") != "deck":
-        found.append("types drawn by weights that the experiment gives")
+        departed.append("types drawn by weights that the experiment gives")
     if not workload.get("foreign_keys", True):
-        found.append("no foreign keys")
+        departed.append("no foreign keys")
     if facts.get("isolation") != "serializable":
-        found.append(f"isolation {facts.get('isolation')}, where the specification asks for serializable transactions")
-    return found
+        departed.append(
+            f"isolation {facts.get('isolation')}, where the specification asks for serializable transactions"
+        )
+    return departed
 
 
 # --- response times -------------------------------------------------------------------------------------------------
@@ -168,41 +172,41 @@ def limits(segments: Sequence[Mapping[str, Histogram]], *, is_deferred: bool) ->
     The acknowledgement of a deferred Delivery is given by the load itself and takes no time; what is judged is its
     completion.
     """
-    found = []
+    rows = []
     for kind in KINDS:
         parts = [segment[kind] for segment in segments if kind in segment]
         limit_s = DEFERRED_LIMIT_S if kind == "delivery" and is_deferred else LIMIT_S[kind]
         label = "Delivery, queued to completed" if kind == "delivery" and is_deferred else NAMES[kind]
         row = bounds.bound(kind, label, "s", None, limit_s)
-        found.append(_limit(row, histograms.merged(parts), limit_s))
-    return found
+        rows.append(_limit(row, histograms.merged(parts), limit_s))
+    return rows
 
 
-def _limit(row: Json, found: Histogram, limit_s: float) -> Json:
-    total = found.total
-    row |= {"p90_ns": found.percentile(SHARE), "mean_ns": None, "p90_not_below_mean": bounds.CANNOT_TELL}
+def _limit(row: Json, latencies: Histogram, limit_s: float) -> Json:
+    total = latencies.total
+    row |= {"p90_ns": latencies.percentile(SHARE), "mean_ns": None, "p90_not_below_mean": bounds.CANNOT_TELL}
     if not total:
         return row
-    over = int(found.count[found.low >= limit_s * 1e9].sum())
+    over = int(latencies.count[latencies.low >= limit_s * 1e9].sum())
     low, high = share_interval(over, total, CONFIDENCE)
     row |= {"count": over, "of": total, "value": over / total, "low": low, "high": high}
     row["verdict"] = bounds.word(low, high, None, 1 - SHARE)
-    middle = (found.low + found.high - 1) / 2
-    mean = float((middle * found.count).sum() / total)
+    middle = (latencies.low + latencies.high - 1) / 2
+    mean = float((middle * latencies.count).sum() / total)
     row["mean_ns"] = mean
-    row["p90_not_below_mean"] = _against_mean(found, middle, mean)
+    row["p90_not_below_mean"] = _against_mean(latencies, middle, mean)
     return row
 
 
-def _against_mean(found: Histogram, middle: np.ndarray, mean: float) -> str:
+def _against_mean(latencies: Histogram, middle: np.ndarray, mean: float) -> str:
     """Whether the 90th percentile reaches the average, which counts as reached a tenth of a second below it."""
-    total = found.total
-    upto = np.cumsum(found.count)
+    total = latencies.total
+    upto = np.cumsum(latencies.count)
     first, last = (binomial_quantile(tail, total, SHARE) for tail in (bounds.TAIL, 1 - bounds.TAIL))
     if first < 1 or last + 1 > total:
         return bounds.CANNOT_TELL
     p90_low, p90_high = (float(middle[int(np.searchsorted(upto, rank))]) for rank in (first, last + 1))
-    sd = math.sqrt(float((found.count * (middle - mean) ** 2).sum()) / total)
+    sd = math.sqrt(float((latencies.count * (middle - mean) ** 2).sum()) / total)
     half = float(normal_quantile(1 - bounds.TAIL)) * sd / math.sqrt(total)
     return bounds.word(p90_low + EQUAL_S * 1e9 - (mean + half), p90_high + EQUAL_S * 1e9 - (mean - half), 0.0, None)
 
@@ -212,7 +216,7 @@ def _against_mean(found: Histogram, middle: np.ndarray, mean: float) -> str:
 
 def rate(trials: Sequence[Trial], minutes: Sequence[float], workload: Json, facts: Json) -> Json:
     """New-Orders a minute, those rolled back included; with users, what their times allow."""
-    counts = [_new_orders(one) for one in trials]
+    counts = [_new_orders(trial) for trial in trials]
     each = [count / length for count, length in zip(counts, minutes, strict=True)]
     estimate = over_blocks(each, log=True)
     warehouses, paced = int(workload.get("warehouses") or 1), is_tpmc_like(facts)

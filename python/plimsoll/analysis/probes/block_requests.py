@@ -24,12 +24,12 @@ _MERGES = ("bios_merged", "requests_merged", "splits", "depth_ns", "segment_ns")
 def block_requests(run: Run, used: Used) -> Json | None:
     """The `block` of verdict.json, by treatment; None where the probe was not on."""
     trials = {trial.number: trial for trial in run.trials}
-    found: Json = {}
+    by_treatment: Json = {}
     for name in run.plan.get("treatments") or {}:
-        mine = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
-        if one := requests_of(mine):
-            found[name] = one
-    return found or None
+        of_treatment = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
+        if requests := requests_of(of_treatment):
+            by_treatment[name] = requests
+    return by_treatment or None
 
 
 def width_of(least: int) -> int:
@@ -57,29 +57,29 @@ def percentile(buckets: Buckets, share: float) -> float | None:
     return None
 
 
-def _add(into: Json, one: Json) -> None:
+def _add(into: Json, sums: Json) -> None:
     for key in _SUMS:
-        into[key] = into.get(key, 0) + int(one.get(key) or 0)
+        into[key] = into.get(key, 0) + int(sums.get(key) or 0)
     for span in _SPANS:
-        if span == "queue_ns" and not one.get("queued"):
+        if span == "queue_ns" and not sums.get("queued"):
             continue
-        least, most = int(one.get(f"{span}_min") or 0), int(one.get(f"{span}_max") or 0)
+        least, most = int(sums.get(f"{span}_min") or 0), int(sums.get(f"{span}_max") or 0)
         into[f"{span}_min"] = min(into.get(f"{span}_min", least), least)
         into[f"{span}_max"] = max(into.get(f"{span}_max", most), most)
     for span in _SPANS:
-        into[f"{span}_buckets"] = added_buckets(into.get(f"{span}_buckets", []), one.get(f"{span}_buckets") or [])
+        into[f"{span}_buckets"] = added_buckets(into.get(f"{span}_buckets", []), sums.get(f"{span}_buckets") or [])
 
 
-def _finished(one: Json) -> Json:
+def _finished(sums: Json) -> Json:
     """With means and percentiles; the buckets of times stay, for the figure."""
-    count, queued = one["count"], one["queued"]
-    sizes = one.pop("bytes_buckets")
-    return one | {
+    count, queued = sums["count"], sums["queued"]
+    sizes = sums.pop("bytes_buckets")
+    return sums | {
         "bytes_typical": percentile(sizes, 0.5),
-        "queue_ns_mean": one["queue_ns"] / queued if queued else None,
-        "device_ns_mean": one["device_ns"] / count if count else None,
+        "queue_ns_mean": sums["queue_ns"] / queued if queued else None,
+        "device_ns_mean": sums["device_ns"] / count if count else None,
         **{
-            f"{span}_{name}": percentile(one[f"{span}_buckets"], share)
+            f"{span}_{name}": percentile(sums[f"{span}_buckets"], share)
             for span in ("queue_ns", "device_ns")
             for name, share in (("p50", 0.5), ("p99", 0.99))
         },
@@ -88,65 +88,67 @@ def _finished(one: Json) -> Json:
 
 def requests_of(trials: Iterable[Trial]) -> Json | None:
     """Requests of these trials by disk, class and operation, and what became of those that are in no row."""
-    found = probes_on(trials, "block")
-    if not found:
+    entries = probes_on(trials, "block")
+    if not entries:
         return None
     by_disk: dict[str, dict[str, dict[str, Json]]] = {}
     ends: dict[str, Json] = {}
-    for _, entry in found:
+    for _, entry in entries:
         for disk, classes in (entry.get("request_totals") or {}).items():
             for name, operations in classes.items():
-                for operation, one in operations.items():
+                for operation, sums in operations.items():
                     of_class = by_disk.setdefault(disk, {}).setdefault(name, {})
-                    _add(of_class.setdefault(operation, {}), one)
-        for disk, one in (entry.get("disk_requests") or {}).items():
-            _add_ends(ends.setdefault(disk, {}), one)
-    order = found[0][1].get("classes") or []
+                    _add(of_class.setdefault(operation, {}), sums)
+        for disk, ends_of_disk in (entry.get("disk_requests") or {}).items():
+            _add_ends(ends.setdefault(disk, {}), ends_of_disk)
+    order = entries[0][1].get("classes") or []
     return {
-        **head_of(found),
+        **head_of(entries),
         "disks": {
             disk: {
                 "classes": {
-                    name: {operation: _finished(one) for operation, one in by_disk[disk][name].items()}
+                    name: {operation: _finished(sums) for operation, sums in by_disk[disk][name].items()}
                     for name in order
                     if name in by_disk.get(disk, {})
                 },
-                "ends": one,
+                "ends": ends_of_disk,
             }
-            for disk, one in ends.items()
+            for disk, ends_of_disk in ends.items()
         },
-        "absent": {key: why for _, entry in found for key, why in (entry.get("absent") or {}).items()},
-        "file_systems": sorted({str(one.get("type")) for _, entry in found for one in entry.get("file_systems") or []}),
+        "absent": {key: why for _, entry in entries for key, why in (entry.get("absent") or {}).items()},
+        "file_systems": sorted(
+            {str(system.get("type")) for _, entry in entries for system in entry.get("file_systems") or []}
+        ),
     }
 
 
-def _add_ends(into: Json, one: Json) -> None:
+def _add_ends(into: Json, sums: Json) -> None:
     for key in (*_ENDS, *_MERGES):
-        if one.get(key) is not None:
-            into[key] = into.get(key, 0) + int(one[key])
-    into["depth_max"] = max(into.get("depth_max", 0), int(one.get("depth_max") or 0))
-    into["holds"] = into.get("holds", True) and bool(one.get("holds"))
+        if sums.get(key) is not None:
+            into[key] = into.get(key, 0) + int(sums[key])
+    into["depth_max"] = max(into.get("depth_max", 0), int(sums.get("depth_max") or 0))
+    into["holds"] = into.get("holds", True) and bool(sums.get("holds"))
 
 
-def dominant(found: Json, most: int = 3) -> list[tuple[str, str, str, Json]]:
+def dominant(requests: Json, most: int = 3) -> list[tuple[str, str, str, Json]]:
     """What took most of the time of all requests, queued and at the device: disk, class, operation, sums."""
     rows = [
-        (disk, name, operation, one)
-        for disk, entry in found["disks"].items()
+        (disk, name, operation, sums)
+        for disk, entry in requests["disks"].items()
         for name, operations in entry["classes"].items()
-        for operation, one in operations.items()
+        for operation, sums in operations.items()
     ]
     rows.sort(key=lambda row: -(row[3]["queue_ns"] + row[3]["device_ns"]))
     return rows[:most]
 
 
-def time_of_all(found: Json) -> int:
+def time_of_all(requests: Json) -> int:
     """Queued and at the device, of all requests together."""
     return sum(
-        int(one["queue_ns"]) + int(one["device_ns"])
-        for entry in found["disks"].values()
+        int(sums["queue_ns"]) + int(sums["device_ns"])
+        for entry in requests["disks"].values()
         for operations in entry["classes"].values()
-        for one in operations.values()
+        for sums in operations.values()
     )
 
 

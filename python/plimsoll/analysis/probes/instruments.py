@@ -26,9 +26,9 @@ LABELS = {
 _SELF_TEST = ("pages", "missed_cold", "missed_warm", "sequential_pages", "sequential_added")
 
 
-def _refusals(found: list[tuple[Trial, Probe]]) -> list[Json]:
+def _refusals(entries: list[tuple[Trial, Probe]]) -> list[Json]:
     reasons: dict[tuple[str, str | None], list[int]] = {}
-    for trial, entry in found:
+    for trial, entry in entries:
         if entry.get("status") != "on":
             remedy = entry.get("remedy")
             key = (str(entry.get("reason") or "no reason recorded"), str(remedy) if remedy else None)
@@ -49,11 +49,11 @@ def _self_test(entries: list[Probe]) -> Json | None:
     return {"trials": len(tests), "passed": sum(bool(test.get("passed")) for test in tests), **spans}
 
 
-def _identity(found: list[tuple[Trial, Probe]]) -> Json | None:
+def _identity(entries: list[tuple[Trial, Probe]]) -> Json | None:
     """Additions counted apart against the sum of their kinds."""
     by_trial = {
         trial.number: [part for part in (entry.get("identity") or {}).values() if isinstance(part, dict)]
-        for trial, entry in found
+        for trial, entry in entries
         if entry.get("identity")
     }
     if not by_trial:
@@ -74,11 +74,11 @@ def _cost(entries: list[Probe]) -> Json | None:
         return None
     programs: dict[str, Json] = {}
     for program in (program for cost in costs for program in cost.get("programs") or []):
-        mine = programs.setdefault(str(program.get("name")), {"runs": 0, "run_ns": 0})
-        mine["runs"] += int(program.get("runs") or 0)
-        mine["run_ns"] += int(program.get("run_ns") or 0)
-    for mine in programs.values():
-        mine["ns_per_run"] = mine["run_ns"] / mine["runs"] if mine["runs"] else None
+        sums = programs.setdefault(str(program.get("name")), {"runs": 0, "run_ns": 0})
+        sums["runs"] += int(program.get("runs") or 0)
+        sums["run_ns"] += int(program.get("run_ns") or 0)
+    for sums in programs.values():
+        sums["ns_per_run"] = sums["run_ns"] / sums["runs"] if sums["runs"] else None
     return {"run_ns": sum(int(cost["run_ns"]) for cost in costs), "programs": programs}
 
 
@@ -88,10 +88,10 @@ def _different(texts: Iterable[str | None]) -> list[str]:
 
 def _one(trials: list[Trial], name: str) -> Json | None:
     """One probe over the finished trials; None when no trial mentions it."""
-    found = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
-    if not found:
+    known = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
+    if not known:
         return None
-    on = [(trial, entry) for trial, entry in found if entry.get("status") == "on"]
+    on = [(trial, entry) for trial, entry in known if entry.get("status") == "on"]
     entries = [entry for _, entry in on]
     lost: dict[str, int] = {}
     for entry in entries:
@@ -100,10 +100,10 @@ def _one(trials: list[Trial], name: str) -> Json | None:
     systems = [system for entry in entries for system in entry.get("file_systems") or [] if isinstance(system, dict)]
     result: Json = {
         "on": [trial.number for trial, _ in on],
-        "refused": _refusals(found),
+        "refused": _refusals(known),
         "programs": _different(entry.get("programs") for entry in entries),
         "requests": _different(entry.get("requests") for entry in entries),
-        "self_test": _self_test([entry for _, entry in found]),
+        "self_test": _self_test([entry for _, entry in known]),
         "absent": {key: why for entry in entries for key, why in (entry.get("absent") or {}).items()},
         "file_systems": list(dict.fromkeys(f"{system.get('type')} on {system.get('device')}" for system in systems)),
         "lost": lost,
@@ -140,31 +140,31 @@ def instruments(trials: list[Trial]) -> Json:
     finished = [trial for trial in trials if trial.status == "finished"]
     recorded = any("probes" in trial.measure.told for trial in finished)
     missing = "it was not asked for" if recorded else "the record has no probes: it is of an earlier version"
-    found = {name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES}
-    return found | {name: one for name in _ON_REQUEST if (one := _one(finished, name)) is not None}
+    by_name = {name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES}
+    return by_name | {name: entry for name in _ON_REQUEST if (entry := _one(finished, name)) is not None}
 
 
 def caveats(trial: Trial) -> list[str]:
     """What a trial's probes say that bears on its figures."""
-    found = []
+    said = []
     for name in (*NAMES, *_ON_REQUEST):
         entry, label = probe(trial.measure, name), LABELS[name]
         if entry is None:
             continue
         if entry.get("status") != "on":
-            found.append(f"the {label} probe was refused: {entry.get('reason') or 'no reason recorded'}")
+            said.append(f"the {label} probe was refused: {entry.get('reason') or 'no reason recorded'}")
             continue
         if lost_events(entry):
-            found.append(f"the {label} probe lost events: its counts are lower bounds")
+            said.append(f"the {label} probe lost events: its counts are lower bounds")
         if any(not part.get("holds") for part in (entry.get("identity") or {}).values() if isinstance(part, dict)):
-            found.append(
+            said.append(
                 f"the {label} probe's page accounting does not add up: pages added and pages accounted for differ"
             )
-        if any(not one.get("holds") for one in (entry.get("disk_requests") or {}).values()):
-            found.append(
+        if any(not disk.get("holds") for disk in (entry.get("disk_requests") or {}).values()):
+            said.append(
                 f"the {label} probe's request accounting does not add up: requests issued and accounted for differ"
             )
-    return found
+    return said
 
 
 def _judge(context: Context) -> Json:

@@ -25,28 +25,28 @@ BROUGHT = (
 
 def probe(segment: Segment, name: str) -> Probe | None:
     """A probe's entry in summary.json; None when the record has none."""
-    found = segment.probes.get(name)
-    return found if isinstance(found, dict) else None
+    entry = segment.probes.get(name)
+    return entry if isinstance(entry, dict) else None
 
 
 def totals(segment: Segment, name: str) -> dict[str, Json] | None:
     """Growth over the segment by class or device; None unless the probe was on."""
-    found = probe(segment, name)
-    if found is None or found.get("status") != "on" or not isinstance(found.get("totals"), dict):
+    entry = probe(segment, name)
+    if entry is None or entry.get("status") != "on" or not isinstance(entry.get("totals"), dict):
         return None
-    return {str(key): columns for key, columns in found["totals"].items() if isinstance(columns, dict)}
+    return {str(key): columns for key, columns in entry["totals"].items() if isinstance(columns, dict)}
 
 
-def lost_events(found: Probe) -> dict[str, int]:
+def lost_events(entry: Probe) -> dict[str, int]:
     """What a probe lost, by kind; empty when nothing was."""
-    return {str(what): int(count) for what, count in (found.get("lost") or {}).items() if count}
+    return {str(what): int(count) for what, count in (entry.get("lost") or {}).items() if count}
 
 
-def column(found: Probe, columns: Json, name: str) -> float | None:
+def column(entry: Probe, columns: Json, name: str) -> float | None:
     """A counter of one class. What the kernel cannot tell, and says so, counts nothing; any other gap is None."""
     value = columns.get(name)
     if value is None:
-        return 0.0 if name in (found.get("absent") or {}) else None
+        return 0.0 if name in (entry.get("absent") or {}) else None
     return float(value)
 
 
@@ -63,13 +63,13 @@ def _less_than_one(missed: float | None, asked: float | None) -> float | None:
 
 def _data_metrics(trial: Trial, done: float | None, sent: float | None) -> dict[str, float | None]:
     """The metrics of the data files."""
-    found, by_class = probe(trial.measure, "page_cache") or {}, totals(trial.measure, "page_cache") or {}
+    entry, by_class = probe(trial.measure, "page_cache") or {}, totals(trial.measure, "page_cache") or {}
     columns = by_class.get(DATA)
     if columns is None:
         return {}
 
     def value(name: str) -> float | None:
-        return column(found, columns, name)
+        return column(entry, columns, name)
 
     # Without the reads there is nothing to say, whatever the reason.
     known = columns.get("read_pages") is not None and columns.get("read_missed_pages") is not None
@@ -89,17 +89,17 @@ def _data_metrics(trial: Trial, done: float | None, sent: float | None) -> dict[
     }
 
 
-def brought_pages(found: Probe, columns: Json) -> float | None:
+def brought_pages(entry: Probe, columns: Json) -> float | None:
     """Pages of one class that came from the device, as far as the probe can say."""
-    return added(*(column(found, columns, name) for name in BROUGHT))
+    return added(*(column(entry, columns, name) for name in BROUGHT))
 
 
 def _brought_bytes(trial: Trial) -> float | None:
-    found, by_class = probe(trial.measure, "page_cache"), totals(trial.measure, "page_cache")
-    if found is None or by_class is None or not found.get("page_bytes"):
+    entry, by_class = probe(trial.measure, "page_cache"), totals(trial.measure, "page_cache")
+    if entry is None or by_class is None or not entry.get("page_bytes"):
         return None
-    pages = added(*(brought_pages(found, columns) for columns in by_class.values()))
-    return None if pages is None else pages * float(found["page_bytes"])
+    pages = added(*(brought_pages(entry, columns) for columns in by_class.values()))
+    return None if pages is None else pages * float(entry["page_bytes"])
 
 
 def _device_sum(trial: Trial, name: str, key: str) -> float | None:
@@ -112,10 +112,10 @@ def _device_sum(trial: Trial, name: str, key: str) -> float | None:
 
 def run_ns(trial: Trial) -> float | None:
     """Time in the page-cache probe's programs; None when it was not on or does not know."""
-    found = probe(trial.measure, "page_cache")
-    if found is None or found.get("status") != "on":
+    entry = probe(trial.measure, "page_cache")
+    if entry is None or entry.get("status") != "on":
         return None
-    spent = (found.get("cost") or {}).get("run_ns")
+    spent = (entry.get("cost") or {}).get("run_ns")
     return None if spent is None else float(spent)
 
 

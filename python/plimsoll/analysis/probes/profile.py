@@ -37,10 +37,10 @@ def is_nameless(frame: str) -> bool:
     return frame.removesuffix(_KERNEL).startswith("[")
 
 
-def together(found: Iterable[Stacks]) -> Counter[tuple[str, ...]]:
+def together(all_stacks: Iterable[Stacks]) -> Counter[tuple[str, ...]]:
     """Several segments' stacks added up."""
     total: Counter[tuple[str, ...]] = Counter()
-    for stacks in found:
+    for stacks in all_stacks:
         total.update(stacks)
     return total
 
@@ -62,8 +62,8 @@ def tree(stacks: Amounts, least: float = DRAWN_MIN, about: About | None = None) 
         for name in sorted(groups):
             width = sum(count for _, count in groups[name])
             if width >= least * total:
-                mine = [stack for stack, _ in groups[name]]
-                boxes.append(_box(name, depth + 1, (start, start + width), mine, about))
+                beneath = [stack for stack, _ in groups[name]]
+                boxes.append(_box(name, depth + 1, (start, start + width), beneath, about))
                 pending.append((depth + 1, start, groups[name]))
             start += width
     return boxes
@@ -76,17 +76,17 @@ def _box(name: str, depth: int, span: tuple[float, float], stacks: list[tuple[st
 
 def off_cpu(breakdown: Json | None) -> Json:
     """{treatment: boxes} of blocked nanoseconds, type upon part upon wait, from the `breakdown` of a verdict."""
-    found: Json = {}
+    trees: Json = {}
     for treatment, entry in ((breakdown or {}).get("treatments") or {}).items():
-        kinds = {kind: one for kind, one in entry["types"].items() if kind != ALL} or entry["types"]
+        kinds = {kind: of_kind for kind, of_kind in entry["types"].items() if kind != ALL} or entry["types"]
         stacks = Counter[tuple[str, ...]]()
-        for kind, one in kinds.items():
-            for wait in one["waits"]:
+        for kind, of_kind in kinds.items():
+            for wait in of_kind["waits"]:
                 # The rows beyond those that are shown have no part of their own.
                 stacks[kind, wait["bucket"] or wait["name"], wait["name"]] += wait["ns"]
         if stacks:
-            found[treatment] = tree(stacks)
-    return found
+            trees[treatment] = tree(stacks)
+    return trees
 
 
 def functions(stacks: Stacks) -> list[Json]:
@@ -116,20 +116,20 @@ def share(count: int, samples: int) -> Json | None:
 
 def profile(trials: list[Trial], used: Used, treatments: Iterable[str]) -> Json | None:
     """The `profile` of verdict.json; None for a run whose records do not mention it."""
-    found = {
+    entries = {
         trial.number: (trial, entry)
         for trial in trials
         if trial.status == "finished" and (entry := probe(trial.measure, "profile")) is not None
     }
-    if not found:
+    if not entries:
         return None
-    refused = [(number, entry) for number, (_, entry) in found.items() if entry.get("status") != "on"]
+    refused = [(number, entry) for number, (_, entry) in entries.items() if entry.get("status") != "on"]
     by_treatment: dict[str, list[tuple[Trial, Probe]]] = {name: [] for name in treatments}
     for (_, treatment), standing in sorted(used.items()):
-        one = found.get(standing["number"])
-        if one is not None and one[1].get("status") == "on" and one[0].measure.stacks:
-            by_treatment.setdefault(treatment, []).append(one)
-    present = {name: _treatment(mine) for name, mine in by_treatment.items() if mine}
+        on = entries.get(standing["number"])
+        if on is not None and on[1].get("status") == "on" and on[0].measure.stacks:
+            by_treatment.setdefault(treatment, []).append(on)
+    present = {name: _treatment(trials_on) for name, trials_on in by_treatment.items() if trials_on}
     why = refused[0][1].get("reason") if refused else "no trial that entered the verdict has samples of the server"
     return {
         "refused": [
@@ -140,23 +140,23 @@ def profile(trials: list[Trial], used: Used, treatments: Iterable[str]) -> Json 
     }
 
 
-def _treatment(mine: list[tuple[Trial, Probe]]) -> Json:
-    stacks = together(_stacks(trial.measure) for trial, _ in mine)
-    facts = [entry.get("profile") or {} for _, entry in mine]
+def _treatment(trials_on: list[tuple[Trial, Probe]]) -> Json:
+    stacks = together(_stacks(trial.measure) for trial, _ in trials_on)
+    facts = [entry.get("profile") or {} for _, entry in trials_on]
     counts = Counter[str]()
-    for one in facts:
-        counts.update({key: value for key, value in (one.get("samples") or {}).items() if type(value) is int})
+    for about in facts:
+        counts.update({key: value for key, value in (about.get("samples") or {}).items() if type(value) is int})
     # Samples whose stack found no room are in these counts and not among the stacks.
     taken = counts["taken"] or sum(stacks.values())
     roles = Counter[str]()
     for stack, count in stacks.items():
         roles[stack[0]] += count
     lost = Counter[str]()
-    for _, entry in mine:
+    for _, entry in trials_on:
         lost.update(lost_events(entry))
     return {
-        "trials": [trial.number for trial, _ in mine],
-        "hz": sorted({one["hz"] for one in facts if "hz" in one}),
+        "trials": [trial.number for trial, _ in trials_on],
+        "hz": sorted({about["hz"] for about in facts if "hz" in about}),
         "samples": sum(stacks.values()),
         "in_kernel": share(counts["in_kernel"], taken),
         "named": share(counts["named"], taken),
@@ -167,9 +167,9 @@ def _treatment(mine: list[tuple[Trial, Probe]]) -> Json:
         "nameless": _nameless(facts),
         "locks": _locks(facts),
         "lost": dict(lost),
-        "cost_ns": sum(int((entry.get("cost") or {}).get("run_ns") or 0) for _, entry in mine),
-        "agent_cpu_ns": sum(int(one.get("agent_cpu_ns") or 0) for one in facts),
-        "segment_ns": sum(int((entry.get("cost") or {}).get("segment_ns") or 0) for _, entry in mine),
+        "cost_ns": sum(int((entry.get("cost") or {}).get("run_ns") or 0) for _, entry in trials_on),
+        "agent_cpu_ns": sum(int(about.get("agent_cpu_ns") or 0) for about in facts),
+        "segment_ns": sum(int((entry.get("cost") or {}).get("segment_ns") or 0) for _, entry in trials_on),
     }
 
 
@@ -179,11 +179,11 @@ def _stacks(segment: Segment) -> Stacks:
 
 def _locks(facts: list[Json]) -> Json | None:
     """Waits for the kernel's locks added up: by kind, and by who wanted them; None where they were not asked for."""
-    found = [one["contention"] for one in facts if one.get("contention")]
-    if not found:
+    contentions = [about["contention"] for about in facts if about.get("contention")]
+    if not contentions:
         return None
     return {
-        key: _added(row for one in found for row in one.get(key) or [])[: 2 * FUNCTIONS_MAX]
+        key: _added(row for contention in contentions for row in contention.get(key) or [])[: 2 * FUNCTIONS_MAX]
         for key in ("kinds", "sites")
     }
 
@@ -193,28 +193,28 @@ def _added(rows: Iterable[Json]) -> list[Json]:
     for row in rows:
         kind, stack = str(row["kind"]), str(row.get("stack") or "")
         first = {"kind": kind, "caller": str(row.get("caller") or ""), "stack": stack}
-        mine = sums.setdefault((kind, stack), first | {"count": 0, "total_ns": 0, "max_ns": 0})
-        mine["count"] += int(row["count"])
-        mine["total_ns"] += int(row["total_ns"])
-        mine["max_ns"] = max(mine["max_ns"], int(row["max_ns"]))
+        total = sums.setdefault((kind, stack), first | {"count": 0, "total_ns": 0, "max_ns": 0})
+        total["count"] += int(row["count"])
+        total["total_ns"] += int(row["total_ns"])
+        total["max_ns"] = max(total["max_ns"], int(row["max_ns"]))
     return sorted(sums.values(), key=lambda row: (-row["total_ns"], row["kind"], row["stack"]))
 
 
 def _nameless(facts: list[Json]) -> list[Json]:
     """Files in which samples have no function's name: how many, and what would name them."""
-    found: dict[str, Json] = {}
-    for image in (image for one in facts for image in one.get("images") or []):
+    images: dict[str, Json] = {}
+    for image in (image for about in facts for image in about.get("images") or []):
         if image.get("unnamed"):
             row = {"path": image["path"], "unnamed": 0, "samples": 0, "symbols": image.get("symbols") or "none"}
-            mine = found.setdefault(str(image["path"]), row | {"remedy": image.get("remedy")})
-            mine["unnamed"] += int(image["unnamed"])
-            mine["samples"] += int(image["samples"])
-    return sorted(found.values(), key=lambda row: (-row["unnamed"], row["path"]))
+            total = images.setdefault(str(image["path"]), row | {"remedy": image.get("remedy")})
+            total["unnamed"] += int(image["unnamed"])
+            total["samples"] += int(image["samples"])
+    return sorted(images.values(), key=lambda row: (-row["unnamed"], row["path"]))
 
 
-def share_of(samples: int, one: Json) -> float:
+def share_of(samples: int, entry: Json) -> float:
     """The share of a treatment's samples."""
-    return float(samples / one["samples"])
+    return float(samples / entry["samples"])
 
 
 def wait_mean_ns(row: Json) -> float | None:
@@ -222,11 +222,11 @@ def wait_mean_ns(row: Json) -> float | None:
     return row["total_ns"] / row["count"] if row["count"] else None
 
 
-def cost_shares(one: Json) -> tuple[float, float] | None:
+def cost_shares(entry: Json) -> tuple[float, float] | None:
     """What profiling took of one CPU, and what of it the agent did; None where the segment's length is not known."""
-    if not one["segment_ns"]:
+    if not entry["segment_ns"]:
         return None
-    return (one["cost_ns"] + one["agent_cpu_ns"]) / one["segment_ns"], one["agent_cpu_ns"] / one["segment_ns"]
+    return (entry["cost_ns"] + entry["agent_cpu_ns"]) / entry["segment_ns"], entry["agent_cpu_ns"] / entry["segment_ns"]
 
 
 def stacks_of(trials: Iterable[Trial]) -> list[tuple[tuple[str, ...], int]]:

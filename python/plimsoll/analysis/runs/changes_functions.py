@@ -34,23 +34,23 @@ def of_functions(
     sides = common_blocks([_profiles(trials) for trials in (first, second)], is_paired)
     if not all(sides):
         return None
-    one, two = ({block: profile["stacks"] for block, profile in side.items()} for side in sides)
+    before, after = ({block: profile["stacks"] for block, profile in side.items()} for side in sides)
     units = ({block: profile["unit"] for block, profile in side.items()} for side in sides)
     unit = (next(units), next(units))
-    whole = whole_of([_sums(one), _sums(two)], is_paired, spread)
+    whole = whole_of([_sums(before), _sums(after)], is_paired, spread)
     own, called = (
-        ranked(_by_function(one, of), _by_function(two, of), whole, is_paired, unit, SAMPLES_MIN)
+        ranked(_by_function(before, of), _by_function(after, of), whole, is_paired, unit, SAMPLES_MIN)
         for of in (_innermost, _all)
     )
     called["rows"] = [row for row in called["rows"] if not _is_under_all(row, whole)]
-    widths, differences = _merged(one, two)
+    widths, differences = _merged(before, after)
     for row in own["rows"]:
         row["stack"] = _most_of(row, differences)
     return {
         **whole,
         "own": own,
         "with_callees": called,
-        "boxes": _boxes((one, two), widths, is_paired, unit),
+        "boxes": _boxes((before, after), widths, is_paired, unit),
         "samples": [sum(profile["samples"] for profile in side.values()) for side in sides],
         "lost": any(profile["lost"] for side in sides for profile in side.values()),
     }
@@ -58,7 +58,7 @@ def of_functions(
 
 def _profiles(trials: Mapping[int, Trial]) -> dict[int, Json]:
     """{stacks: {stack: ns a transaction}, unit (ns a transaction that a sample stands for), samples, lost} by block."""
-    found = {}
+    profiles = {}
     for block, trial in trials.items():
         entry, done = probe(trial.measure, NAME), done_count(trial.measure)
         stacks = trial.measure.stacks
@@ -67,13 +67,13 @@ def _profiles(trials: Mapping[int, Trial]) -> dict[int, Json]:
         hz = (entry.get("profile") or {}).get("hz")
         if hz:
             unit = 1e9 / hz / done
-            found[block] = {
+            profiles[block] = {
                 "stacks": {stack: count * unit for stack, count in stacks.items()},
                 "unit": unit,
                 "samples": sum(stacks.values()),
                 "lost": bool(lost_events(entry)),
             }
-    return found
+    return profiles
 
 
 def _sums(side: Profiles) -> dict[int, float]:
@@ -90,13 +90,13 @@ def _all(stack: Stack) -> set[str]:
 
 
 def _by_function(side: Profiles, of: Callable[[Stack], set[str]]) -> Amounts:
-    found: dict[int, dict[Key, float]] = {}
+    by_block: dict[int, dict[Key, float]] = {}
     for block, stacks in side.items():
-        mine = found.setdefault(block, {})
+        amounts = by_block.setdefault(block, {})
         for stack, ns in stacks.items():
             for name in of(stack):
-                mine[name, ""] = mine.get((name, ""), 0.0) + ns
-    return found
+                amounts[name, ""] = amounts.get((name, ""), 0.0) + ns
+    return by_block
 
 
 def _is_under_all(row: Json, whole: Json) -> bool:
@@ -118,24 +118,24 @@ def _merged(first: Profiles, second: Profiles) -> tuple[dict[Stack, float], dict
 def _most_of(row: Json, differences: Mapping[Stack, float]) -> list[str]:
     """The stack that ends in this function and changed most in its direction, the process's role first."""
     sign = 1 if row["difference"]["value"] >= 0 else -1
-    mine = [stack for stack in differences if stack[-1] == row["name"]]
-    most = max(mine, key=lambda stack: (sign * differences[stack], stack))
+    stacks = [stack for stack in differences if stack[-1] == row["name"]]
+    most = max(stacks, key=lambda stack: (sign * differences[stack], stack))
     return list(most)
 
 
 def _boxes(
     sides: tuple[Profiles, Profiles], widths: Mapping[Stack, float], is_paired: bool, unit: tuple[Units, Units]
 ) -> list[Json]:
-    def within(mine: Mapping[Stack, float], stacks: list[Stack]) -> float:
-        return sum(mine.get(stack, 0.0) for stack in stacks)
+    def within(amounts: Mapping[Stack, float], stacks: list[Stack]) -> float:
+        return sum(amounts.get(stack, 0.0) for stack in stacks)
 
     def about(stacks: list[Stack]) -> Json:
-        one, two = ({block: within(mine, stacks) for block, mine in side.items()} for side in sides)
-        return {"difference": sure_difference(one, two, is_paired, unit)}
+        before, after = ({block: within(amounts, stacks) for block, amounts in side.items()} for side in sides)
+        return {"difference": sure_difference(before, after, is_paired, unit)}
 
     boxes = tree(widths, about=about)
     confidence = confidence_of([box["difference"].chance() for box in boxes])
     for box in boxes:
-        found = box["difference"].interval(confidence)
-        box |= {"difference": found["value"], "word": word(found)}
+        interval = box["difference"].interval(confidence)
+        box |= {"difference": interval["value"], "word": word(interval)}
     return boxes

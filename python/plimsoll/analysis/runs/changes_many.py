@@ -39,18 +39,18 @@ def ranked(
     means = _means(first, second)
     least = LEAST * (whole["first"] + whole["second"]) / 2
     if units is not None:
-        least = max(least, samples_min * max(mean(one) for one in units))
+        least = max(least, samples_min * max(mean(amounts) for amounts in units))
     order = sorted(means, key=lambda key: (-means[key], key))
     kept = [key for key in order[:KEPT_MAX] if means[key] >= least]
     left = [key for key in order if key not in set(kept)]
     by_key = {key: _by_block(sides, [key]) for key in kept}
     if left:
         by_key[OTHERS] = _by_block(sides, left)
-    found = {key: sure_difference(*mine, is_paired, units) for key, mine in by_key.items()}
-    told = {key: one for key, one in found.items() if one is not None}
-    confidence = confidence_of([one.chance() for one in told.values()])
+    differences = {key: sure_difference(*both_sides, is_paired, units) for key, both_sides in by_key.items()}
+    known = {key: difference for key, difference in differences.items() if difference is not None}
+    confidence = confidence_of([difference.chance() for difference in known.values()])
     total = total_of(whole)
-    rows = {key: row_of(key, *by_key[key], one.interval(confidence), total) for key, one in told.items()}
+    rows = {key: row_of(key, *by_key[key], difference.interval(confidence), total) for key, difference in known.items()}
     others = rows.pop(OTHERS, None)
     return {"rows": in_rank(list(rows.values())), "others": others, "others_count": len(left), "confidence": confidence}
 
@@ -64,36 +64,36 @@ def confidence_of(chances: list[float], rate: float = 1 - CONFIDENCE) -> float:
 
 def _means(first: Amounts, second: Amounts) -> dict[Key, float]:
     """Of both sides together, each side as much as the other."""
-    found: dict[Key, float] = {}
+    means: dict[Key, float] = {}
     for side in (first, second):
-        for one in side.values():
-            for key, value in one.items():
-                found[key] = found.get(key, 0.0) + value / len(side) / 2
-    return found
+        for amounts in side.values():
+            for key, value in amounts.items():
+                means[key] = means.get(key, 0.0) + value / len(side) / 2
+    return means
 
 
 def _by_block(sides: tuple[Amounts, Amounts], keys: list[Key]) -> tuple[dict[int, float], dict[int, float]]:
     """What a block does not have was watched and did not happen there: it is 0."""
-    one, two = (
-        {block: math.fsum(mine.get(key, 0.0) for key in keys) for block, mine in side.items()} for side in sides
+    before, after = (
+        {block: math.fsum(amounts.get(key, 0.0) for key in keys) for block, amounts in side.items()} for side in sides
     )
-    return one, two
+    return before, after
 
 
 def sure_difference(
     first: Mapping[int, float], second: Mapping[int, float], is_paired: bool, units: tuple[Units, Units] | None
 ) -> MeanDifference | None:
     """Second less first, of values by block; of sums of samples no surer than their count."""
-    found = difference_of(first, second, is_paired)
-    if found is None or units is None:
-        return found
-    return replace(found, error=max(found.error, _counting_error((first, second), units)))
+    difference = difference_of(first, second, is_paired)
+    if difference is None or units is None:
+        return difference
+    return replace(difference, error=max(difference.error, _counting_error((first, second), units)))
 
 
-def _counting_error(mine: tuple[Mapping[int, float], Mapping[int, float]], units: tuple[Units, Units]) -> float:
+def _counting_error(both_sides: tuple[Mapping[int, float], Mapping[int, float]], units: tuple[Units, Units]) -> float:
     """The standard error of the difference if only chance decided where the samples hit."""
     variances = (
         sum(value * unit[block] for block, value in side.items()) / len(side) ** 2
-        for side, unit in zip(mine, units, strict=True)
+        for side, unit in zip(both_sides, units, strict=True)
     )
     return math.sqrt(sum(variances))

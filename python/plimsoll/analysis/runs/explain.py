@@ -36,12 +36,12 @@ def sides_of(run: Run, verdict: Json, timed: Mapping[int, Json]) -> dict[str, Si
     used, trials = chosen(verdict["trials"]), {trial.number: trial for trial in run.trials}
     metrics = {entry["number"]: entry["metrics"] for entry in verdict["trials"]}
     readings = by_treatment(timed, used, verdict["treatments"])
-    mine: dict[str, dict[int, Trial]] = {}
+    trials_of: dict[str, dict[int, Trial]] = {}
     for (block, treatment), entry in sorted(used.items()):
-        mine.setdefault(treatment, {})[block] = trials[entry["number"]]
+        trials_of.setdefault(treatment, {})[block] = trials[entry["number"]]
     return {
-        verdict["treatments"].get(name, {}).get("label", name): Side(readings.get(name, {}), metrics, one)
-        for name, one in mine.items()
+        verdict["treatments"].get(name, {}).get("label", name): Side(readings.get(name, {}), metrics, by_block)
+        for name, by_block in trials_of.items()
     }
 
 
@@ -55,7 +55,7 @@ def explain(
     calls = of_calls(first.trials, second.trials, is_paired, spread)
     functions = of_functions(first.trials, second.trials, is_paired, spread)
     known = {BREAKDOWN: latency, CALLS: calls, FUNCTIONS: functions}
-    absent = {name: _why_absent(name, first, second) for name, found in known.items() if not found}
+    absent = {name: _why_absent(name, first, second) for name, changes_of in known.items() if not changes_of}
     return {
         "treatment": label,
         "latency": latency,
@@ -70,18 +70,20 @@ def _of_breakdown(first: Side, second: Side, spread: float | None, is_paired: bo
     if not first.readings or not second.readings:
         return {}, None
     kinds = kinds_of([*first.readings.values(), *second.readings.values()])
-    found = {kind: changes.of_latency(first.readings, second.readings, kind, MEAN, is_paired, spread) for kind in kinds}
+    by_kind = {
+        kind: changes.of_latency(first.readings, second.readings, kind, MEAN, is_paired, spread) for kind in kinds
+    }
     cpu = changes.of_cpu((first.readings, first.metrics), (second.readings, second.metrics), is_paired, spread)
-    return {kind: one for kind, one in found.items() if one}, cpu
+    return {kind: change for kind, change in by_kind.items() if change}, cpu
 
 
 def _why_absent(name: str, first: Side, second: Side) -> str:
     """Why the two are not set against each other by what a probe tells, and what to do."""
     entries = [[probe(trial.measure, name) for trial in side.trials.values()] for side in (first, second)]
-    for found in (entry for side in entries for entry in side):
-        if found is not None and found.get("status") != "on":
-            remedy = found.get("remedy")
-            return f"the probe was refused: {found.get('reason') or 'no reason recorded'}" + (
+    for probed in (entry for side in entries for entry in side):
+        if probed is not None and probed.get("status") != "on":
+            remedy = probed.get("remedy")
+            return f"the probe was refused: {probed.get('reason') or 'no reason recorded'}" + (
                 f" ({remedy})" if remedy else ""
             )
     lacking = [not any(side) for side in entries]

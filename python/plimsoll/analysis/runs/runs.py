@@ -53,50 +53,50 @@ def difference_words(difference: Difference) -> str:
 
 def unpaired(first: Sequence[float], second: Sequence[float]) -> Json:
     """Ratio second over first with Welch's t interval on logs; no interval below three blocks on either side."""
-    found = welch(np.log(np.asarray(first, float)).tolist(), np.log(np.asarray(second, float)).tolist())
-    assert found is not None, "neither side is empty"
-    ends = {key: None if found[key] is None else math.exp(found[key]) for key in ("low", "high")}
+    difference = welch(np.log(np.asarray(first, float)).tolist(), np.log(np.asarray(second, float)).tolist())
+    assert difference is not None, "neither side is empty"
+    ends = {key: None if difference[key] is None else math.exp(difference[key]) for key in ("low", "high")}
     blocks = [len(first), len(second)]
-    return {"ratio": math.exp(found["value"]), **ends, "blocks": blocks, "grade": grade(min(blocks))}
+    return {"ratio": math.exp(difference["value"]), **ends, "blocks": blocks, "grade": grade(min(blocks))}
 
 
 def _by_label(verdict: Json, metric: str) -> dict[str, list[tuple[float, bool]]]:
     """The metric of each block by the treatment's label, and whether it is only the least that it can be."""
     used = chosen(verdict["trials"])
-    found: dict[str, list[tuple[float, bool]]] = {}
+    by_label: dict[str, list[tuple[float, bool]]] = {}
     for (_, treatment), entry in sorted(used.items()):
         label = verdict["treatments"].get(treatment, {}).get("label", treatment)
         value, is_beyond = unbounded.reading(entry, metric)
         if value:
-            found.setdefault(label, []).append((value, is_beyond))
-    return found
+            by_label.setdefault(label, []).append((value, is_beyond))
+    return by_label
 
 
 def _unpaired_row(sides: Sequence[list[tuple[float, bool]]], metric: Metric, delta: float, spread_log: float) -> Json:
     """Two sides of blocks that are not paired: a side that is unbounded in some is never said to be the better one."""
-    found = unpaired(*([value for value, _ in side] for side in sides))
+    row = unpaired(*([value for value, _ in side] for side in sides))
     beyond = [sum(is_beyond for _, is_beyond in side) for side in sides]
-    half = math.log(found["high"] / found["ratio"]) if found["high"] else math.nan
-    mean = (-1.0 if metric.better == "lower" else 1.0) * math.log(found["ratio"])
+    half = math.log(row["high"] / row["ratio"]) if row["high"] else math.nan
+    mean = (-1.0 if metric.better == "lower" else 1.0) * math.log(row["ratio"])
     if not any(beyond):
-        return found | {"verdict": word(mean, half, delta, spread_log)}
+        return row | {"verdict": word(mean, half, delta, spread_log)}
     counts = {"unbounded": [{"blocks": n, "of": len(side)} for n, side in zip(beyond, sides, strict=True)]}
     if all(beyond):
         nothing = {"ratio": None, "low": None, "high": None, "bound": "unknown"}
-        return found | counts | nothing | {"verdict": "cannot tell"}
+        return row | counts | nothing | {"verdict": "cannot tell"}
     at_least = beyond[1] > 0
     said: str = "worse" if at_least else "better"
     always = max(beyond) == len(sides[at_least]) and unbounded.always_tells(min(map(len, sides)))
     is_told = always or word(mean, half, delta, spread_log) == said
     bound = {"high": None, "bound": "at least"} if at_least else {"low": None, "bound": "at most"}
-    return found | counts | bound | {"verdict": said if is_told else "cannot tell"}
+    return row | counts | bound | {"verdict": said if is_told else "cannot tell"}
 
 
 def compare_treatments(run: Run, first: str, second: str) -> Json:
     """Two treatments of one run, by label or id, within blocks. Raises Unknown with what there is."""
     read = read_by_parts(run)
     verdict = analyse(run, read)
-    labels = {name: one["label"] for name, one in verdict["treatments"].items()}
+    labels = {name: treatment["label"] for name, treatment in verdict["treatments"].items()}
     names = [_treatment(labels, word) for word in (first, second)]
     used, metric = chosen(verdict["trials"]), verdict["metric"]
     spread, delta = verdict["a_a"]["ratio_spread"], verdict["relevant_ratio"] - 1
@@ -104,8 +104,8 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
     evidence = methods.method_of(run, METRICS[metric], 0.0)(names, used, twins(verdict["trials"]), METRICS[metric])
     row = _paired_row(evidence, METRICS[metric], delta, math.log(spread) if spread else 0.0)
     sides = sides_of(run, verdict, read[BREAKDOWN])
-    mine = [sides.get(labels[name]) for name in names]
-    explained = explain(labels[names[1]], mine[0], mine[1], spread, is_paired=True)
+    explained_sides = [sides.get(labels[name]) for name in names]
+    explained = explain(labels[names[1]], explained_sides[0], explained_sides[1], spread, is_paired=True)
     return {
         "format": 1,
         "first": {"run": verdict["run"], "treatment": labels[names[0]], "path": str(run.path)},
@@ -127,22 +127,22 @@ def _paired_row(evidence: Evidence, metric: Metric, delta: float, spread_log: fl
     common = np.isfinite(evidence.copies[0]).all(1)
     if not common.any():
         return None
-    found, beyond = evidence.found, evidence.beyond[common]
-    if found.touched[1, 0]:
-        said: str = "worse" if found.beaten[1, 0] else "better" if found.beaten[0, 1] else "cannot tell"
+    compared, beyond = evidence.found, evidence.beyond[common]
+    if compared.touched[1, 0]:
+        said: str = "worse" if compared.beaten[1, 0] else "better" if compared.beaten[0, 1] else "cannot tell"
     else:
-        said = word(float(found.shown.mean[1, 0]), float(found.half()[1, 0]), delta, spread_log)
-    row: Json = {**pair_ratio(found, 0, 1, metric), "blocks": int(common.sum()), "verdict": said}
+        said = word(float(compared.shown.mean[1, 0]), float(compared.half()[1, 0]), delta, spread_log)
+    row: Json = {**pair_ratio(compared, 0, 1, metric), "blocks": int(common.sum()), "verdict": said}
     if beyond.any():
-        row["unbounded"] = [{"blocks": int(one.sum()), "of": row["blocks"]} for one in beyond.T]
+        row["unbounded"] = [{"blocks": int(beyond_side.sum()), "of": row["blocks"]} for beyond_side in beyond.T]
     return row | {"grade": grade(row["blocks"], evidence.blocks_min)}
 
 
 def _treatment(labels: Mapping[str, str], word: str) -> str:
-    found = [name for name, label in labels.items() if word in (name, label)]
-    if len(found) != 1:
+    names = [name for name, label in labels.items() if word in (name, label)]
+    if len(names) != 1:
         raise Unknown(f"no treatment is called {word!r}; this run has: {', '.join(labels.values())}")
-    return found[0]
+    return names[0]
 
 
 def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (), accept: bool = False) -> Json:
@@ -150,13 +150,13 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
     if differences and not accept:
         raise NotComparable(differences)
     read = [read_by_parts(run) for run in (run_a, run_b)]
-    one, two = (analyse(run, mine) for run, mine in zip((run_a, run_b), read, strict=True))
-    metric = one["metric"] if one["metric"] == two["metric"] else JUDGED
-    first, second = _by_label(one, metric), _by_label(two, metric)
-    evidence = [verdict["a_a"] for verdict in (one, two) if verdict["metric"] == metric]
-    spreads = [found["ratio_spread"] for found in evidence if found["ratio_spread"]]
+    verdict_a, verdict_b = (analyse(run, parts) for run, parts in zip((run_a, run_b), read, strict=True))
+    metric = verdict_a["metric"] if verdict_a["metric"] == verdict_b["metric"] else JUDGED
+    first, second = _by_label(verdict_a, metric), _by_label(verdict_b, metric)
+    evidence = [verdict["a_a"] for verdict in (verdict_a, verdict_b) if verdict["metric"] == metric]
+    spreads = [spread_of["ratio_spread"] for spread_of in evidence if spread_of["ratio_spread"]]
     spread = max(spreads, default=None)
-    delta = max(one["relevant_ratio"], two["relevant_ratio"], 1 + DELTA) - 1
+    delta = max(verdict_a["relevant_ratio"], verdict_b["relevant_ratio"], 1 + DELTA) - 1
     rows = []
     for label in first:
         if label not in second:
@@ -165,7 +165,9 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         rows.append(
             {"treatment": label, **_unpaired_row((first[label], second[label]), METRICS[metric], delta, spread_log)}
         )
-    sides = [sides_of(*side) for side in ((run_a, one, read[0][BREAKDOWN]), (run_b, two, read[1][BREAKDOWN]))]
+    sides = [
+        sides_of(*side) for side in ((run_a, verdict_a, read[0][BREAKDOWN]), (run_b, verdict_b, read[1][BREAKDOWN]))
+    ]
     explained = [explain(label, sides[0].get(label), sides[1].get(label), spread) for label in first if label in second]
     caveats = [NOT_INTERLEAVED]
     if spread is None:
@@ -176,14 +178,14 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         )
     return {
         "format": 1,
-        "first": {"run": one["run"], "experiment": one["experiment"], "path": str(run_a.path)},
-        "second": {"run": two["run"], "experiment": two["experiment"], "path": str(run_b.path)},
+        "first": {"run": verdict_a["run"], "experiment": verdict_a["experiment"], "path": str(run_a.path)},
+        "second": {"run": verdict_b["run"], "experiment": verdict_b["experiment"], "path": str(run_b.path)},
         "metric": metric,
         "metric_label": METRICS[metric].label,
         "relevant_ratio": 1 + delta,
         "ratio_spread": spread,
         "treatments": rows,
-        "explained": [found for found in explained if found],
+        "explained": [changes for changes in explained if changes],
         "only_first": [label for label in first if label not in second],
         "only_second": [label for label in second if label not in first],
         "caveats": caveats,

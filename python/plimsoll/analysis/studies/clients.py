@@ -55,21 +55,21 @@ def _levels(factors: Mapping[Any, Json], path: str) -> list[Json]:
 
 def _place(treatment: Json, factors: Mapping[Any, Json], experiment: Json) -> tuple[float, float, Any] | None:
     """Scale, clients and transactions per client of a treatment; those that no factor varies are the experiment's."""
-    found: list[Any] = []
+    values: list[Any] = []
     for path in (SCALE, CLIENTS, EACH):
         table, key = path.split(".")
         value = (experiment.get(table) or {}).get(key)
         for level in _levels(factors, path):
             if str(level.get("label")) == str((treatment.get("levels") or {}).get(path)):
                 value = level.get("value")
-        found.append(value)
-    return None if found[0] is None or found[1] is None else (found[0], found[1], found[2])
+        values.append(value)
+    return None if values[0] is None or values[1] is None else (values[0], values[1], values[2])
 
 
 def _row(treatment: str, place: tuple[float, float, Any], values: Values) -> Json | None:
-    mine = [value for key, value in sorted(values.items(), key=lambda item: item[0][0]) if key[1:] == place]
-    found = over_blocks(mine, METRICS[METRIC].scale == "log")
-    if found is None:
+    points = [value for key, value in sorted(values.items(), key=lambda item: item[0][0]) if key[1:] == place]
+    mean = over_blocks(points, METRICS[METRIC].scale == "log")
+    if mean is None:
         return None
     scale, count, each = place
     return {
@@ -77,8 +77,8 @@ def _row(treatment: str, place: tuple[float, float, Any], values: Values) -> Jso
         "scale": scale,
         "clients": count,
         "transactions_per_client": each,
-        **asdict(found),
-        "points": mine,
+        **asdict(mean),
+        "points": points,
     }
 
 
@@ -94,10 +94,8 @@ def _logs(values: Values, top: tuple[float, float], base: tuple[float, float]) -
 
 def _ratio(logs: Mapping[int, float]) -> Json | None:
     """A ratio over blocks with its interval."""
-    found = over_blocks([math.exp(log) for log in logs.values()], log=True)
-    return (
-        None if found is None else {"ratio": found.value, "low": found.low, "high": found.high, "blocks": found.blocks}
-    )
+    mean = over_blocks([math.exp(log) for log in logs.values()], log=True)
+    return None if mean is None else {"ratio": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks}
 
 
 def _growth(values: Values) -> list[Json]:
@@ -106,8 +104,8 @@ def _growth(values: Values) -> list[Json]:
     for scale in sorted({key[1] for key in values}):
         counts = sorted({key[2] for key in values if key[1] == scale})
         for count in counts[1:]:
-            if (found := _ratio(_logs(values, (scale, count), (scale, counts[0])))) is not None:
-                rows.append({"scale": scale, "clients": count, "fewest": counts[0], **found})
+            if (ratio := _ratio(_logs(values, (scale, count), (scale, counts[0])))) is not None:
+                rows.append({"scale": scale, "clients": count, "fewest": counts[0], **ratio})
     return rows
 
 
@@ -123,19 +121,19 @@ def _against_smallest(values: Values) -> list[Json]:
         alone = _logs(values, (scale, counts[0]), (scales[0], counts[0]))
         for count in counts:
             logs = _logs(values, (scale, count), (scales[0], count))
-            if (found := _ratio(logs)) is not None:
+            if (ratio := _ratio(logs)) is not None:
                 both = {block: log - alone[block] for block, log in logs.items() if block in alone}
                 beyond = _ratio(both) if count != counts[0] else None
-                rows.append({"scale": scale, "smallest": scales[0], "clients": count, **found, "beyond_fewest": beyond})
+                rows.append({"scale": scale, "smallest": scales[0], "clients": count, **ratio, "beyond_fewest": beyond})
     return rows
 
 
-def pairs(found: Json | None) -> list[Json]:
+def pairs(study: Json | None) -> list[Json]:
     """For the breakdown: at each number of clients the smallest scale against the largest."""
     groups: dict[tuple[Any, Any], list[Json]] = {}
-    for row in (found or {}).get("rows") or []:
+    for row in (study or {}).get("rows") or []:
         groups.setdefault((row["clients"], row["transactions_per_client"]), []).append(row)
-    told = []
+    compared = []
     for (count, each), rows in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
         small, large = min(rows, key=lambda row: row["scale"]), max(rows, key=lambda row: row["scale"])
         if small["scale"] == large["scale"]:
@@ -143,8 +141,8 @@ def pairs(found: Json | None) -> list[Json]:
         row = {"first": large["treatment"], "second": small["treatment"]}
         row |= {"first_label": f"{large['scale']:g}", "second_label": f"scale {small['scale']:g}"}
         at = {"clients": f"{count:g}"} | ({} if each is None else {"transactions per client": f"{each:g}"})
-        told.append(row | {"at": at, "about": ABOUT, "clients": count, "verdict": None})
-    return told
+        compared.append(row | {"at": at, "about": ABOUT, "clients": count, "verdict": None})
+    return compared
 
 
 def _judge(context: Context) -> Json | None:

@@ -69,12 +69,12 @@ def memory_scaling(plan: Json, experiment: Json, used: Used, delta: float, sprea
 
 def _knob(plan: Json, by_memory: Json | None) -> Json | None:
     """The factor that is on or off; transparent huge pages where there are several."""
-    found = []
+    knobs = []
     for factor, paths in factors_of(plan):
         off = [level for level in factor["levels"] if str(level.get("label")).lower() in _OFF]
         if factor is not by_memory and len(factor["levels"]) == 2 and len(off) == 1:
-            found.append((_USUAL not in paths, factor))
-    return min(found, key=lambda one: one[0])[1] if found else None
+            knobs.append((_USUAL not in paths, factor))
+    return min(knobs, key=lambda knob: knob[0])[1] if knobs else None
 
 
 def _bytes(value: Any) -> float | None:
@@ -87,15 +87,15 @@ def _size(row: Json, order: list[str]) -> tuple[float, int]:
 
 
 def _values(treatment: str, key: str, used: Used) -> dict[int, float]:
-    found = {block: entry["metrics"].get(key) for (block, name), entry in used.items() if name == treatment}
-    return {block: value for block, value in sorted(found.items()) if value is not None}
+    by_block = {block: entry["metrics"].get(key) for (block, name), entry in used.items() if name == treatment}
+    return {block: value for block, value in sorted(by_block.items()) if value is not None}
 
 
 def _over(treatment: str, key: str, used: Used) -> Json | None:
     metric = METRICS[key]
     values = list(_values(treatment, key, used).values())
-    found = over_blocks(values, metric.scale == "log", metric.ceiling, floor=metric.floor)
-    return None if found is None else asdict(found)
+    mean = over_blocks(values, metric.scale == "log", metric.ceiling, floor=metric.floor)
+    return None if mean is None else asdict(mean)
 
 
 def _ratio(first: Json, second: Json, key: str, used: Used) -> Json | None:
@@ -105,19 +105,19 @@ def _ratio(first: Json, second: Json, key: str, used: Used) -> Json | None:
     return ratio_within(known(first), known(second))
 
 
-def _judged(found: Json | None, key: str, delta: float, spread_log: float) -> Json | None:
+def _judged(ratio: Json | None, key: str, delta: float, spread_log: float) -> Json | None:
     """The ratio with its word: of the CPU cost less is better, and no A/A spread is known of it."""
-    if found is None:
+    if ratio is None:
         return None
-    half = math.nan if found["low"] is None else math.log(found["high"] / found["ratio"])
+    half = math.nan if ratio["low"] is None else math.log(ratio["high"] / ratio["ratio"])
     sign = -1.0 if METRICS[key].better == "lower" else 1.0
     spread = spread_log if key == METRIC else 0.0
-    return found | {"verdict": word(sign * math.log(found["ratio"]), half, delta, spread)}
+    return ratio | {"verdict": word(sign * math.log(ratio["ratio"]), half, delta, spread)}
 
 
 def _pairs(rows: list[Json], used: Used, delta: float, spread_log: float) -> list[Json]:
     """On over off at each memory size."""
-    found = []
+    pairs = []
     for off in (row for row in rows if not row["on"]):
         alike = [row for row in rows if row["on"] and (row["memory"], row["at"]) == (off["memory"], off["at"])]
         for on in alike:
@@ -127,28 +127,28 @@ def _pairs(rows: list[Json], used: Used, delta: float, spread_log: float) -> lis
             }
             stands = {key: off[key] for key in ("memory", "memory_bytes", "at", "at_labels")}
             ends = {"on": on["treatment"], "off": off["treatment"]}
-            found.append({**stands, **ends, **ratios, "steal": _steal(off, on, used)})
-    return found
+            pairs.append({**stands, **ends, **ratios, "steal": _steal(off, on, used)})
+    return pairs
 
 
 def _steal(off: Json, on: Json, used: Used) -> Json | None:
     """On less off, as a share of all CPU time."""
     first, second = _values(off["treatment"], STEAL, used), _values(on["treatment"], STEAL, used)
-    found = over_blocks([second[block] - first[block] for block in sorted(first.keys() & second.keys())], False,
+    mean = over_blocks([second[block] - first[block] for block in sorted(first.keys() & second.keys())], False,
                         floor=None)  # fmt: skip
-    return None if found is None else asdict(found)
+    return None if mean is None else asdict(mean)
 
 
 def _growth(rows: list[Json], used: Used) -> list[Json]:
     """Throughput over that of the smallest memory, the knob as it is."""
-    found = []
+    grown = []
     for row in rows:
-        smallest = next(one for one in rows if (one["on"], one["at"]) == (row["on"], row["at"]))
+        smallest = next(other for other in rows if (other["on"], other["at"]) == (row["on"], row["at"]))
         ratio = None if smallest is row else _ratio(smallest, row, METRIC, used)
         if ratio is not None:
             stands = {key: row[key] for key in ("on", "memory", "memory_bytes", "at", "at_labels")}
-            found.append({**stands, "smallest": smallest["memory"], **ratio})
-    return found
+            grown.append({**stands, "smallest": smallest["memory"], **ratio})
+    return grown
 
 
 def _judge(context: Context) -> Json | None:

@@ -88,9 +88,9 @@ def _grid(plan: Json, experiment: Json, used: Used, by_cpus: Json, metric: str) 
         count = _cpus_of(plan, name, settings, used)
         if count is None:
             continue
-        found = None if together else level_value(plan, name, CLIENTS) or setting(settings, CLIENTS)
+        clients = None if together else level_value(plan, name, CLIENTS) or setting(settings, CLIENTS)
         at, labels = others(plan, name, [by_cpus, by_clients])
-        place = Place(count, int(found) if isinstance(found, int | float) else None, tuple(sorted(at.items())))
+        place = Place(count, int(clients) if isinstance(clients, int | float) else None, tuple(sorted(at.items())))
         grid.treatments.setdefault(place, []).append(name)
         grid.labels |= labels
     for place, names in grid.treatments.items():
@@ -110,7 +110,9 @@ def _cpus_of(plan: Json, treatment: str, settings: Json, used: Used) -> int | No
     listed = cpu_list(str(wanted)) if isinstance(wanted, int) else cpu_list(wanted)
     if listed is None:
         placed = (entry.get("placement") or {} for (_, name), entry in used.items() if name == treatment)
-        listed = next((cpus for one in placed if (cpus := cpu_list(one.get("target"))) is not None), None)
+        listed = next(
+            (cpus for segment_cpus in placed if (cpus := cpu_list(segment_cpus.get("target"))) is not None), None
+        )
     return len(set(listed)) if listed else None
 
 
@@ -126,13 +128,13 @@ def _stands(place: Place, grid: _Grid) -> Json:
 
 def _row(place: Place, grid: _Grid, used: Used, metric: str) -> Json:
     values = grid.values[place]
-    found = over_blocks(list(values.values()), METRICS[metric].scale == "log")
+    mean = over_blocks(list(values.values()), METRICS[metric].scale == "log")
     names = grid.treatments[place]
     return {
         **_stands(place, grid),
         "treatments": names,
         "points": [{"block": block, "value": value} for block, value in values.items()],
-        **(asdict(found) if found else {}),
+        **(asdict(mean) if mean else {}),
         **{key: _beside(key, names, used) for key in BESIDE},
     }
 
@@ -145,40 +147,38 @@ def _beside(key: str, names: list[str], used: Used) -> Json | None:
         if treatment in names and value is not None:
             by_block.setdefault(block, []).append(value)
     means = [float(np.mean(values)) for values in by_block.values()]
-    found = over_blocks(means, metric.scale == "log", metric.ceiling, floor=metric.floor)
-    return None if found is None else asdict(found)
+    mean = over_blocks(means, metric.scale == "log", metric.ceiling, floor=metric.floor)
+    return None if mean is None else asdict(mean)
 
 
 def ratio_within(first: Mapping[int, float], second: Mapping[int, float]) -> Json | None:
     """Second over first in the blocks that have both, with its interval over blocks."""
     logs = [second[block] / first[block] for block in sorted(first.keys() & second.keys())]
-    found = over_blocks(logs, log=True)
-    return (
-        None if found is None else {"ratio": found.value, "low": found.low, "high": found.high, "blocks": found.blocks}
-    )
+    mean = over_blocks(logs, log=True)
+    return None if mean is None else {"ratio": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks}
 
 
 def _factor(place: Place, grid: _Grid) -> Json | None:
     """Throughput over that of the fewest CPUs with as many clients; `efficiency` is its share of what CPUs promise."""
-    alike = [one for one in grid.values if (one.clients, one.at) == (place.clients, place.at)]
-    fewest = min(alike, key=lambda one: one.cpus, default=place)
+    alike = [other for other in grid.values if (other.clients, other.at) == (place.clients, place.at)]
+    fewest = min(alike, key=lambda other: other.cpus, default=place)
     if place not in grid.values or fewest.cpus == place.cpus:
         return None
-    found = ratio_within(grid.values[fewest], grid.values[place])
-    if found is None:
+    ratio = ratio_within(grid.values[fewest], grid.values[place])
+    if ratio is None:
         return None
-    return {**_stands(place, grid), "fewest": fewest.cpus, **found,
-            "efficiency": found["ratio"] * fewest.cpus / place.cpus}  # fmt: skip
+    return {**_stands(place, grid), "fewest": fewest.cpus, **ratio,
+            "efficiency": ratio["ratio"] * fewest.cpus / place.cpus}  # fmt: skip
 
 
 def _lines(grid: _Grid, over: str) -> list[list[Place]]:
     """Places that differ in the CPUs alone, or in the clients alone; of at least two levels."""
-    found: dict[Any, list[Place]] = {}
+    by_fixed: dict[Any, list[Place]] = {}
     for place in grid.values:
         if over == "clients" and place.clients is None:
             continue
-        found.setdefault((place.clients if over == "cpus" else place.cpus, place.at), []).append(place)
-    lines = [sorted(line, key=lambda place: getattr(place, over)) for line in found.values()]
+        by_fixed.setdefault((place.clients if over == "cpus" else place.cpus, place.at), []).append(place)
+    lines = [sorted(line, key=lambda place: getattr(place, over)) for line in by_fixed.values()]
     return sorted((line for line in lines if len(line) > 1), key=lambda line: (line[0].at, _fixed(line[0], over)))
 
 
@@ -191,9 +191,9 @@ def _law(over: str, line: list[Place], grid: _Grid) -> Json:
     blocks = sorted({block for place in line for block in grid.values[place]})
     logs = np.array([[math.log(grid.values[p][b]) if b in grid.values[p] else np.nan for p in line] for b in blocks])
     stands = _stands(line[0], grid) | {over: None}
-    found = usl.fit(np.array([getattr(place, over) for place in line], float), logs)
+    fitted = usl.fit(np.array([getattr(place, over) for place in line], float), logs)
     ends = {"fewest": grid.treatments[line[0]][0], "most": grid.treatments[line[-1]][0]}
-    return {"over": over, **stands, **ends, **found}
+    return {"over": over, **stands, **ends, **fitted}
 
 
 def _notes(grid: _Grid, used: Used) -> list[str]:
@@ -219,10 +219,10 @@ def _many(counts: list[int]) -> str:
     return f"{', '.join(map(str, counts))} {'CPU' if counts == [1] else 'CPUs'}"
 
 
-def pairs(found: Json | None) -> list[Json]:
+def pairs(scaled: Json | None) -> list[Json]:
     """For the breakdown: over each line the most against the fewest, so that what grows can be named."""
     rows = []
-    for law in (found or {}).get("laws") or []:
+    for law in (scaled or {}).get("laws") or []:
         over = law["over"]
         name, other = ("CPUs", "clients") if over == "cpus" else ("clients", "cpus")
         at = {law["at_labels"].get(path, path): level for path, level in law["at"].items()}

@@ -111,7 +111,7 @@ def _of_equals(
     left = list(expected)
     texts = []
     for offset, row in enumerate(found):
-        match = next((one for one in left if not _unlike(columns, one, row, rule)), None)
+        match = next((expected_row for expected_row in left if not _unlike(columns, expected_row, row, rule)), None)
         if match is not None:
             left.remove(match)
             continue
@@ -128,21 +128,21 @@ def _of_equals(
 def _unlike(columns: Columns, expected: Row, found: Row, rule: Rule) -> list[int]:
     """The columns that differ."""
     pairs = zip(columns.classes, expected, found, strict=True)
-    return [at for at, (kind, one, other) in enumerate(pairs) if not _alike(kind, one, other, rule)]
+    return [at for at, (kind, value, other) in enumerate(pairs) if not _alike(kind, value, other, rule)]
 
 
 def _alike(kind: str, expected: Any, found: Any, rule: Rule) -> bool:
     try:
-        one, other = _value(kind, expected), _value(kind, found)
-        if one is not None and other is not None and kind == "cut" and rule == KNOWN:
-            other //= 100
-        if one is None or other is None or kind in ("str", "int", "num", "cut"):
-            return bool(one == other)
+        known, given = _value(kind, expected), _value(kind, found)
+        if known is not None and given is not None and kind == "cut" and rule == KNOWN:
+            given //= 100
+        if known is None or given is None or kind in ("str", "int", "num", "cut"):
+            return bool(known == given)
         if rule == AGREED:
-            return bool(abs(other - one) <= AGREED_SHARE_MAX * abs(one))
+            return bool(abs(given - known) <= AGREED_SHARE_MAX * abs(known))
         if kind == "sum":
-            return bool(abs(other - one) <= SUM_MAX)
-        return bool(abs(_cents(other) - one) <= SHARE_MAX * abs(one))
+            return bool(abs(given - known) <= SUM_MAX)
+        return bool(abs(_cents(given) - known) <= SHARE_MAX * abs(known))
     except InvalidOperation:
         return False  # no number, or not a finite one
 

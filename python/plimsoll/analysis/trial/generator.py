@@ -44,7 +44,7 @@ def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool =
     load_user, load_system = fact(trial.measure, "load_cpu_user_ns"), fact(trial.measure, "load_cpu_system_ns")
     allowed = cpu_list(health.get("cpus_allowed"))
     threads = health.get("threads") or 1
-    found: Json = {
+    entry: Json = {
         "busy_share": None,
         "core_share": None,
         "shares_cores": None,
@@ -62,61 +62,61 @@ def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool =
     if user is not None and system is not None and seconds:
         could = min(threads, len(allowed)) if allowed else threads
         used = user + system if load_user is None or load_system is None else load_user + load_system
-        found["busy_share"] = used / (seconds * 1e9 * could)
-        found["core_share"] = (user + system) / (seconds * 1e9 * len(allowed)) if allowed else None
+        entry["busy_share"] = used / (seconds * 1e9 * could)
+        entry["core_share"] = (user + system) / (seconds * 1e9 * len(allowed)) if allowed else None
     cpus = trial.data.get("cpus") or {}
     target, load = cpu_list(cpus.get("target")), cpu_list(cpus.get("load"))
     if target is not None and load is not None:
-        found["shares_cores"] = bool(set(target) & set(load))
+        entry["shares_cores"] = bool(set(target) & set(load))
     elif cpus:
-        found["shares_cores"] = True  # "all" for either side
-    share = found["core_share"]
+        entry["shares_cores"] = True  # "all" for either side
+    share = entry["core_share"]
     if is_target:
-        found["shares_cores"] = None
-    elif found["shares_cores"] is not False and share is not None and share < 1:
-        found["explains_ratio"] = 1 / (1 - share)
-    if not is_target and found["busy_share"] is not None and found["busy_share"] >= BUSY_MAX:
-        found["limit"].append(f"its threads used {found['busy_share']:.0%} of their CPU time")
-    if found["records_dropped"]:
-        found["limit"].append(f"it dropped {found['records_dropped']} records")
+        entry["shares_cores"] = None
+    elif entry["shares_cores"] is not False and share is not None and share < 1:
+        entry["explains_ratio"] = 1 / (1 - share)
+    if not is_target and entry["busy_share"] is not None and entry["busy_share"] >= BUSY_MAX:
+        entry["limit"].append(f"its threads used {entry['busy_share']:.0%} of their CPU time")
+    if entry["records_dropped"]:
+        entry["limit"].append(f"it dropped {entry['records_dropped']} records")
     if is_open_loop(trial.measure):
-        _judge_open(trial, found, host_busy)
-    elif not is_target and found["lag_share"] is not None and found["lag_share"] >= LAG_SHARE_MAX:
-        found["limit"].append(f"the mean lag was {found['lag_share']:.0%} of the mean latency")
-    return found
+        _judge_open(trial, entry, host_busy)
+    elif not is_target and entry["lag_share"] is not None and entry["lag_share"] >= LAG_SHARE_MAX:
+        entry["limit"].append(f"the mean lag was {entry['lag_share']:.0%} of the mean latency")
+    return entry
 
 
-def _judge_open(trial: Trial, found: Json, host_busy: float | None) -> None:
+def _judge_open(trial: Trial, entry: Json, host_busy: float | None) -> None:
     """Lag, achieved rate and backlog of an open loop: whose they are."""
     own = starts.own_lag(trial)
     if own is not None:
-        found["own_lag_share"], found["own_lag_ns_mean"] = own.share, own.mean_ns
+        entry["own_lag_share"], entry["own_lag_ns_mean"] = own.share, own.mean_ns
         if own.share >= LAG_SHARE_MAX:
             words = f"transactions started late by {own.share:.0%} of their mean latency while a connection was free"
-            full = found["shares_cores"] is not False and host_busy is not None and host_busy >= HOST_BUSY
+            full = entry["shares_cores"] is not False and host_busy is not None and host_busy >= HOST_BUSY
             if own.mean_ns < OWN_LAG_NS_MIN:
-                found["notes"].append(WAKING)
+                entry["notes"].append(WAKING)
             elif full:
-                found["notes"].append(f"{words}: generator and server compete for CPUs that were full")
+                entry["notes"].append(f"{words}: generator and server compete for CPUs that were full")
             else:
-                found["limit"].append(words)
-    busy = found["connections_busy_share"]
+                entry["limit"].append(words)
+    busy = entry["connections_busy_share"]
     had_room = busy is not None and busy < CONNECTIONS_BUSY_MAX
     identity = trial.measure.identity
     if identity.get("planned"):
         answered = int(identity.get("done") or 0) + int(identity.get("failed") or 0) + nothing_to_do(trial.measure)
-        found["achieved_share"] = answered / int(identity["planned"])
-        if found["achieved_share"] < ACHIEVED_MIN:
-            words = f"{found['achieved_share']:.0%} of the plan was carried out"
+        entry["achieved_share"] = answered / int(identity["planned"])
+        if entry["achieved_share"] < ACHIEVED_MIN:
+            words = f"{entry['achieved_share']:.0%} of the plan was carried out"
             if had_room:
-                found["limit"].append(f"{words} although connections were free")
+                entry["limit"].append(f"{words} although connections were free")
             else:
-                found["notes"].append(f"{words}: the rate is above what the server carries with these connections")
-    found["backlog"] = starts.backlog(trial.measure)
-    if found["backlog"] and found["backlog"]["building"]:
+                entry["notes"].append(f"{words}: the rate is above what the server carries with these connections")
+    entry["backlog"] = starts.backlog(trial.measure)
+    if entry["backlog"] and entry["backlog"]["building"]:
         if had_room:
-            found["limit"].append("its lag kept growing although connections were free")
+            entry["limit"].append("its lag kept growing although connections were free")
         else:
-            found["notes"].append(
+            entry["notes"].append(
                 "the queue kept growing: latency reflects the length of the trial, not the speed of the server"
             )

@@ -63,16 +63,16 @@ class Histogram:
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
     """The sum of histograms; cells are told apart by where they begin."""
-    found = list(parts)
-    unanswered = sum(part.unanswered for part in found)
-    low = np.concatenate([part.low for part in found]) if found else np.empty(0)
+    listed = list(parts)
+    unanswered = sum(part.unanswered for part in listed)
+    low = np.concatenate([part.low for part in listed]) if listed else np.empty(0)
     if not len(low):
         return Histogram(np.empty(0), np.empty(0), np.empty(0, np.int64), unanswered)
     edges, place = np.unique(low, return_inverse=True)
     high = np.zeros(len(edges))
-    np.maximum.at(high, place, np.concatenate([part.high for part in found]))
+    np.maximum.at(high, place, np.concatenate([part.high for part in listed]))
     count = np.zeros(len(edges), np.int64)
-    np.add.at(count, place, np.concatenate([part.count for part in found]).astype(np.int64))
+    np.add.at(count, place, np.concatenate([part.count for part in listed]).astype(np.int64))
     kept = count > 0
     return Histogram(edges[kept], high[kept], count[kept], unanswered)
 
@@ -87,11 +87,11 @@ def of_segment(segment: Segment) -> dict[str, Histogram]:
     if table is None or not len(table):
         return {}
     kinds = segment.kinds
-    found = {ALL: replace(merged([_cells(table)]), unanswered=readings.unanswered(segment))}
+    by_kind = {ALL: replace(merged([_cells(table)]), unanswered=readings.unanswered(segment))}
     for index in np.unique(table["kind"]):
         name = str(kinds[index]) if index < len(kinds) else f"kind {index}"
-        found[name] = merged([_cells(table[table["kind"] == index])])
-    return found
+        by_kind[name] = merged([_cells(table[table["kind"] == index])])
+    return by_kind
 
 
 def over_trials(segments: Sequence[Segment]) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def over_trials(segments: Sequence[Segment]) -> dict[str, Any]:
     Reaches farther than one trial does (ten beyond p99.99 are a hundred thousand transactions), and gives each
     transaction the same weight instead of each trial.
     """
-    by_trial = [found for segment in segments if (found := of_segment(segment))]
-    kinds = sorted({kind for found in by_trial for kind in found})
-    return {kind: _merged_percentiles([found[kind] for found in by_trial if kind in found]) for kind in kinds}
+    by_trial = [by_kind for segment in segments if (by_kind := of_segment(segment))]
+    kinds = sorted({kind for by_kind in by_trial for kind in by_kind})
+    return {kind: _merged_percentiles([by_kind[kind] for by_kind in by_trial if kind in by_kind]) for kind in kinds}
 
 
 def _merged_percentiles(parts: list[Histogram]) -> dict[str, Any]:
@@ -122,11 +122,11 @@ def _merged_percentiles(parts: list[Histogram]) -> dict[str, Any]:
 
 def _jackknifed(value: float, without: list[float | None]) -> dict[str, Any]:
     blocks = len(without)
-    found: dict[str, Any] = {"value": value, "low": None, "high": None, "blocks": blocks}
-    present = [one for one in without if one is not None]
+    estimate: dict[str, Any] = {"value": value, "low": None, "high": None, "blocks": blocks}
+    present = [left_out for left_out in without if left_out is not None]
     if blocks < BLOCKS_MIN or len(present) < blocks:
-        return found
+        return estimate
     logs = np.log(present)
     error = math.sqrt((blocks - 1) / blocks * float(((logs - logs.mean()) ** 2).sum()))
     half = float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1)) * error
-    return found | {"low": value * math.exp(-half), "high": value * math.exp(half)}
+    return estimate | {"low": value * math.exp(-half), "high": value * math.exp(half)}

@@ -32,9 +32,9 @@ def _find(tree: Any, key: str) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     for branch in tree.values():
-        found = _find(branch, key)
-        if found is not None:
-            return found
+        value_below = _find(branch, key)
+        if value_below is not None:
+            return value_below
     return None
 
 
@@ -52,12 +52,12 @@ def device_counter(trial: Trial, key: str) -> float | None:
     """
     readings = {} if has_windows(trial.measure) else trial.data.get("device_counters") or {}
     before, after = readings.get("before") or {}, readings.get("after") or {}
-    total, found = 0.0, False
+    total, any_device = 0.0, False
     for device, columns in after.items():
         first, last = _column(before.get(device), key), _column(columns, key)
         if first is not None and last is not None:
-            total, found = total + last - first, True
-    if found:
+            total, any_device = total + last - first, True
+    if any_device:
         return total
     table = trial.measure.series("device")
     if table is None or key not in (table.dtype.names or ()) or "device" not in (table.dtype.names or ()):

@@ -174,9 +174,13 @@ class Picture:
             states = [row[2] for row in self._seen.values() if row[1] == "client backend"]
             waiting = sum(state in IDLE_IN_TRANSACTION for state in states)
             return {"busy": len(states) - waiting, "idle_in_transaction": waiting, "idle": self._idle}
-        now = [one.now for one in self._backends.values() if one.last_ns == self.last_ns and one.what is None]
-        waiting = sum(one is not None and one.get("bucket") == CLIENT for one in now)
-        busy = sum(one is not None for one in now) - waiting
+        now = [
+            backend.now
+            for backend in self._backends.values()
+            if backend.last_ns == self.last_ns and backend.what is None
+        ]
+        waiting = sum(state is not None and state.get("bucket") == CLIENT for state in now)
+        busy = sum(state is not None for state in now) - waiting
         return {"busy": busy, "idle_in_transaction": waiting, "idle": None}
 
     def _query_rows(self, queries: dict[int, Query], sharing: Json, top: int) -> list[Json]:
@@ -184,9 +188,9 @@ class Picture:
         sampled = sharing["sampled_ns"]
         busy = sharing["exact_ns"] + sampled
         rows: list[Json] = []
-        for number, one in queries.items():
-            ns, text = one.busy_ns, self.texts.get(number) or {}
-            exact = sum(value for name, value in one.exact.items() if name != CLIENT)
+        for number, query in queries.items():
+            ns, text = query.busy_ns, self.texts.get(number) or {}
+            exact = sum(value for name, value in query.exact.items() if name != CLIENT)
             rows.append(
                 {
                     "text": text.get("text"),
@@ -195,13 +199,13 @@ class Picture:
                     "busy_ns": ns,
                     "exact_ns": exact,
                     "share": ns / busy if busy else None,
-                    "margin": margin(one, sharing["sessions_seen"], busy, sampled),
-                    "looks": one.looks,
-                    "backends": len(one.backends),
-                    "buckets": one.buckets,
-                    "mostly": largest({name: ns for name, ns in one.buckets.items() if name != CLIENT}),
-                    "client_ns": one.buckets.get(CLIENT, 0),
-                    "sessions": [self.sessions.get(place) for place, _ in one.sessions.most_common(SHOWN_WAITS)],
+                    "margin": margin(query, sharing["sessions_seen"], busy, sampled),
+                    "looks": query.looks,
+                    "backends": len(query.backends),
+                    "buckets": query.buckets,
+                    "mostly": largest({name: ns for name, ns in query.buckets.items() if name != CLIENT}),
+                    "client_ns": query.buckets.get(CLIENT, 0),
+                    "sessions": [self.sessions.get(place) for place, _ in query.sessions.most_common(SHOWN_WAITS)],
                 }
             )
         rows.sort(key=lambda row: (-row["busy_ns"], -row["client_ns"], -row["looks"], str(row["text"])))
@@ -220,48 +224,48 @@ class Picture:
         for pid in self._backends:
             if (leader := self._leader_of(pid)) in self._backends and leader is not None:
                 workers.setdefault(leader, []).append(pid)
-        under = {pid for mine in workers.values() for pid in mine}
+        under = {pid for under_leader in workers.values() for pid in under_leader}
         rows: list[Json] = []
-        for pid, one in self._backends.items():
+        for pid, backend in self._backends.items():
             if pid in under:
                 continue
-            mine = sorted(workers.get(pid, []))
+            helpers = sorted(workers.get(pid, []))
             sums = Sums()
-            for each in (one.sums, *(self._backends[worker].sums for worker in mine)):
+            for each in (backend.sums, *(self._backends[worker].sums for worker in helpers)):
                 sums.add(each)
             rows.append(
                 {
                     "pid": pid,
-                    "what": one.what,
-                    "workers": mine,
+                    "what": backend.what,
+                    "workers": helpers,
                     "transactions": sums.transactions,
                     "busy_ns": sums.busy_ns,
                     "busy": self._mean(sums.busy_ns),
                     "client_ns": sums.client_ns,
                     "buckets": sums.buckets,
                     "mostly": largest({name: ns for name, ns in sums.buckets.items() if name != CLIENT}, 2),
-                    "now": self._now(pid, one),
+                    "now": self._now(pid, backend),
                     **self._identity(pid),
                 }
             )
         rows.sort(key=lambda row: (-(row["busy_ns"] + row["client_ns"]), row["pid"]))
         return rows[:top]
 
-    def _now(self, pid: int, one: Backend) -> Json | None:
+    def _now(self, pid: int, backend: Backend) -> Json | None:
         """What it does at the last line, or null: it waits for its client, or ended.
 
         What began before the watch is as old as that for the kernel's probe; the server's own clock knows it older.
         """
-        if one.now is None or one.last_ns != self.last_ns:
+        if backend.now is None or backend.last_ns != self.last_ns:
             return None
-        name = one.now.get("event")
+        name = backend.now.get("event")
         known = self.names.get(str(name)) if not isinstance(name, str) or name.isdigit() else name
         return {
-            "state": one.now.get("state"),
+            "state": backend.now.get("state"),
             "event": known,
-            "bucket": one.now.get("bucket"),
-            "since_ns": max([int(one.now.get("since_ns") or 0), *self._older(pid, one.now.get("bucket"))]),
-            "transaction_ns": one.now.get("transaction_ns"),
+            "bucket": backend.now.get("bucket"),
+            "since_ns": max([int(backend.now.get("since_ns") or 0), *self._older(pid, backend.now.get("bucket"))]),
+            "transaction_ns": backend.now.get("transaction_ns"),
         }
 
     def _older(self, pid: int, bucket: str | None) -> list[int]:
@@ -305,13 +309,13 @@ def merged(seconds: list[Json], most: int) -> list[Json]:
     each = -(-len(seconds) // most)
     if each <= 1:
         return list(seconds)
-    found = []
+    rows = []
     for first in range(0, len(seconds), each):
         some = seconds[first : first + each]
         buckets: dict[str, int] = {}
-        for one in some:
-            for name, ns in one["buckets"].items():
+        for second in some:
+            for name, ns in second["buckets"].items():
                 buckets[name] = buckets.get(name, 0) + ns
-        sums = {key: sum(one[key] for one in some) for key in ("span_ns", "lasted_ns", "transactions")}
-        found.append({"t_ns": some[-1]["t_ns"], **sums, "buckets": buckets})
-    return found
+        sums = {key: sum(second[key] for second in some) for key in ("span_ns", "lasted_ns", "transactions")}
+        rows.append({"t_ns": some[-1]["t_ns"], **sums, "buckets": buckets})
+    return rows

@@ -41,20 +41,20 @@ class Locks:
         self._looks_by_relation: dict[str | None, int] = {}
         self.current: list[Wait] = []
 
-    def look(self, at_ns: int, found: list[Json]) -> None:
+    def look(self, at_ns: int, waiting: list[Json]) -> None:
         """Everybody who waits now; empty when the last of them has gone on."""
         self.current = []
-        for one in found:
-            self._looks_by_relation[one["relation"]] = self._looks_by_relation.get(one["relation"], 0) + 1
-            for blocker in dict.fromkeys(one["blockers"]):
-                self.current.append(self._wait(at_ns, int(blocker), one))
+        for row in waiting:
+            self._looks_by_relation[row["relation"]] = self._looks_by_relation.get(row["relation"], 0) + 1
+            for blocker in dict.fromkeys(row["blockers"]):
+                self.current.append(self._wait(at_ns, int(blocker), row))
 
-    def _wait(self, at_ns: int, blocker: int, one: Json) -> Wait:
-        key = (int(one["pid"]), blocker, one["relation"])
+    def _wait(self, at_ns: int, blocker: int, row: Json) -> Wait:
+        key = (int(row["pid"]), blocker, row["relation"])
         known = self.waits.get(key)
         if known is None or at_ns - known.last_ns > STALE_NS:
-            since = one["since_ns"] if one["since_ns"] is not None else at_ns
-            fresh = Wait(key[0], blocker, one["kind"], one["mode"], one["relation"], since, at_ns)
+            since = row["since_ns"] if row["since_ns"] is not None else at_ns
+            fresh = Wait(key[0], blocker, row["kind"], row["mode"], row["relation"], since, at_ns)
             if known is None or fresh.ns >= known.ns:
                 self.waits[key] = fresh
                 return fresh
@@ -68,14 +68,14 @@ class Locks:
 
     def longest(self, most: int) -> list[Json]:
         """The longest waits seen, over by now or not."""
-        now = {id(one) for one in self.current}
-        rows = sorted(self.waits.values(), key=lambda one: (-one.ns, one.waiter, one.blocker))
-        return [_row(one) | {"now": id(one) in now} for one in rows[:most]]
+        now = {id(wait) for wait in self.current}
+        rows = sorted(self.waits.values(), key=lambda wait: (-wait.ns, wait.waiter, wait.blocker))
+        return [_row(wait) | {"now": id(wait) in now} for wait in rows[:most]]
 
 
-def _row(one: Wait) -> Json:
+def _row(wait: Wait) -> Json:
     kept = ("waiter", "blocker", "kind", "mode", "relation", "ns", "looks")
-    return {key: getattr(one, key) for key in kept}
+    return {key: getattr(wait, key) for key in kept}
 
 
 def chains(waits: list[Wait], most: int) -> list[Json]:
@@ -85,9 +85,9 @@ def chains(waits: list[Wait], most: int) -> list[Json]:
     its lowest number.
     """
     blocked: dict[int, list[Wait]] = {}
-    for one in waits:
-        blocked.setdefault(one.blocker, []).append(one)
-    waiters = {one.waiter for one in waits}
+    for behind in waits:
+        blocked.setdefault(behind.blocker, []).append(behind)
+    waiters = {behind.waiter for behind in waits}
     rows: list[Json] = []
     shown: set[int] = set()
 
@@ -96,8 +96,8 @@ def chains(waits: list[Wait], most: int) -> list[Json]:
         if pid in shown:
             return
         shown.add(pid)
-        for one in sorted(blocked.get(pid, []), key=lambda one: (-one.ns, one.waiter)):
-            walk(one.waiter, depth + 1, one)
+        for behind in sorted(blocked.get(pid, []), key=lambda behind: (-behind.ns, behind.waiter)):
+            walk(behind.waiter, depth + 1, behind)
 
     for root in sorted(blocked.keys() - waiters, key=lambda pid: (-len(blocked[pid]), pid)):
         walk(root, 0, None)

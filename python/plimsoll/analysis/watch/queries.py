@@ -83,10 +83,10 @@ class Queries:
     def look(self, at_ns: int, seen: dict[int, Seen], sessions: Mapping[int, int]) -> None:
         """One look. Intervals that ended before it can be settled now."""
         self.looks += 1
-        for pid, one in seen.items():
-            self._looks_of[one.query] += 1
-            self._backends.setdefault(one.query, set()).add(pid)
-            self._sessions.setdefault(one.query, Counter())[sessions.get(pid, -1)] += 1
+        for pid, sample in seen.items():
+            self._looks_of[sample.query] += 1
+            self._backends.setdefault(sample.query, set()).add(pid)
+            self._sessions.setdefault(sample.query, Counter())[sessions.get(pid, -1)] += 1
         self._looks.append((at_ns, seen))
         while self._intervals and self._intervals[0].end_ns <= at_ns:
             self._settle(self._intervals.popleft(), seen)

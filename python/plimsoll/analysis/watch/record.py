@@ -18,10 +18,10 @@ Json = dict[str, Any]
 
 def activity(segment: Segment) -> Json:
     """The names that the tables have places of."""
-    found = read_json(segment.path / "activity.json")
-    if found is None:
+    document = read_json(segment.path / "activity.json")
+    if document is None:
         raise RecordError(f"{segment.path}: no activity.json: the watch was killed before its end; watch again")
-    return found
+    return document
 
 
 def replay(segment: Segment) -> Picture:
@@ -30,7 +30,7 @@ def replay(segment: Segment) -> Picture:
     picture = Picture(set(names["own_pids"]))
     picture.names |= names["wait_names"]
     picture.texts |= {int(number): text for number, text in names["queries"].items()}
-    picture.sessions |= {int(number): one for number, one in names["sessions"].items()}
+    picture.sessions |= {int(number): session for number, session in names["sessions"].items()}
     lines, looks = list(_lines(segment, names)), list(_looks(segment, names))
     at = 0
     for line in lines:
@@ -45,10 +45,10 @@ def replay(segment: Segment) -> Picture:
 
 
 def _table(segment: Segment, name: str) -> np.ndarray:
-    found = read_table(Path(segment.path) / f"{name}.npy")
-    if found is None:
+    table = read_table(Path(segment.path) / f"{name}.npy")
+    if table is None:
         raise RecordError(f"{segment.path / name}.npy is missing: the watch was killed before its end; watch again")
-    return found
+    return table
 
 
 def _lines(segment: Segment, names: Json) -> Iterator[Json]:
@@ -57,7 +57,7 @@ def _lines(segment: Segment, names: Json) -> Iterator[Json]:
     for at, pid, wait, bucket, count, ns in _table(segment, "live_waits").tolist():
         waits[at, pid].append({"event": wait, "bucket": names["buckets"][bucket], "count": count, "ns": ns})
     last = names.get("last_line") or {}
-    now = {one["pid"]: one.get("now") for one in last.get("processes") or []}
+    now = {process["pid"]: process.get("now") for process in last.get("processes") or []}
     line: Json | None = None
     for at, lasted, watched, pid, role, transactions, requests, cpu, queued in _table(segment, "live").tolist():
         if pid == 0:
@@ -66,11 +66,11 @@ def _lines(segment: Segment, names: Json) -> Iterator[Json]:
             line = {"t_ns": at, "lasted_ns": lasted, "watched_ns": watched, "processes": []}
             continue
         assert line is not None
-        one = {"pid": pid, "what": names["roles"][role], "transactions": transactions, "requests": requests}
-        one |= {"cpu_ns": cpu, "run_queue_ns": queued, "waits": waits.get((at, pid), [])}
+        process = {"pid": pid, "what": names["roles"][role], "transactions": transactions, "requests": requests}
+        process |= {"cpu_ns": cpu, "run_queue_ns": queued, "waits": waits.get((at, pid), [])}
         if at == last.get("t_ns"):
-            one["now"] = now.get(pid)
-        line["processes"].append(one)
+            process["now"] = now.get(pid)
+        line["processes"].append(process)
     if line is not None:
         yield line
 
@@ -85,17 +85,17 @@ def _looks(segment: Segment, names: Json) -> Iterator[Json]:
     for look, pid, blocker, kind, mode, relation, since in _table(segment, "locks").tolist():
         locks[look].setdefault((pid, kind, mode, relation, since), []).append(blocker)
     for look, at, took, idle, locks_at in _table(segment, "looks").tolist():
-        one: Json = {"t_ns": at, "took_ns": took, "idle": idle, "seen": seen.get(look, [])}
+        sample: Json = {"t_ns": at, "took_ns": took, "idle": idle, "seen": seen.get(look, [])}
         if locks_at != MISSING:
-            one["locks_t_ns"] = locks_at
-            one["locks"] = [_lock(names, key, blockers) for key, blockers in locks[look].items()]
-        yield one
+            sample["locks_t_ns"] = locks_at
+            sample["locks"] = [_lock(names, key, blockers) for key, blockers in locks[look].items()]
+        yield sample
 
 
 def _lock(names: Json, key: tuple[Any, ...], blockers: list[int]) -> Json:
     pid, kind, mode, relation, since = key
-    found = {"pid": pid, "blockers": blockers, "kind": names["lock_kinds"][kind], "mode": names["modes"][mode]}
-    return found | {"relation": names["relations"][relation], "since_ns": _known(since)}
+    wait = {"pid": pid, "blockers": blockers, "kind": names["lock_kinds"][kind], "mode": names["modes"][mode]}
+    return wait | {"relation": names["relations"][relation], "since_ns": _known(since)}
 
 
 def _known(value: int) -> int | None:

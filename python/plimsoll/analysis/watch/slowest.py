@@ -20,7 +20,7 @@ OPEN = 64
 PERCENTILES = (50, 95, 99)
 
 
-def transactions(segment: Segment, found: Probe, own_pids: list[int], names: Json) -> Json | None:
+def transactions(segment: Segment, probed: Probe, own_pids: list[int], names: Json) -> Json | None:
     """{count, open, mean_ns, percentiles, max_ns, slowest}; None where there is no row."""
     rows = segment.breakdown
     if rows is None or not len(rows):
@@ -36,13 +36,15 @@ def transactions(segment: Segment, found: Probe, own_pids: list[int], names: Jso
         "count": len(ended),
         "open": int(is_open.sum()),
         "mean_ns": float(ended.mean()) if len(ended) else None,
-        "percentiles": {str(one): float(np.percentile(ended, one)) for one in PERCENTILES} if len(ended) else {},
+        "percentiles": {str(percent): float(np.percentile(ended, percent)) for percent in PERCENTILES}
+        if len(ended)
+        else {},
         "max_ns": int(ended.max()) if len(ended) else None,
-        "slowest": _slowest(segment, rows, worst, found, names),
+        "slowest": _slowest(segment, rows, worst, probed, names),
     }
 
 
-def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, found: Probe, names: Json) -> list[Json]:
+def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, probed: Probe, names: Json) -> list[Json]:
     waits, seen = segment.breakdown_waits, read_table(segment.path / "seen.npy")
     looks = read_table(segment.path / "looks.npy")
     of_worst = waits[np.isin(waits["request"], rows["request"][worst])] if waits is not None else None
@@ -50,9 +52,9 @@ def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, found: Probe
     for place in worst.tolist():
         row = rows[place]
         parts = {CPU: int(row["cpu_ns"]), RUN_QUEUE: int(row["run_queue_ns"])}
-        mine = of_worst[of_worst["request"] == row["request"]] if of_worst is not None else ()
-        for wait in mine:
-            bucket = str(found["buckets"][wait["bucket"]])
+        of_request = of_worst[of_worst["request"] == row["request"]] if of_worst is not None else ()
+        for wait in of_request:
+            bucket = str(probed["buckets"][wait["bucket"]])
             parts[bucket] = parts.get(bucket, 0) + int(wait["ns"])
         result.append(
             {
@@ -81,5 +83,5 @@ def _query(row: np.void, looks: np.ndarray | None, seen: np.ndarray | None, name
         return None
     numbers, counts = np.unique(seen["query"][wanted], return_counts=True)
     text = names["queries"].get(str(int(numbers[np.argmax(counts)]))) or {}
-    found = text.get("text")
-    return None if found is None else str(found)
+    statement = text.get("text")
+    return None if statement is None else str(statement)

@@ -15,22 +15,22 @@ UNSHARED_MAX = 0.01
 LOOK_SLOW_NS = 100_000_000
 
 
-def headline(found: Json) -> str:
+def headline(document: Json) -> str:
     """How busy the server was, and with what."""
-    busy = found["busy_backends"]
-    if not found["watched_ns"]:
+    busy = document["busy_backends"]
+    if not document["watched_ns"]:
         return "Nothing was watched: the watch ended before its first line"
-    if not found["busy_ns"]:
+    if not document["busy_ns"]:
         return "No backend did anything while it was watched"
-    parts = {row["bucket"]: float(row["ns"]) for row in found["buckets"] if row["share"] is not None}
+    parts = {row["bucket"]: float(row["ns"]) for row in document["buckets"] if row["share"] is not None}
     named = "; ".join(f"{part:.0%} {PLAIN.get(name, name)}" for name, part in largest(parts, SAID))
     return f"On average {busy:.2f} backends were busy: {named}"
 
 
-def caveats(found: Json) -> list[str]:
+def caveats(document: Json) -> list[str]:
     """What bears on the figures."""
     said = []
-    session = found["session"]
+    session = document["session"]
     if not session.get("pid"):
         said.append(
             f"queries, users and lock chains are not shown: no session on the server ({session.get('why')}); "
@@ -43,34 +43,34 @@ def caveats(found: Json) -> list[str]:
         )
     if session.get("lost"):
         said.append(f"sampling of pg_stat_activity ended early: {session['lost']}")
-    if found.get("ended_early"):
-        said.append(str(found["ended_early"]))
-    if is_by_calls(found["probe"]):
+    if document.get("ended_early"):
+        said.append(str(document["ended_early"]))
+    if is_by_calls(document["probe"]):
         said.append(BY_CALLS)
-    for what, count in found["probe"]["lost"].items():
+    for what, count in document["probe"]["lost"].items():
         said.append(f"the probe lost events ({count:,} {what.replace('_', ' ')}): times are lower bounds")
-    for row in found["buckets"]:
+    for row in document["buckets"]:
         if row["bucket"] == UNATTRIBUTED and (row["share"] or 0) > UNNAMED_MAX:
             said.append(f"{share(row['share'])} of the busy time is in {row['bucket']}: {PLAIN[row['bucket']]}")
-    return said + _of_sharing(found)
+    return said + _of_sharing(document)
 
 
-def _of_sharing(found: Json) -> list[str]:
-    sharing, said = found["sharing"], list[str]()
+def _of_sharing(document: Json) -> list[str]:
+    sharing, said = document["sharing"], list[str]()
     if sharing is None:
         return said
-    if found["queries"] and all(row["query_id"] is None for row in found["queries"]):
+    if document["queries"] and all(row["query_id"] is None for row in document["queries"]):
         said.append(
             "the server gives no query identifiers (compute_query_id): queries are distinguished by the first 200 "
             "characters of their text without its values"
         )
     missed = sum(ns for name, ns in sharing["unshared"].items() if name != "client")
-    if found["busy_ns"] and missed / found["busy_ns"] > UNSHARED_MAX:
+    if document["busy_ns"] and missed / document["busy_ns"] > UNSHARED_MAX:
         names = ", ".join(sorted(name for name in sharing["unshared"] if name not in ("client", CPU, RUN_QUEUE)))
         said.append(
-            f"{share(missed / found['busy_ns'])} of the busy time has no query: no sample caught it ({names or CPU})"
+            f"{share(missed / document['busy_ns'])} of the busy time has no query: no sample caught it ({names or CPU})"
         )
-    looks = found.get("looks") or {}
+    looks = document.get("looks") or {}
     if (looks.get("took_ns_p99") or 0) > LOOK_SLOW_NS:
         said.append(
             f"one sample in a hundred took longer than {duration(looks['took_ns_p99'])}: the server was slow to answer"

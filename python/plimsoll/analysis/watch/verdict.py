@@ -25,7 +25,7 @@ def analyse_live(run: Run, top: int | None = None) -> Json:
     names, asked = activity(segment), run.data.get("breakdown") or {}
     probe = segment.probes.get("breakdown") or {}
     picture = replay(segment)
-    found: Json = {
+    document: Json = {
         "format": FORMAT,
         "run": str(run.data.get("id") or run.path.name),
         "status": run.data.get("status"),
@@ -41,9 +41,9 @@ def analyse_live(run: Run, top: int | None = None) -> Json:
         | {"boundaries": probe.get("boundaries") or {}},
         "ended_early": asked.get("ended_early"),
     }
-    found["headline"] = headline(found)
-    found["caveats"] = caveats(found)
-    return found
+    document["headline"] = headline(document)
+    document["caveats"] = caveats(document)
+    return document
 
 
 def looks_taken(segment: Segment) -> Json | None:
@@ -70,11 +70,11 @@ def cost(segment: Segment, probe: Probe) -> Json:
     taken = probe.get("cost") or {}
     run_ns, over = taken.get("run_ns"), (taken.get("segment_ns") or 0) * (cpus or 0)
     looks = [own[key] for key in ("session_cpu_ns", "looker_cpu_ns") if own.get(key) is not None]
-    mine = [own[key] for key in ("agent_cpu_ns", "front_cpu_ns") if own.get(key) is not None]
+    own_cpu_ns = [own[key] for key in ("agent_cpu_ns", "front_cpu_ns") if own.get(key) is not None]
     return {
         "probe_share": run_ns / over if run_ns is not None and over else None,
         "looks_share": sum(looks) / room if room and looks else None,
-        "plimsoll_share": sum(mine) / room if room and mine else None,
+        "plimsoll_share": sum(own_cpu_ns) / room if room and own_cpu_ns else None,
         "cpus": cpus,
     }
 

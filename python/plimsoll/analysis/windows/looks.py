@@ -55,8 +55,8 @@ def decision(out: Path) -> Decision | None:
     used, again = chosen(entries), twins(entries)
     open_: list[str] = []
     for group in compared:
-        found = method(group.treatments, used, again, metric)
-        open_ += undecided(found, group.levels, _delta(run))
+        evidence = method(group.treatments, used, again, metric)
+        open_ += undecided(evidence, group.levels, _delta(run))
     if open_:
         more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
         return Decision(False, f"cannot tell yet: {open_[0]}{more}", block)
@@ -64,16 +64,16 @@ def decision(out: Path) -> Decision | None:
     return Decision(True, f"every pair of levels is told apart, or differs by no more than {ratio}", block)
 
 
-def undecided(found: Evidence, levels: tuple[str, ...], delta: float) -> list[str]:
+def undecided(evidence: Evidence, levels: tuple[str, ...], delta: float) -> list[str]:
     """The pairs that are neither told apart nor shown to be alike; a level that has no value is waited for no more."""
-    mean, half, told = found.sure.shown.mean, found.sure.half(), found.sure.beaten
-    able = np.isfinite(found.copies[0]).any(0)
+    mean, half, beaten = evidence.sure.shown.mean, evidence.sure.half(), evidence.sure.beaten
+    able = np.isfinite(evidence.copies[0]).any(0)
     return [
-        f"{levels[one]} and {levels[two]}"
-        for one in range(len(levels))
-        for two in range(one + 1, len(levels))
-        if able[one] and able[two] and not (told[one, two] or told[two, one])
-        and not abs(mean[one, two]) + half[one, two] <= math.log1p(delta)
+        f"{levels[first]} and {levels[second]}"
+        for first in range(len(levels))
+        for second in range(first + 1, len(levels))
+        if able[first] and able[second] and not (beaten[first, second] or beaten[second, first])
+        and not abs(mean[first, second]) + half[first, second] <= math.log1p(delta)
     ]  # fmt: skip
 
 
@@ -87,13 +87,13 @@ def _last_whole_block(run: Run) -> int:
     ended: dict[int, bool] = {}
     for trial in run.trials:
         ended[trial.block] = ended.get(trial.block, True) and bool(trial.data.get("status"))
-    whole = [block for block in sorted(ended) if all(ended[one] for one in ended if one <= block)]
+    whole = [block for block in sorted(ended) if all(ended[earlier] for earlier in ended if earlier <= block)]
     return max(whole, default=0)
 
 
 def _entry(trial: Trial) -> TrialEntry:
     """As much of a trial's entry as tells whether it enters, and by what it is compared."""
     values = estimates(trial)
-    found: Json = {"number": trial.number, "block": trial.block, "treatment": trial.treatment}
-    found |= {"duplicate": trial.duplicate, "metrics": values, "unbounded": None}
-    return cast(TrialEntry, found | {"admitted": not admit(trial, values).reasons})
+    entry: Json = {"number": trial.number, "block": trial.block, "treatment": trial.treatment}
+    entry |= {"duplicate": trial.duplicate, "metrics": values, "unbounded": None}
+    return cast(TrialEntry, entry | {"admitted": not admit(trial, values).reasons})

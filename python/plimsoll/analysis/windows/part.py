@@ -63,22 +63,24 @@ def _blocks(trials: dict[int, Trial]) -> list[list[Trial]]:
 
 def _arrangement(trials: dict[int, Trial], inside: dict[int, Windows]) -> Json:
     """How the windows were: their length, their rounds, what switching between servers took."""
-    told: list[Json] = [dict(trial.data.get("windows") or {}) for trial in trials.values()]
-    seconds = [float(np.median(one.closed_ns - one.opened_ns)) / 1e9 for one in inside.values()]
-    rounds = [len(one.round) for one in inside.values()]
+    of_trials: list[Json] = [dict(trial.data.get("windows") or {}) for trial in trials.values()]
+    seconds = [float(np.median(windows.closed_ns - windows.opened_ns)) / 1e9 for windows in inside.values()]
+    rounds = [len(windows.round) for windows in inside.values()]
     return {
         "seconds": float(np.median(seconds)) if seconds else None,
-        "lead_in_seconds": max((one.lead_in_ns / 1e9 for one in inside.values()), default=None),
+        "lead_in_seconds": max((windows.lead_in_ns / 1e9 for windows in inside.values()), default=None),
         "rounds": {"least": min(rounds, default=0), "most": max(rounds, default=0)},
         "windows": sum(rounds),
-        "without_transaction": sum(int((one.done == 0).sum()) for one in inside.values()),
-        "thaw_ns_max": _largest(told, "thaw_ns"),
-        "freeze_ns_max": _largest(told, "freeze_ns"),
+        "without_transaction": sum(int((windows.done == 0).sum()) for windows in inside.values()),
+        "thaw_ns_max": _largest(of_trials, "thaw_ns"),
+        "freeze_ns_max": _largest(of_trials, "freeze_ns"),
     }
 
 
-def _largest(told: list[Json], key: str) -> float | None:
-    return max((float(one[key]["max"]) for one in told if (one.get(key) or {}).get("max") is not None), default=None)
+def _largest(of_trials: list[Json], key: str) -> float | None:
+    return max(
+        (float(entry[key]["max"]) for entry in of_trials if (entry.get(key) or {}).get("max") is not None), default=None
+    )
 
 
 def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> Json | None:
@@ -89,18 +91,18 @@ def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> Json | 
     """
     blocks = sorted({block for block, _ in used})
     treatments = sorted({treatment for _, treatment in used})
-    found = rates.array(blocks, treatments, used, again, inside)
-    arms = np.concatenate(list(found), axis=1)[None]
+    by_arm = rates.array(blocks, treatments, used, again, inside)
+    arms = np.concatenate(list(by_arm), axis=1)[None]
     scatter = within(arms)
     if not np.isfinite(scatter.window):
         return None
-    whole = noise_of(logs_of(found))
+    whole = noise_of(logs_of(by_arm))
     rounds = scatter.rounds[scatter.rounds > 0]
     has_starts = float(whole.freedom) >= 1
     left = float(whole.variance) - float(scatter.window) / float(np.mean(rounds)) if has_starts else math.nan
     return {
         "window_sd_log": math.sqrt(float(scatter.window)),
-        "window_seconds": float(np.median(np.concatenate([one.seconds for one in inside.values()]))),
+        "window_seconds": float(np.median(np.concatenate([windows.seconds for windows in inside.values()]))),
         "correlation": float(scatter.correlation),
         "start_sd_log": math.sqrt(max(left, 0.0)) if has_starts else None,
         "start_freedom": float(whole.freedom) if has_starts else None,
@@ -118,8 +120,8 @@ def _closing(context: Context, again: Used, known: dict[int, Windows]) -> list[J
         blocks = sorted({block for block, treatment in context.used if treatment in group.treatments})
         if not blocks:
             continue
-        found = rates.array(blocks, group.treatments, context.used, again, known)
-        for pair in closing(found, stored_start(run), planned):
+        by_arm = rates.array(blocks, group.treatments, context.used, again, known)
+        for pair in closing(by_arm, stored_start(run), planned):
             names = {side: group.levels[pair[side]] for side in ("first", "second")}
             said.append({"comparison": place, **pair, **names})
     return said
@@ -128,9 +130,9 @@ def _closing(context: Context, again: Used, known: dict[int, Windows]) -> list[J
 def _rates(trials: dict[int, Trial], inside: dict[int, Windows]) -> list[Json]:
     """Every window in time: seconds since the first of its block."""
     begin: dict[int, int] = {}
-    for number, one in inside.items():
+    for number, windows in inside.items():
         block = trials[number].block
-        begin[block] = min(begin.get(block, int(one.opened_ns[0])), int(one.opened_ns[0]))
+        begin[block] = min(begin.get(block, int(windows.opened_ns[0])), int(windows.opened_ns[0]))
     return [
         {
             "treatment": trials[number].treatment,
@@ -140,8 +142,8 @@ def _rates(trials: dict[int, Trial], inside: dict[int, Windows]) -> list[Json]:
             "seconds": round((int(opened) - begin[trials[number].block]) / 1e9, 3),
             "rate": float(rate),
         }
-        for number, one in inside.items()
-        for place, opened, rate in zip(one.round, one.opened_ns, one.rates, strict=True)
+        for number, windows in inside.items()
+        for place, opened, rate in zip(windows.round, windows.opened_ns, windows.rates, strict=True)
     ]
 
 

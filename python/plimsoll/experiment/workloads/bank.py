@@ -72,6 +72,11 @@ class Bank(Load):
             "fillfactor": self.fillfactor,
         }
 
+    def rows_from(self, memory_bytes: int) -> Json:
+        """Without the seed: every balance begins at 0."""
+        data = self.data_request(memory_bytes)
+        return {key: value for key, value in data.items() if key != "seed"}
+
     def pgbench_scale(self) -> int | None:
         return self.scale
 

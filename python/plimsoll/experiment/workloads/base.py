@@ -62,6 +62,10 @@ class AnyWorkload(Strict, ABC):
         """What fills the tables: a `workload` object for `populate`; None where the agent fills none."""
         return self.request(memory_bytes)
 
+    def rows_from(self, memory_bytes: int) -> Json | None:
+        """What decides the rows of its tables, by which a data set is known again: of what fills them all, or less."""
+        return self.data_request(memory_bytes)
+
     def setup_sql(self) -> str | None:
         """SQL that is run once when the data are made; None where there is none."""
         return None
@@ -104,6 +108,10 @@ class AnyWorkload(Strict, ABC):
 
     def goes_on_after_kills(self) -> bool:
         """Whether a trial is a series that outlives kills."""
+        return False
+
+    def asks_for_plans(self) -> bool:
+        """Whether the server is asked for the plans of its queries."""
         return False
 
     def remedy(self, sqlstates: set[str]) -> str:

@@ -79,9 +79,14 @@ class Script(Load):
         }
 
     def data_request(self, memory_bytes: int) -> Json | None:
-        if self.scale is None:
-            return None
-        return Bank(name="bank", scale=self.scale, seed=self.seed).data_request(memory_bytes)
+        return None if (bank := self._bank()) is None else bank.data_request(memory_bytes)
+
+    def rows_from(self, memory_bytes: int) -> Json | None:
+        return None if (bank := self._bank()) is None else bank.rows_from(memory_bytes)
+
+    def _bank(self) -> Bank | None:
+        """The tables of pgbench that it works on, if it does."""
+        return None if self.scale is None else Bank(name="bank", scale=self.scale, seed=self.seed)
 
     def setup_sql(self) -> str | None:
         return self.setup_text

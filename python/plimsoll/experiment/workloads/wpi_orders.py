@@ -47,6 +47,9 @@ class WpiOrders(Load):
         }
         return request if self.mix is None else {**request, "mix": self.mix}
 
+    def rows_from(self, memory_bytes: int) -> Json:
+        return {"name": self.name, "size_bytes": self.estimated_bytes(memory_bytes), "seed": self.seed}
+
     def estimated_bytes(self, memory_bytes: int, *, columnar: bool = False) -> int:
         del columnar
         return size.parse(self.size, memory_bytes)

@@ -50,7 +50,7 @@ def breakdown_part(verdict: Json) -> Json | None:
 
 def _not_from(breakdown: Json) -> str:
     refused = [f"{trials_words(row['trials'])}: {row['reason']}" for row in breakdown["refused"]]
-    wrong = [str(one["number"]) for one in breakdown["trials"] if one["faults"]]
+    wrong = [str(trial["number"]) for trial in breakdown["trials"] if trial["faults"]]
     refused += [f"time counted twice in trial {', '.join(wrong)}"] if wrong else []
     return "; ".join(refused)
 
@@ -59,17 +59,17 @@ def _entered(verdict: Json) -> list[Json]:
     """The trials that the figures are from."""
     entries = verdict["breakdown"]["treatments"].values()
     numbers = {number for entry in entries for number in entry["trials"]}
-    return [one for one in verdict["breakdown"]["trials"] if one["number"] in numbers]
+    return [trial for trial in verdict["breakdown"]["trials"] if trial["number"] in numbers]
 
 
 def _sampled(verdict: Json) -> str:
     """In which trials not all of the time was watched."""
-    found: dict[str, list[int]] = {}
-    for one in _entered(verdict):
-        said = sampling_words(one["sampling"])
+    trials_of: dict[str, list[int]] = {}
+    for trial in _entered(verdict):
+        said = sampling_words(trial["sampling"])
         if said:
-            found.setdefault(said, []).append(one["number"])
-    return "; ".join(f"{trials_words(numbers)}: {said}" for said, numbers in found.items())
+            trials_of.setdefault(said, []).append(trial["number"])
+    return "; ".join(f"{trials_words(numbers)}: {said}" for said, numbers in trials_of.items())
 
 
 def _changes(verdict: Json) -> list[Json]:
@@ -87,15 +87,15 @@ def _slowest(verdict: Json) -> list[Json]:
     rows = []
     for treatment, entry in verdict["breakdown"]["treatments"].items():
         for kind, of_type in entry["types"].items():
-            told = breakdown_words.of_slowest(verdict, treatment, kind)
-            if told is None:
+            spoken = breakdown_words.of_slowest(verdict, treatment, kind)
+            if spoken is None:
                 continue
             row = {"label": treatment_labels(verdict).get(treatment, treatment), "kind": type_name(kind)}
             slow, mean = of_type["bands"][SLOWEST], of_type["bands"][MEAN]
-            row |= {"transactions": f"{slow['transactions']:,}", "beyond": breakdown_words.amount(told[0]["total"])}
-            times = {name: breakdown_words.amount(one["latency"], signed=False) for name, one in
+            row |= {"transactions": f"{slow['transactions']:,}", "beyond": breakdown_words.amount(spoken[0]["total"])}
+            times = {name: breakdown_words.amount(side["latency"], signed=False) for name, side in
                      (("slow", slow), ("mean", mean))}  # fmt: skip
-            rows.append(row | times | vars(told[1]))
+            rows.append(row | times | vars(spoken[1]))
     return rows
 
 
@@ -118,19 +118,19 @@ def _numbers(verdict: Json) -> list[Json]:
     for kind in kinds:
         for band in (MEAN, SLOWEST):
             have = {
-                treatment: one
+                treatment: band_of
                 for treatment, entry in breakdown["treatments"].items()
-                if (one := entry["types"].get(kind, {}).get("bands", {}).get(band)) is not None
+                if (band_of := entry["types"].get(kind, {}).get("bands", {}).get(band)) is not None
             }
-            columns = in_order({part for one in have.values() for part in one["parts"]})
+            columns = in_order({part for band_of in have.values() for part in band_of["parts"]})
             rows = [
                 {
                     "label": labels.get(treatment, treatment),
-                    "transactions": f"{one['transactions']:,}",
-                    "latency": _cell(one["latency"]),
-                    "cells": [_cell(one["parts"].get(part)) for part in columns],
+                    "transactions": f"{band_of['transactions']:,}",
+                    "latency": _cell(band_of["latency"]),
+                    "cells": [_cell(band_of["parts"].get(part)) for part in columns],
                 }
-                for treatment, one in have.items()
+                for treatment, band_of in have.items()
             ]
             if rows:
                 name = "mean" if band == MEAN else "slowest 1 %"
@@ -205,8 +205,8 @@ def _syncs(verdict: Json) -> Json | None:
         {
             "label": labels.get(treatment, treatment),
             "cells": [
-                (f"{one['count']:,}", number(one["per_transaction"], ",.4f"))
-                if (one := entry["syncs"].get(what))
+                (f"{sums['count']:,}", number(sums["per_transaction"], ",.4f"))
+                if (sums := entry["syncs"].get(what))
                 else (NONE, NONE)
                 for what in columns
             ],
@@ -221,9 +221,9 @@ def _payers(verdict: Json) -> list[Json]:
     """Group commit: who ended the waits for another's sync."""
     rows = []
     for label, kind, of_type in _each(verdict):
-        paid = shares({role: one["ns"] for role, one in of_type["payers"].items()})
-        for role, one in of_type["payers"].items():
-            cells = {"count": f"{one['count']:,}", "share": number(paid[role], ".0%")}
+        paid = shares({role: sums["ns"] for role, sums in of_type["payers"].items()})
+        for role, sums in of_type["payers"].items():
+            cells = {"count": f"{sums['count']:,}", "share": number(paid[role], ".0%")}
             rows.append({"label": label, "kind": kind, "role": role, **cells})
     return rows
 
@@ -232,16 +232,16 @@ def _system(verdict: Json) -> list[Json]:
     """The server's other processes; the waits in which they have nothing to do are left out."""
     labels, rows = treatment_labels(verdict), []
     for treatment, entry in verdict["breakdown"]["treatments"].items():
-        for one in entry["system"]:
-            busy = {name: wait for name, wait in one["waits"].items() if not name.startswith(_IDLE)}
+        for row in entry["system"]:
+            busy = {name: wait for name, wait in row["waits"].items() if not name.startswith(_IDLE)}
             longest = sorted(busy.items(), key=lambda item: -item[1]["ns"])[:_WAITS_OF_SYSTEM]
             rows.append(
                 {
                     "label": labels.get(treatment, treatment),
-                    "what": one["what"] + (", in the slices watched" if entry["one_in_max"] > 1 else ""),
-                    "cpu": number(one["cpu_ns"], ",.1f", 1e-6),
-                    "each": number(one["cpu_ns_per_transaction"], ",.2f", _US),
-                    "queue": number(one["run_queue_ns"], ",.1f", 1e-6),
+                    "what": row["what"] + (", in the slices watched" if entry["one_in_max"] > 1 else ""),
+                    "cpu": number(row["cpu_ns"], ",.1f", 1e-6),
+                    "each": number(row["cpu_ns_per_transaction"], ",.2f", _US),
+                    "queue": number(row["run_queue_ns"], ",.1f", 1e-6),
                     "waits": ", ".join(f"{name} {wait['ns'] / 1e6:,.1f} ms" for name, wait in longest) or NONE,
                 }
             )

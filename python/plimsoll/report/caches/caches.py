@@ -14,9 +14,10 @@ from plimsoll.report.drawing.marks import by_colour, intervals, side_by_side, ti
 from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
+_BOTH = "missed in both caches"
 _CACHES = {
     "database_misses_per_query": "missed in the database's cache",
-    "page_cache_misses_per_query": "missed in both caches",
+    "page_cache_misses_per_query": _BOTH,
 }
 _COLOURS = [theme.BEST, theme.WORSE]
 _COLUMNS = 3
@@ -82,7 +83,7 @@ def misses_figure(verdict: Json, study: Json) -> Figure:
     panels = []
     for comparison in verdict["comparisons"]:
         rows = _rows(verdict, comparison)
-        if any(row["cache"] == _CACHES["page_cache_misses_per_query"] for row in rows):
+        if any(row["cache"] == _BOTH for row in rows):
             panel = _panel(rows, comparison, width, HEIGHT_HALF if half else HEIGHT)
             panels.append(titled(panel, at_words(comparison)))
     if not panels:

@@ -46,24 +46,24 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
 def trial_rows(verdict: Json) -> list[Json]:
     """Every trial in the order of the search: rate, percentiles, verdict and why, and how generator and host did."""
     rows = []
-    for one in verdict["trials"]:
-        health, conditions = one.get("health") or {}, one["conditions"]
-        backlog = one.get("backlog") or {}
+    for trial in verdict["trials"]:
+        health, conditions = trial.get("health") or {}, trial["conditions"]
+        backlog = trial.get("backlog") or {}
         rows.append(
             {
-                "number": one["number"],
-                "role": one["role"] or NONE,
-                "rate": "closed loop" if one["rate"] is None else rate(one["rate"]),
-                "seconds": number(one["seconds"], ".0f"),
-                "verdict": one["verdict"] or (NONE if one["status"] == "finished" else one["status"]),
-                "class": {"holds": "word-best", "breaks": "word-worse"}.get(one["verdict"] or "", ""),
-                "why": "; ".join(one["reasons"]) or one["reason"] or "",
-                "terms": [words.term_words(term) for term in one.get("terms") or []],
-                "done": number(one.get("throughput"), ",.0f"),
-                "p50": _ms(one, "p50"),
-                "p99": _ms(one, "p99"),
+                "number": trial["number"],
+                "role": trial["role"] or NONE,
+                "rate": "closed loop" if trial["rate"] is None else rate(trial["rate"]),
+                "seconds": number(trial["seconds"], ".0f"),
+                "verdict": trial["verdict"] or (NONE if trial["status"] == "finished" else trial["status"]),
+                "class": {"holds": "word-best", "breaks": "word-worse"}.get(trial["verdict"] or "", ""),
+                "why": "; ".join(trial["reasons"]) or trial["reason"] or "",
+                "terms": [words.term_words(term) for term in trial.get("terms") or []],
+                "done": number(trial.get("throughput"), ",.0f"),
+                "p50": _ms(trial, "p50"),
+                "p99": _ms(trial, "p99"),
                 "growth": number(backlog.get("growth"), "+,.1f"),
-                "skipped": number((one.get("identity") or {}).get("skipped"), ",.0f"),
+                "skipped": number((trial.get("identity") or {}).get("skipped"), ",.0f"),
                 "busy": number(health.get("busy_connections"), ".1f"),
                 "lag": number(health.get("lag_ns_mean"), ",.2f", 1e-6),
                 "load": number(health.get("load_busy_share"), ".0f", 100),
@@ -83,7 +83,7 @@ def condition_rows(verdict: Json) -> list[Json]:
     """The conditions trial by trial, where any trial has them."""
     rows = []
     for key, described in verdict["conditions"].items():
-        values = [one["conditions"].get(key) for one in verdict["trials"]]
+        values = [trial["conditions"].get(key) for trial in verdict["trials"]]
         if any(value is not None for value in values):
             cells = [value_words(described["unit"], value) for value in values]
             rows.append({"label": described["label"], "cells": cells})
@@ -93,8 +93,8 @@ def condition_rows(verdict: Json) -> list[Json]:
 def earlier_rows(verdict: Json) -> list[Json]:
     """Earlier searches for the same line on this machine."""
     rows = []
-    for one in verdict.get("earlier") or []:
-        first = one["first"]
+    for earlier_run in verdict.get("earlier") or []:
+        first = earlier_run["first"]
         line = first["line"]
         rows.append(
             {
@@ -103,9 +103,9 @@ def earlier_rows(verdict: Json) -> list[Json]:
                 "line": NONE
                 if line["rate"] is None
                 else f"{rate(line['rate'])} {words.interval(line['low'], line['high'])}",
-                "ratio": number(one["ratio"], ".3f"),
-                "agree": {True: "agrees", False: "differs", None: "cannot tell"}[one["agree"]],
-                "moved": [words.moved_words(row) for row in one["moved"]],
+                "ratio": number(earlier_run["ratio"], ".3f"),
+                "agree": {True: "agrees", False: "differs", None: "cannot tell"}[earlier_run["agree"]],
+                "moved": [words.moved_words(row) for row in earlier_run["moved"]],
             }
         )
     return rows
@@ -134,7 +134,7 @@ def _context(run: Run, verdict: Json) -> Json:
         "all_figures": [*figures, *([shown] if shown else [])],
         "trials": trial_rows(verdict),
         "conditions": condition_rows(verdict),
-        "numbers": [one["number"] for one in verdict["trials"]],
+        "numbers": [trial["number"] for trial in verdict["trials"]],
         "earlier": earlier_rows(verdict),
         "drift": None
         if verdict["drift"] is None

@@ -52,15 +52,15 @@ def queries_figure(verdict: Json) -> Figure:
     """Seconds of each query by treatment, with intervals; the test chosen from a list."""
     name, title = "queries", "Each query's time"
     labels, rows = treatment_labels(verdict), []
-    for treatment, one in verdict["decision_support"]["treatments"].items():
-        for test, queries in one["queries"].items():
-            for query, found in queries.items():
-                if found["value"] is None:
+    for treatment, of_treatment in verdict["decision_support"]["treatments"].items():
+        for test, queries in of_treatment["queries"].items():
+            for query, estimate in queries.items():
+                if estimate["value"] is None:
                     continue
                 row = {"treatment": labels.get(treatment, treatment), "test": _TESTS[test], "query": query}
-                row |= {"seconds": found["value"], "blocks": found["blocks"]}
-                if found["low"] is not None:
-                    row |= {"low": found["low"], "high": found["high"]}
+                row |= {"seconds": estimate["value"], "blocks": estimate["blocks"]}
+                if estimate["low"] is not None:
+                    row |= {"low": estimate["low"], "high": estimate["high"]}
                 rows.append(row)
     if not rows:
         return Figure(name, title, absent="no query completed in a trial that entered the verdict")
@@ -86,10 +86,13 @@ def changes_figure(verdict: Json) -> Figure:
     """How many times longer each query takes than at the best level; the pair and the test chosen from a list."""
     name, title = "query-changes", "Which queries changed"
     rows = []
-    for one in verdict["decision_support"]["changes"]:
-        row = {"shown": f"{one['second_label']} over {one['first_label']}, {one['test']}", "query": one["query"]}
-        row |= {"ratio": one["ratio"], "verdict": one["verdict"], "blocks": one["blocks"]}
-        rows.append(row | ({} if one["low"] is None else {"low": one["low"], "high": one["high"]}))
+    for change in verdict["decision_support"]["changes"]:
+        row = {
+            "shown": f"{change['second_label']} over {change['first_label']}, {change['test']}",
+            "query": change["query"],
+        }
+        row |= {"ratio": change["ratio"], "verdict": change["verdict"], "blocks": change["blocks"]}
+        rows.append(row | ({} if change["low"] is None else {"low": change["low"], "high": change["high"]}))
     if not rows:
         return Figure(name, title, absent="no two treatments are compared, or they share no block")
     shown = list(dict.fromkeys(row["shown"] for row in rows))
@@ -103,9 +106,9 @@ def changes_figure(verdict: Json) -> Figure:
     shape = alt.Shape("verdict:N", scale=alt.Scale(domain=present, range=_shapes(present)), legend=None)
     tips = ["query:N", "verdict:N", alt.Tooltip("ratio:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f")]
     tips += [alt.Tooltip("high:Q", format=".3f"), "blocks:Q"]
-    one = alt.Chart(alt.Data(values=[{"ratio": 1}])).mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED).encode(y)
+    no_change = alt.Chart(alt.Data(values=[{"ratio": 1}])).mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED).encode(y)
     chart = alt.layer(
-        one,
+        no_change,
         intervals(base, 2, x, color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
     ).properties(width=WIDTH - 70, height=260)
@@ -129,7 +132,7 @@ def timeline_figure(verdict: Json) -> Figure:
     for reading in verdict["decision_support"]["trials"][:_SEGMENTS_MAX]:
         entry = where[reading["number"]]
         label = labels.get(entry["treatment"], entry["treatment"])
-        for segment in (one for one in reading["segments"] if one["test"] != "plans"):
+        for segment in (test for test in reading["segments"] if test["test"] != "plans"):
             shown = f"{label}, block {entry['block']}: {segment['segment']}"
             rows += _bars(segment, shown)
     if not rows:
@@ -157,18 +160,18 @@ def timeline_figure(verdict: Json) -> Figure:
 
 
 def _bars(segment: Json, shown: str) -> list[Json]:
-    ended = [one["to_s"] for one in segment["work"] if one["to_s"] is not None]
+    ended = [work["to_s"] for work in segment["work"] if work["to_s"] is not None]
     rows = []
-    for one in segment["work"]:
-        if (lasted := lasted_s(one)) is None:
+    for work in segment["work"]:
+        if (lasted := lasted_s(work)) is None:
             continue
-        is_refresh = one["stream"] == REFRESH_STREAM or one["name"].startswith("RF")
-        kind = "not done" if one["status"] != DONE else "refresh function" if is_refresh else "query"
-        place = 1_000_000 if one["stream"] == REFRESH_STREAM else int(one["stream"] or 0)
-        row = {"shown": shown, "stream": str(one["stream"]), "place": place, "query": one["name"], "kind": kind}
-        row |= {"from": round(one["from_s"], 4), "to": round(one["to_s"], 4), "seconds": round(lasted, 4)}
-        row |= {"middle": round(one["from_s"] + lasted / 2, 4), "is_wide": lasted >= _LABEL_SHARE * max(ended)}
-        rows.append(row | {"status": one["status"], "title": one["title"] or "", "error": one["error"] or ""})
+        is_refresh = work["stream"] == REFRESH_STREAM or work["name"].startswith("RF")
+        kind = "not done" if work["status"] != DONE else "refresh function" if is_refresh else "query"
+        place = 1_000_000 if work["stream"] == REFRESH_STREAM else int(work["stream"] or 0)
+        row = {"shown": shown, "stream": str(work["stream"]), "place": place, "query": work["name"], "kind": kind}
+        row |= {"from": round(work["from_s"], 4), "to": round(work["to_s"], 4), "seconds": round(lasted, 4)}
+        row |= {"middle": round(work["from_s"] + lasted / 2, 4), "is_wide": lasted >= _LABEL_SHARE * max(ended)}
+        rows.append(row | {"status": work["status"], "title": work["title"] or "", "error": work["error"] or ""})
     return rows
 
 
@@ -177,9 +180,9 @@ def parts_figure(verdict: Json) -> Figure:
     name, title = "query-parts", "Where each query's time goes"
     labels, rows = treatment_labels(verdict), []
     treatments = verdict["decision_support"]["treatments"]
-    named = named_among(parts for one in treatments.values() for parts in one["parts"].values())
-    for treatment, one in treatments.items():
-        for query, all_parts in one["parts"].items():
+    named = named_among(parts for of_treatment in treatments.values() for parts in of_treatment["parts"].values())
+    for treatment, of_treatment in treatments.items():
+        for query, all_parts in of_treatment["parts"].items():
             parts = gathered(all_parts, named)
             order = in_order(set(parts))
             rows += [

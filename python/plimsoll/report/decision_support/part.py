@@ -26,57 +26,60 @@ def decision_support_part(verdict: Json) -> Json | None:
     if not support:
         return None
     labels = treatment_labels(verdict)
-    treatments = [(labels.get(name, name), one) for name, one in support["treatments"].items()]
+    treatments = [(labels.get(name, name), entry) for name, entry in support["treatments"].items()]
     return {
         "like": support["like"],
         "rule": support["rule"],
         "columns": [support["names"][metric] for metric in _COLUMNS],
-        "rows": [_figures(label, one) for label, one in treatments],
+        "rows": [_figures(label, entry) for label, entry in treatments],
         "answers": answer_lines(support),
         "absent": absent_lines(support, labels),
         "notes": list(
-            dict.fromkeys(note for _, one in treatments for about in one["metrics"].values() for note in about["notes"])
+            dict.fromkeys(
+                note for _, entry in treatments for about in entry["metrics"].values() for note in about["notes"]
+            )
         ),
-        "load": [_load(label, one["load"]) for label, one in treatments if one["load"]],
+        "load": [_load(label, entry["load"]) for label, entry in treatments if entry["load"]],
         "queries": [table for test in ("power", "throughput") if (table := _queries(treatments, test))],
-        "changes": [_change(one) for one in support["changes"] if one["verdict"] in ("slower", "faster")],
-        "plans": [_plan(one) for one in support["plans"][:_PLANS_SHOWN]],
+        "changes": [_change(entry) for entry in support["changes"] if entry["verdict"] in ("slower", "faster")],
+        "plans": [_plan(entry) for entry in support["plans"][:_PLANS_SHOWN]],
         "plans_more": max(0, len(support["plans"]) - _PLANS_SHOWN),
-        "cut": [f"Trial {one['number']}, {line}" for one in support["trials"] for line in one["cut"]],
-        "drift": [_drift(label, one["drift"], one["trend"]) for label, one in treatments if one["drift"]],
+        "cut": [f"Trial {entry['number']}, {line}" for entry in support["trials"] for line in entry["cut"]],
+        "drift": [_drift(label, entry["drift"], entry["trend"]) for label, entry in treatments if entry["drift"]],
     }
 
 
-def _figures(label: str, one: Json) -> Json:
-    cells = [interval((one["metrics"].get(metric) or {}).get("estimate"), ",.1f") for metric in _COLUMNS]
-    scale = NONE if one["scale_factor"] is None else f"{one['scale_factor']:g}"
-    return {"label": label, "scale_factor": scale, "streams": str(one["streams"] or NONE), "cells": cells}
+def _figures(label: str, entry: Json) -> Json:
+    cells = [interval((entry["metrics"].get(metric) or {}).get("estimate"), ",.1f") for metric in _COLUMNS]
+    scale = NONE if entry["scale_factor"] is None else f"{entry['scale_factor']:g}"
+    return {"label": label, "scale_factor": scale, "streams": str(entry["streams"] or NONE), "cells": cells}
 
 
 def _load(label: str, load: Json) -> Json:
     return {
         "label": label,
-        "phases": [(one["phase"].replace("_", " "), interval(one["seconds"], ",.2f")) for one in load["phases"]],
+        "phases": [(row["phase"].replace("_", " "), interval(row["seconds"], ",.2f")) for row in load["phases"]],
         "tables": [
             {
-                "table": one["table"],
-                "rows": f"{one['rows']:,}",
-                "seconds": interval(one["seconds"], ",.2f"),
-                "rows_per_second": interval(one["rows_per_second"], ",.0f"),
-                "mb_per_second": interval(one["bytes_per_second"], ",.1f", 1e-6),
+                "table": row["table"],
+                "rows": f"{row['rows']:,}",
+                "seconds": interval(row["seconds"], ",.2f"),
+                "rows_per_second": interval(row["rows_per_second"], ",.0f"),
+                "mb_per_second": interval(row["bytes_per_second"], ",.1f", 1e-6),
             }
-            for one in load["tables"]
+            for row in load["tables"]
         ],
     }
 
 
 def _queries(treatments: list[tuple[str, Json]], test: str) -> Json | None:
     """A row a query, a column a treatment; what failed says so."""
-    names = [name for name in NAMES if any(name in one["queries"][test] for _, one in treatments)]
+    names = [name for name in NAMES if any(name in entry["queries"][test] for _, entry in treatments)]
     if not names:
         return None
     rows = [
-        {"query": name, "cells": [_seconds(one["queries"][test].get(name)) for _, one in treatments]} for name in names
+        {"query": name, "cells": [_seconds(entry["queries"][test].get(name)) for _, entry in treatments]}
+        for name in names
     ]
     return {"test": test, "columns": [label for label, _ in treatments], "rows": rows}
 
@@ -90,33 +93,33 @@ def _seconds(mean: Json | None) -> str:
     return interval(mean, ",.3f") + (f" ({failed})" if failed else "")
 
 
-def _change(one: Json) -> Json:
-    ratio = {"value": one["ratio"], "low": one["low"], "high": one["high"]}
+def _change(change: Json) -> Json:
+    ratio = {"value": change["ratio"], "low": change["low"], "high": change["high"]}
     return {
-        "pair": f"{one['second_label']} over {one['first_label']}",
-        "test": one["test"],
-        "query": one["query"],
-        "plan": _PLAN_WORDS.get(one["plan"], ""),
+        "pair": f"{change['second_label']} over {change['first_label']}",
+        "test": change["test"],
+        "query": change["query"],
+        "plan": _PLAN_WORDS.get(change["plan"], ""),
         "ratio": interval(ratio, ".2f"),
-        "verdict": one["verdict"],
+        "verdict": change["verdict"],
     }
 
 
-def _plan(one: Json) -> Json:
+def _plan(plan: Json) -> Json:
     return {
-        "title": f"{one['query']}: {one['second_label']} and {one['first_label']}: {_plan_words(one)}",
-        "first": "\n".join(one["first_plan"]),
-        "second": "\n".join(one["second_plan"]),
-        "first_label": one["first_label"],
-        "second_label": one["second_label"],
+        "title": f"{plan['query']}: {plan['second_label']} and {plan['first_label']}: {_plan_words(plan)}",
+        "first": "\n".join(plan["first_plan"]),
+        "second": "\n".join(plan["second_plan"]),
+        "first_label": plan["first_label"],
+        "second_label": plan["second_label"],
     }
 
 
-def _plan_words(one: Json) -> str:
-    where = f"differ in {one['differ']} of {one['blocks']} {'block' if one['blocks'] == 1 else 'blocks'}"
-    if not one["is_told"]:
+def _plan_words(plan: Json) -> str:
+    where = f"differ in {plan['differ']} of {plan['blocks']} {'block' if plan['blocks'] == 1 else 'blocks'}"
+    if not plan["is_told"]:
         where += ", and each treatment has more than one"
-    if (change := one["change"]) is None:
+    if (change := plan["change"]) is None:
         return where
     ratio = {"value": change["ratio"], "low": change["low"], "high": change["high"]}
     return f"{where}; {interval(ratio, '.2f')} times as long: {change['verdict']}"

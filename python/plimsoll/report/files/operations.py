@@ -18,37 +18,37 @@ _MEAN = "mean"
 
 def operations_part(page: Page) -> Json:
     """What the template draws."""
-    found, labels = page.verdict["operations"], treatment_labels(page.verdict)
+    part, labels = page.verdict["operations"], treatment_labels(page.verdict)
     return {
-        "like": found["like"],
-        "rule": found["rule"],
-        "rows": [_row(labels.get(name, name), mine) for name, mine in found["treatments"].items()],
+        "like": part["like"],
+        "rule": part["rule"],
+        "rows": [_row(labels.get(name, name), entry) for name, entry in part["treatments"].items()],
         "columns": [_MEAN, *(PERCENTILE_NAMES.get(name, name) for name in PERCENTILES)],
         "tables": [
-            {"label": labels.get(name, name), "rows": [_kind(one) for one in mine["kinds"]]}
-            for name, mine in found["treatments"].items()
+            {"label": labels.get(name, name), "rows": [_kind(kind) for kind in entry["kinds"]]}
+            for name, entry in part["treatments"].items()
         ],
     }
 
 
-def _row(label: str, mine: Json) -> Json:
+def _row(label: str, entry: Json) -> Json:
     return {
         "label": label,
-        "operations": in_unit(mine["operations_per_second"], 1.0),
-        "bytes": in_unit(mine["bytes_per_second"], MB),
-        "cost": interval(mine["machine_ns_per_mb"], ",.3f", MS),
-        "load": interval(mine["load_ns_per_mb"], ",.3f", MS),
-        "calls": interval(mine["system_calls_per_operation"], ",.2f"),
-        "cache": cache_words(mine),
+        "operations": in_unit(entry["operations_per_second"], 1.0),
+        "bytes": in_unit(entry["bytes_per_second"], MB),
+        "cost": interval(entry["machine_ns_per_mb"], ",.3f", MS),
+        "load": interval(entry["load_ns_per_mb"], ",.3f", MS),
+        "calls": interval(entry["system_calls_per_operation"], ",.2f"),
+        "cache": cache_words(entry),
     }
 
 
-def _kind(one: Json) -> Json:
+def _kind(kind: Json) -> Json:
     return {
-        "kind": one["kind"],
-        "done": number(one["done"], ",.0f"),
-        "failed": number(one["failed"], ",.0f"),
-        "cells": [in_unit(one["latency_ns"][name], US) for name in (_MEAN, *PERCENTILES)],
+        "kind": kind["kind"],
+        "done": number(kind["done"], ",.0f"),
+        "failed": number(kind["failed"], ",.0f"),
+        "cells": [in_unit(kind["latency_ns"][name], US) for name in (_MEAN, *PERCENTILES)],
     }
 
 

@@ -18,29 +18,33 @@ def order_entry_part(verdict: Json) -> Json | None:
     if not order_entry:
         return None
     labels = treatment_labels(verdict)
-    lost = [one for kept in order_entry["ledger"] for one in kept.get("lost") or []]
+    lost = [lost_row for kept in order_entry["ledger"] for lost_row in kept.get("lost") or []]
     return {
         "like": order_entry["like"],
         "rule": order_entry["rule"],
         "ceiling": f"{CEILING_PER_WAREHOUSE:g}",
         "minimum": f"{MINIMUM_PER_WAREHOUSE:g}",
-        "treatments": [_treatment(labels.get(name, name), one) for name, one in order_entry["treatments"].items()],
+        "treatments": [_treatment(labels.get(name, name), entry) for name, entry in order_entry["treatments"].items()],
         "ledger_lines": ledger_lines(verdict),
-        "lost": [_lost(one) for one in lost[:_LOST_SHOWN]],
+        "lost": [_lost(row) for row in lost[:_LOST_SHOWN]],
         "lost_more": max(0, len(lost) - _LOST_SHOWN),
     }
 
 
-def _treatment(label: str, one: Json) -> Json:
+def _treatment(label: str, entry: Json) -> Json:
     return {
         "label": label,
-        "benchmark": one["benchmark"],
-        "is_tpmc_like": one["is_tpmc_like"],
-        "departures": one["departures"],
-        "rows": [_bound(row) for row in [*one["mix"], *one["ranges"]]],
-        "limits": [_limit(row) for row in one["limits"]],
-        "facts": [("warehouses", str(one["warehouses"])), ("terminals", str(one["terminals"])), *flat(one["facts"])],
-        "rate": _rate(one["rate"]),
+        "benchmark": entry["benchmark"],
+        "is_tpmc_like": entry["is_tpmc_like"],
+        "departures": entry["departures"],
+        "rows": [_bound(row) for row in [*entry["mix"], *entry["ranges"]]],
+        "limits": [_limit(row) for row in entry["limits"]],
+        "facts": [
+            ("warehouses", str(entry["warehouses"])),
+            ("terminals", str(entry["terminals"])),
+            *flat(entry["facts"]),
+        ],
+        "rate": _rate(entry["rate"]),
     }
 
 
@@ -83,16 +87,16 @@ def _rate(rate: Json) -> Json:
     }
 
 
-def _lost(one: Json) -> Json:
-    is_order = one.get("order") is not None and one.get("kind") == "new_order"
-    customer = NONE if is_order else f"{one['customer_warehouse']}, {one['customer_district']}, {one['customer']}"
+def _lost(row: Json) -> Json:
+    is_order = row.get("order") is not None and row.get("kind") == "new_order"
+    customer = NONE if is_order else f"{row['customer_warehouse']}, {row['customer_district']}, {row['customer']}"
     return {
-        "kind": NAMES.get(one["kind"], one["kind"]),
-        "warehouse": one["warehouse"],
-        "district": one["district"],
-        "order": one["order"] if is_order else NONE,
+        "kind": NAMES.get(row["kind"], row["kind"]),
+        "warehouse": row["warehouse"],
+        "district": row["district"],
+        "order": row["order"] if is_order else NONE,
         "customer": customer,
-        "amount": NONE if is_order else number(one["amount_cents"], ",.2f", 0.01),
+        "amount": NONE if is_order else number(row["amount_cents"], ",.2f", 0.01),
     }
 
 

@@ -45,11 +45,11 @@ def profile_figures(verdict: Json) -> list[Figure]:
         flame(
             _file_name(name),
             f"{title}: {labels.get(name, name)}",
-            f"{one['samples']:,} samples. {_ON}",
-            [box | {"kind": _kind(box), "name": box["name"].removesuffix("_[k]")} for box in one["boxes"]],
+            f"{entry['samples']:,} samples. {_ON}",
+            [box | {"kind": _kind(box), "name": box["name"].removesuffix("_[k]")} for box in entry["boxes"]],
             "samples",
         )
-        for name, one in shown
+        for name, entry in shown
     ]
 
 
@@ -90,41 +90,41 @@ def profile_part(verdict: Json) -> Json | None:
         return None
     labels = treatment_labels(verdict)
     parts = []
-    for name, one in profiles["treatments"].items():
-        lost = ", ".join(f"{count:,} {what}" for what, count in one["lost"].items())
+    for name, entry in profiles["treatments"].items():
+        lost = ", ".join(f"{count:,} {what}" for what, count in entry["lost"].items())
         parts.append(
             {
                 "label": labels.get(name, name),
-                "samples": f"{one['samples']:,} at {', '.join(map(str, one['hz']))} a second on each CPU",
-                "roles": ", ".join(f"{role} {count:,}" for role, count in one["roles"].items()),
-                "in_kernel": _percent(one["in_kernel"]),
-                "named": _percent(one["named"]),
-                "complete": _percent(one["complete"]),
+                "samples": f"{entry['samples']:,} at {', '.join(map(str, entry['hz']))} a second on each CPU",
+                "roles": ", ".join(f"{role} {count:,}" for role, count in entry["roles"].items()),
+                "in_kernel": _percent(entry["in_kernel"]),
+                "named": _percent(entry["named"]),
+                "complete": _percent(entry["complete"]),
                 "lost": lost or "none",
-                "cost": _cost(one),
+                "cost": _cost(entry),
                 "functions": [
                     {
                         "name": row["name"].removesuffix("_[k]"),
                         "where": "kernel" if is_kernel(row["name"]) else "server",
                         "share": _percent(row["share"]),
-                        "total": f"{share_of(row['total'], one):.1%}",
+                        "total": f"{share_of(row['total'], entry):.1%}",
                     }
-                    for row in one["functions"]
+                    for row in entry["functions"]
                 ],
                 "nameless": [
-                    row | {"share": f"{share_of(row['unnamed'], one):.1%}", "remedy": row["remedy"] or ""}
-                    for row in one["nameless"]
+                    row | {"share": f"{share_of(row['unnamed'], entry):.1%}", "remedy": row["remedy"] or ""}
+                    for row in entry["nameless"]
                 ],
-                "locks": _lock_rows(one["locks"]),
+                "locks": _lock_rows(entry["locks"]),
                 "folded": f"figures/{_file_name(name)}.folded",
             }
         )
     return {"absent": profiles["why_absent"], "treatments": parts}
 
 
-def _lock_rows(found: Json | None) -> Json | None:
+def _lock_rows(locks: Json | None) -> Json | None:
     """Waits for the kernel's locks: a row a kind, then a row a place."""
-    if found is None:
+    if locks is None:
         return None
     return {
         key: [
@@ -139,12 +139,12 @@ def _lock_rows(found: Json | None) -> Json | None:
             }
             for row in rows
         ]
-        for key, rows in found.items()
+        for key, rows in locks.items()
     }
 
 
-def _cost(one: Json) -> str:
-    shares = cost_shares(one)
+def _cost(entry: Json) -> str:
+    shares = cost_shares(entry)
     if shares is None:
         return "not known"
     return f"{shares[0]:.2%} of one CPU, {shares[1]:.2%} of it in the agent"
@@ -152,11 +152,11 @@ def _cost(one: Json) -> str:
 
 def folded_files(run: Run, verdict: Json) -> dict[str, str]:
     """The collapsed stacks of each treatment, as other tools read them: texts by the file's name."""
-    found = {}
-    for name, one in verdict["profile"]["treatments"].items():
-        stacks = stacks_of(trial for trial in run.trials if trial.number in one["trials"])
-        found[f"{_file_name(name)}.folded"] = "".join(f"{';'.join(stack)} {count}\n" for stack, count in stacks)
-    return found
+    files = {}
+    for name, entry in verdict["profile"]["treatments"].items():
+        stacks = stacks_of(trial for trial in run.trials if trial.number in entry["trials"])
+        files[f"{_file_name(name)}.folded"] = "".join(f"{';'.join(stack)} {count}\n" for stack, count in stacks)
+    return files
 
 
 SECTION = Section(

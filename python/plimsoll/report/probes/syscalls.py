@@ -50,34 +50,34 @@ def system_calls_part(verdict: Json) -> Json | None:
     return {
         "columns": list(COLUMNS.values()),
         "parts": list(PART_NAMES.values()),
-        "calls": [_calls(labels.get(name, name), one) for name, one in syscalls["calls"].items()],
-        "syncs": [_syncs(labels.get(name, name), one) for name, one in syscalls["syncs"].items()],
+        "calls": [_calls(labels.get(name, name), sums) for name, sums in syscalls["calls"].items()],
+        "syncs": [_syncs(labels.get(name, name), sums) for name, sums in syscalls["syncs"].items()],
     }
 
 
-def _head(label: str, one: Json) -> Json:
-    lost = ", ".join(f"{count:,} {what}" for what, count in one["lost"].items())
+def _head(label: str, sums: Json) -> Json:
+    lost = ", ".join(f"{count:,} {what}" for what, count in sums["lost"].items())
     return {
         "label": label,
-        "of": f"{trials_words(one['trials'])}, {number(one['transactions'], ',.0f')} transactions",
+        "of": f"{trials_words(sums['trials'])}, {number(sums['transactions'], ',.0f')} transactions",
         "lost": f"Lower bounds: the probe lost events ({lost})." if lost else "",
     }
 
 
-def _calls(label: str, one: Json) -> Json:
+def _calls(label: str, sums: Json) -> Json:
     return {
-        **_head(label, one),
-        "rows": [_class_row(name, kinds) for name, kinds in one["classes"].items()],
+        **_head(label, sums),
+        "rows": [_class_row(name, kinds) for name, kinds in sums["classes"].items()],
         "details": [
-            _call_row(name, kind, kinds[kind], one["transactions"])
-            for name, kinds in one["classes"].items()
-            for kind in one["order"]
+            _call_row(name, kind, kinds[kind], sums["transactions"])
+            for name, kinds in sums["classes"].items()
+            for kind in sums["order"]
             if kind in kinds
         ],
-        "others": [_call_row("", name, calls, one["transactions"]) for name, calls in one["others"].items()],
-        "others_left_out": number(one["others_left_out"], ",.0f") if one["others_left_out"] else "",
-        "calls_note": _calls_note(one),
-        "others_note": _others_note(one),
+        "others": [_call_row("", name, calls, sums["transactions"]) for name, calls in sums["others"].items()],
+        "others_left_out": number(sums["others_left_out"], ",.0f") if sums["others_left_out"] else "",
+        "calls_note": _calls_note(sums),
+        "others_note": _others_note(sums),
     }
 
 
@@ -85,17 +85,17 @@ def _slices(share: float) -> str:
     return f"slices of 100 ms, {number(100 * share, '.3g')} % of the time, which stand for all of it"
 
 
-def _calls_note(one: Json) -> str:
-    if one.get("calls_share") is None:
+def _calls_note(sums: Json) -> str:
+    if sums.get("calls_share") is None:
         return ""
-    return f"Estimates: counted in {_slices(one['calls_share'])}. The table of every call has their 95 % intervals."
+    return f"Estimates: counted in {_slices(sums['calls_share'])}. The table of every call has their 95 % intervals."
 
 
-def _others_note(one: Json) -> str:
-    if one.get("others_share") is None:
+def _others_note(sums: Json) -> str:
+    if sums.get("others_share") is None:
         return ""
     return (
-        f"All others are estimates: they were counted in {_slices(one['others_share'])}; "
+        f"All others are estimates: they were counted in {_slices(sums['others_share'])}; "
         "their times are of calls that began and ended within one."
     )
 
@@ -136,53 +136,53 @@ def _in_order(calls: Json, name: str) -> str:
     return NONE if name in ("elsewhere", "none") else number(calls["sequential_share"], ".1%")
 
 
-def _call_row(name: str, kind: str, one: Json, transactions: int | None) -> Json:
-    found, count = call_rates(one, transactions), number(one["count"], ",.0f")
-    margin = found["count_margin"]
+def _call_row(name: str, kind: str, sums: Json, transactions: int | None) -> Json:
+    rates, count = call_rates(sums, transactions), number(sums["count"], ",.0f")
+    margin = rates["count_margin"]
     return {
         "class": CLASSES.get(name, name),
         "call": kind,
         "count": count if margin is None else f"{count} ± {number(margin, ',.0f')}",
-        "each": number(found["per_transaction"], ",.3g"),
-        "errors": number(one["errors"], ",.0f"),
-        "total": number(one["ns"], ",.1f", _MS),
-        "mean": number(found["ns_mean"], ",.2f", _US),
+        "each": number(rates["per_transaction"], ",.3g"),
+        "errors": number(sums["errors"], ",.0f"),
+        "total": number(sums["ns"], ",.1f", _MS),
+        "mean": number(rates["ns_mean"], ",.2f", _US),
     }
 
 
-def _syncs(label: str, one: Json) -> Json:
-    absent = ", ".join(one["absent"])
-    why = next(iter(one["absent"].values()), "")
+def _syncs(label: str, sums: Json) -> Json:
+    absent = ", ".join(sums["absent"])
+    why = next(iter(sums["absent"].values()), "")
     return {
-        **_head(label, one),
+        **_head(label, sums),
         "rows": [
-            _sync_row(name, call, found, one["transactions"])
-            for name, calls in one["classes"].items()
-            for call, found in calls.items()
+            _sync_row(name, call, of_call, sums["transactions"])
+            for name, calls in sums["classes"].items()
+            for call, of_call in calls.items()
         ],
         "absent": f"Not measured: {absent}: {why}." if absent else "",
-        "file_systems": ", ".join(one["file_systems"]),
-        "open": number(one["open_ns_max"], ",.0f"),
+        "file_systems": ", ".join(sums["file_systems"]),
+        "open": number(sums["open_ns_max"], ",.0f"),
     }
 
 
-def _sync_row(name: str, call: str, one: Json, transactions: int | None) -> Json:
-    found, rates = sync_parts(one), call_rates(one, transactions)
+def _sync_row(name: str, call: str, sums: Json, transactions: int | None) -> Json:
+    whole, rates = sync_parts(sums), call_rates(sums, transactions)
 
     def cell(part: str) -> str:
-        known = found["parts"].get(part)
+        known = whole["parts"].get(part)
         return NONE if known is None else f"{number(known['ns'], ',.1f', _US)} ({known['share']:.0%})"
 
     return {
         "label": CLASSES.get(name, name),
         "call": call,
-        "count": number(one["count"], ",.0f"),
+        "count": number(sums["count"], ",.0f"),
         "each": number(rates["per_transaction"], ",.3g"),
         "mean": number(rates["ns_mean"], ",.1f", _US),
-        "min": number(one["ns_min"], ",.1f", _US),
-        "max": number(one["ns_max"], ",.1f", _US),
+        "min": number(sums["ns_min"], ",.1f", _US),
+        "max": number(sums["ns_max"], ",.1f", _US),
         "parts": [cell(part) for part in PARTS],
-        "closure": number(found["closure"], ".2%"),
-        "flushed": number(found["journal_flush_ns"], ",.1f", _US),
-        "pages": number(found["pages"], ",.1f"),
+        "closure": number(whole["closure"], ".2%"),
+        "flushed": number(whole["journal_flush_ns"], ",.1f", _US),
+        "pages": number(whole["pages"], ",.1f"),
     }

@@ -18,23 +18,23 @@ _PART_WORTH = 0.005  # of the latency, at some level: smaller parts have no row 
 
 def scaling_part(verdict: Json) -> Json | None:
     """What the template needs; None for a run that varies neither CPUs, nor memory with a knob."""
-    found, by_memory = verdict.get("scaling"), verdict.get("memory_scaling")
-    if not found and not by_memory:
+    scaling, by_memory = verdict.get("scaling"), verdict.get("memory_scaling")
+    if not scaling and not by_memory:
         return None
     lines = scaling_words.scaling_lines(verdict)
     return {
         "lines": lines if len(lines) > scaling_words.SHOWN_MAX else [],  # the others stand on top of the page
-        "notes": (found or {}).get("notes") or [],
-        "factors": _factor_tables(found) if found else [],
-        "rows": _rows(found) if found else [],
+        "notes": (scaling or {}).get("notes") or [],
+        "factors": _factor_tables(scaling) if scaling else [],
+        "rows": _rows(scaling) if scaling else [],
         "rows_label": "clients",
-        "unit": metric_of((found or {}).get("metric")).shown.unit,
-        "laws": [_law(law, metric_of(found["metric"]).shown.factor) for law in found["laws"]] if found else [],
-        "method": (found or {}).get("method", ""),
+        "unit": metric_of((scaling or {}).get("metric")).shown.unit,
+        "laws": [_law(law, metric_of(scaling["metric"]).shown.factor) for law in scaling["laws"]] if scaling else [],
+        "method": (scaling or {}).get("method", ""),
         "memory": _memory_tables(by_memory) if by_memory else [],
         "growth": scaling_words.growth_lines(verdict),
-        "parts": _parts(verdict) if found else [],
-        "parts_absent": _parts_absent(verdict) if found else "",
+        "parts": _parts(verdict) if scaling else [],
+        "parts_absent": _parts_absent(verdict) if scaling else "",
     }
 
 
@@ -70,12 +70,12 @@ def _factor_tables(scaling: Json) -> list[Json]:
     tables = []
     for at in dict.fromkeys(at_words(row) for row in scaling["factors"]):
         for fewest in sorted({row["fewest"] for row in scaling["factors"] if at_words(row) == at}):
-            mine = [row for row in scaling["factors"] if at_words(row) == at and row["fewest"] == fewest]
+            alike = [row for row in scaling["factors"] if at_words(row) == at and row["fewest"] == fewest]
             theirs = {count for row in S4_FACTORS.values() for count in row}
-            columns = sorted({row["cpus"] for row in mine} | theirs)
+            columns = sorted({row["cpus"] for row in alike} | theirs)
             rows = []
-            for count in dict.fromkeys(row["clients"] for row in mine):
-                by_cpus = {row["cpus"]: row for row in mine if row["clients"] == count}
+            for count in dict.fromkeys(row["clients"] for row in alike):
+                by_cpus = {row["cpus"]: row for row in alike if row["clients"] == count}
                 name = "this run" if count is None else f"this run, {scaling_words.many(count, 'client')}"
                 cells = [_factor(by_cpus.get(cpus)) for cpus in columns]
                 rows.append({"name": name, "ours": True, "cells": cells})
@@ -115,12 +115,12 @@ def _cost(row: Json) -> Json:
 
 def _law(law: Json, scale: float) -> Json:
     at = scaling_words.where(law).removesuffix(": ")
-    found = {"over": "CPUs" if law["over"] == "cpus" else "clients", "at": at or "as given", "why": law["why"]}
+    words = {"over": "CPUs" if law["over"] == "cpus" else "clients", "at": at or "as given", "why": law["why"]}
     if law["status"] != "fitted":
-        return found
+        return words
     lack = law["lack_of_fit_p"]
     holds = {key: " includes zero" if law[key]["holds_zero"] else "" for key in ("sigma", "kappa")}
-    return found | {
+    return words | {
         "scale": _rate(law["lambda"], scale),
         "sigma": scaling_words.share(law["sigma"]) + holds["sigma"],
         "kappa": scaling_words.small(law["kappa"]) + holds["kappa"],
@@ -134,9 +134,11 @@ def _memory_tables(memory_scaling: Json) -> list[Json]:
     tables = []
     for at in dict.fromkeys(at_words(row) for row in memory_scaling["rows"]):
         rows = []
-        for row in (one for one in memory_scaling["rows"] if at_words(one) == at):
-            growth = next((one for one in memory_scaling["growth"] if _same(one, row) and one["on"] == row["on"]), None)
-            pair = next((one for one in memory_scaling["pairs"] if _same(one, row)), None) if row["on"] else None
+        for row in (entry for entry in memory_scaling["rows"] if at_words(entry) == at):
+            growth = next(
+                (other for other in memory_scaling["growth"] if _same(other, row) and other["on"] == row["on"]), None
+            )
+            pair = next((other for other in memory_scaling["pairs"] if _same(other, row)), None) if row["on"] else None
             rows.append(_memory_row(memory_scaling, row, growth, pair))
         names = {"memory": memory_scaling["memory_label"], "knob": memory_scaling["knob"]["label"]}
         ends = {"on": memory_scaling["knob"]["on"], "off": memory_scaling["knob"]["off"]}
@@ -144,8 +146,8 @@ def _memory_tables(memory_scaling: Json) -> list[Json]:
     return tables
 
 
-def _same(one: Json, row: Json) -> bool:
-    return bool(one["memory"] == row["memory"] and one["at"] == row["at"])
+def _same(other: Json, row: Json) -> bool:
+    return bool(other["memory"] == row["memory"] and other["at"] == row["at"])
 
 
 def _memory_row(memory_scaling: Json, row: Json, growth: Json | None, pair: Json | None) -> Json:
@@ -197,15 +199,15 @@ def _parts(verdict: Json) -> list[Json]:
 def _bands(verdict: Json, law: Json) -> dict[int, Json]:
     """The mean's parts at each level of a line."""
     other = "clients" if law["over"] == "cpus" else "cpus"
-    found = {}
+    bands = {}
     for row in verdict["scaling"]["rows"]:
         if (row[other], row["at"]) != (law[other], law["at"]):
             continue
         entry = verdict["breakdown"]["treatments"].get(row["treatments"][0])
         band = next(iter(entry["types"].values()))["bands"][MEAN] if entry else None
         if band:
-            found[row[law["over"]]] = band
-    return dict(sorted(found.items()))
+            bands[row[law["over"]]] = band
+    return dict(sorted(bands.items()))
 
 
 def _parts_table(law: Json, bands: dict[int, Json], differences: Json) -> Json:
@@ -217,7 +219,7 @@ def _parts_table(law: Json, bands: dict[int, Json], differences: Json) -> Json:
             continue
         change = differences.get(part)
         word = "cannot tell" if not change or not is_told(change) else "grows" if change["value"] > 0 else "shrinks"
-        cells = [interval(one, ",.1f", _US) for one in values]
+        cells = [interval(estimate, ",.1f", _US) for estimate in values]
         rows.append({"part": part, "cells": cells, "difference": interval(change, "+,.1f", _US), "word": word})
     over = "CPU" if law["over"] == "cpus" else "client"
     at = scaling_words.where(law).removesuffix(": ")

@@ -11,6 +11,7 @@ from plimsoll.analysis.capacity import objective as capacity_objective
 from plimsoll.analysis.capacity.objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
 from plimsoll.experiment.source import find
+from plimsoll.experiment.workload import BY_NAME
 
 WORKLOADS = {
     "bank": "capacity_bank.toml",
@@ -89,7 +90,7 @@ def _path(what: str) -> Path:
             raise
         known = ", ".join([*WORKLOADS, *(file.parent.name for file in shipped())])
         why = "neither a workload nor an experiment that ships has this name"
-        if what == "script":
+        if what in BY_NAME and BY_NAME[what].is_users_own:
             why = "scripts need an experiment file that names them"
         raise ExperimentError([Problem(what, "what", why, f"{known}, or a path to an experiment.toml")]) from None
 

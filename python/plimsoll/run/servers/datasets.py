@@ -23,7 +23,7 @@ from plimsoll.run.observer import Observer
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.servers.kind import AnyServer
 from plimsoll.run.signals import Interrupts
-from plimsoll.run.sizes import data_bytes
+from plimsoll.run.sizes import data_bytes, memory_bytes
 from plimsoll.target import ServerFailed
 from plimsoll.target.dataset import Dataset, describe_new, keep, key_of
 
@@ -63,7 +63,9 @@ class DatasetBuilder(ABC, Generic[AnyServer]):
         description = _described(json.dumps({"workload": data})) if data else None
         if isinstance(description, str):
             return None
-        return key_of(data, description, settings.workload.setup_sql(), version, self.prefix)
+        workload = settings.workload
+        rows = workload.rows_from(memory_bytes(settings))
+        return key_of(rows, description, workload.setup_sql(), version, self.prefix)
 
     def build(
         self, settings: Experiment, key: str, state: StateDir, observer: Observer, interrupts: Interrupts
