@@ -98,6 +98,7 @@ def analyse_capacity(run: Run) -> Json:
         "objective": asked["objective"],
         "arrivals": asked.get("arrivals"),
         "clients": asked.get("clients"),
+        "clients_called": _called(run),
         "budget_seconds": asked.get("budget_seconds"),
         "seed": run.data.get("seed"),
         "line": _line_json(line),
@@ -119,6 +120,11 @@ def analyse_capacity(run: Run) -> Json:
         },
         "caveats": _caveats(run, readings, entries, line, grown, moved),
     }
+
+
+def _called(run: Run) -> str:
+    """What clients are of this workload; runs from before files were searched do not say."""
+    return str((run.data.get("capacity") or {}).get("clients_called", "connections"))
 
 
 def _line_json(line: Line) -> Json:
@@ -300,8 +306,8 @@ def _caveats(
     ]
     if full:
         found.append(
-            f"from {min(one.rate or 0 for one in full):,.0f}/s on all {full[0].clients} connections were in use: the "
-            "number of connections (--clients) is part of the answer"
+            f"from {min(one.rate or 0 for one in full):,.0f}/s on all {full[0].clients} {_called(run)} were in use: "
+            f"the number of {_called(run)} (--clients) is part of the answer"
         )
     failed = sum(one.identity["failed"] + one.identity["lost"] for one in readings.values())
     if failed:
