@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,3 +121,52 @@ def mounted(laboratory: Laboratory, name: str, *options: str) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", str(place)], check=True, capture_output=True)
+
+
+class Run:
+    """A run in the background, watched from trial to trial."""
+
+    def __init__(self, laboratory: Laboratory, place: Path, blocks: int, *options: str) -> None:
+        self.laboratory, self.place = laboratory, place
+        self.out = laboratory.state / f"out-{place.name}"
+        argv = ("run", experiment(laboratory, place, blocks), "--no-page", "--out", str(self.out), *options)
+        self.front = laboratory.start(*argv)
+
+    def wait_for(self, path: str) -> None:
+        """Until there is this file of the record, and a little longer."""
+        until = time.monotonic() + 60
+        while not (self.out / path).exists():
+            assert self.front.poll() is None and time.monotonic() < until, self.ended()
+            time.sleep(0.01)
+        time.sleep(0.15)
+
+    def in_load(self, number: int) -> None:
+        """Until operations of a trial are under way."""
+        self.wait_for(f"trials/{number:04}/measure/transactions.npy")
+
+    def ended(self) -> tuple[int, str]:
+        """Its exit code, and what it has said."""
+        out, error = self.front.communicate(timeout=90)
+        return self.front.returncode, f"{out}\n{error}"
+
+    def first(self) -> dict[str, bytes]:
+        """Every file of the first trial."""
+        folder = self.out / "trials" / "0001"
+        return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def left(self) -> list[str]:
+        """Whatever is still there, but for the place, which is the test's."""
+        found = [one for one in self.laboratory.left_behind() if not (one.startswith("mount") and "/place-" in one)]
+        return found + [str(path) for path in self.place.glob("*")]
+
+
+@contextlib.contextmanager
+def watched(laboratory: Laboratory, place: Path, blocks: int, *options: str) -> Iterator[Run]:
+    """A run that is ended with the test."""
+    run = Run(laboratory, place, blocks, *options)
+    try:
+        yield run
+    finally:
+        if run.front.poll() is None:
+            run.front.kill()
+            run.front.communicate()

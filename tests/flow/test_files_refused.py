@@ -2,68 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 from laboratory import Laboratory
 from loop_file_system import MIB, call, loop_file_system
-from on_files import errors, experiment, failing, mounted, place_of, trials
+from on_files import Run, errors, failing, mounted, place_of, trials, watched
 
 NEEDS = ("root", "server user", "fuse")
-
-
-class Run:
-    """A run in the background, watched from trial to trial."""
-
-    def __init__(self, laboratory: Laboratory, place: Path, blocks: int, *options: str) -> None:
-        self.laboratory, self.place = laboratory, place
-        self.out = laboratory.state / f"out-{place.name}"
-        argv = ("run", experiment(laboratory, place, blocks), "--no-page", "--out", str(self.out), *options)
-        self.front = laboratory.start(*argv)
-
-    def wait_for(self, path: str) -> None:
-        """Until there is this file of the record, and a little longer."""
-        until = time.monotonic() + 60
-        while not (self.out / path).exists():
-            assert self.front.poll() is None and time.monotonic() < until, self.ended()
-            time.sleep(0.01)
-        time.sleep(0.15)
-
-    def in_load(self, number: int) -> None:
-        """Until operations of a trial are under way."""
-        self.wait_for(f"trials/{number:04}/measure/transactions.npy")
-
-    def ended(self) -> tuple[int, str]:
-        """Its exit code, and what it has said."""
-        out, error = self.front.communicate(timeout=90)
-        return self.front.returncode, f"{out}\n{error}"
-
-    def first(self) -> dict[str, bytes]:
-        """Every file of the first trial."""
-        folder = self.out / "trials" / "0001"
-        return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-    def left(self) -> list[str]:
-        """Whatever is still there, but for the place, which is the test's."""
-        found = [one for one in self.laboratory.left_behind() if not (one.startswith("mount") and "/place-" in one)]
-        return found + [str(path) for path in self.place.glob("*")]
-
-
-@contextlib.contextmanager
-def watched(laboratory: Laboratory, place: Path, blocks: int, *options: str) -> Iterator[Run]:
-    """A run that is ended with the test."""
-    run = Run(laboratory, place, blocks, *options)
-    try:
-        yield run
-    finally:
-        if run.front.poll() is None:
-            run.front.kill()
-            run.front.communicate()
 
 
 def test_calls_that_fail_name_their_file(laboratory: Laboratory) -> None:
@@ -161,18 +109,4 @@ def test_a_place_that_is_removed(laboratory: Laboratory) -> None:
         place.mkdir(mode=0o755)
         laboratory.call("run", "--resume", str(run.out), "--no-page")
         assert [one["status"] for one in trials(run.out)] == ["finished", "failed", "finished"]
-        assert run.first() == first and run.left() == []
-
-
-def test_a_killed_front_leaves_nothing_of_a_load_on_files(laboratory: Laboratory) -> None:
-    with watched(laboratory, place_of(laboratory, "killed"), 3) as run:
-        run.in_load(2)
-        first = run.first()
-        run.front.send_signal(signal.SIGKILL)
-        run.ended()
-        assert "removed" in laboratory.call("undo")
-        assert run.left() == []
-        assert laboratory.call("undo").startswith("Nothing")
-        laboratory.call("run", "--resume", str(run.out), "--no-page")
-        assert [one["status"] for one in trials(run.out)] == ["finished"] * 3
         assert run.first() == first and run.left() == []
