@@ -64,6 +64,44 @@ def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> 
     laboratory.call("run", "--resume", "one", code=2)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("what", "operation"), [("append-log", "append"), ("files", "read")])
+def test_the_load_line_of_files_is_found(laboratory: Laboratory, what: str, operation: str) -> None:
+    """Of durable appends, and of 4 KiB random reads past the page cache."""
+    _on_files(laboratory, what, operation, "1.5")
+
+
+def test_a_search_on_files_leaves_a_record_and_a_page(laboratory: Laboratory) -> None:
+    """As short as a search can be: its closed loop and one rate, which seldom make a line."""
+    _on_files(laboratory, "append-log", "append", "0.5")
+
+
+def _on_files(laboratory: Laboratory, what: str, operation: str, minutes: str) -> None:
+    folder = laboratory.state / f"files-{operation}-{minutes}"
+    argv = ("--slo", "p50 <= 200ms", "--minutes", minutes, "--quick", "--seed", "7", "--out", str(folder))
+    said = laboratory.call("capacity", what, "--clients", "4", *argv)
+    assert laboratory.left_behind() == []
+    run, verdict = open_run(folder), json.loads((folder / "capacity.json").read_text())
+    assert run.data["status"] == "finished"
+    assert verdict["clients_called"] == "sessions" and verdict["closed_loop"]["throughput"] > 0
+    assert [check["name"] for check in verdict["checks"]] == ["names", "lengths", "blocks", "bytes"]
+    assert all(check["ok"] for check in verdict["checks"])
+    assert len(run.trials) > 1, said
+    for trial in run.trials:
+        summary = trial.measure.summary
+        assert summary is not None and set(summary["by_kind"]) == {operation}
+        assert summary["identity"]["failed"] == summary["identity"]["lost"] == 0
+        assert summary["schedule"]["kind"] == ("closed" if trial.data["capacity"]["rate"] is None else "poisson")
+    # As above: what two of them decide has to be told.
+    decided = [trial["verdict"] for trial in verdict["trials"] if trial["verdict"] in ("holds", "breaks")]
+    if len(decided) > 1 or verdict["line"]["status"] != "cannot tell":
+        assert verdict["line"]["status"] in ("found", "at least"), said
+        assert verdict["line"]["rate"] > 0
+        assert f"files ({operation} 1)" in said and "4 sessions" in said
+    assert "connection" not in said
+    assert 'data-figure="latency-against-rate"' in (folder / "report" / "index.html").read_text()
+
+
 @contextmanager
 def existing() -> Iterator[PostgresServer]:
     """A server that somebody else runs: no part of the laboratory knows of it."""

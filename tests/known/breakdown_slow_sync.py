@@ -75,10 +75,18 @@ class SlowSync:
             body = data[_HEAD.size :]
             if call in (2, 36, 42):  # forget, interrupt: no answer
                 continue
+            if number := self.fails(call):
+                self._answer(unique, number, b"")
+                continue
             if call == 20:
                 threading.Thread(target=self._sync, args=(unique, pid, body, time.monotonic_ns())).start()
                 continue
             self._answer(unique, *self._do(call, node, body))
+
+    def fails(self, call: int) -> int:
+        """The error that this call gets without being done; 0 where it is done."""
+        del call
+        return 0
 
     def _do(self, call: int, node: int, body: bytes) -> tuple[int, bytes]:
         try:
@@ -214,7 +222,8 @@ class SlowSync:
         return struct.pack("<4IHHIIHHI7I", major, min(minor, 31), ahead, flags, 12, 9, _WRITE_MAX, 1, 256, 0, *[0] * 8)
 
 
-def _unmount_at_the_end(point: Path) -> None:
+def unmount_at_the_end(point: Path) -> None:
+    """Waits for the end of the standard input."""
     sys.stdin.buffer.read()
     _libc.umount2(os.fsencode(point), _DETACH)
 
@@ -223,7 +232,7 @@ def main() -> None:
     source, point, delay, log = map(Path, sys.argv[1:])
     made = SlowSync(source, delay, log)
     made.mount(point)
-    threading.Thread(target=_unmount_at_the_end, args=(point,), daemon=True).start()
+    threading.Thread(target=unmount_at_the_end, args=(point,), daemon=True).start()
     print("mounted", flush=True)
     made.serve()
 

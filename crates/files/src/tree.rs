@@ -27,10 +27,10 @@ pub enum TreeError {
         /// What is in it.
         why: String,
     },
-    /// It cannot be opened or made.
+    /// It, or what marks it, cannot be opened or made.
     #[error("{folder}: {error}")]
     Folder {
-        /// Its path.
+        /// The path of what cannot.
         folder: PathBuf,
         /// What the kernel said.
         error: Errno,
@@ -56,12 +56,13 @@ impl Tree {
         if let Some(name) = other {
             return Err(not_ours(path, format!("it holds {name}")));
         }
-        let made = |error| failed(path, error);
+        let made = |error| failed(&path.join(MARK), error);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mark = openat(&root, MARK, flags, Mode::from_raw_mode(0o600)).map_err(made)?;
         File::from(mark).write_all(workload.as_bytes()).map_err(|error| made(errno(&error)))?;
         for name in [DATA, STATE] {
-            mkdirat(&root, name, Mode::from_raw_mode(0o700)).map_err(made)?;
+            let there = |error| failed(&path.join(name), error);
+            mkdirat(&root, name, Mode::from_raw_mode(0o700)).map_err(there)?;
         }
         Self::of(path, &root)
     }
@@ -77,7 +78,7 @@ impl Tree {
         let mark = mark.map_err(|_| not_ours(path, "no workload has laid out its files in it".to_owned()))?;
         let mut whose = String::new();
         let read = File::from(mark).take(256).read_to_string(&mut whose);
-        read.map_err(|error| failed(path, errno(&error)))?;
+        read.map_err(|error| failed(&path.join(MARK), errno(&error)))?;
         if whose != workload {
             return Err(not_ours(path, format!("its files are those of {whose:?}, not of {workload:?}")));
         }
@@ -87,7 +88,7 @@ impl Tree {
     fn of(path: &Path, root: &OwnedFd) -> Result<Self, TreeError> {
         let below = |name| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            openat(root, name, flags, Mode::empty()).map_err(|error| failed(path, error))
+            openat(root, name, flags, Mode::empty()).map_err(|error| failed(&path.join(name), error))
         };
         Ok(Self { path: path.to_owned(), data: below(DATA)?, state: below(STATE)? })
     }

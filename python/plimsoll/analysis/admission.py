@@ -4,6 +4,7 @@ Every exclusion carries its reason and stays in the verdict: loss is data. What 
 excludes nothing.
 """
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -193,7 +194,7 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
     identity = trial.measure.identity
     for outcome in ("failed", "skipped", "lost"):
         if identity.get(outcome):
-            why = _by_sqlstate(trial) if outcome == "failed" else ""
+            why = _by_error(trial) if outcome == "failed" else ""
             admission.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}{why}")
     if unanswered(trial.measure):
         admission.caveats.append(
@@ -233,14 +234,19 @@ def repeated_words(repeated: Mapping[str, Any]) -> str:
     return f"repeated within its block: at the first attempt {what} (it is kept beside)"
 
 
-def _by_sqlstate(trial: Trial) -> str:
+def _by_error(trial: Trial) -> str:
     """How often which error ended a transaction, the most frequent first."""
     counts: dict[str, int] = {}
     for error in trial.measure.errors:
         state = str(error.get("sqlstate"))
         counts[state] = counts.get(state, 0) + int(error.get("count") or 0)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return f" (SQLSTATE {', '.join(f'{state}: {count}' for state, count in ordered)})" if ordered else ""
+    listed = ", ".join(f"{state}: {count}" for state, count in ordered)
+    if not ordered or ordered[0][0] not in errno.errorcode.values():
+        return f" (SQLSTATE {listed})" if ordered else ""
+    # Of the kernel, about a file: which one tells what to look at.
+    first = next(error for error in trial.measure.errors if error.get("sqlstate") == ordered[0][0])
+    return f" ({listed}; {first.get('message')})"
 
 
 def admit(trial: Trial, values: dict[str, float | None]) -> Admission:

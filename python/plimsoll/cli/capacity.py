@@ -89,7 +89,8 @@ def _runner(request: Request, out: Path | None, seed: int | None) -> CapacityRun
     name = settings.name if settings.name.startswith("capacity") else f"capacity-{settings.name}"
     folder = folder_for(name, out)
     subject = capacity_source.subject_of(request.what, settings)
-    asked = Asked(subject, objective, request.arrivals, settings.workload.clients, minutes * 60)
+    clients, called = settings.workload.clients, settings.workload.clients_called
+    asked = Asked(subject, objective, request.arrivals, clients, called, minutes * 60)
     return CapacityRunner(source, folder.absolute(), StateDir(), Silent(), sys.argv, seed, asked=asked)
 
 

@@ -67,7 +67,7 @@ def trial_words(entry: Json) -> str:
     if entry["status"] != "finished" or "throughput" not in entry:
         return f"{entry['status']}: {entry['reason'] or 'no result'}"
     if entry["rate"] is None:
-        return f"{rate(entry['throughput'])}/s done, every connection in use"
+        return f"{rate(entry['throughput'])}/s done, all clients busy"
     terms = "  ".join(term_words(term) for term in entry["terms"])
     disturbed = f", disturbed: {entry['disturbed']}" if entry.get("disturbed") else ""
     return f"{terms}  {entry['verdict']}{disturbed}"
@@ -90,7 +90,8 @@ def evidence_lines(verdict: Json) -> list[str]:
     closed, held = verdict["closed_loop"], near_line(verdict)
     if closed is not None:
         lines.append(
-            f"Closed loop with {closed['clients']} connections: {rate(closed['throughput'])}/s, whatever the latency"
+            f"Closed loop with {closed['clients']} {verdict.get('clients_called', 'connections')}: "
+            f"{rate(closed['throughput'])}/s, whatever the latency"
         )
     if verdict["line"]["status"] == "found":
         shorter = (verdict.get("budget_seconds") or 0.0) < SIMULATED_SECONDS

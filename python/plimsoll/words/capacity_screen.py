@@ -46,7 +46,9 @@ def _keep_below(verdict: Json) -> str:
     )
 
 
-def _generator(_verdict: Json) -> str:
+def _generator(verdict: Json) -> str:
+    if verdict.get("clients_called") == "sessions":  # it is itself what is measured, and has the target's CPUs
+        return "Give the load more CPUs (environment.target_cpus), or fewer sessions (--clients), and search again"
     return "Give the load generator CPUs of its own (environment.load_cpus), or fewer connections, and search again"
 
 

@@ -18,6 +18,7 @@ Json = dict[str, Any]
 WHY_MAX, EVIDENCE_MAX = 3, 2
 # How sure it is and what to do next say these; the last is of every run without duplicates.
 _LESS_TELLING = ("three or four blocks:", "quick:", "no A/A evidence:")
+_FAILED = " transactions failed"  # before all others: what was measured is not what was asked for
 TRIALS, CAVEATS = "trials", "caveats"  # sections of every run's page
 
 
@@ -49,7 +50,8 @@ def wrong(verdict: Json) -> list[Said]:
     found = [Said(exclusion_words(verdict), TRIALS)] if verdict["exclusions"] else []
     found += _of_parts(verdict, lambda part: part.warns)
     caveats = verdict["caveats"]
-    telling = [caveat for caveat in caveats if not caveat.startswith(_LESS_TELLING)] or caveats
+    failed = [caveat for caveat in caveats if _FAILED in caveat]
+    telling = failed or [caveat for caveat in caveats if not caveat.startswith(_LESS_TELLING)] or caveats
     if caveats:
         more = f" (and {len(caveats) - 1} more)" if len(caveats) > 1 else ""
         found.append(Said(f"{telling[0]}{more}", CAVEATS))

@@ -14,6 +14,7 @@ from plimsoll.analysis.trial.starts import backlog, connections, own_lag
 from plimsoll.record import compact, open_run
 from plimsoll.report import write_report
 from plimsoll.words import verdict as words
+from plimsoll.words.first_screen import first_screen
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]
@@ -129,6 +130,18 @@ def test_more_than_the_server_carries_is_said_and_not_blamed_on_the_generator(tm
     assert sum(trial["generator"]["backlog"]["building"] for trial in found["trials"]) >= 4
     assert max(trial["generator"]["own_lag_share"] for trial in found["trials"]) < 1e-6
     assert any("the queue kept growing" in caveat for caveat in found["caveats"])
+
+
+def test_failures_on_files_are_named_by_the_kernels_error_and_the_first_file(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", Shape(faults=("failing",)))
+    for path in folder.glob("trials/*/measure/summary.json"):
+        summary = json.loads(path.read_text())
+        message = "append d000000/f000000003.0: No space left on device (os error 28)"
+        summary["errors"] = [{"sqlstate": "ENOSPC", "message": message, "count": summary["identity"]["failed"]}]
+        path.write_text(json.dumps(summary))
+    found = analyse(open_run(folder))
+    assert any("transactions failed (ENOSPC: " in caveat and message in caveat for caveat in found["caveats"])
+    assert message in " ".join(said.text for said in first_screen(found).wrong), "before other caveats"
 
 
 def test_failures_are_named_by_sqlstate_and_retries_counted(tmp_path: Path) -> None:

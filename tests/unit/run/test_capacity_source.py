@@ -19,6 +19,12 @@ def test_order_entry_by_warehouses() -> None:
     assert "7 warehouses" in subject_of("order_entry", asked("workload.warehouses=7").experiment)
 
 
+def test_files_are_of_sessions_that_read_past_the_page_cache() -> None:
+    settings = source_of("files", quick=True, sets=None, clients=4, dsn=None).experiment
+    assert settings.target.server == "files"
+    assert subject_of("files", settings) == "files (read 1), 50 files of 4 MiB, sync, direct, 4 sessions"
+
+
 def test_users_who_wait_have_no_load_line() -> None:
     with pytest.raises(ExperimentError) as caught:
         asked("workload.keying_and_think=true")

@@ -137,6 +137,7 @@ def test_what_the_file_system_refuses_fails_the_trial_in_its_words(runner: Make,
     assert runner(RAW, failing=(verb, words, agent.EXIT_UNREACHABLE)).run() == "finished"
     found = trial(tmp_path)
     assert found["status"] == "failed" and words in found["reason"]
+    assert "/data; free space there, or ask for fewer or smaller files" in found["reason"], "where, and what to do"
 
 
 def test_a_record_that_cannot_be_written_ends_the_run(runner: Make) -> None:

@@ -111,6 +111,7 @@ def analyse_capacity(run: Run) -> Json:
         "objective": asked["objective"],
         "arrivals": asked.get("arrivals"),
         "clients": asked.get("clients"),
+        "clients_called": _called(run),
         "budget_seconds": asked.get("budget_seconds"),
         "seed": run.data.get("seed"),
         "line": _line_json(line),
@@ -132,6 +133,11 @@ def analyse_capacity(run: Run) -> Json:
         },
         "caveats": _caveats(run, readings, entries, line, grown, moved),
     }
+
+
+def _called(run: Run) -> str:
+    """What clients are of this workload; runs from before files were searched do not say."""
+    return str((run.data.get("capacity") or {}).get("clients_called", "connections"))
 
 
 def _line_json(line: Line) -> Json:
@@ -315,8 +321,8 @@ def _caveats(
     ]
     if full:
         caveats.append(
-            f"from {min(reading.rate or 0 for reading in full):,.0f}/s on all {full[0].clients} connections were in "
-            "use: the number of connections (--clients) is part of the answer"
+            f"from {min(reading.rate or 0 for reading in full):,.0f}/s on all {full[0].clients} {_called(run)} were in "
+            f"use: the number of {_called(run)} (--clients) is part of the answer"
         )
     failed = sum(reading.identity["failed"] + reading.identity["lost"] for reading in readings.values())
     if failed:

@@ -35,7 +35,7 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
         ("run", str(run.data.get("id") or run.path.name)),
         ("objective", verdict["objective"]["text"]),
         ("arrivals", str(verdict["arrivals"])),
-        ("connections", str(verdict["clients"])),
+        (verdict.get("clients_called", "connections"), str(verdict["clients"])),
         ("began", tables.when(run.data.get("started_epoch_ns"))),
         ("trials", str(len(verdict["trials"]))),
         ("seed", str(run.data.get("seed"))),

@@ -47,6 +47,7 @@ class Asked:
     objective: Objective
     arrivals: str
     clients: int
+    clients_called: str  # "connections" of a server, "sessions" of files
     seconds: float
 
     def document(self) -> dict[str, Any]:
@@ -56,6 +57,7 @@ class Asked:
             "objective": self.objective.as_json(),
             "arrivals": self.arrivals,
             "clients": self.clients,
+            "clients_called": self.clients_called,
             "budget_seconds": self.seconds,
             "late_limit_ms": late_limit_ms(self.objective),
             "checks": None,

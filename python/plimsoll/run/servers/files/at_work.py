@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from plimsoll.run import agent
 from plimsoll.run.refusals import TrialFailed
@@ -14,6 +17,15 @@ from plimsoll.run.trial.log import TrialLog
 
 # What the file system said (full, read-only, not ours to use) ends the trial, and the record is somewhere else.
 OF_THE_FILES = (agent.EXIT_BAD_REQUEST, agent.EXIT_UNREACHABLE)
+# What the kernel's error asks of whoever owns the place; a trial that has failed is a result, so a new run follows.
+REMEDIES = {
+    errno.ENOSPC: "free space there, or ask for fewer or smaller files",
+    errno.EDQUOT: "raise the quota there, or ask for fewer or smaller files",
+    errno.EROFS: "mount it for writing; where the kernel made it read-only dmesg says why",
+    errno.EIO: "its device or server fails: see dmesg, or name another place",
+    errno.ENOENT: "somebody removed or unmounted it during the trial: leave it alone, and run again",
+    errno.ESTALE: "its server has forgotten it: mount it again",
+}
 
 
 @dataclass
@@ -29,8 +41,16 @@ class FilesAtWork(PrivateAtWork):
                 yield
             except agent.AgentFailed as error:
                 if error.code in OF_THE_FILES:
-                    raise TrialFailed(str(error)) from error
+                    raise TrialFailed(told(error, self.data)) from error
                 raise
 
     def check(self, log: TrialLog) -> None:
         log.facts["checks"] = self.load.check()
+
+
+def told(error: agent.AgentFailed, folder: Path) -> str:
+    """The agent's words with the place, which they may name files within, and with what to do."""
+    number = re.search(r"\(os error (\d+)\)", error.message)
+    remedy = None if number is None else REMEDIES.get(int(number[1]))
+    where = "" if str(folder) in error.message else f", in {folder}"
+    return f"{error}{where}" + (f"; {remedy}" if remedy else "")
