@@ -53,6 +53,8 @@ elif verb == "load":
         ended_by="transactions", identity=whole, by_kind=dict(write=whole), errors=[], health={{}}, verification={{}},
         totals=dict(bytes_read=0, bytes_written=40960), backend_pids=[], devices=[],
     )
+    if {failing!r} == "operation":
+        summary["errors"] = [dict(sqlstate="EIO", message={words!r}, count=1)]
     with open(request["out"] + "/summary.json", "w") as file:
         json.dump(summary, file)
     say(event="summary", **summary)
@@ -138,6 +140,17 @@ def test_what_the_file_system_refuses_fails_the_trial_in_its_words(runner: Make,
     found = trial(tmp_path)
     assert found["status"] == "failed" and words in found["reason"]
     assert "/data; free space there, or ask for fewer or smaller files" in found["reason"], "where, and what to do"
+
+
+def test_a_phase_that_the_kernel_has_ended_fails_the_trial_and_no_other_phase_is_begun(
+    runner: Make, tmp_path: Path
+) -> None:
+    words = "file.0000: write: Input/output error (os error 5)"
+    assert runner(RAW, failing=("operation", words, 0)).run() == "finished"
+    found = trial(tmp_path)
+    assert found["status"] == "failed" and [verb for verb, _ in heard(tmp_path)].count("load") == 1
+    assert found["reason"].startswith(f"the phase putc ended in its middle: {words}, in /")
+    assert found["reason"].endswith("; its device or server fails: see dmesg, or name another place")
 
 
 def test_a_record_that_cannot_be_written_ends_the_run(runner: Make) -> None:

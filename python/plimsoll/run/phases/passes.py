@@ -6,6 +6,7 @@ alike. So they follow each other at once, and nothing is evicted between them.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -13,6 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 from plimsoll.environment import page_cache
 from plimsoll.experiment.workloads.on_files import PassesOverFiles
 from plimsoll.run.host import Host
+from plimsoll.run.refusals import TrialFailed
+from plimsoll.run.servers.files.at_work import told
 from plimsoll.run.servers.residency import in_bytes
 from plimsoll.run.sizes import memory_bytes
 from plimsoll.run.trial.at_work import AtWork
@@ -63,11 +66,18 @@ class Phase(Segment):
         entry["residency"] = {"before": in_bytes(page_cache.residency(at.data))}
         _read(at, log, "before", entry)
         with log.phase(self.kind, at.observer):
-            one.segment(self.name, {})
+            summary = one.segment(self.name, {})
+        self._refuse_a_part(summary, at.data)
         _read(at, log, "after", entry)
         entry["residency"]["after"] = in_bytes(page_cache.residency(at.data))
         if self.stands_for_trial:
             log.facts |= {key: value for key, value in entry.items() if key.endswith("counters")}
+
+    def _refuse_a_part(self, summary: Json, data: Path) -> None:
+        """A call that the kernel refuses ends a phase; the next one could only say that it knows of no whole one."""
+        for error in summary.get("errors") or []:
+            if error["sqlstate"] in errno.errorcode.values():
+                raise TrialFailed(told(f"the phase {self.kind} ended in its middle: {error['message']}", data))
 
 
 def _read(at: AtWork, log: TrialLog, name: str, entry: Json) -> None:

@@ -41,16 +41,16 @@ class FilesAtWork(PrivateAtWork):
                 yield
             except agent.AgentFailed as error:
                 if error.code in OF_THE_FILES:
-                    raise TrialFailed(told(error, self.data)) from error
+                    raise TrialFailed(told(str(error), self.data)) from error
                 raise
 
     def check(self, log: TrialLog) -> None:
         log.facts["checks"] = self.load.check()
 
 
-def told(error: agent.AgentFailed, folder: Path) -> str:
+def told(words: str, folder: Path) -> str:
     """The agent's words with the place, which they may name files within, and with what to do."""
-    number = re.search(r"\(os error (\d+)\)", error.message)
+    number = re.search(r"\(os error (\d+)\)", words)
     remedy = None if number is None else REMEDIES.get(int(number[1]))
-    where = "" if str(folder) in error.message else f", in {folder}"
-    return f"{error}{where}" + (f"; {remedy}" if remedy else "")
+    where = "" if str(folder) in words else f", in {folder}"
+    return f"{words}{where}" + (f"; {remedy}" if remedy else "")
