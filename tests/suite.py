@@ -31,7 +31,7 @@ CARGO = ("--release", "--locked", "--target-dir", "target")
 COMPUTED = ("tests/unit", "tests/golden", "tests/faults")
 ANALYSIS = ("tests/unit/analysis",)  # half of what is computed, by time
 WHOLE_MACHINE = (
-    *("tests/flow/test_kill.py", "tests/flow/test_pipeline.py"),
+    *("tests/flow/test_kill.py", "tests/flow/test_pipeline.py", "tests/flow/test_windows_turning.py"),
     *("tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py"),
 )
 DECISION_SUPPORT = (

@@ -6,20 +6,22 @@ the whole folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from . import kernel_files
 from .fault import Fault
 from .journal import Entry, Journal
 from .knob import AVAILABLE, Availability, KnobOfParts, Site
-from .registry import Args, ChangedSince, changed_since, puts_back
+from .registry import Args, ChangedSince, changed_since, puts_back, values_set
 
 _ROOT = Path("/sys/kernel/mm/transparent_hugepage")
 SETTINGS = ("enabled", "defrag", "shmem_enabled")
 
 
 class TransparentHugePages:
+    unseen_in_turns = "it counts for pages first touched in them, and khugepaged, which takes its time, is not shown"
+
     def __init__(self, setting: str = "enabled", root: Path = _ROOT) -> None:
         self.name = f"transparent_hugepage.{setting}"
         self._path = root / setting
@@ -51,8 +53,13 @@ class TransparentHugePages:
         found = self.show()
         if found == value:
             return None
-        act = lambda: kernel_files.write(self._path, value)  # noqa: E731
-        return journal.change("huge_pages", act, path=str(self._path), found=found, set=value)
+        return journal.change("huge_pages", lambda: self.write(value), path=str(self._path), found=found, set=value)
+
+    def expect(self, wanted: Mapping[str, Sequence[str]], journal: Journal) -> Entry:
+        return journal.record("huge_pages", path=str(self._path), found=self.show(), set=list(wanted[self.name]))
+
+    def write(self, value: str) -> None:
+        kernel_files.write(self._path, value)
 
 
 class HugePages(KnobOfParts[str]):
@@ -64,6 +71,9 @@ class HugePages(KnobOfParts[str]):
         if wanted != "as found":
             yield self.keys[0], TransparentHugePages(), wanted
 
+    def turned(self, site: Site) -> Iterator[tuple[str, TransparentHugePages, str]]:
+        return self.wanted(site)
+
 
 KNOB = HugePages()
 
@@ -72,10 +82,10 @@ KNOB = HugePages()
 def _put_back(args: Args) -> str:
     path, found = Path(args["path"]), args["found"]
     now = kernel_files.selected(kernel_files.read(path) or "")
-    ours = args.get("set", now)  # journals of earlier versions do not hold it
-    if now not in (found, ours):
+    ours = values_set(args, otherwise=now)
+    if now not in (found, *ours):
         remedy = f"to set it back: `echo {found} > {path}`"
-        raise ChangedSince(changed_since(str(path), found=found, ours=ours, now=now), remedy)
+        raise ChangedSince(changed_since(str(path), found=found, ours=" or ".join(ours), now=now), remedy)
     if now != found:
         kernel_files.write(path, found)
     return f"{path} = {found}"

@@ -9,10 +9,10 @@ in run/surroundings/knobs.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from .journal import Entry, Journal
 from .state import StateDir
@@ -53,6 +53,26 @@ class Part(Protocol[Taken]):
         ...
 
 
+class TurnedPart(Part[Taken], Protocol[Taken]):
+    """A part of the whole machine that is set in milliseconds, so that servers which take turns may differ in it."""
+
+    @property
+    def unseen_in_turns(self) -> str:
+        """What turns of it do not show, beside what is so of every setting of the machine."""
+        ...
+
+    def expect(self, wanted: Mapping[str, Sequence[Any]], journal: Journal) -> Entry:
+        """Makes durable what is found and all values that are going to be written, and changes nothing.
+
+        `wanted`: those of every part that takes turns, by the part's name: one may be set by setting another.
+        """
+        ...
+
+    def write(self, value: Taken) -> None:
+        """One of the values that were expected. Raises Fault where it is not in force then."""
+        ...
+
+
 @dataclass
 class Site:
     """The trial that knobs are arranged for."""
@@ -61,6 +81,7 @@ class Site:
     state: StateDir
     name: str  # of the trial: unique on the machine
     data: Path  # where the server's data are to lie
+    at_turns: frozenset[str] = frozenset()  # the keys that each turn of its server sets, and nothing arranges
     _made: dict[str, object] = field(default_factory=dict)
 
     def arrange(self, knob: Knob[object], journal: Journal) -> None:
@@ -84,6 +105,11 @@ class Knob(ABC, Generic[Given]):
     def obstacles(self, site: Site) -> Iterator[str]:
         """Why it cannot be had here, each with its remedy; asked before anything is started. Changes nothing."""
 
+    def turned(self, site: Site) -> Iterator[tuple[str, TurnedPart[Any], Any]]:
+        """What of it each turn of a server can set: the key that asks, the part, and what it is to be."""
+        del site
+        yield from ()
+
     @abstractmethod
     def arrange(self, site: Site, journal: Journal) -> Given:
         """Makes it so, every change by the journal; what it gives is for the knobs after it (`Site.made_by`)."""
@@ -101,8 +127,9 @@ class KnobOfParts(Knob[None], Generic[Value]):
             yield from refusal(key, part.available())
 
     def arrange(self, site: Site, journal: Journal) -> None:
-        for _, part, value in self.wanted(site):
-            part.set(value, journal)
+        for key, part, value in self.wanted(site):
+            if key not in site.at_turns:
+                part.set(value, journal)
 
 
 def refusal(key: str, answer: Availability) -> Iterator[str]:

@@ -7,7 +7,7 @@ and it rounds to pages, so the value is read back.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from . import kernel_files
@@ -15,10 +15,12 @@ from .devices import Device, devices_of, existing
 from .fault import Fault
 from .journal import Entry, Journal
 from .knob import AVAILABLE, Availability, KnobOfParts, Site
-from .registry import Args, ChangedSince, changed_since, puts_back
+from .registry import Args, ChangedSince, changed_since, puts_back, values_set
 
 
 class ReadAhead:
+    unseen_in_turns = ""  # a file keeps what was in force when it was opened, and a server opens its own in its turns
+
     def __init__(self, path: Path) -> None:
         self.name = "read_ahead"
         self._path = path
@@ -48,25 +50,27 @@ class ReadAhead:
         able = self.available()
         if not able.ok:
             raise Fault(able.reason, remedy=able.remedy)
-        page_kib = os.sysconf("SC_PAGE_SIZE") // 1024
-        if value < 0 or value % page_kib:
-            raise Fault(
-                f"read-ahead of {value} KiB: not a whole number of pages", remedy=f"use a multiple of {page_kib}"
-            )
-        paths = [device.read_ahead for device in self._deciding() if device.read_ahead is not None]
-        found = {str(path): kernel_files.read(path) for path in paths}
+        _refuse_parts_of_pages(value)
+        found = self._found()
         if all(text == str(value) for text in found.values()):
             return None
+        return journal.change("read_ahead", lambda: self.write(value), found=found, set=str(value))
 
-        def act() -> None:
-            for path in paths:
-                kernel_files.write(path, str(value))
-                if kernel_files.read_int(path) != value:
-                    raise Fault(
-                        f"{path}: {value} was written, {kernel_files.read(path)} is in force", remedy="use that"
-                    )
+    def expect(self, wanted: Mapping[str, Sequence[int]], journal: Journal) -> Entry:
+        for value in wanted[self.name]:
+            _refuse_parts_of_pages(value)
+        return journal.record("read_ahead", found=self._found(), set=[str(value) for value in wanted[self.name]])
 
-        return journal.change("read_ahead", act, found=found, set=str(value))
+    def write(self, value: int) -> None:
+        for name in self._found():
+            path = Path(name)
+            kernel_files.write(path, str(value))
+            if kernel_files.read_int(path) != value:
+                raise Fault(f"{path}: {value} was written, {kernel_files.read(path)} is in force", remedy="use that")
+
+    def _found(self) -> dict[str, str | None]:
+        paths = [device.read_ahead for device in self._deciding() if device.read_ahead is not None]
+        return {str(path): kernel_files.read(path) for path in paths}
 
 
 class ReadAheadOfData(KnobOfParts[int]):
@@ -80,8 +84,17 @@ class ReadAheadOfData(KnobOfParts[int]):
         if isinstance(wanted, int):
             yield self.keys[0], ReadAhead(existing(site.data)), wanted // 4096 * 4
 
+    def turned(self, site: Site) -> Iterator[tuple[str, ReadAhead, int]]:
+        return self.wanted(site)
+
 
 KNOB = ReadAheadOfData()
+
+
+def _refuse_parts_of_pages(kib: int) -> None:
+    page_kib = os.sysconf("SC_PAGE_SIZE") // 1024
+    if kib < 0 or kib % page_kib:
+        raise Fault(f"read-ahead of {kib} KiB: not a whole number of pages", remedy=f"use a multiple of {page_kib}")
 
 
 @puts_back("read_ahead", survives_reboot=False)
@@ -92,9 +105,9 @@ def _put_back(args: Args) -> str:
         if not path.exists():
             continue  # a device that was removed has nothing to put back
         now = kernel_files.read(path)
-        ours = args.get("set", now)  # journals of earlier versions do not hold it
-        if now not in (value, ours):
-            changed.append(changed_since(name, found=value, ours=ours, now=str(now)))
+        ours = values_set(args, otherwise=now)
+        if now not in (value, *ours):
+            changed.append(changed_since(name, found=value, ours=" or ".join(ours), now=str(now)))
             commands.append(f"`echo {value} > {name}`")
         elif now != value:
             kernel_files.write(path, value)

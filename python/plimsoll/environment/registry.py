@@ -32,6 +32,13 @@ def changed_since(item: str, *, found: str, ours: str, now: str) -> str:
     return f"{item} was {found}, was set to {ours} by the run, and has become {now} since"
 
 
+def values_set(args: Args, otherwise: str | None = None) -> tuple[str, ...]:
+    """What the change has written: one value, or those of servers that took turns; `otherwise` stands for what journals
+    of earlier versions do not hold."""
+    written = args.get("set", otherwise)
+    return () if written is None else tuple(written) if isinstance(written, list) else (written,)
+
+
 @dataclass(frozen=True)
 class PutBack:
     action: Action  # returns what it did, in words, or raises ChangedSince

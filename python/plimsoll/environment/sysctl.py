@@ -6,14 +6,14 @@ writing the one that was in force; writing a 0 into the other would set it to no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from . import kernel_files
 from .fault import Fault
 from .journal import Entry, Journal
 from .knob import AVAILABLE, Availability, KnobOfParts, Site
-from .registry import Args, ChangedSince, changed_since, puts_back
+from .registry import Args, ChangedSince, changed_since, puts_back, values_set
 
 _ROOT = Path("/proc/sys")
 
@@ -29,6 +29,12 @@ _MOVING = {"vm.min_free_kbytes"}
 
 #: Writing these does something once; there is no value to put back.
 _ACTIONS = {"vm.drop_caches", "vm.compact_memory", "vm.stat_refresh"}
+
+#: What no turn of a server can stand for: writing it moves memory about, or it is a time that is longer than a window.
+_NO_TURNS = {
+    *("vm.nr_hugepages", "vm.nr_hugepages_mempolicy", *_MOVING),
+    *("vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs", "vm.dirtytime_expire_seconds"),
+}
 
 
 def path_of(name: str, root: Path = _ROOT) -> Path:
@@ -53,6 +59,7 @@ def all_vm(root: Path = _ROOT) -> dict[str, str]:
 class Sysctl:
     def __init__(self, name: str, root: Path = _ROOT) -> None:
         self.name = name
+        self.partner = _PARTNERS.get(name)
         self._root = root
 
     def available(self) -> Availability:
@@ -76,27 +83,34 @@ class Sysctl:
         return self.value()
 
     def set(self, value: int | str, journal: Journal) -> Entry | None:
-        wanted = " ".join(str(value).split())
+        wanted = _plain(value)
         able = self.available()
         if not able.ok:
             raise Fault(able.reason, remedy=able.remedy)
-        found = self.value()
-        if found == wanted:
+        if self.value() == wanted:
             return None
-        partner = _PARTNERS.get(self.name)
-        return journal.change(
-            "sysctl",
-            lambda: self._write(wanted),
-            name=self.name,
-            found=found,
-            set=wanted,
-            partner=partner,
-            partner_found=value_of(partner, self._root) if partner else None,
-            root=str(self._root),
-        )
+        return journal.change("sysctl", lambda: self.write(wanted), **self._found(), set=wanted)
 
-    def _write(self, wanted: str) -> None:
-        path = path_of(self.name, self._root)
+    @property
+    def unseen_in_turns(self) -> str:
+        """Dirty pages are counted for the whole machine."""
+        return "dirty pages of all servers count towards it" if self.name in _PARTNERS else ""
+
+    def expect(self, wanted: Mapping[str, Sequence[int | str]], journal: Journal) -> Entry:
+        values, partners = ([_plain(value) for value in wanted.get(one or "", ())] for one in (self.name, self.partner))
+        return journal.record("sysctl", **self._found(), set=values, partner_set=partners)
+
+    def _found(self) -> dict[str, str | None]:
+        return {
+            "name": self.name,
+            "found": self.value(),
+            "partner": self.partner,
+            "partner_found": value_of(self.partner, self._root) if self.partner else None,
+            "root": str(self._root),
+        }
+
+    def write(self, value: int | str) -> None:
+        wanted, path = _plain(value), path_of(self.name, self._root)
         kernel_files.write(path, wanted, remedy=f"choose a value that `sysctl -w {self.name}=...` accepts")
         now = self.value()
         if now != wanted:
@@ -111,8 +125,15 @@ class Sysctls(KnobOfParts[int | str]):
         for name, value in site.settings.environment.sysctl.items():
             yield f"{self.keys[0]}.{name}", Sysctl(name), value
 
+    def turned(self, site: Site) -> Iterator[tuple[str, Sysctl, int | str]]:
+        return (wanted for wanted in self.wanted(site) if wanted[1].name not in _NO_TURNS)
+
 
 KNOB = Sysctls()
+
+
+def _plain(value: int | str) -> str:
+    return " ".join(str(value).split())
 
 
 def _writable(path: Path) -> bool:
@@ -146,13 +167,16 @@ def _refuse_others(args: Args, root: Path, remedy: str) -> None:
     if "set" not in args or name in _MOVING:
         return
     found = (args["found"], args["partner_found"])
-    ours = (args["set"], None if found[1] is None else "0")  # writing one of a pair clears the other
+    # Writing one of a pair clears the other.
+    ours = [(value, None if found[1] is None else "0") for value in values_set(args)]
+    ours += [("0", value) for value in args.get("partner_set", ())]
     now = (value_of(name, root), value_of(partner, root) if partner else None)
-    if now in (found, ours):
+    if now in (found, *ours):
         return
 
     def shown(values: tuple[str | None, str | None]) -> str:
         return " and ".join(value for value in values if value is not None)
 
     item = shown((name, partner))
-    raise ChangedSince(changed_since(item, found=shown(found), ours=shown(ours), now=shown(now)), remedy)
+    set_to = " or ".join(shown(values) for values in ours)
+    raise ChangedSince(changed_since(item, found=shown(found), ours=set_to, now=shown(now)), remedy)

@@ -59,6 +59,7 @@ class Windows(TypedDict, total=False):
     thaw_ns: Json | None
     freeze_ns: Json | None
     frozen_seconds: float
+    at_turns: Json
 
 
 class TrialDocument(TypedDict, total=False):

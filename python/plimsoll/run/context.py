@@ -22,6 +22,8 @@ class RunContext:
     state: StateDir
     observer: Observer
     host: Host = field(default=HERE, kw_only=True)
+    # Settings of the machine that each turn of a server sets, and no trial arranges (run/windows/turning.py).
+    at_turns: frozenset[str] = field(default=frozenset(), kw_only=True)
     interrupts: Interrupts = field(init=False)
 
     def __post_init__(self) -> None:

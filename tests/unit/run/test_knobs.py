@@ -100,7 +100,8 @@ def made(title: str = "x", **environment: Any) -> Experiment:
 
 
 def around(state: StateDir) -> Any:
-    return SimpleNamespace(state=state, host=HERE, interrupts=Interrupts(Silent()), observer=Silent())
+    what = {"state": state, "host": HERE, "interrupts": Interrupts(Silent()), "observer": Silent()}
+    return SimpleNamespace(**what, at_turns=frozenset())
 
 
 @pytest.fixture

@@ -24,7 +24,10 @@ from plimsoll.run.planning.needs import needs_of, server_memory_bytes
 from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.sizes import data_bytes, memory_bytes, swap_bytes
 from plimsoll.run.surroundings import knobs
+from plimsoll.run.surroundings.file_locations import are_varied
+from plimsoll.run.windows import turning
 
+READ_AHEAD = "environment.read_ahead"
 # Settings that no knob turns, and that servers which are up at once cannot differ in.
 SHARED = {"environment.page_cache": "it is of a server that has just started"}
 BUFFERS_BYTES, BESIDE_BYTES = 128 * 2**20, 256 * 2**20  # of a server whose memory nobody limits: by default, and beside
@@ -32,7 +35,7 @@ BUFFERS_BYTES, BESIDE_BYTES = 128 * 2**20, 256 * 2**20  # of a server whose memo
 
 def why_not(plan: Plan, state: StateDir) -> list[str]:
     """Every reason why this plan is carried out by trials, each with what would help; none where windows can be had."""
-    reasons = [*_servers(plan), *_shared(plan)]
+    reasons = [*_servers(plan), *_shared(plan, state)]
     freezer = _freezer()
     if not freezer.ok:
         reasons.append(f"servers cannot be frozen here: {freezer.reason}; {freezer.remedy}")
@@ -55,13 +58,17 @@ def _freezer() -> Availability:
     return able if not able.ok or hierarchy is None else hierarchy.can_freeze()
 
 
-def _shared(plan: Plan) -> Iterator[str]:
-    """What the treatments differ in though it is one for all servers."""
+def _shared(plan: Plan, state: StateDir) -> Iterator[str]:
+    """What the treatments differ in though it is one for all servers, and no turn can set it."""
     shared = {key: knob.why_shared for knob in knobs.KNOBS if knob.why_shared for key in knob.keys} | SHARED
     settings = [treatment.settings for treatment in plan.treatments]
+    turned = turning.varied(plan, state)
     for key, why in shared.items():
-        if any(_value(one, key) != _value(settings[0], key) for one in settings):
+        values = [turning.left(_value(one, key), key, turned) for one in settings]
+        if any(value != values[0] for value in values):
             yield f"{key} is varied, and {why}"
+    if READ_AHEAD in turned and are_varied(plan.experiment):
+        yield f"{READ_AHEAD} is varied, and the places of the files are varied too"
     swaps = [one.environment.swap for one in settings]
     if AS_FOUND in swaps and any(swap_bytes(one) for one in settings):
         yield f'environment.swap is "{AS_FOUND}" in some treatments, which could use the swap file of others'

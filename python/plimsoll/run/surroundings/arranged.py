@@ -7,7 +7,7 @@ it is that of run/surroundings/knobs.py.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,12 +109,18 @@ def arranged(context: RunContext, settings: Experiment, name: str, log: TrialLog
     try:
         yield _arrange(context, journal, settings, name, log)
     finally:
-        with context.interrupts.must_finish(), log.phase("put back", context.observer):
-            for undone in journal.put_back_all():
-                if undone.is_left:
-                    what = f"changed by another program or user during the trial, and left as it is: {undone.what}"
-                    log.caveat(what)
-                    context.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
+        with log.phase("put back", context.observer):
+            put_back(context, journal, [log])
+
+
+def put_back(context: RunContext, journal: Journal, logs: Sequence[TrialLog]) -> None:
+    """All of it, signals or not; what others have changed since is a caveat of these trials."""
+    with context.interrupts.must_finish():
+        for undone in journal.put_back_all():
+            if undone.is_left:
+                for log in logs:
+                    log.caveat(f"changed by another program or user during the trial, and left as it is: {undone.what}")
+                context.observer.event("note", text=f"left as it is: {undone.what}; {undone.remedy}")
 
 
 def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: str, log: TrialLog) -> PrivatePlace:
@@ -122,7 +128,7 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
     user = host.server_user()
     state.check_traversable(user)
     work_dir.make(state, journal, state.work / name, mode=0o755)
-    site = knobs.site_of(settings, state, name)
+    site = knobs.site_of(settings, state, name, context.at_turns)
     for knob in knobs.KNOBS:
         site.arrange(knob, journal)
     locations, enclosure = site.made_by(file_locations.KNOB), site.made_by(group_limits.KNOB)

@@ -18,7 +18,7 @@ KNOBS: tuple[Knob[object], ...] = in_order(
 )
 
 
-def site_of(settings: Experiment, state: StateDir, name: str) -> Site:
-    """What knobs may know of the trial `name`."""
+def site_of(settings: Experiment, state: StateDir, name: str, at_turns: frozenset[str] = frozenset()) -> Site:
+    """What knobs may know of the trial `name`; `at_turns`: the keys that each turn of its server sets."""
     in_bytes = settings.model_copy(update={"environment": environment_in_bytes(settings)})
-    return Site(in_bytes, state, name, file_locations.locations_of(settings, state, name).data)
+    return Site(in_bytes, state, name, file_locations.locations_of(settings, state, name).data, at_turns)

@@ -24,6 +24,7 @@ from plimsoll.run.surroundings.arranged import PrivatePlace
 from plimsoll.run.trial.at_work import AtWork
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.windows.served import Served
+from plimsoll.run.windows.turning import Turning, turned
 
 
 @dataclass
@@ -41,8 +42,8 @@ class Block:
             # What is left of an earlier try must not stand beside what is measured now.
             (writer.trial_folder(self.carrier.out, trial.number) / "trial.json").unlink(missing_ok=True)
         try:
-            with ExitStack() as surroundings:
-                self._measure(surroundings, server_of)
+            with turned(self.carrier, self.trials, self._logs) as turning, ExitStack() as surroundings:
+                self._measure(turning, surroundings, server_of)
         except Stopped:
             for log in self._logs:
                 log.write(self.carrier.out, "stopped", "the run was stopped")
@@ -60,7 +61,7 @@ class Block:
         if hopeless is not None and self.carrier.left:
             raise hopeless
 
-    def _measure(self, surroundings: ExitStack, server_of: ServerOfTrial) -> None:
+    def _measure(self, turning: Turning, surroundings: ExitStack, server_of: ServerOfTrial) -> None:
         servers: list[Served] = []
 
         def kill_all() -> None:
@@ -70,12 +71,15 @@ class Block:
         for trial in self.trials:
             log = self.carrier.begin(trial)
             self._logs.append(log)
+            for text in turning.caveats():
+                log.caveat(text)
             try:
+                turning.turn(trial)  # a Fault ends the run, as one of what trials arrange does
                 at = surroundings.enter_context(server_of(log).opened(log))
             except TrialFailed as failure:
                 self._failures[trial.number] = failure
                 continue
-            servers.append(Served(at, log, _group_of(at), self.carrier.plan.experiment.design))
+            servers.append(Served(at, log, _group_of(at), self.carrier.plan.experiment.design, turning))
             # Before the first of them is put back all have ended: they may have pages in each other's swap files.
             surroundings.callback(kill_all)
             self._try(servers[-1], servers[-1].warm)

@@ -10,6 +10,7 @@ from plimsoll.experiment import Plan
 from plimsoll.experiment.design import blocks_of
 from plimsoll.run.carrier import Carrier
 from plimsoll.run.servers.kind import ServerOfTrial
+from plimsoll.run.windows import turning
 from plimsoll.run.windows.block import Block
 
 SECONDS_A_MINUTE = 60.0
@@ -18,6 +19,7 @@ SECONDS_A_MINUTE = 60.0
 def carry_out(carrier: Carrier, server_of: ServerOfTrial) -> None:
     """Every block that has a trial without a result, whole; what need not be begun any more is skipped."""
     began, took = time.monotonic(), list[float]()
+    carrier.at_turns = turning.varied(carrier.plan, carrier.state)
     for trials in blocks_of(carrier.plan.trials):
         if all(carrier.is_done(trial) for trial in trials):
             continue

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from plimsoll.environment import Group
+from plimsoll.environment import Fault, Group
 from plimsoll.experiment.settings import Design
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.trial import repeat
@@ -21,6 +21,7 @@ from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.trial.place import read_counters
 from plimsoll.run.trial.transactions import load_of, warm_up
 from plimsoll.run.windows.load import WindowedLoad
+from plimsoll.run.windows.turning import Turning
 
 Json = dict[str, Any]
 
@@ -33,6 +34,7 @@ class Served:
     log: TrialLog
     group: Group
     design: Design
+    turning: Turning
     failure: TrialFailed | None = None
     load: WindowedLoad | None = None
     rounds: int = 0
@@ -56,6 +58,7 @@ class Served:
     def window(self, round_: int, position: int) -> Json:
         """Lets it go for one window, and freezes it again when what was under way has ended."""
         assert self.load is not None  # it has been warmed
+        self._turn()
         self._thaw()
         told = self.load.window(self.design.window_seconds, round_, position)
         self._freeze()
@@ -66,6 +69,7 @@ class Served:
         """Its load ends, its counters are read, its data are checked, and it goes."""
         assert self.load is not None
         self._tell()
+        self._turn()
         self.group.thaw()
         self.load.end()
         read_counters(self.at.server, self.at.place, self.log, "after", self.log.facts)
@@ -88,6 +92,13 @@ class Served:
             self.load.kill()
         self.group.kill()
 
+    def _turn(self) -> None:
+        """The machine took these settings when this server was opened; where it does not now this trial fails alone."""
+        try:
+            self.turning.turn(self.log.trial)
+        except Fault as fault:
+            raise TrialFailed(str(fault)) from fault
+
     def _freeze(self) -> None:
         took = self.group.freeze()
         self._frozen_since_ns = time.monotonic_ns()
@@ -107,6 +118,8 @@ class Served:
             "freeze_ns": _of(self._freeze_ns),
             "frozen_seconds": round(self._frozen_ns / 1e9, 3),
         }
+        if at_turns := self.turning.of(self.log.trial):
+            self.log.facts["windows"]["at_turns"] = at_turns
 
 
 def _of(values: list[int]) -> Json | None:
