@@ -13,6 +13,7 @@ import pytest
 
 from plimsoll.environment import StateDir, processes
 from plimsoll.experiment import Experiment
+from plimsoll.run.context import RunContext
 from plimsoll.run.host import HERE
 from plimsoll.run.observer import Silent
 from plimsoll.run.servers.registry import kind_of
@@ -55,7 +56,7 @@ def test_what_a_server_without_limits_has_started_ends_with_its_trial(
 ) -> None:
     needs("root", "cgroup memory", "server user")
     seconds = f"3141.{os.getpid()}"
-    runner: Any = SimpleNamespace(state=state, host=HERE, interrupts=Interrupts(Silent()), observer=Silent())
+    runner = RunContext(SimpleNamespace(), state.root / "out", state, Silent())  # type: ignore[arg-type]  # no source
     log = TrialLog(SimpleNamespace(number=1))  # type: ignore[arg-type]
     with arranged(runner, _settings(), run_id, log) as place:
         assert place.group is None and place.describe_group() is None  # nothing is measured of it
@@ -89,7 +90,7 @@ def test_set_up_sql_reaches_no_file_of_root_s_and_leaves_no_program(
 def test_places_of_their_own_are_root_s(needs: Callable[..., None], state: StateDir, tmp_path: Path, name: str) -> None:
     needs("root", "server user")
     tmp_path.chmod(0o755)
-    runner: Any = SimpleNamespace(state=state, host=HERE, interrupts=Interrupts(Silent()), observer=Silent())
+    runner = RunContext(SimpleNamespace(), state.root / "out", state, Silent())  # type: ignore[arg-type]  # no source
     with arranged(
         runner, _settings(**{name: str(tmp_path)}), "place-0001", TrialLog(SimpleNamespace(number=1))
     ) as place:  # type: ignore[arg-type]

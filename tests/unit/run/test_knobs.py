@@ -30,12 +30,12 @@ from plimsoll.environment.registry import Args, puts_back
 from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS
-from plimsoll.run.host import HERE, ThisMachine
+from plimsoll.run.context import RunContext
+from plimsoll.run.host import ThisMachine
 from plimsoll.run.observer import Silent
 from plimsoll.run.planning.documents import resolved
 from plimsoll.run.planning.needs import Needs
 from plimsoll.run.planning.obstacles import obstacles
-from plimsoll.run.signals import Interrupts
 from plimsoll.run.sizes import environment_in_bytes
 from plimsoll.run.surroundings import knobs
 from plimsoll.run.surroundings.arranged import arranged
@@ -99,9 +99,8 @@ def made(title: str = "x", **environment: Any) -> Experiment:
     return Experiment.model_validate(document | {"environment": environment})
 
 
-def around(state: StateDir) -> Any:
-    what = {"state": state, "host": HERE, "interrupts": Interrupts(Silent()), "observer": Silent()}
-    return SimpleNamespace(**what, at_turns=frozenset())
+def around(state: StateDir) -> RunContext:
+    return RunContext(SimpleNamespace(), state.root / "out", state, Silent())  # type: ignore[arg-type]  # no source
 
 
 @pytest.fixture
