@@ -13,6 +13,7 @@ import pytest
 
 from plimsoll.analysis import analyse, parts
 from plimsoll.analysis.caches import document as of_caches
+from plimsoll.analysis.probes import document as of_probes
 from plimsoll.record import open_run, summary
 from plimsoll.record.trial import TrialDocument
 from plimsoll.record.verdict import Verdict
@@ -67,7 +68,10 @@ def test_a_verdict_is_of_its_type(path: Path) -> None:
     assert {"reconciliation", "double_caching"} <= {key for entry in entries for key in entry}
 
 
+# The golden runs watched the page cache, buffer heads and paused writers; what the other probes give is checked
+# where trials of them are written (tests/unit/analysis/test_probe_documents.py).
 OF_RUN: dict[str, Any] = {
+    "instruments": dict[str, of_probes.Instrument],
     "reconciliation": of_caches.Reconciliation,
     "double_caching_absent": list[of_caches.NotRead],
 }

@@ -8,6 +8,7 @@ import altair as alt
 from plimsoll.analysis.caches.document import MeanDeviceReads, PartOfReads, Reconciliation
 from plimsoll.analysis.caches.reconcile import BROUGHT
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.instruments import instrument_of
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.marks import by_colour, side_by_side, titled
@@ -81,8 +82,8 @@ def _panel(verdict: Json, comparison: Json, parts: Mapping[PartOfReads, str], wi
 def reconciliation_figure(verdict: Json) -> Figure:
     """One panel a comparison, one bar a level."""
     name, title = "device-reads-explained", "Device reads, and what explains them"
-    probe = (verdict.get("instruments") or {}).get("page_cache") or {}
-    if probe.get("why_absent"):
+    probe = instrument_of(verdict, "page_cache")
+    if probe["why_absent"]:
         return Figure(name, title, absent=probe["why_absent"])
     if not verdict["comparisons"]:
         return Figure(name, title, absent="this run compares no levels; the table has every treatment")
