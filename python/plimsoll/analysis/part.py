@@ -67,7 +67,7 @@ class Part:
     # The treatments that it sets against each other, for parts that explain differences.
     pairs: Callable[[Any], list[Json]] = _no_pairs
     # Of each trial, and the metrics that follow from it.
-    of_trial: Callable[[Run, Trial], Json | None] | None = None
+    of_trial: Callable[[Run, Trial], Any] | None = None
     trial_values: Callable[[Any], dict[str, float | None]] = _no_values
     # Of each treatment, from the entries of the trials that stand for it: {treatment: what is stored}.
     of_treatments: Callable[[Run, Mapping[str, list[TrialEntry]]], Mapping[str, Any]] | None = None

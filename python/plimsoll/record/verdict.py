@@ -144,7 +144,7 @@ class TrialEntry(TypedDict):
     commits: Json
     generator: Json
     stationary: Json
-    reconciliation: NotRequired[Json | None]  # of the part of that name
+    reconciliation: NotRequired[Any]  # of the part of that name: its type stands in its room, analysis/caches
 
 
 Used = Mapping[tuple[int, str], TrialEntry]  # the trial that stands for each block and treatment
@@ -161,8 +161,8 @@ class Treatment(TypedDict):
     metrics: dict[str, Mean | None]
     latency_ns: dict[str, dict[str, Mean | None]]
     latency_merged_ns: Json
-    reconciliation: NotRequired[Json | None]  # of the parts of these names
-    double_caching: NotRequired[Json | None]
+    reconciliation: NotRequired[Any]  # of the parts of these names, likewise
+    double_caching: NotRequired[Any]
 
 
 class Verdict(TypedDict):

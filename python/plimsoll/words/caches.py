@@ -5,6 +5,7 @@ Amounts are megabytes (10^6 bytes). Says nothing the verdict does not hold.
 
 from typing import Any
 
+from plimsoll.analysis.caches.document import MeanDeviceReads, Reading, Readings, Total
 from plimsoll.words.levels import at_words
 from plimsoll.words.part import Sentences
 
@@ -18,16 +19,15 @@ def megabytes(value: float) -> str:
     return f"{value / 1e6:,.0f}" if abs(value) >= 9.5e6 else f"{value / 1e6:,.1f}"
 
 
-def after(verdict: Json, treatment: str) -> Json | None:
+def after(verdict: Json, treatment: str) -> Reading | None:
     """The reading after the measured segment; before it where there is no other."""
-    readings = (verdict["treatments"].get(treatment) or {}).get("double_caching") or {}
-    reading: Json | None = readings.get("after") or readings.get("before_measure")
-    return reading
+    readings: Readings | None = (verdict["treatments"].get(treatment) or {}).get("double_caching")
+    return readings["after"] or readings["before_measure"] if readings else None
 
 
-def held_twice(reading: Json) -> str:
+def held_twice(reading: Reading) -> str:
     """212 MB (history 150, stock 40, others 22): the relations most of which lie in both caches."""
-    both = float(reading["total"]["both_bytes"])
+    both = reading["total"]["both_bytes"]
     rows = sorted(reading["relations"], key=lambda row: -row["both_bytes"])
     named = [row for row in rows[:_NAMED_MAX] if row["both_bytes"] > _SHARE_NAMED * both]
     parts = [f"{row['relation'].strip('()')} {megabytes(row['both_bytes'])}" for row in named]
@@ -37,25 +37,28 @@ def held_twice(reading: Json) -> str:
     return f"{megabytes(both)} MB" + (f" ({', '.join(parts)})" if parts else "")
 
 
-def _of_each(total: Json) -> str:
+def _of_each(total: Total) -> str:
     shares = [
-        f"{total[key]:.0%} of what {cache}"
-        for key, cache in (("share_of_server", "the server's cache"), ("share_of_page_cache", "the page cache"))
-        if total[key] is not None
+        f"{share:.0%} of what {cache}"
+        for share, cache in (
+            (total["share_of_server"], "the server's cache"),
+            (total["share_of_page_cache"], "the page cache"),
+        )
+        if share is not None
     ]
     return f"{' and '.join(shares)} holds of the database" if shares else ""
 
 
-def most_twice(verdict: Json, comparison: Json) -> tuple[Json, Json] | None:
+def most_twice(verdict: Json, comparison: Json) -> tuple[Json, Reading] | None:
     """The level of a comparison at which most is held twice, and its reading."""
     read = [(level, reading) for level in comparison["levels"] if (reading := after(verdict, level["treatment"]))]
-    return max(read, key=lambda pair: float(pair[1]["total"]["both_bytes"])) if read else None
+    return max(read, key=lambda pair: pair[1]["total"]["both_bytes"]) if read else None
 
 
 def most_twice_bytes(verdict: Json, comparison: Json) -> float:
     """How much that is; 0 where nothing was read."""
     most = most_twice(verdict, comparison)
-    return float(most[1]["total"]["both_bytes"]) if most else 0.0
+    return most[1]["total"]["both_bytes"] if most else 0.0
 
 
 def held_twice_line(verdict: Json, comparison: Json, where: str = "") -> str | None:
@@ -76,17 +79,20 @@ def _percent(part: float, whole: float) -> str:
     return f"{part / whole:.0%}" if whole else "none"
 
 
+def _device_reads(verdict: Json, treatment: str) -> MeanDeviceReads | None:
+    found: MeanDeviceReads | None = (verdict["treatments"].get(treatment) or {}).get("reconciliation")
+    return found
+
+
 def device_reads_line(verdict: Json, comparison: Json, where: str = "") -> str | None:
     """One sentence: the level that read most from the device, and what explains it."""
     read = [
-        (level, reads_of)
-        for level in comparison["levels"]
-        if (reads_of := (verdict["treatments"].get(level["treatment"]) or {}).get("reconciliation"))
+        (level, reads_of) for level in comparison["levels"] if (reads_of := _device_reads(verdict, level["treatment"]))
     ]
     if not read:
         return None
-    level, reads_of = max(read, key=lambda pair: float(pair[1]["device_bytes"]))
-    whole = float(reads_of["device_bytes"])
+    level, reads_of = max(read, key=lambda pair: pair[1]["device_bytes"])
+    whole = reads_of["device_bytes"]
     if not whole:
         return "Device reads: none at any level the probe watched"
     ahead = reads_of["ahead_used_bytes"] + reads_of["ahead_unused_bytes"]
@@ -124,7 +130,7 @@ def _adds(verdict: Json) -> list[str]:
         return []
     level, reading = level_and_reading
     where = f" {at_words(most)}" if at_words(most) else ""
-    twice = f"{megabytes(float(reading['total']['both_bytes']))} MB"
+    twice = f"{megabytes(reading['total']['both_bytes'])} MB"
     return [f"In both caches, most at {most['label']} {level['level']}{where}: {twice} of the database"]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.document import Syncs, SystemCalls
 from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
@@ -30,12 +31,12 @@ def _duration(ns: float) -> str:
 
 def lines(verdict: Json, labels: Mapping[str, str]) -> list[str]:
     """One for each treatment (by its label) whose log was synced; none where that was not asked for."""
-    syncs = (verdict.get("syscalls") or {}).get("syncs") or {}
-    said = (_line(labels.get(name, name), one) for name, one in syncs.items())
+    syscalls: SystemCalls | None = verdict.get("syscalls")
+    said = (_line(labels.get(name, name), one) for name, one in (syscalls["syncs"] if syscalls else {}).items())
     return [line for line in said if line]
 
 
-def _line(label: str, one: Json) -> str | None:
+def _line(label: str, one: Syncs) -> str | None:
     calls = one["classes"].get(LOG) or {}
     call = max(calls, key=lambda name: calls[name]["count"], default=None)
     if call is None or not calls[call]["count"]:

@@ -12,6 +12,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddic
 import pytest
 
 from plimsoll.analysis import analyse, parts
+from plimsoll.analysis.caches import document as of_caches
+from plimsoll.analysis.probes import document as of_probes
 from plimsoll.record import open_run, summary
 from plimsoll.record.trial import TrialDocument
 from plimsoll.record.verdict import Verdict
@@ -64,6 +66,30 @@ def test_a_verdict_is_of_its_type(path: Path) -> None:
     assert faults(core, Verdict, "verdict") == []
     entries = [*found["trials"], *found["treatments"].values()]
     assert {"reconciliation", "double_caching"} <= {key for entry in entries for key in entry}
+
+
+# The golden runs watched the page cache, buffer heads and paused writers; what the other probes give is checked
+# where trials of them are written (tests/unit/analysis/test_probe_documents.py).
+OF_RUN: dict[str, Any] = {
+    "instruments": dict[str, of_probes.Instrument],
+    "reconciliation": of_caches.Reconciliation,
+    "double_caching_absent": list[of_caches.NotRead],
+}
+OF_TREATMENT: dict[str, Any] = {
+    "reconciliation": of_caches.MeanDeviceReads | None,
+    "double_caching": of_caches.Readings | None,
+}
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/run.json")), ids=lambda path: path.parent.name)
+def test_what_probes_and_caches_give_is_of_its_type(path: Path) -> None:
+    found = json.loads(json.dumps(analyse(open_run(path.parent))))
+    wrong = [one for key, kind in OF_RUN.items() for one in faults(found[key], kind, key)]
+    for treatment in found["treatments"].values():
+        wrong += [one for key, kind in OF_TREATMENT.items() for one in faults(treatment[key], kind, key)]
+    for trial in found["trials"]:
+        wrong += faults(trial["reconciliation"], of_caches.DeviceReads | None, "reconciliation")
+    assert wrong == []
 
 
 def test_what_no_type_knows_is_told() -> None:

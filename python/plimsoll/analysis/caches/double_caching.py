@@ -5,21 +5,30 @@ from these follow the four parts that a figure stacks. Relations that are nowher
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final
 
+from plimsoll.analysis.caches.document import (
+    Held,
+    HeldParts,
+    HeldSums,
+    NotRead,
+    Reading,
+    Readings,
+    Relation,
+    Shares,
+    When,
+)
 from plimsoll.analysis.part import Context, Part
 from plimsoll.record import Run, Trial
 from plimsoll.record.verdict import TrialEntry
 
 Json = dict[str, Any]
-When = Literal["after", "before_measure"]
-WHEN: dict[When, str] = {"after": "after the measured segment", "before_measure": "before it"}
+WHEN: Final[dict[When, str]] = {"after": "after the measured segment", "before_measure": "before it"}
 OTHERS = "(all other relations)"
 SHOWN_MAX = 10
-_BYTES = ("bytes", "server_bytes", "page_cache_bytes", "both_bytes")
 
 
-def _parts(row: Json) -> Json:
+def _parts(row: HeldSums) -> HeldParts:
     """The four parts of a relation. What the server holds and the file does not yet have counts as the server's."""
     either = row["server_bytes"] + row["page_cache_bytes"] - row["both_bytes"]
     return {
@@ -30,7 +39,7 @@ def _parts(row: Json) -> Json:
     }
 
 
-def _shares(row: Json) -> Json:
+def _shares(row: HeldSums) -> Shares:
     """The part that is held twice, of what each cache holds of the database."""
     return {
         "share_of_server": row["both_bytes"] / row["server_bytes"] if row["server_bytes"] else None,
@@ -38,18 +47,27 @@ def _shares(row: Json) -> Json:
     }
 
 
-def _row(entries: list[Json], trials: int) -> Json:
+def _mean(rows: list[Json], trials: int) -> Held:
     """Mean over the trials; a relation that one of them does not list held nothing there."""
-    sums = {key: sum(float(entry.get(key) or 0) for entry in entries) / trials for key in _BYTES}
+
+    def mean(key: str) -> float:
+        return sum(float(row.get(key) or 0) for row in rows) / trials
+
+    sums: HeldSums = {
+        "bytes": mean("bytes"),
+        "server_bytes": mean("server_bytes"),
+        "page_cache_bytes": mean("page_cache_bytes"),
+        "both_bytes": mean("both_bytes"),
+    }
     return {**sums, **_parts(sums)}
 
 
-def _reading(trials: list[Trial], when: When, shown: list[str]) -> Json | None:
+def _reading(trials: list[Trial], when: When, shown: list[str]) -> Reading | None:
     """One reading, before or after, as the mean over a treatment's trials."""
     found = [reading for trial in trials if (reading := (trial.data.get("double_caching") or {}).get(when))]
     if not found:
         return None
-    relations = []
+    relations: list[Relation] = []
     for name in [*shown, OTHERS]:
         rows = [
             row
@@ -59,8 +77,8 @@ def _reading(trials: list[Trial], when: When, shown: list[str]) -> Json | None:
         ]
         if rows:
             kind = rows[0].get("kind") if name != OTHERS else "other"
-            relations.append({"relation": name, "kind": kind, **_row(rows, len(found))})
-    total = _row([reading["total"] for reading in found], len(found))
+            relations.append({"relation": name, "kind": kind, **_mean(rows, len(found))})
+    total = _mean([reading["total"] for reading in found], len(found))
     return {
         "trials": len(found),
         "source": ", ".join(dict.fromkeys(str(reading.get("source")) for reading in found)),
@@ -82,13 +100,16 @@ def shown_relations(trials: list[Trial]) -> list[str]:
     return ordered if len(ordered) <= SHOWN_MAX + 1 else ordered[:SHOWN_MAX]
 
 
-def over_trials(trials: list[Trial], shown: list[str]) -> Json | None:
+def over_trials(trials: list[Trial], shown: list[str]) -> Readings | None:
     """Both readings of a treatment; None where no trial of it has any."""
-    found: Json = {when: _reading(trials, when, shown) for when in WHEN}
+    found: Readings = {
+        "after": _reading(trials, "after", shown),
+        "before_measure": _reading(trials, "before_measure", shown),
+    }
     return found if any(found.values()) else None
 
 
-def absent(trials: list[Trial]) -> list[Json]:
+def absent(trials: list[Trial]) -> list[NotRead]:
     """Why trials that ran have no reading: {reason, trials}."""
     reasons: dict[str, list[int]] = {}
     for trial in trials:
@@ -100,14 +121,14 @@ def absent(trials: list[Trial]) -> list[Json]:
     return [{"reason": reason, "trials": numbers} for reason, numbers in reasons.items()]
 
 
-def _of_treatments(run: Run, entries: Mapping[str, list[TrialEntry]]) -> Json:
+def _of_treatments(run: Run, entries: Mapping[str, list[TrialEntry]]) -> dict[str, Readings | None]:
     trials = {trial.number: trial for trial in run.trials}
     by_treatment = {name: [trials[entry["number"]] for entry in mine] for name, mine in entries.items()}
     shown = shown_relations([trial for mine in by_treatment.values() for trial in mine])
     return {name: over_trials(mine, shown) for name, mine in by_treatment.items()}
 
 
-def _judge_absent(context: Context) -> list[Json]:
+def _judge_absent(context: Context) -> list[NotRead]:
     return absent(context.run.trials)
 
 

@@ -5,9 +5,18 @@ others, files that are not the target's. Below zero: pages that no device has to
 pages whose read was already under way when the segment began.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Final
 
+from plimsoll.analysis.caches.document import (
+    Brought,
+    BroughtPart,
+    DeviceReads,
+    MeanDeviceReads,
+    PartOfReads,
+    Reconciliation,
+    Swap,
+)
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes.page_cache import added, column, probe, totals
@@ -16,9 +25,8 @@ from plimsoll.record import Run, Trial
 from plimsoll.record.summary import Probe
 from plimsoll.record.verdict import Treatment, TrialEntry
 
-Json = dict[str, Any]
 UNEXPLAINED_MAX = 0.05
-PARTS = {
+PARTS: Final[dict[PartOfReads, str]] = {
     "demand_bytes": "asked for and missed",
     "ahead_used_bytes": "prefetched, used",
     "ahead_unused_bytes": "prefetched, not seen used",
@@ -26,6 +34,8 @@ PARTS = {
     "swap_in_bytes": "swapped in",
     "unexplained_bytes": "unexplained",
 }
+BROUGHT: Final[tuple[BroughtPart, ...]] = ("demand_bytes", "ahead_used_bytes", "ahead_unused_bytes", "other_bytes")
+_NOTHING: Final[Brought] = {"demand_bytes": 0.0, "ahead_used_bytes": 0.0, "ahead_unused_bytes": 0.0, "other_bytes": 0.0}
 RULE = (
     "device reads are the sectors read from the data's device around the measured segment; explained by pages asked "
     "for and missed, pages prefetched (used: as many as were first asked for in the segment, at most those prefetched "
@@ -36,7 +46,7 @@ RULE = (
 )
 
 
-def swap_of(run: Run) -> Json:
+def swap_of(run: Run) -> Swap:
     """Whether pages swapped in were read from the data's device: {counted, note}.
 
     Our swap file lies on the data's file system. Of areas that were there before only their names are known.
@@ -53,7 +63,7 @@ def swap_of(run: Run) -> Json:
     return {"counted": True, "note": None}
 
 
-def _class_parts(entry: Probe, columns: Json, page: float) -> Json | None:
+def _class_parts(entry: Probe, columns: Mapping[str, int], page: float) -> Brought | None:
     """One file class in bytes: missed by reads and faults, brought ahead, used of it, otherwise."""
 
     def value(name: str) -> float | None:
@@ -66,11 +76,15 @@ def _class_parts(entry: Probe, columns: Json, page: float) -> Json | None:
     if demand is None or ahead is None or other is None or used is None:
         return None
     used = min(used, ahead)
-    pages = {"demand_bytes": demand, "ahead_used_bytes": used, "ahead_unused_bytes": ahead - used, "other_bytes": other}
-    return {name: count * page for name, count in pages.items()}
+    return {
+        "demand_bytes": demand * page,
+        "ahead_used_bytes": used * page,
+        "ahead_unused_bytes": (ahead - used) * page,
+        "other_bytes": other * page,
+    }
 
 
-def reconcile(trial: Trial, swap_counted: bool = True) -> Json | None:
+def reconcile(trial: Trial, swap_counted: bool = True) -> DeviceReads | None:
     """One trial's device reads by part, in bytes; None where the probe or the device's counters are missing."""
     entry, by_class = probe(trial.measure, "page_cache"), totals(trial.measure, "page_cache")
     if entry is None or by_class is None or not entry.get("page_bytes"):
@@ -82,56 +96,66 @@ def reconcile(trial: Trial, swap_counted: bool = True) -> Json | None:
     if sectors is None or len(known) < len(classes):
         return None
     pswpin = grown(trial.measure, "host", "pswpin") if swap_counted else 0.0
-    result: Json = {"device_bytes": sectors * SECTOR_BYTES}
-    for part in ("demand_bytes", "ahead_used_bytes", "ahead_unused_bytes", "other_bytes"):
-        result[part] = sum(parts[part] for parts in known.values())
-    result["swap_in_bytes"] = None if pswpin is None else pswpin * page
-    explained = sum(value or 0.0 for part, value in result.items() if part != "device_bytes")
-    result["unexplained_bytes"] = result["device_bytes"] - explained
-    result["unexplained_share"] = per(result["unexplained_bytes"], result["device_bytes"])
-    result["classes"] = {name: parts for name, parts in known.items() if any(parts.values())}
-    return result
+    device_bytes, swap_in_bytes = sectors * SECTOR_BYTES, None if pswpin is None else pswpin * page
+    brought = _summed(known.values())
+    unexplained_bytes = device_bytes - sum((*(brought[part] for part in BROUGHT), swap_in_bytes or 0.0))
+    return {
+        "device_bytes": device_bytes,
+        **brought,
+        "swap_in_bytes": swap_in_bytes,
+        "unexplained_bytes": unexplained_bytes,
+        "unexplained_share": per(unexplained_bytes, device_bytes),
+        "classes": {name: parts for name, parts in known.items() if any(parts.values())},
+    }
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _summed(parts: Collection[Brought]) -> Brought:
+    return {
+        "demand_bytes": sum(one["demand_bytes"] for one in parts),
+        "ahead_used_bytes": sum(one["ahead_used_bytes"] for one in parts),
+        "ahead_unused_bytes": sum(one["ahead_unused_bytes"] for one in parts),
+        "other_bytes": sum(one["other_bytes"] for one in parts),
+    }
 
 
-def over_trials(reconciliations: list[Json]) -> Json | None:
+def _mean(parts: Collection[Brought]) -> Brought:
+    sums, count = _summed(parts), len(parts)
+    return {
+        "demand_bytes": sums["demand_bytes"] / count,
+        "ahead_used_bytes": sums["ahead_used_bytes"] / count,
+        "ahead_unused_bytes": sums["ahead_unused_bytes"] / count,
+        "other_bytes": sums["other_bytes"] / count,
+    }
+
+
+def over_trials(reconciliations: list[DeviceReads]) -> MeanDeviceReads | None:
     """The mean over a treatment's trials, one a block; the share is of the means."""
     if not reconciliations:
         return None
-    result: Json = {
-        key: _mean(reconciliation[key] for reconciliation in reconciliations) for key in ("device_bytes", *PARTS)
+    blocks = len(reconciliations)
+    swapped = [one["swap_in_bytes"] for one in reconciliations if one["swap_in_bytes"] is not None]
+    device_bytes = sum(one["device_bytes"] for one in reconciliations) / blocks
+    unexplained_bytes = sum(one["unexplained_bytes"] for one in reconciliations) / blocks
+    share = per(unexplained_bytes, device_bytes)
+    names = dict.fromkeys(name for one in reconciliations for name in one["classes"])
+    return {
+        "device_bytes": device_bytes,
+        **_mean(reconciliations),
+        "swap_in_bytes": sum(swapped) / len(swapped) if swapped else None,
+        "unexplained_bytes": unexplained_bytes,
+        "unexplained_share": share,
+        # Where the device read nothing there is no share, and anything that was brought is too much.
+        "exceeds": bool(unexplained_bytes) if share is None else abs(share) > UNEXPLAINED_MAX,
+        "classes": {name: _mean([one["classes"].get(name, _NOTHING) for one in reconciliations]) for name in names},
+        "blocks": blocks,
     }
-    names = dict.fromkeys(name for reconciliation in reconciliations for name in reconciliation["classes"])
-    result["unexplained_share"] = per(result["unexplained_bytes"], result["device_bytes"])
-    result["exceeds"] = _exceeds(result)
-    result["classes"] = {
-        name: {
-            part: sum((reconciliation["classes"].get(name) or {}).get(part, 0.0) for reconciliation in reconciliations)
-            / len(reconciliations)
-            for part in ("demand_bytes", "ahead_used_bytes", "ahead_unused_bytes", "other_bytes")
-        }
-        for name in names
-    }
-    result["blocks"] = len(reconciliations)
-    return result
-
-
-def _exceeds(reconciliation: Json) -> bool:
-    share = reconciliation["unexplained_share"]
-    if share is None:  # the device read nothing
-        return bool(reconciliation["unexplained_bytes"])
-    return abs(float(share)) > UNEXPLAINED_MAX
 
 
 def caveats(treatments: Mapping[str, Treatment], labels: dict[str, str]) -> list[str]:
     """Where more than UNEXPLAINED_MAX of the device reads is not explained, with the amount."""
     parts = []
     for name, entry in treatments.items():
-        reconciliation = entry.get("reconciliation")
+        reconciliation: MeanDeviceReads | None = entry.get("reconciliation")
         if reconciliation and reconciliation["exceeds"]:
             share = reconciliation["unexplained_share"]
             percent = f"{share:+.1%} of " if share is not None else "beside "
@@ -142,22 +166,22 @@ def caveats(treatments: Mapping[str, Treatment], labels: dict[str, str]) -> list
     return [f"device reads that the page-cache probe does not explain exceed {UNEXPLAINED_MAX:.0%}: {'; '.join(parts)}"]
 
 
-def _of_trial(run: Run, trial: Trial) -> Json | None:
-    return reconcile(trial, bool(swap_of(run)["counted"]))
+def _of_trial(run: Run, trial: Trial) -> DeviceReads | None:
+    return reconcile(trial, swap_of(run)["counted"])
 
 
-def _values(reconciliation: Json | None) -> dict[str, float | None]:
+def _values(reconciliation: DeviceReads | None) -> dict[str, float | None]:
     return {"device_read_unexplained_share": None if reconciliation is None else reconciliation["unexplained_share"]}
 
 
-def _of_treatments(_run: Run, entries: Mapping[str, list[TrialEntry]]) -> Json:
+def _of_treatments(_run: Run, entries: Mapping[str, list[TrialEntry]]) -> dict[str, MeanDeviceReads | None]:
     return {
         name: over_trials([reconciliation for entry in of_treatment if (reconciliation := entry["reconciliation"])])
         for name, of_treatment in entries.items()
     }
 
 
-def _judge(context: Context) -> Json:
+def _judge(context: Context) -> Reconciliation:
     return {"rule": RULE, "parts": PARTS, "swap_note": swap_of(context.run)["note"]}
 
 

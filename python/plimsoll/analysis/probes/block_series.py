@@ -3,14 +3,29 @@
 The sums of a series count from the first look, just before its first interval: a value is what they grew by.
 """
 
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from plimsoll.record import Trial
 
-Json = dict[str, Any]
 _POINTS_MAX = 120
+
+
+class Point(TypedDict):
+    """One interval of one curve of a device: `how` is which curve, the value requests or milliseconds."""
+
+    device: str
+    how: str
+    seconds: float
+    value: float
+
+
+class OverTime(TypedDict):
+    """The curves of a trial's measured segment."""
+
+    depth: list[Point]
+    device: list[Point]
 
 
 def cumulative(buckets: list[list[int]]) -> list[tuple[float, float]]:
@@ -24,8 +39,8 @@ def cumulative(buckets: list[list[int]]) -> list[tuple[float, float]]:
     return points
 
 
-def of_trial(trial: Trial) -> dict[str, list[Json]] | None:
-    """{`depth`: depth_rows, `device`: device_rows} of a trial's measured segment; None where it has no two looks."""
+def of_trial(trial: Trial) -> OverTime | None:
+    """The curves of a trial; None where it has no two looks."""
     devices = (((trial.measure.summary or {}).get("probes") or {}).get("block") or {}).get("devices") or []
     looks = trial.measure.series("block_depth")
     depth = depth_rows(looks, devices)
@@ -37,9 +52,9 @@ def of_trial(trial: Trial) -> dict[str, list[Json]] | None:
     }
 
 
-def depth_rows(table: Any, devices: list[str]) -> list[Json]:
-    """Mean and most requests at a device in each interval: {device, how ("mean" or "most"), seconds, value}."""
-    rows: list[Json] = []
+def depth_rows(table: Any, devices: list[str]) -> list[Point]:
+    """Requests at a device in each interval: "mean" and "most"."""
+    rows: list[Point] = []
     for place, device in enumerate(devices if table is not None else []):
         mine = table[table["device"] == place]
         began = mine["t_ns"][:-1]
@@ -53,9 +68,9 @@ def depth_rows(table: Any, devices: list[str]) -> list[Json]:
     return rows
 
 
-def device_rows(table: Any, devices: list[str], began_ns: int) -> list[Json]:
-    """Mean milliseconds at the device of reads, writes and flushes in each interval: {device, how, seconds, value}."""
-    rows: list[Json] = []
+def device_rows(table: Any, devices: list[str], began_ns: int) -> list[Point]:
+    """Mean milliseconds at the device of "reads", "writes" and "flushes" in each interval."""
+    rows: list[Point] = []
     for place, device in enumerate(devices if table is not None else []):
         mine = table[table["device"] == place]
         for number, operation in enumerate(("reads", "writes", "flushes")):

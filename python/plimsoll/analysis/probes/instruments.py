@@ -3,15 +3,23 @@
 A figure that rests on a probe asks here why it is absent, and whether its counts are only lower bounds.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, get_args
 
 from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.probes.document import (
+    Accounting,
+    Cost,
+    Instrument,
+    ProgramCost,
+    Refusal,
+    SelfTest,
+    SelfTestFigure,
+)
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.record import Trial
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 NAMES = ("page_cache", "buffer_heads", "throttle")
 # Named only where they were asked for: few runs ask, and they have a part of the page of their own.
 _ON_REQUEST = ("syscalls", "sync", "block")
@@ -23,10 +31,10 @@ LABELS = {
     "sync": "syncs",
     "block": "block device",
 }
-_SELF_TEST = ("pages", "missed_cold", "missed_warm", "sequential_pages", "sequential_added")
+_SELF_TEST: Final[tuple[SelfTestFigure, ...]] = get_args(SelfTestFigure)
 
 
-def _refusals(entries: list[tuple[Trial, Probe]]) -> list[Json]:
+def _refusals(entries: list[tuple[Trial, Probe]]) -> list[Refusal]:
     reasons: dict[tuple[str, str | None], list[int]] = {}
     for trial, entry in entries:
         if entry.get("status") != "on":
@@ -36,20 +44,19 @@ def _refusals(entries: list[tuple[Trial, Probe]]) -> list[Json]:
     return [{"reason": reason, "remedy": remedy, "trials": numbers} for (reason, remedy), numbers in reasons.items()]
 
 
-def _self_test(entries: list[Probe]) -> Json | None:
+def _self_test(entries: list[Probe]) -> SelfTest | None:
     """Of the trials with a self-test: how many passed, and each figure from its least to its most."""
     tests = [entry["self_test"] for entry in entries if isinstance(entry.get("self_test"), dict)]
     if not tests:
         return None
-    spans = {
-        name: [min(values), max(values)]
-        for name in _SELF_TEST
-        if (values := [test[name] for test in tests if test.get(name) is not None])
-    }
-    return {"trials": len(tests), "passed": sum(bool(test.get("passed")) for test in tests), **spans}
+    found: SelfTest = {"trials": len(tests), "passed": sum(bool(test.get("passed")) for test in tests)}
+    for name in _SELF_TEST:
+        if values := [test[name] for test in tests if test.get(name) is not None]:
+            found[name] = [min(values), max(values)]
+    return found
 
 
-def _identity(entries: list[tuple[Trial, Probe]]) -> Json | None:
+def _identity(entries: list[tuple[Trial, Probe]]) -> Accounting | None:
     """Additions counted apart against the sum of their kinds."""
     by_trial = {
         trial.number: [part for part in (entry.get("identity") or {}).values() if isinstance(part, dict)]
@@ -67,14 +74,14 @@ def _identity(entries: list[tuple[Trial, Probe]]) -> Json | None:
     }
 
 
-def _cost(entries: list[Probe]) -> Json | None:
+def _cost(entries: list[Probe]) -> Cost | None:
     """Run time and runs of the programs, summed over the trials."""
     costs = [entry["cost"] for entry in entries if (entry.get("cost") or {}).get("run_ns") is not None]
     if not costs:
         return None
-    programs: dict[str, Json] = {}
+    programs: dict[str, ProgramCost] = {}
     for program in (program for cost in costs for program in cost.get("programs") or []):
-        sums = programs.setdefault(str(program.get("name")), {"runs": 0, "run_ns": 0})
+        sums = programs.setdefault(str(program.get("name")), {"runs": 0, "run_ns": 0, "ns_per_run": None})
         sums["runs"] += int(program.get("runs") or 0)
         sums["run_ns"] += int(program.get("run_ns") or 0)
     for sums in programs.values():
@@ -86,7 +93,7 @@ def _different(texts: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(str(text) for text in texts if text))
 
 
-def _one(trials: list[Trial], name: str) -> Json | None:
+def _one(trials: list[Trial], name: str) -> Instrument | None:
     """One probe over the finished trials; None when no trial mentions it."""
     known = [(trial, entry) for trial in trials if (entry := probe(trial.measure, name)) is not None]
     if not known:
@@ -98,9 +105,10 @@ def _one(trials: list[Trial], name: str) -> Json | None:
         for what, count in lost_events(entry).items():
             lost[what] = lost.get(what, 0) + count
     systems = [system for entry in entries for system in entry.get("file_systems") or [] if isinstance(system, dict)]
-    result: Json = {
+    refused = _refusals(known)
+    result: Instrument = {
         "on": [trial.number for trial, _ in on],
-        "refused": _refusals(known),
+        "refused": refused,
         "programs": _different(entry.get("programs") for entry in entries),
         "requests": _different(entry.get("requests") for entry in entries),
         "self_test": _self_test([entry for _, entry in known]),
@@ -110,12 +118,14 @@ def _one(trials: list[Trial], name: str) -> Json | None:
         "lost_trials": [trial.number for trial, entry in on if lost_events(entry)],
         "identity": _identity(on),
         "cost": _cost(entries),
+        "why_absent": None if on else _why(refused),
     }
-    return result | {"why_absent": None if on else _why(result), "note": _note(result)}
+    result["note"] = _note(result)
+    return result
 
 
-def _why(entries: Json) -> str:
-    first = entries["refused"][0]
+def _why(refused: list[Refusal]) -> str:
+    first = refused[0]
     return f"the probe was refused: {first['reason']}" + (f" ({first['remedy']})" if first["remedy"] else "")
 
 
@@ -123,7 +133,7 @@ def _trials(numbers: list[int]) -> str:
     return f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
 
 
-def _note(instrument: Json) -> str | None:
+def _note(instrument: Instrument) -> str | None:
     """What a figure that rests on the probe has to say beside itself."""
     parts = []
     if instrument["lost"]:
@@ -135,13 +145,21 @@ def _note(instrument: Json) -> str | None:
     return " ".join(parts) or None
 
 
-def instruments(trials: list[Trial]) -> Json:
+def instruments(trials: list[Trial]) -> dict[str, Instrument]:
     """{name: what one probe says of itself} over the finished trials; `why_absent` is set where none was on."""
     finished = [trial for trial in trials if trial.status == "finished"]
     recorded = any("probes" in trial.measure.told for trial in finished)
     missing = "it was not asked for" if recorded else "the record has no probes: it is of an earlier version"
-    by_name = {name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES}
+    by_name: dict[str, Instrument] = {
+        name: _one(finished, name) or {"on": [], "refused": [], "why_absent": missing} for name in NAMES
+    }
     return by_name | {name: entry for name in _ON_REQUEST if (entry := _one(finished, name)) is not None}
+
+
+def instrument_of(verdict: Mapping[str, Any], name: str) -> Instrument:
+    """What a verdict says of a probe; nothing where it is of an earlier version than the probe."""
+    found: Instrument | None = (verdict.get("instruments") or {}).get(name)
+    return found or {"on": [], "refused": [], "why_absent": None}
 
 
 def caveats(trial: Trial) -> list[str]:
@@ -167,7 +185,7 @@ def caveats(trial: Trial) -> list[str]:
     return said
 
 
-def _judge(context: Context) -> Json:
+def _judge(context: Context) -> dict[str, Instrument]:
     return instruments(context.run.trials)
 
 

@@ -4,13 +4,12 @@ A probe that was refused or not asked for gives None everywhere, never 0. The ke
 then the record says so, and reads stand alone.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 from plimsoll.analysis.trial.readings import counter, cpu_list, done_count, per, seconds_measured, statements
 from plimsoll.record import Segment, Trial
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 DATA = "data"
 # Brought into the page cache from the device, as far as the probe can say; what writes add is not read.
 BROUGHT = (
@@ -29,7 +28,7 @@ def probe(segment: Segment, name: str) -> Probe | None:
     return entry if isinstance(entry, dict) else None
 
 
-def totals(segment: Segment, name: str) -> dict[str, Json] | None:
+def totals(segment: Segment, name: str) -> dict[str, dict[str, int]] | None:
     """Growth over the segment by class or device; None unless the probe was on."""
     entry = probe(segment, name)
     if entry is None or entry.get("status") != "on" or not isinstance(entry.get("totals"), dict):
@@ -42,7 +41,7 @@ def lost_events(entry: Probe) -> dict[str, int]:
     return {str(what): int(count) for what, count in (entry.get("lost") or {}).items() if count}
 
 
-def column(entry: Probe, columns: Json, name: str) -> float | None:
+def column(entry: Probe, columns: Mapping[str, int], name: str) -> float | None:
     """A counter of one class. What the kernel cannot tell, and says so, counts nothing; any other gap is None."""
     value = columns.get(name)
     if value is None:
@@ -89,7 +88,7 @@ def _data_metrics(trial: Trial, done: float | None, sent: float | None) -> dict[
     }
 
 
-def brought_pages(entry: Probe, columns: Json) -> float | None:
+def brought_pages(entry: Probe, columns: Mapping[str, int]) -> float | None:
     """Pages of one class that came from the device, as far as the probe can say."""
     return added(*(column(entry, columns, name) for name in BROUGHT))
 

@@ -6,9 +6,19 @@ the binomial interval of their count, as if samples were independent, which thos
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, overload
 
 from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.probes.document import (
+    Box,
+    Function,
+    Locks,
+    LockWait,
+    NamelessFile,
+    Profile,
+    Share,
+    TreatmentProfile,
+)
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.statistics.distributions import share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
@@ -45,13 +55,21 @@ def together(all_stacks: Iterable[Stacks]) -> Counter[tuple[str, ...]]:
     return total
 
 
-def tree(stacks: Amounts, least: float = DRAWN_MIN, about: About | None = None) -> list[Json]:
+@overload
+def tree(stacks: Amounts, least: float = DRAWN_MIN) -> list[Box]: ...
+
+
+@overload
+def tree(stacks: Amounts, least: float = DRAWN_MIN, *, about: About) -> list[Json]: ...
+
+
+def tree(stacks: Amounts, least: float = DRAWN_MIN, about: About | None = None) -> list[Any]:
     """Boxes of a flame graph: {`name`, `depth`, `from`, `to`} in the stacks' unit, the whole first; siblings by name.
 
     Each box also has what `about` says of the stacks in it.
     """
     total = sum(stacks.values())
-    boxes: list[Json] = [_box("all", 0, (0, total), sorted(stacks), about)]
+    boxes: list[Box | Json] = [_box("all", 0, (0, total), sorted(stacks), about)]
     pending: list[tuple[int, float, list[tuple[tuple[str, ...], float]]]] = [(0, 0, sorted(stacks.items()))]
     while pending:
         depth, start, below = pending.pop()
@@ -69,14 +87,16 @@ def tree(stacks: Amounts, least: float = DRAWN_MIN, about: About | None = None) 
     return boxes
 
 
-def _box(name: str, depth: int, span: tuple[float, float], stacks: list[tuple[str, ...]], about: About | None) -> Json:
-    box: Json = {"name": name, "depth": depth, "from": span[0], "to": span[1]}
-    return box if about is None else box | about(stacks)
+def _box(
+    name: str, depth: int, span: tuple[float, float], stacks: list[tuple[str, ...]], about: About | None
+) -> Box | Json:
+    box: Box = {"name": name, "depth": depth, "from": span[0], "to": span[1]}
+    return box if about is None else {**box, **about(stacks)}
 
 
-def off_cpu(breakdown: Json | None) -> Json:
+def off_cpu(breakdown: Json | None) -> dict[str, list[Box]]:
     """{treatment: boxes} of blocked nanoseconds, type upon part upon wait, from the `breakdown` of a verdict."""
-    trees: Json = {}
+    trees: dict[str, list[Box]] = {}
     for treatment, entry in ((breakdown or {}).get("treatments") or {}).items():
         kinds = {kind: of_kind for kind, of_kind in entry["types"].items() if kind != ALL} or entry["types"]
         stacks = Counter[tuple[str, ...]]()
@@ -89,7 +109,7 @@ def off_cpu(breakdown: Json | None) -> Json:
     return trees
 
 
-def functions(stacks: Stacks) -> list[Json]:
+def functions(stacks: Stacks) -> list[Function]:
     """Functions by samples in themselves (`self`), those with most first, and in what they call (`total`)."""
     alone: Counter[str] = Counter()
     whole: Counter[str] = Counter()
@@ -105,7 +125,7 @@ def functions(stacks: Stacks) -> list[Json]:
     ]
 
 
-def share(count: int, samples: int) -> Json | None:
+def share(count: int, samples: int) -> Share | None:
     """A share with its exact (Clopper and Pearson) binomial interval; None of no samples, at most 1."""
     if samples <= 0:
         return None
@@ -114,7 +134,7 @@ def share(count: int, samples: int) -> Json | None:
     return {"value": count / samples, "low": low, "high": high}
 
 
-def profile(trials: list[Trial], used: Used, treatments: Iterable[str]) -> Json | None:
+def profile(trials: list[Trial], used: Used, treatments: Iterable[str]) -> Profile | None:
     """The `profile` of verdict.json; None for a run whose records do not mention it."""
     entries = {
         trial.number: (trial, entry)
@@ -140,7 +160,7 @@ def profile(trials: list[Trial], used: Used, treatments: Iterable[str]) -> Json 
     }
 
 
-def _treatment(trials_on: list[tuple[Trial, Probe]]) -> Json:
+def _treatment(trials_on: list[tuple[Trial, Probe]]) -> TreatmentProfile:
     stacks = together(_stacks(trial.measure) for trial, _ in trials_on)
     facts = [entry.get("profile") or {} for _, entry in trials_on]
     counts = Counter[str]()
@@ -177,52 +197,60 @@ def _stacks(segment: Segment) -> Stacks:
     return segment.stacks or {}
 
 
-def _locks(facts: list[Json]) -> Json | None:
+def _locks(facts: list[Json]) -> Locks | None:
     """Waits for the kernel's locks added up: by kind, and by who wanted them; None where they were not asked for."""
     contentions = [about["contention"] for about in facts if about.get("contention")]
     if not contentions:
         return None
-    return {
-        key: _added(row for contention in contentions for row in contention.get(key) or [])[: 2 * FUNCTIONS_MAX]
-        for key in ("kinds", "sites")
-    }
+
+    def added(key: str) -> list[LockWait]:
+        return _added(row for contention in contentions for row in contention.get(key) or [])[: 2 * FUNCTIONS_MAX]
+
+    return {"kinds": added("kinds"), "sites": added("sites")}
 
 
-def _added(rows: Iterable[Json]) -> list[Json]:
-    sums: dict[tuple[str, str], Json] = {}
+def _added(rows: Iterable[Json]) -> list[LockWait]:
+    sums: dict[tuple[str, str], LockWait] = {}
     for row in rows:
         kind, stack = str(row["kind"]), str(row.get("stack") or "")
-        first = {"kind": kind, "caller": str(row.get("caller") or ""), "stack": stack}
-        total = sums.setdefault((kind, stack), first | {"count": 0, "total_ns": 0, "max_ns": 0})
+        caller = str(row.get("caller") or "")
+        none: LockWait = {"kind": kind, "caller": caller, "stack": stack, "count": 0, "total_ns": 0, "max_ns": 0}
+        total = sums.setdefault((kind, stack), none)
         total["count"] += int(row["count"])
         total["total_ns"] += int(row["total_ns"])
         total["max_ns"] = max(total["max_ns"], int(row["max_ns"]))
     return sorted(sums.values(), key=lambda row: (-row["total_ns"], row["kind"], row["stack"]))
 
 
-def _nameless(facts: list[Json]) -> list[Json]:
+def _nameless(facts: list[Json]) -> list[NamelessFile]:
     """Files in which samples have no function's name: how many, and what would name them."""
-    images: dict[str, Json] = {}
+    images: dict[str, NamelessFile] = {}
     for image in (image for about in facts for image in about.get("images") or []):
         if image.get("unnamed"):
-            row = {"path": image["path"], "unnamed": 0, "samples": 0, "symbols": image.get("symbols") or "none"}
-            total = images.setdefault(str(image["path"]), row | {"remedy": image.get("remedy")})
+            none: NamelessFile = {
+                "path": image["path"],
+                "unnamed": 0,
+                "samples": 0,
+                "symbols": image.get("symbols") or "none",
+                "remedy": image.get("remedy"),
+            }
+            total = images.setdefault(str(image["path"]), none)
             total["unnamed"] += int(image["unnamed"])
             total["samples"] += int(image["samples"])
     return sorted(images.values(), key=lambda row: (-row["unnamed"], row["path"]))
 
 
-def share_of(samples: int, entry: Json) -> float:
+def share_of(samples: int, entry: TreatmentProfile) -> float:
     """The share of a treatment's samples."""
-    return float(samples / entry["samples"])
+    return samples / entry["samples"]
 
 
-def wait_mean_ns(row: Json) -> float | None:
+def wait_mean_ns(row: LockWait) -> float | None:
     """How long a wait for a lock of this kind or at this place took; None of none."""
     return row["total_ns"] / row["count"] if row["count"] else None
 
 
-def cost_shares(entry: Json) -> tuple[float, float] | None:
+def cost_shares(entry: TreatmentProfile) -> tuple[float, float] | None:
     """What profiling took of one CPU, and what of it the agent did; None where the segment's length is not known."""
     if not entry["segment_ns"]:
         return None
@@ -234,11 +262,11 @@ def stacks_of(trials: Iterable[Trial]) -> list[tuple[tuple[str, ...], int]]:
     return sorted(together(_stacks(trial.measure) for trial in trials).items())
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> Profile | None:
     return profile(context.run.trials, context.used, context.treatments)
 
 
-def _judge_off_cpu(context: Context) -> Json | None:
+def _judge_off_cpu(context: Context) -> dict[str, list[Box]] | None:
     return None if context.parts["profile"] is None else off_cpu(context.parts["breakdown"])
 
 

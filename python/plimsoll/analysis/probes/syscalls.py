@@ -6,11 +6,12 @@ system does not tell stays absent. A sum over trials is only made of trials whos
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final, Literal, TypedDict, get_args
 
 import numpy as np
 
 from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.probes.document import Call, Calls, Summed, Sync, Syncs, SystemCalls, Timed
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Run, Trial
@@ -19,23 +20,62 @@ from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
 PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
-_SUMS = ("count", "errors", "asked_bytes", "returned_bytes", "ns", "sequential")
+_TimedSum = Literal["count", "errors", "ns"]
+_CallSum = Literal[_TimedSum, "asked_bytes", "returned_bytes", "sequential"]
+_TIMED: Final[tuple[_TimedSum, ...]] = get_args(_TimedSum)
+_SUMS: Final[tuple[_CallSum, ...]] = get_args(_CallSum)
+_TOLD: Final[tuple[Literal["journal_flush_ns", "pages"], ...]] = ("journal_flush_ns", "pages")  # by some file systems
 _OTHERS_KEPT = 12
 # Of a normal distribution: 95 % of it lies within so many standard errors. A segment has some tens of slices at least.
 _NORMAL_95 = 1.96
 
 
-def system_calls(run: Run, used: Used) -> Json | None:
+class Together(TypedDict):
+    """Calls of several kinds as one."""
+
+    bytes: int
+    bucket: int | None  # log2 of the median size
+    sequential_share: float | None
+
+
+class Rates(TypedDict):
+    """What follows from a count and a time; null if not known."""
+
+    per_transaction: float | None
+    ns_mean: float | None
+    count_margin: float | None  # half the 95 % interval of an estimate
+
+
+class SyncPart(TypedDict):
+    """One part of a sync: mean of a call, and share of the whole."""
+
+    ns: float
+    share: float
+
+
+class SyncParts(TypedDict):
+    """What a sync consists of, mean of a call."""
+
+    parts: dict[str, SyncPart]
+    closure: float | None  # the sum's share of the whole
+    journal_flush_ns: float | None
+    pages: float | None
+
+
+SingleSync = TypedDict("SingleSync", {"place": int, "ns": int, "call": str, "class": str})  # `place` from 1
+
+
+def system_calls(run: Run, used: Used) -> SystemCalls | None:
     """The `syscalls` of verdict.json: {"calls", "syncs"} by treatment; None where neither probe was on."""
     trials = {trial.number: trial for trial in run.trials}
-    calls: Json = {}
-    syncs: Json = {}
+    calls: dict[str, Calls] = {}
+    syncs: dict[str, Syncs] = {}
     for name in run.plan.get("treatments") or {}:
         of_treatment = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
-        if sums := calls_of(of_treatment):
-            calls[name] = sums
-        if sums := syncs_of(of_treatment):
-            syncs[name] = sums
+        if of_calls := calls_of(of_treatment):
+            calls[name] = of_calls
+        if of_syncs := syncs_of(of_treatment):
+            syncs[name] = of_syncs
     return {"calls": calls, "syncs": syncs} if calls or syncs else None
 
 
@@ -53,7 +93,7 @@ def _lost(entries: list[tuple[Trial, Probe]]) -> dict[str, int]:
     return lost
 
 
-def head_of(entries: list[tuple[Trial, Probe]]) -> Json:
+def head_of(entries: list[tuple[Trial, Probe]]) -> Summed:
     """Of how many trials and transactions the sums are, and what was lost."""
     done = [done_count(trial.measure) for trial, _ in entries]
     return {
@@ -80,20 +120,20 @@ def typical(histogram: list[int]) -> int | None:
     return None
 
 
-def calls_of(trials: Iterable[Trial]) -> Json | None:
+def calls_of(trials: Iterable[Trial]) -> Calls | None:
     """Calls of these trials by class and kind, and the most frequent of all others."""
     entries = probes_on(trials, "syscalls")
     if not entries:
         return None
-    by_class: dict[str, dict[str, Json]] = {}
-    others: dict[str, Json] = {}
+    by_class: dict[str, dict[str, Call]] = {}
+    others: dict[str, Timed] = {}
     for _, entry in entries:
         for name, kinds in (entry.get("call_totals") or {}).items():
             for kind, sums in kinds.items():
-                _add_call(by_class.setdefault(name, {}).setdefault(kind, {}), sums)
+                _add_call(by_class.setdefault(name, {}).setdefault(kind, _no_calls(sums)), sums)
         for name, sums in (entry.get("other_calls") or {}).items():
-            other = others.setdefault(name, dict.fromkeys(("count", "errors", "ns"), 0))
-            for key in other:
+            other = others.setdefault(name, {"count": 0, "errors": 0, "ns": 0})
+            for key in _TIMED:
                 other[key] += int(sums.get(key) or 0)
 
     def least(shares: Iterable[float | None]) -> float | None:
@@ -112,25 +152,43 @@ def calls_of(trials: Iterable[Trial]) -> Json | None:
     }
 
 
-def _add_call(into: Json, sums: Json) -> None:
+def _no_calls(first: Json) -> Call:
+    """Nothing yet, with a standard error where the first has one."""
+    none: Call = {
+        "count": 0,
+        "errors": 0,
+        "asked_bytes": 0,
+        "returned_bytes": 0,
+        "ns": 0,
+        "sequential": 0,
+        "count_se": 0.0,
+        "ns_log2": [],
+        "bytes_log2": [],
+    }
+    if first.get("count_se") is None:
+        del none["count_se"]
+    return none
+
+
+def _add_call(into: Call, sums: Json) -> None:
     for key in _SUMS:
-        into[key] = into.get(key, 0) + int(sums.get(key) or 0)
+        into[key] += int(sums.get(key) or 0)
     if (error := sums.get("count_se")) is not None:
-        into["count_se"] = math.hypot(into.get("count_se", 0), float(error))
-    for key in ("ns_log2", "bytes_log2"):
-        into[key] = added(into.get(key, []), sums.get(key) or [])
+        into["count_se"] = math.hypot(into.get("count_se", 0.0), float(error))
+    into["ns_log2"] = added(into["ns_log2"], sums.get("ns_log2") or [])
+    into["bytes_log2"] = added(into["bytes_log2"], sums.get("bytes_log2") or [])
 
 
-def syncs_of(trials: Iterable[Trial]) -> Json | None:
+def syncs_of(trials: Iterable[Trial]) -> Syncs | None:
     """Syncs of these trials by class and call."""
     entries = probes_on(trials, "sync")
     if not entries:
         return None
-    by_class: dict[str, dict[str, Json]] = {}
+    by_class: dict[str, dict[str, Sync]] = {}
     for _, entry in entries:
         for name, calls in (entry.get("sync_totals") or {}).items():
             for call, sums in calls.items():
-                _add_sync(by_class.setdefault(name, {}).setdefault(call, {}), sums)
+                _add_sync(by_class.setdefault(name, {}).setdefault(call, _no_syncs(sums)), sums)
     entry = entries[0][1]
     opens = [int(entry["open_ns_max"]) for _, entry in entries if entry.get("open_ns_max") is not None]
     return {
@@ -142,23 +200,33 @@ def syncs_of(trials: Iterable[Trial]) -> Json | None:
     }
 
 
-def _add_sync(into: Json, sums: Json) -> None:
-    for key in ("count", "errors", "ns"):
-        into[key] = into.get(key, 0) + int(sums.get(key) or 0)
-    least, most = int(sums.get("ns_min") or 0), int(sums.get("ns_max") or 0)
-    into["ns_min"] = min(into.get("ns_min", least), least)
-    into["ns_max"] = max(into.get("ns_max", most), most)
-    into["ns_log2"] = added(into.get("ns_log2", []), sums.get("ns_log2") or [])
-    parts = into.setdefault("parts_ns", {})
+def _ends(sums: Json) -> tuple[int, int]:
+    """The shortest and the longest."""
+    return int(sums.get("ns_min") or 0), int(sums.get("ns_max") or 0)
+
+
+def _no_syncs(first: Json) -> Sync:
+    """Nothing yet; least and most as of the first."""
+    least, most = _ends(first)
+    return {"count": 0, "errors": 0, "ns": 0, "ns_min": least, "ns_max": most, "ns_log2": [], "parts_ns": {}}
+
+
+def _add_sync(into: Sync, sums: Json) -> None:
+    for key in _TIMED:
+        into[key] += int(sums.get(key) or 0)
+    least, most = _ends(sums)
+    into["ns_min"], into["ns_max"] = min(into["ns_min"], least), max(into["ns_max"], most)
+    into["ns_log2"] = added(into["ns_log2"], sums.get("ns_log2") or [])
+    parts = into["parts_ns"]
     for part, ns in (sums.get("parts_ns") or {}).items():
         parts[part] = parts.get(part, 0) + int(ns)
-    for key in ("journal_flush_ns", "pages"):
-        if sums.get(key) is not None:
-            into[key] = into.get(key, 0) + int(sums[key])
+    for told in _TOLD:
+        if sums.get(told) is not None:
+            into[told] = into.get(told, 0) + int(sums[told])
 
 
-def together(calls: Iterable[Json]) -> Json:
-    """Calls of several kinds as one: {`bytes`, `bucket` (log2 of the median size), `sequential_share`}."""
+def together(calls: Iterable[Call]) -> Together:
+    """Calls of several kinds as one."""
     calls = list(calls)
     sizes: list[int] = []
     for call in calls:
@@ -171,8 +239,8 @@ def together(calls: Iterable[Json]) -> Json:
     }
 
 
-def call_rates(sums: Json, transactions: int | None) -> Json:
-    """{`per_transaction`, `ns_mean`, `count_margin` (half the 95 % interval of an estimate)}; null if not known."""
+def call_rates(sums: Timed, transactions: int | None) -> Rates:
+    """How often and how long, of calls or of syncs."""
     count = sums["count"]
     return {
         "per_transaction": count / transactions if transactions else None,
@@ -181,9 +249,8 @@ def call_rates(sums: Json, transactions: int | None) -> Json:
     }
 
 
-def sync_parts(sums: Json) -> Json:
-    """What a sync consists of, mean ns a call: {`parts`: {name: {ns, share}}, `closure` (the sum's share of the whole),
-    `journal_flush_ns`, `pages`}."""
+def sync_parts(sums: Sync) -> SyncParts:
+    """What these syncs consist of."""
     count, whole, parts = sums["count"], sums["ns"], sums["parts_ns"]
     flushed, pages = sums.get("journal_flush_ns"), sums.get("pages")
     return {
@@ -194,8 +261,8 @@ def sync_parts(sums: Json) -> Json:
     }
 
 
-def sync_sequence(trial: Trial, most: int) -> list[Json]:
-    """Single syncs in the order in which they were entered: {`place` (from 1), `ns`, `call`, `class`}."""
+def sync_sequence(trial: Trial, most: int) -> list[SingleSync]:
+    """Single syncs in the order in which they were entered."""
     table = trial.measure.syncs
     if table is None or not len(table):
         return []
@@ -208,7 +275,7 @@ def sync_sequence(trial: Trial, most: int) -> list[Json]:
     ]
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> SystemCalls | None:
     return system_calls(context.run, context.used)
 
 

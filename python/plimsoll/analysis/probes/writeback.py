@@ -5,7 +5,7 @@ pages count too; for the server's group on cgroup v2. Missing stays missing.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from plimsoll.analysis.statistics import curves
 from plimsoll.analysis.trial.readings import done_count, seconds_measured
 from plimsoll.record import Segment, Trial
 
-Json = dict[str, Any]
 _KIB = 1024
 _HOST = {"dirty": ("host", "dirty_kib", _KIB), "writeback": ("host", "writeback_kib", _KIB)}
 _GROUP = {"dirty": ("group", "dirty_bytes", 1), "writeback": ("group", "writeback_bytes", 1)}
@@ -55,6 +54,14 @@ WRITEBACK_METRICS = [
         for how, words, weighed in (("mean", "mean", ", weighed by time"), ("max", "largest", ""))
     ),
 ]
+
+
+class DirtyPoint(TypedDict):
+    """Pages of one kind at one moment; zero is the start of measuring."""
+
+    seconds: float
+    what: str  # "dirty" or "writeback"
+    bytes: float
 
 
 def _series(segment: Segment, source: tuple[str, str, int]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -134,12 +141,12 @@ def thresholds(trial: Trial) -> dict[str, int]:
     return {name: wanted[key] for name, key in names.items() if wanted.get(key)}
 
 
-def dirty_curve(trial: Trial) -> list[Json]:
-    """Dirty pages and pages under writeback over time: {seconds, what, bytes}, zero at the start of measuring."""
+def dirty_curve(trial: Trial) -> list[DirtyPoint]:
+    """Dirty pages and pages under writeback over time."""
     window = curves.measured_window(trial)
     if window is None:
         return []
-    rows: list[Json] = []
+    rows: list[DirtyPoint] = []
     for segment in trial.segments:
         for what, (series, column, unit) in (_GROUP if is_of_group(trial) else _HOST).items():
             times, values = curves.seconds_from(segment, series, window[0]), segment.column(series, column)

@@ -3,10 +3,12 @@
 The study's own counter, where it was recorded, stands apart: it never saw file pages.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.probes.instruments import instrument_of
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.levels import HEIGHT, HEIGHT_HALF, levels_figure
@@ -23,18 +25,13 @@ _COLOURS = [theme.BEST, theme.WORSE]
 _COLUMNS = 3
 
 
-def _probe(verdict: Json, name: str) -> Json:
-    instrument: Json = (verdict.get("instruments") or {}).get(name) or {}
-    return instrument
-
-
 def _bound(verdict: Json, name: str) -> str:
     """Behind a title whose counts are not complete."""
-    return " (lower bound)" if _probe(verdict, name).get("lost") else ""
+    return " (lower bound)" if instrument_of(verdict, name).get("lost") else ""
 
 
 def _caption(text: str, verdict: Json, name: str) -> str:
-    note = _probe(verdict, name).get("note")
+    note = instrument_of(verdict, name).get("note")
     return f"{text} {note}" if note else text
 
 
@@ -71,12 +68,12 @@ def _panel(rows: list[Json], comparison: Json, width: int, height: int) -> Any:
     ).properties(width=width, height=height)
 
 
-def misses_figure(verdict: Json, study: Json) -> Figure:
+def misses_figure(verdict: Json, study: Mapping[str, str]) -> Figure:
     """Figure 4.7 with 4.5 beside it: what the database's cache missed, and what of it both missed."""
     name = "page-cache-misses-per-query"
     title = "Page-cache misses per query, beside the database's" + (" (figure 4.7)" if study else "")
     original = study.get("linux_misses", "")
-    if absent := _probe(verdict, "page_cache").get("why_absent"):
+    if absent := instrument_of(verdict, "page_cache")["why_absent"]:
         return Figure(name, title, absent=absent, original=original)
     half = len(verdict["comparisons"]) == 1
     width = panel_width(len(verdict["comparisons"][:_COLUMNS]), half)
@@ -98,9 +95,9 @@ def misses_figure(verdict: Json, study: Json) -> Figure:
     return Figure(name, title + _bound(verdict, "page_cache"), caption, original, spec_of(chart))
 
 
-def hit_figure(verdict: Json, study: Json) -> Figure:
+def hit_figure(verdict: Json, study: Mapping[str, str]) -> Figure:
     """Figure 4.6."""
-    bound = " (from counts that are lower bounds)" if _probe(verdict, "page_cache").get("lost") else ""
+    bound = " (from counts that are lower bounds)" if instrument_of(verdict, "page_cache").get("lost") else ""
     return levels_figure(
         verdict,
         "page_cache_hit_ratio",
@@ -116,13 +113,13 @@ def hit_figure(verdict: Json, study: Json) -> Figure:
         scale=100.0,
         half=True,
         original=study.get("linux_hit", ""),
-        absent=_probe(verdict, "page_cache").get("why_absent") or "",
+        absent=instrument_of(verdict, "page_cache")["why_absent"] or "",
     )
 
 
-def per_miss_figure(verdict: Json, study: Json) -> Figure:
+def per_miss_figure(verdict: Json, study: Mapping[str, str]) -> Figure:
     """Figure 4.8."""
-    bound = " (upper bound)" if _probe(verdict, "page_cache").get("lost") else ""
+    bound = " (upper bound)" if instrument_of(verdict, "page_cache").get("lost") else ""
     return levels_figure(
         verdict,
         "database_misses_per_page_cache_miss",
@@ -137,15 +134,15 @@ def per_miss_figure(verdict: Json, study: Json) -> Figure:
         {"title": "database misses per miss", "format": "~s", "tip": ".3f", "label": ".3~r", "log": True},
         half=True,
         original=study.get("linux_per_miss", ""),
-        absent=_probe(verdict, "page_cache").get("why_absent") or "",
+        absent=instrument_of(verdict, "page_cache")["why_absent"] or "",
     )
 
 
-def cache_figures(verdict: Json, study: Json) -> list[Figure]:
+def cache_figures(verdict: Json, study: Mapping[str, str]) -> list[Figure]:
     """Figures 4.6 to 4.8, and the study's own counter where somebody asked for it."""
     found = [hit_figure(verdict, study), misses_figure(verdict, study), per_miss_figure(verdict, study)]
-    heads = _probe(verdict, "buffer_heads")
-    if heads.get("on") or heads.get("refused"):
+    heads = instrument_of(verdict, "buffer_heads")
+    if heads["on"] or heads["refused"]:
         found.append(
             levels_figure(
                 verdict,
@@ -156,7 +153,7 @@ def cache_figures(verdict: Json, study: Json) -> list[Figure]:
                 {"title": "touches per query", "format": "~r", "tip": ".3f"},
                 half=True,
                 original=study.get("buffer_heads", ""),
-                absent=heads.get("why_absent") or "",
+                absent=heads["why_absent"] or "",
             )
         )
     return found

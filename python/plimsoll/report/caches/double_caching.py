@@ -1,9 +1,10 @@
 """What both caches hold, relation by relation and level by level."""
 
-from typing import Any
+from typing import Any, Final
 
 import altair as alt
 
+from plimsoll.analysis.caches.document import HeldPart, NotRead, Readings
 from plimsoll.analysis.caches.double_caching import WHEN
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.drawing import theme
@@ -16,7 +17,7 @@ from plimsoll.words.levels import at_words
 
 Json = dict[str, Any]
 _MB = 1e-6
-_PARTS = {
+_PARTS: Final[dict[HeldPart, str]] = {
     "server_only_bytes": "server's cache only",
     "both_bytes": "both",
     "page_cache_only_bytes": "page cache only",
@@ -38,9 +39,10 @@ def _rows(verdict: Json) -> list[Json]:
     for comparison in _comparisons(verdict):
         where = at_words(comparison) or "all"
         for level in comparison["levels"]:
-            readings = (verdict["treatments"].get(level["treatment"]) or {}).get("double_caching") or {}
+            readings: Readings | None = (verdict["treatments"].get(level["treatment"]) or {}).get("double_caching")
             for when, words in WHEN.items():
-                for row in (readings.get(when) or {}).get("relations") or []:
+                reading = readings[when] if readings else None
+                for row in reading["relations"] if reading else ():
                     for order, (key, part) in enumerate(_PARTS.items()):
                         rows.append(
                             {"at": where, "level": level["level"], "when": words, "relation": row["relation"]}
@@ -77,7 +79,7 @@ def _panel(rows: list[Json], level: str, relations: list[str], width: int, label
 
 def absent_words(verdict: Json) -> str:
     """Why there is no reading, in every trial or in some."""
-    reasons = verdict.get("double_caching_absent") or []
+    reasons: list[NotRead] = verdict.get("double_caching_absent") or []
     return "; ".join(f"{row['reason']} ({trials_words(row['trials'])})" for row in reasons)
 
 

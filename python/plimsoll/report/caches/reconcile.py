@@ -1,10 +1,14 @@
 """Device reads against what the page-cache probe saw brought: stacked bars with the device's own count, and a table."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.caches.document import MeanDeviceReads, PartOfReads, Reconciliation
+from plimsoll.analysis.caches.reconcile import BROUGHT
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.instruments import instrument_of
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.marks import by_colour, side_by_side, titled
@@ -17,27 +21,32 @@ _MB = 1e-6
 _COLUMNS = 3
 
 
-def _found(verdict: Json, treatment: str) -> Json | None:
-    reconciliation: Json | None = (verdict["treatments"].get(treatment) or {}).get("reconciliation")
+def _found(verdict: Json, treatment: str) -> MeanDeviceReads | None:
+    reconciliation: MeanDeviceReads | None = (verdict["treatments"].get(treatment) or {}).get("reconciliation")
     return reconciliation
 
 
-def _there(verdict: Json, parts: Json) -> list[str]:
+def _whole(verdict: Json) -> Reconciliation:
+    reconciliation: Reconciliation = verdict["reconciliation"]
+    return reconciliation
+
+
+def _there(verdict: Json, parts: Mapping[PartOfReads, str]) -> list[str]:
     """The names of the parts of which any level has some."""
     levels = [level["treatment"] for comparison in verdict["comparisons"] for level in comparison["levels"]]
     known = [one for treatment in levels if (one := _found(verdict, treatment)) is not None]
     return [name for key, name in parts.items() if any(one[key] for one in known)]
 
 
-def _panel(verdict: Json, comparison: Json, parts: Json, width: int) -> Any | None:
+def _panel(verdict: Json, comparison: Json, parts: Mapping[PartOfReads, str], width: int) -> Any | None:
     rows, reads = [], []
     for level in comparison["levels"]:
         reconciliation = _found(verdict, level["treatment"])
         if reconciliation is None:
             continue
         for place, (key, name) in enumerate(parts.items()):
-            if reconciliation[key] is not None:
-                rows.append({"level": level["level"], "part": name, "mb": reconciliation[key] * _MB, "order": place})
+            if (amount := reconciliation[key]) is not None:
+                rows.append({"level": level["level"], "part": name, "mb": amount * _MB, "order": place})
         reads.append({"level": level["level"], "mb": reconciliation["device_bytes"] * _MB})
     if not rows:
         return None
@@ -73,12 +82,12 @@ def _panel(verdict: Json, comparison: Json, parts: Json, width: int) -> Any | No
 def reconciliation_figure(verdict: Json) -> Figure:
     """One panel a comparison, one bar a level."""
     name, title = "device-reads-explained", "Device reads, and what explains them"
-    probe = (verdict.get("instruments") or {}).get("page_cache") or {}
-    if probe.get("why_absent"):
+    probe = instrument_of(verdict, "page_cache")
+    if probe["why_absent"]:
         return Figure(name, title, absent=probe["why_absent"])
     if not verdict["comparisons"]:
         return Figure(name, title, absent="this run compares no levels; the table has every treatment")
-    parts = verdict["reconciliation"]["parts"]
+    parts = _whole(verdict)["parts"]
     width = panel_width(len(verdict["comparisons"][:_COLUMNS]))
     panels = []
     for comparison in verdict["comparisons"]:
@@ -107,7 +116,7 @@ def reconciliation_rows(verdict: Json) -> list[Json]:
         reconciliation = _found(verdict, treatment)
         if reconciliation is None:
             continue
-        cells = [number(reconciliation[key], ",.2f", _MB) for key in verdict["reconciliation"]["parts"]]
+        cells = [number(reconciliation[key], ",.2f", _MB) for key in _whole(verdict)["parts"]]
         share = reconciliation["unexplained_share"]
         rows.append(
             {
@@ -126,8 +135,9 @@ def class_rows(verdict: Json) -> list[Json]:
     """What was brought, by file class, in MB; classes of which nothing was brought are left out."""
     labels, rows = treatment_labels(verdict), []
     for treatment in verdict["treatments"]:
-        for name, parts in ((_found(verdict, treatment) or {}).get("classes") or {}).items():
-            cells = [number(value, ",.2f", _MB) for value in parts.values()]
+        reconciliation = _found(verdict, treatment)
+        for name, parts in reconciliation["classes"].items() if reconciliation else ():
+            cells = [number(parts[part], ",.2f", _MB) for part in BROUGHT]
             rows.append({"label": labels.get(treatment, treatment), "class": name, "parts": cells})
     return rows
 
@@ -135,7 +145,7 @@ def class_rows(verdict: Json) -> list[Json]:
 def _context(page: Page) -> Json:
     return {
         "reconciled": reconciliation_rows(page.verdict),
-        "reconciliation": page.verdict["reconciliation"],
+        "reconciliation": _whole(page.verdict),
         "classes": class_rows(page.verdict),
     }
 

@@ -1,10 +1,11 @@
 """The block devices drawn: how long requests queue and are at the device, depth and device time of each second."""
 
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.probes.block_requests import dominant
-from plimsoll.analysis.probes.block_series import cumulative, of_trial
+from plimsoll.analysis.probes.block_series import Point, cumulative, of_trial
+from plimsoll.analysis.probes.document import BlockRequests, TimeBuckets
 from plimsoll.record import Run
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.series import shown_trials
@@ -14,19 +15,19 @@ from plimsoll.report.section import Section
 Json = dict[str, Any]
 _LINES_MAX = 6
 _TREATMENTS_MAX = 6
-_SPANS = {"queue_ns": "in the queue", "device_ns": "at the device"}
+_SPANS: Final[dict[TimeBuckets, str]] = {"queue_ns_buckets": "in the queue", "device_ns_buckets": "at the device"}
 
 
 def block_figures(run: Run, verdict: Json) -> list[Figure]:
     """None where the probe was not on."""
-    block = verdict.get("block") or {}
+    block: dict[str, BlockRequests] = verdict.get("block") or {}
     if not block:
         return []
     labels = treatment_labels(verdict)
     return [_distributions(block, labels), _over_time(run, verdict, block, labels)]
 
 
-def _distributions(block: Json, labels: dict[str, str]) -> Figure:
+def _distributions(block: dict[str, BlockRequests], labels: dict[str, str]) -> Figure:
     import altair as alt
 
     name, title = "block-times", "How long requests queue, and how long they are at the device"
@@ -36,7 +37,7 @@ def _distributions(block: Json, labels: dict[str, str]) -> Figure:
             rows = [
                 {"ms": round(ms, 6), "share": round(share, 5), "what": f"{disk}: {name_of(of, operation)}"}
                 for disk, of, operation, sums in dominant(one, _LINES_MAX)
-                for ms, share in cumulative(sums[f"{span}_buckets"])
+                for ms, share in cumulative(sums[span])
             ]
             charts.append(_lines(rows, f"{labels.get(treatment, treatment)}: {where}"))
     if not charts:
@@ -64,7 +65,7 @@ def _lines(rows: list[Json], title: str) -> Any:
     )
 
 
-def _over_time(run: Run, verdict: Json, block: Json, labels: dict[str, str]) -> Figure:
+def _over_time(run: Run, verdict: Json, block: dict[str, BlockRequests], labels: dict[str, str]) -> Figure:
     import altair as alt
 
     name, title = "block-time", "Depth and device time over the measured segment"
@@ -106,7 +107,7 @@ def _over(rows: list[Json], unit: str, title: str) -> Any:
     )
 
 
-def _named(rows: list[Json]) -> list[Json]:
+def _named(rows: list[Point]) -> list[Json]:
     return [
         {"what": f"{row['device']}, {row['how']}", "seconds": row["seconds"], "value": row["value"]} for row in rows
     ]

@@ -1,9 +1,11 @@
 """Requests of the server's disks by what they carry: a table by class and operation, and what took most, in words."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.probes.block_requests import depth_mean, dominant, rates, spent_share, time_of_all
+from plimsoll.analysis.probes.document import BlockRequests, EndCount, Ends, Requests
 from plimsoll.report.drawing.tables import number, trials_words
 from plimsoll.report.probes import syscalls
 
@@ -27,19 +29,21 @@ OPERATIONS = {
     "write_zeroes": "zeroes",
     "other": "other",
 }
+_COUNTS: Final[tuple[EndCount, ...]] = ("issued", "completed", "requeued", "under_way", "unseen", "no_room")
+_BESIDE: Final[tuple[EndCount, ...]] = ("before", "flush_asks", "bios_merged", "requests_merged", "splits")
 _SHORT = {"wal": "WAL", "data": "data", "none": "", "elsewhere": "others'"}
 
 
 def block_part(verdict: Json) -> Json | None:
     """What the template draws; None where the probe was not asked for."""
-    block = verdict.get("block")
+    block: dict[str, BlockRequests] | None = verdict.get("block")
     if not block:
         return None
     labels = treatment_labels(verdict)
     return {"treatments": [_treatment(labels.get(name, name), one) for name, one in block.items()]}
 
 
-def _treatment(label: str, one: Json) -> Json:
+def _treatment(label: str, one: BlockRequests) -> Json:
     lost = ", ".join(f"{count:,} {what}" for what, count in one["lost"].items())
     return {
         "label": label,
@@ -64,29 +68,30 @@ def name_of(name: str, operation: str) -> str:
     return f"{short} {OPERATIONS.get(operation, operation)}".strip()
 
 
-def words(one: Json) -> list[str]:
+def words(one: BlockRequests) -> list[str]:
     """What took most of the requests' time, and how it was spent."""
     whole, lines = time_of_all(one), []
     for disk, name, operation, sums in dominant(one):
-        share = spent_share(sums, whole)
-        if share is None or share < _SHARE_MIN:
+        share, at_device = spent_share(sums, whole), sums["device_ns_mean"]
+        if share is None or share < _SHARE_MIN or at_device is None:
             continue
         queued = sums["queue_ns_mean"]
         waited = "queued for an unknown time" if queued is None else f"waited {queued * _MS:.3g} ms in the queue"
         lines.append(
-            f"{name_of(name, operation)} on {disk} {waited} and {sums['device_ns_mean'] * _MS:.3g} ms at the device "
+            f"{name_of(name, operation)} on {disk} {waited} and {at_device * _MS:.3g} ms at the device "
             f"(means of {sums['count']:,}): {share:.0%} of the time of all requests."
         )
     return [line[0].upper() + line[1:] for line in lines]
 
 
-def _times(sums: Json, span: str, count: int) -> list[str]:
-    cells = [sums[f"{span}_mean"], sums[f"{span}_p50"], sums[f"{span}_p99"], sums.get(f"{span}_max")]
+def _times(cells: Iterable[float | None], count: int) -> list[str]:
     return [number(cell if count else None, ",.1f", _US) for cell in cells]
 
 
-def _row(disk: str, name: str, operation: str, sums: Json, transactions: int | None) -> Json:
+def _row(disk: str, name: str, operation: str, sums: Requests, transactions: int | None) -> Json:
     count, found = sums["count"], rates(sums, transactions)
+    queue = (sums["queue_ns_mean"], sums["queue_ns_p50"], sums["queue_ns_p99"], sums.get("queue_ns_max"))
+    device = (sums["device_ns_mean"], sums["device_ns_p50"], sums["device_ns_p99"], sums["device_ns_max"])
     carries = operation != "flush"
     return {
         "disk": disk,
@@ -96,24 +101,18 @@ def _row(disk: str, name: str, operation: str, sums: Json, transactions: int | N
         "each": number(found["per_transaction"], ",.3g"),
         "megabytes": number(sums["bytes"] if carries else None, ",.1f", _MB),
         "size": number(sums["bytes_typical"] if carries else None, ",.4g", _KIB),
-        "queue": _times(sums, "queue_ns", sums["queued"]),
-        "device": _times(sums, "device_ns", count),
+        "queue": _times(queue, sums["queued"]),
+        "device": _times(device, count),
         "synchronous": number(found["synchronous_share"], ".0%"),
         "errors": number(sums["errors"], ",.0f"),
     }
 
 
-def _disk(name: str, ends: Json) -> Json:
+def _disk(name: str, ends: Ends) -> Json:
     return {
         "name": name,
-        "counts": [
-            number(ends.get(key), ",.0f")
-            for key in ("issued", "completed", "requeued", "under_way", "unseen", "no_room")
-        ],
+        "counts": [number(ends.get(key), ",.0f") for key in _COUNTS],
         "holds": "holds" if ends["holds"] else "DOES NOT HOLD",
-        "beside": [
-            number(ends.get(key), ",.0f")
-            for key in ("before", "flush_asks", "bios_merged", "requests_merged", "splits")
-        ],
+        "beside": [number(ends.get(key), ",.0f") for key in _BESIDE],
         "depth": [number(depth_mean(ends), ",.3f"), number(ends["depth_max"], ",.0f")],
     }

@@ -1,14 +1,15 @@
 """What the probes say about themselves, as rows for the page."""
 
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.document import Accounting, Cost, Instrument, SelfTest, SelfTestFigure
 from plimsoll.analysis.probes.instruments import LABELS
 from plimsoll.report.drawing.tables import interval, trials_words
 from plimsoll.report.section import Page, Section
 
 Json = dict[str, Any]
-_SELF_TEST = {
+_SELF_TEST: Final[dict[SelfTestFigure, str]] = {
     "pages": "pages read at random",
     "missed_cold": "missed when cold",
     "missed_warm": "missed when warm",
@@ -21,14 +22,14 @@ def _span(ends: list[int]) -> str:
     return f"{ends[0]:,}" if ends[0] == ends[1] else f"{ends[0]:,} to {ends[1]:,}"
 
 
-def _self_test(instrument: Json | None) -> str | None:
+def _self_test(instrument: SelfTest | None) -> str | None:
     if not instrument:
         return None
     figures = ", ".join(f"{name} {_span(instrument[key])}" for key, name in _SELF_TEST.items() if key in instrument)
     return f"passed in {instrument['passed']} of {instrument['trials']} trials: {figures}"
 
 
-def _identity(instrument: Json | None) -> str | None:
+def _identity(instrument: Accounting | None) -> str | None:
     if not instrument:
         return None
     text = f"{instrument['added']:,} pages added, {instrument['accounted']:,} accounted for"
@@ -37,7 +38,7 @@ def _identity(instrument: Json | None) -> str | None:
     )
 
 
-def _programs(instrument: Json | None) -> str | None:
+def _programs(instrument: Cost | None) -> str | None:
     if not instrument:
         return None
     parts = [
@@ -47,7 +48,7 @@ def _programs(instrument: Json | None) -> str | None:
     return f"{instrument['run_ns'] / 1e6:,.1f} ms over all trials" + (f": {', '.join(parts)}" if parts else "")
 
 
-def _rows(instrument: Json) -> list[tuple[str, str]]:
+def _rows(instrument: Instrument) -> list[tuple[str, str]]:
     refused = [
         f"refused in {trials_words(row['trials'])}: {row['reason']}" + (f"; {row['remedy']}" if row["remedy"] else "")
         for row in instrument["refused"]
@@ -71,11 +72,12 @@ def _rows(instrument: Json) -> list[tuple[str, str]]:
 
 def instrument_tables(verdict: Json) -> list[Json]:
     """A table a probe that was asked for; one line for those that were not."""
+    instruments: dict[str, Instrument] = verdict.get("instruments") or {}
     return [
         {"label": LABELS.get(name, name), "rows": _rows(instrument)}
-        if instrument.get("on") or instrument.get("refused")
-        else {"label": LABELS.get(name, name), "rows": [("status", f"absent: {instrument.get('why_absent')}")]}
-        for name, instrument in (verdict.get("instruments") or {}).items()
+        if instrument["on"] or instrument["refused"]
+        else {"label": LABELS.get(name, name), "rows": [("status", f"absent: {instrument['why_absent']}")]}
+        for name, instrument in instruments.items()
     ]
 
 

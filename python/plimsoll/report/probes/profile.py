@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.probes.document import Box, Locks, LockWait, Profile, Share, TreatmentProfile
 from plimsoll.analysis.probes.profile import cost_shares, is_kernel, is_nameless, share_of, stacks_of, wait_mean_ns
 from plimsoll.record import Run
 from plimsoll.report.drawing.figure import Figure
@@ -19,7 +20,7 @@ _ON = (
 )
 
 
-def _kind(box: Json) -> str:
+def _kind(box: Box) -> str:
     if box["depth"] < 2:
         return "whose"
     if is_nameless(box["name"]):
@@ -33,7 +34,7 @@ def _file_name(treatment: str) -> str:
 
 def profile_figures(verdict: Json) -> list[Figure]:
     """A flame graph a treatment; none for a run without the probe."""
-    profiles = verdict.get("profile")
+    profiles: Profile | None = verdict.get("profile")
     if profiles is None:
         return []
     title = "Where the server is when it is on a CPU"
@@ -55,7 +56,7 @@ def profile_figures(verdict: Json) -> list[Figure]:
 
 def off_cpu_figures(verdict: Json) -> list[Figure]:
     """Beside the profile, what the breakdown knows of the time off the CPUs."""
-    waiting = verdict.get("off_cpu") or {}
+    waiting: dict[str, list[Box]] = verdict.get("off_cpu") or {}
     if "profile" not in verdict:
         return []
     labels = treatment_labels(verdict)
@@ -77,7 +78,7 @@ def off_cpu_figures(verdict: Json) -> list[Figure]:
     ]
 
 
-def _percent(share: Json | None) -> str:
+def _percent(share: Share | None) -> str:
     if share is None:
         return "not known"
     return f"{share['value']:.1%} [{share['low']:.1%}, {share['high']:.1%}]"
@@ -85,7 +86,7 @@ def _percent(share: Json | None) -> str:
 
 def profile_part(verdict: Json) -> Json | None:
     """Tables and sentences beside the figures."""
-    profiles = verdict.get("profile")
+    profiles: Profile | None = verdict.get("profile")
     if profiles is None:
         return None
     labels = treatment_labels(verdict)
@@ -122,28 +123,26 @@ def profile_part(verdict: Json) -> Json | None:
     return {"absent": profiles["why_absent"], "treatments": parts}
 
 
-def _lock_rows(locks: Json | None) -> Json | None:
+def _lock_rows(locks: Locks | None) -> dict[str, list[dict[str, str]]] | None:
     """Waits for the kernel's locks: a row a kind, then a row a place."""
     if locks is None:
         return None
+    return {"kinds": [_wait_row(row) for row in locks["kinds"]], "sites": [_wait_row(row) for row in locks["sites"]]}
+
+
+def _wait_row(row: LockWait) -> dict[str, str]:
     return {
-        key: [
-            {
-                "kind": row["kind"],
-                "caller": row["caller"],
-                "stack": " < ".join(reversed(row["stack"].split(";")[-5:])),
-                "count": f"{row['count']:,}",
-                "total": f"{row['total_ns'] / 1e6:,.3f}",
-                "mean": "" if (mean := wait_mean_ns(row)) is None else f"{mean / 1e3:,.1f}",
-                "max": f"{row['max_ns'] / 1e3:,.1f}",
-            }
-            for row in rows
-        ]
-        for key, rows in locks.items()
+        "kind": row["kind"],
+        "caller": row["caller"],
+        "stack": " < ".join(reversed(row["stack"].split(";")[-5:])),
+        "count": f"{row['count']:,}",
+        "total": f"{row['total_ns'] / 1e6:,.3f}",
+        "mean": "" if (mean := wait_mean_ns(row)) is None else f"{mean / 1e3:,.1f}",
+        "max": f"{row['max_ns'] / 1e3:,.1f}",
     }
 
 
-def _cost(entry: Json) -> str:
+def _cost(entry: TreatmentProfile) -> str:
     shares = cost_shares(entry)
     if shares is None:
         return "not known"
@@ -152,8 +151,9 @@ def _cost(entry: Json) -> str:
 
 def folded_files(run: Run, verdict: Json) -> dict[str, str]:
     """The collapsed stacks of each treatment, as other tools read them: texts by the file's name."""
+    profiles: Profile = verdict["profile"]
     files = {}
-    for name, entry in verdict["profile"]["treatments"].items():
+    for name, entry in profiles["treatments"].items():
         stacks = stacks_of(trial for trial in run.trials if trial.number in entry["trials"])
         files[f"{_file_name(name)}.folded"] = "".join(f"{';'.join(stack)} {count}\n" for stack, count in stacks)
     return files

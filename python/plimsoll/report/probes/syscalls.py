@@ -3,7 +3,8 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.probes.syscalls import PARTS, call_rates, sync_parts, together
+from plimsoll.analysis.probes.document import Call, Calls, Summed, Sync, Syncs, SystemCalls, Timed
+from plimsoll.analysis.probes.syscalls import PARTS, Together, call_rates, sync_parts, together
 from plimsoll.report.drawing.tables import NONE, number, trials_words
 
 Json = dict[str, Any]
@@ -43,7 +44,7 @@ PART_NAMES = {
 
 def system_calls_part(verdict: Json) -> Json | None:
     """What the template draws; None where neither probe was asked for."""
-    syscalls = verdict.get("syscalls")
+    syscalls: SystemCalls | None = verdict.get("syscalls")
     if not syscalls:
         return None
     labels = treatment_labels(verdict)
@@ -55,7 +56,7 @@ def system_calls_part(verdict: Json) -> Json | None:
     }
 
 
-def _head(label: str, sums: Json) -> Json:
+def _head(label: str, sums: Summed) -> Json:
     lost = ", ".join(f"{count:,} {what}" for what, count in sums["lost"].items())
     return {
         "label": label,
@@ -64,7 +65,7 @@ def _head(label: str, sums: Json) -> Json:
     }
 
 
-def _calls(label: str, sums: Json) -> Json:
+def _calls(label: str, sums: Calls) -> Json:
     return {
         **_head(label, sums),
         "rows": [_class_row(name, kinds) for name, kinds in sums["classes"].items()],
@@ -85,23 +86,25 @@ def _slices(share: float) -> str:
     return f"slices of 100 ms, {number(100 * share, '.3g')} % of the time, which stand for all of it"
 
 
-def _calls_note(sums: Json) -> str:
-    if sums.get("calls_share") is None:
+def _calls_note(sums: Calls) -> str:
+    share = sums.get("calls_share")
+    if share is None:
         return ""
-    return f"Estimates: counted in {_slices(sums['calls_share'])}. The table of every call has their 95 % intervals."
+    return f"Estimates: counted in {_slices(share)}. The table of every call has their 95 % intervals."
 
 
-def _others_note(sums: Json) -> str:
-    if sums.get("others_share") is None:
+def _others_note(sums: Calls) -> str:
+    share = sums.get("others_share")
+    if share is None:
         return ""
     return (
-        f"All others are estimates: they were counted in {_slices(sums['others_share'])}; "
+        f"All others are estimates: they were counted in {_slices(share)}; "
         "their times are of calls that began and ended within one."
     )
 
 
-def _class_row(name: str, kinds: Json) -> Json:
-    def of(*wanted: str) -> list[Json]:
+def _class_row(name: str, kinds: dict[str, Call]) -> Json:
+    def of(*wanted: str) -> list[Call]:
         return [kinds[kind] for kind in wanted if kind in kinds]
 
     reads, writes = together(of("read", "pread")), together(of("write", "pwrite"))
@@ -128,15 +131,15 @@ def size_of(bucket: int) -> str:
     return f"{least} B"
 
 
-def _typical_size(calls: Json) -> str:
+def _typical_size(calls: Together) -> str:
     return NONE if calls["bucket"] is None else size_of(calls["bucket"])
 
 
-def _in_order(calls: Json, name: str) -> str:
+def _in_order(calls: Together, name: str) -> str:
     return NONE if name in ("elsewhere", "none") else number(calls["sequential_share"], ".1%")
 
 
-def _call_row(name: str, kind: str, sums: Json, transactions: int | None) -> Json:
+def _call_row(name: str, kind: str, sums: Timed, transactions: int | None) -> Json:
     rates, count = call_rates(sums, transactions), number(sums["count"], ",.0f")
     margin = rates["count_margin"]
     return {
@@ -150,7 +153,7 @@ def _call_row(name: str, kind: str, sums: Json, transactions: int | None) -> Jso
     }
 
 
-def _syncs(label: str, sums: Json) -> Json:
+def _syncs(label: str, sums: Syncs) -> Json:
     absent = ", ".join(sums["absent"])
     why = next(iter(sums["absent"].values()), "")
     return {
@@ -166,7 +169,7 @@ def _syncs(label: str, sums: Json) -> Json:
     }
 
 
-def _sync_row(name: str, call: str, sums: Json, transactions: int | None) -> Json:
+def _sync_row(name: str, call: str, sums: Sync, transactions: int | None) -> Json:
     whole, rates = sync_parts(sums), call_rates(sums, transactions)
 
     def cell(part: str) -> str:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.probes.syscalls import sync_sequence
+from plimsoll.analysis.probes.document import Syncs, SystemCalls
+from plimsoll.analysis.probes.syscalls import SingleSync, sync_sequence
 from plimsoll.record import Run
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.series import shown_trials
@@ -18,7 +19,8 @@ _MS = 1e-6
 
 def sync_figures(run: Run, verdict: Json) -> list[Figure]:
     """One panel a treatment, from its first trial; none where the probe was not on."""
-    syncs = (verdict.get("syscalls") or {}).get("syncs") or {}
+    syscalls: SystemCalls | None = verdict.get("syscalls")
+    syncs: dict[str, Syncs] = syscalls["syncs"] if syscalls else {}
     if not syncs:
         return []
     labels = treatment_labels(verdict)
@@ -45,7 +47,7 @@ def _caption() -> str:
     )
 
 
-def _point(sync: Json) -> Json:
+def _point(sync: SingleSync) -> Json:
     what = f"{sync['call']}, {CLASSES.get(sync['class'], sync['class'])}"
     return {"call": sync["place"], "ms": round(max(sync["ns"], 1) * _MS, 4), "what": what}
 

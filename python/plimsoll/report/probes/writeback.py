@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.probes.instruments import instrument_of
 from plimsoll.analysis.probes.writeback import dirty_curve, is_of_group, settings_of, thresholds
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
@@ -35,7 +36,6 @@ def sets_writeback(run: Run) -> bool:
 def writeback_figures(run: Run, verdict: Json) -> list[Figure]:
     """The figures of the section, the widest first."""
     study = study_of(run.experiment) or {}
-    throttle = (verdict.get("instruments") or {}).get("throttle") or {}
     run_time = levels_figure(
         verdict,
         "run_time_seconds",
@@ -55,7 +55,7 @@ def writeback_figures(run: Run, verdict: Json) -> list[Figure]:
         "Pauses of tasks that dirtied pages faster than Linux writes them, summed over tasks, in the measured segment.",
         {"title": "seconds", "format": "~r", "tip": ".3f"},
         half=True,
-        absent=str(throttle.get("why_absent") or ""),
+        absent=instrument_of(verdict, "throttle")["why_absent"] or "",
     )
     writes = levels_figure(
         verdict,
