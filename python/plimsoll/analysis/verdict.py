@@ -16,7 +16,7 @@ from plimsoll.analysis.comparing.levels import compare_levels, groups
 from plimsoll.analysis.comparing.standing import chosen, twins
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import METRICS, judged_of, shown_for
-from plimsoll.analysis.part import Context
+from plimsoll.analysis.part import Context, Pair
 from plimsoll.analysis.percentiles import PERCENTILES
 from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, grade
@@ -226,7 +226,7 @@ def _judge_parts(context: Context) -> Json:
     """Every part that applies, as verdict.json has them."""
     document: Json = {}
     judged: dict[str, Any] = {}
-    pairs: list[Json] = []
+    pairs: list[Pair] = []
     for part in parts.PARTS:
         if part.judge is None:
             continue
