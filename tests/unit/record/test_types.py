@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
 
@@ -38,7 +38,9 @@ def faults(value: Any, kind: Any, where: str) -> list[str]:
         return [one for item in value for one in faults(item, inner[0], f"{where}[]")]
     if origin is dict and isinstance(value, dict):
         return [one for key, item in value.items() for one in faults(item, inner[1], f"{where}.{key}")]
-    if origin in (Union, UnionType):
+    if origin is Literal:
+        fits = value in inner
+    elif origin in (Union, UnionType):
         fits = any(not faults(value, one, where) for one in inner)
     else:
         fits = type(value) in ((int, float) if kind is float else (origin or kind,))
