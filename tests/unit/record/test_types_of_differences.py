@@ -1,4 +1,4 @@
-"""Parts of a verdict that no golden run has, against their types: the breakdown, what changed, the studies.
+"""Parts of a verdict that no golden run has, against their types: breakdown, what changed, studies, order entry.
 
 They are made of records by hand (the worlds of tests/unit/analysis), by the functions that make the real ones.
 """
@@ -12,6 +12,8 @@ import pytest
 
 from plimsoll.analysis import analyse, compare_treatments
 from plimsoll.analysis.breakdown.document import Breakdown
+from plimsoll.analysis.order_entry.document import OfTreatment, OrderEntry
+from plimsoll.analysis.order_entry.order_entry import of_trials
 from plimsoll.analysis.runs.document import Explained
 from plimsoll.analysis.studies.clients import clients
 from plimsoll.analysis.studies.document import Clients, MemoryScaling, Scaling
@@ -28,6 +30,7 @@ _CHANGES = runpy.run_path(str(_ANALYSIS / "changes_world.py"))
 _SCALING = runpy.run_path(str(_ANALYSIS / "scaling_world.py"))
 _RATES = runpy.run_path(str(_ANALYSIS / "test_scaling.py"))
 _CLIENTS = runpy.run_path(str(_ANALYSIS / "test_clients.py"))
+_ORDERS = runpy.run_path(str(_ANALYSIS / "test_order_entry.py"))
 
 
 def stored(document: object) -> Any:
@@ -95,3 +98,21 @@ def test_the_studies_of_scaling_are_of_their_types(blocks: int) -> None:
     found = stored(memory_scaling(planned, _SCALING["EXPERIMENT"], used, 0.05, 0.0))
     assert found["pairs"] and found["growth"] and found["rows"]
     assert faults(found, MemoryScaling, "memory_scaling") == []
+
+
+def test_order_entry_is_of_its_type(tmp_path: Path) -> None:
+    fates = {"acknowledged": 40, "lost": 1, "twice": 0}
+    where = dict.fromkeys(("index", "warehouse", "district", "order", "amount_cents", "made_us"), 1)
+    customer = dict.fromkeys(("customer_warehouse", "customer_district", "customer"), 2)
+    lost = [{"kind": "payment", **where, **customer}]
+    run = _ORDERS["order_entry_run"](tmp_path / "run", {"new_orders": fates, "payments": fates, "lost": lost})
+    found = stored(analyse(open_run(run)))["order_entry"]
+    assert found["treatments"] and found["ledger"]
+    assert faults(found, OrderEntry, "order_entry") == []
+
+
+def test_order_entry_with_users_is_of_its_type(tmp_path: Path) -> None:
+    trials = [_ORDERS["trial"](tmp_path, number, 100 * number, 2.0, _ORDERS["USERS"]) for number in (1, 2)]
+    found = stored(of_trials(trials))
+    assert found["rate"]["ceiling"] and found["rate"]["of_allowed"]
+    assert faults(found, OfTreatment, "order_entry") == []
