@@ -11,6 +11,7 @@ from typing import Any, cast
 from plimsoll.analysis import methods, parts
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
 from plimsoll.analysis.comparing import a_a, unbounded
+from plimsoll.analysis.comparing.a_a import Duplicated
 from plimsoll.analysis.comparing.compare import ALPHA, DELTA
 from plimsoll.analysis.comparing.levels import compare_levels, groups
 from plimsoll.analysis.comparing.standing import chosen, twins
@@ -24,7 +25,7 @@ from plimsoll.analysis.trial import generator, histograms, latency, placement, t
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
 from plimsoll.record.summary import Identity, accounted, summed
-from plimsoll.record.verdict import Comparison, Mean, Treatment, TrialEntry, Used, Verdict
+from plimsoll.record.verdict import Comparison, Equals, Mean, Treatment, TrialEntry, Used, Verdict
 
 FORMAT = 1
 NOT_NEEDED = "skipped"  # the status of trials that a design left out because they were not needed: no loss
@@ -133,11 +134,11 @@ def _treatments(run: Run, entries: list[TrialEntry]) -> dict[str, Treatment]:
     return result
 
 
-def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Json]:
+def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Duplicated]:
     originals = {
         (entry["block"], entry["treatment"]): entry for entry in entries if entry["admitted"] and not entry["duplicate"]
     }
-    pairs = []
+    pairs: list[Duplicated] = []
     for entry in entries:
         first = originals.get((entry["block"], entry["treatment"]))
         if entry["duplicate"] and entry["admitted"] and first is not None:
@@ -188,7 +189,7 @@ def _identity(entries: list[TrialEntry]) -> Json:
     return {**total, "holds": total["planned"] == accounted(total)}
 
 
-def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: list[Comparison]) -> list[str]:
+def _caveats(run: Run, entries: list[TrialEntry], evidence: Equals, comparisons: list[Comparison]) -> list[str]:
     caveats = []
     if run.data.get("quick"):
         caveats.append("quick: few levels and short trials; run the experiment without --quick before deciding by it")
@@ -203,7 +204,7 @@ def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: l
     if evidence["ratio_spread"] is None:
         caveats.append("no A/A evidence: how much two equal trials differ here is not known")
     own = evidence["within_run"]
-    if own and own["low"] is not None and not own["low"] <= 1 <= own["high"]:
+    if own and own["low"] is not None and own["high"] is not None and not own["low"] <= 1 <= own["high"]:
         caveats.append(
             f"the A/A pair inside this run differs: ratio {own['ratio']:.3f} [{own['low']:.3f}, {own['high']:.3f}]"
         )

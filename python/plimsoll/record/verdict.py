@@ -99,6 +99,68 @@ class NoiseLevels(TypedDict):
     starts_from: str | None  # the stored A/A run that starts are known from, where they are
 
 
+class WindowsNoise(TypedDict):
+    """How windows and starts scatter over all treatments of a run, as a stored A/A keeps it; sds of logs."""
+
+    window_sd_log: float  # of one window, as far as the mean of many is concerned
+    window_seconds: float  # how long it counts
+    correlation: float  # of neighbouring rounds
+    start_sd_log: float | None  # of one start; null from one block
+    start_freedom: float | None
+
+
+class EqualPair(TypedDict):
+    """Two trials of a treatment in a block."""
+
+    block: int
+    treatment: str
+    ratio: float
+
+
+class WithinRun(TypedDict):
+    """How much a run's own duplicates differ: where some are `unbounded` the spread is the least it can be."""
+
+    metric: str
+    ratio: float
+    low: float | None
+    high: float | None
+    blocks: int
+    grade: str
+    ratio_spread: float
+    unbounded: int | None
+    sd_log: float | None
+    pairs: list[EqualPair]
+
+
+class StoredEquals(TypedDict, total=False):
+    """The same of the newest A/A run of the machine, as run.json has it; of an earlier version it lacks keys."""
+
+    run: str
+    epoch_ns: int
+    metric: str
+    ratio: float
+    low: float | None
+    high: float | None
+    blocks: int
+    grade: str
+    ratio_spread: float | None
+    unbounded: int | None
+    sd_log: float | None
+    pairs: list[EqualPair]
+    windows: WindowsNoise | None
+
+
+class Equals(TypedDict):
+    """How much equals differ: the run's own, the stored, and the spread of the one that decides."""
+
+    definition: str
+    within_run: WithinRun | None
+    stored: StoredEquals | None
+    source: str | None
+    ratio_spread: float | None
+    blocks: int | None
+
+
 class Comparison(TypedDict):
     """Levels of one factor, the others standing still."""
 
@@ -181,7 +243,7 @@ class Verdict(TypedDict):
     comparisons: list[Comparison]
     treatments: dict[str, Treatment]
     trials: list[TrialEntry]
-    a_a: Json
+    a_a: Equals
     generator: Json
     throughput_method: str
     identity: Json

@@ -4,6 +4,7 @@ A comparison without an interval gets no ratio in its sentence, because a bare r
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.comparing.unbounded import blocks_words
@@ -79,7 +80,7 @@ def _span(comparison: Json, chosen: list[str]) -> str:
     return ", ".join(chosen)
 
 
-def at_words(comparison: Json) -> str:
+def at_words(comparison: Mapping[str, Any]) -> str:
     """The other factors, for a sentence: "at database size 2 x memory"; empty when there are none."""
     names = comparison.get("at_labels") or {}
     parts = [f"{names.get(path, path)} {level}" for path, level in comparison["at"].items()]

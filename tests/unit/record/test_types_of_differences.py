@@ -1,4 +1,4 @@
-"""Parts of a verdict that no golden run has, against their types: breakdown, what changed, studies, order entry.
+"""Parts of a verdict that no golden run has, against their types: breakdown, changes, studies, order entry, windows.
 
 They are made of records by hand (the worlds of tests/unit/analysis), by the functions that make the real ones.
 """
@@ -19,7 +19,9 @@ from plimsoll.analysis.studies.clients import clients
 from plimsoll.analysis.studies.document import Clients, MemoryScaling, Scaling
 from plimsoll.analysis.studies.memory_scaling import memory_scaling
 from plimsoll.analysis.studies.scaling import scaling
+from plimsoll.analysis.windows.document import WindowsOfRun
 from plimsoll.record import open_run
+from plimsoll.record.verdict import Equals
 
 _HERE = Path(__file__).parent
 faults = runpy.run_path(str(_HERE / "test_types.py"))["faults"]
@@ -30,6 +32,7 @@ _CHANGES = runpy.run_path(str(_ANALYSIS / "changes_world.py"))
 _SCALING = runpy.run_path(str(_ANALYSIS / "scaling_world.py"))
 _RATES = runpy.run_path(str(_ANALYSIS / "test_scaling.py"))
 _CLIENTS = runpy.run_path(str(_ANALYSIS / "test_clients.py"))
+_WINDOWS = runpy.run_path(str(_ANALYSIS / "windows_world.py"))
 _ORDERS = runpy.run_path(str(_ANALYSIS / "test_order_entry.py"))
 
 
@@ -116,3 +119,13 @@ def test_order_entry_with_users_is_of_its_type(tmp_path: Path) -> None:
     found = stored(of_trials(trials))
     assert found["rate"]["ceiling"] and found["rate"]["of_allowed"]
     assert faults(found, OfTreatment, "order_entry") == []
+
+
+@pytest.mark.parametrize("about", [{"duplicate": True, "slow_start": 0.2, "foreign": 0.2}, {"blocks": 1}], ids=str)
+def test_windows_are_of_their_type(tmp_path: Path, about: dict[str, Any]) -> None:
+    run = _WINDOWS["make"](tmp_path / "run", _WINDOWS["Shape"](**about))
+    verdict = stored(analyse(open_run(run)))
+    found = verdict["windows"]
+    assert found["rates"] and found["closing"] and found["lead_in"] and found["noise"]
+    assert faults(found, WindowsOfRun, "windows") == []
+    assert faults(verdict["a_a"], Equals, "a_a") == []
