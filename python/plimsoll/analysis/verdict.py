@@ -6,7 +6,7 @@ verdict.json holds all the report draws; schema/verdict.md describes it.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from plimsoll.analysis import methods, parts
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
@@ -24,8 +24,19 @@ from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
+from plimsoll.record.judged_trial import Placements
 from plimsoll.record.summary import Identity, accounted, summed
-from plimsoll.record.verdict import Comparison, Equals, Mean, Treatment, TrialEntry, Used, Verdict
+from plimsoll.record.verdict import (
+    Comparison,
+    Equals,
+    GeneratorOfRun,
+    IdentityOfRun,
+    Mean,
+    Treatment,
+    TrialEntry,
+    Used,
+    Verdict,
+)
 
 FORMAT = 1
 NOT_NEEDED = "skipped"  # the status of trials that a design left out because they were not needed: no loss
@@ -77,7 +88,7 @@ def _summed_identity(trial: Trial) -> Identity | None:
     return summed(identities)
 
 
-def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Json]:
+def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Placements]:
     """The trials, judged, and how they were placed on the CPUs."""
     entries = [_trial_entry(run, trial, read) for trial in run.trials]
     settle_commits([entry["commits"] for entry in entries])
@@ -155,18 +166,18 @@ def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Duplicated]
     return pairs
 
 
-def _generator(entries: list[TrialEntry]) -> Json:
+def _generator(entries: list[TrialEntry], placed: Placements) -> GeneratorOfRun:
     """The worst of the admitted trials, and what shared cores alone could explain between two of them."""
 
-    def largest(key: str) -> float | None:
+    def largest(key: Literal["core_share", "busy_share", "lag_share", "explains_ratio"]) -> float | None:
         return max((entry["generator"].get(key) or 0.0 for entry in admitted), default=None)
 
-    def worst(key: str) -> float | None:
-        known = [entry["generator"][key] for entry in admitted if entry["generator"].get(key) is not None]
+    def worst(key: Literal["own_lag_share", "connections_busy_share"]) -> float | None:
+        known = [share for entry in admitted if (share := entry["generator"].get(key)) is not None]
         return max(known, default=None)
 
     admitted = [entry for entry in entries if entry["admitted"]]
-    shares = [entry["generator"]["core_share"] for entry in admitted if entry["generator"].get("core_share")]
+    shares = [share for entry in admitted if (share := entry["generator"].get("core_share"))]
     shared = any(entry["generator"].get("shares_cores") for entry in admitted)
     between = (1 - min(shares)) / (1 - max(shares)) if shares and max(shares) < 1 else None
     return {
@@ -180,10 +191,11 @@ def _generator(entries: list[TrialEntry]) -> Json:
         "connections_busy_share_max": worst("connections_busy_share"),
         "explains_ratio_max": largest("explains_ratio") or None,
         "explains_between_trials_ratio": between if shared else None,
+        "placement": placed,
     }
 
 
-def _identity(entries: list[TrialEntry]) -> Json:
+def _identity(entries: list[TrialEntry]) -> IdentityOfRun:
     """Of all trials together, and whether it adds up."""
     total = summed([entry["identity"] for entry in entries if entry["identity"] is not None])
     return {**total, "holds": total["planned"] == accounted(total)}
@@ -272,7 +284,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         "treatments": treatments,
         "trials": entries,
         "a_a": evidence,
-        "generator": _generator(entries) | {"placement": placed},
+        "generator": _generator(entries, placed),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [

@@ -7,6 +7,7 @@ verdict add keys of their own to trials and treatments.
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
+from plimsoll.record.judged_trial import Commits, Generator, Placement, Placements, Stationary, Throughput
 from plimsoll.record.summary import ErrorEntry, Identity
 
 Json = dict[str, Any]
@@ -197,19 +198,37 @@ class TrialEntry(TypedDict):
     caveats: list[str]
     metrics: dict[str, float | None]
     unbounded: dict[str, float] | None
-    latency_ns: Json
+    latency_ns: dict[str, dict[str, float | None]]  # by kind; `count`, `max` and percentiles
     latency_source: str | None
-    throughput: Json | None
-    placement: Json | None
+    throughput: Throughput | None
+    placement: Placement | None
     identity: Identity | None
     errors: list[ErrorEntry]
-    commits: Json
-    generator: Json
-    stationary: Json
+    commits: Commits
+    generator: Generator
+    stationary: Stationary
     reconciliation: NotRequired[Json | None]  # of the part of that name
 
 
 Used = Mapping[tuple[int, str], TrialEntry]  # the trial that stands for each block and treatment
+
+
+class MergedMean(Mean):
+    """A percentile of the transactions of all trials together; `bound`: "at least", among the unanswered."""
+
+    bound: NotRequired[str]
+
+
+class MergedLatency(TypedDict):
+    """Latency of all trials together, of one kind, in nanoseconds."""
+
+    count: int
+    p50: MergedMean | None
+    p90: MergedMean | None
+    p95: MergedMean | None
+    p99: MergedMean | None
+    p999: MergedMean | None
+    p9999: NotRequired[MergedMean | None]  # absent from verdicts of earlier versions
 
 
 class Treatment(TypedDict):
@@ -222,9 +241,50 @@ class Treatment(TypedDict):
     grade: str
     metrics: dict[str, Mean | None]
     latency_ns: dict[str, dict[str, Mean | None]]
-    latency_merged_ns: Json
+    latency_merged_ns: dict[str, MergedLatency]
     reconciliation: NotRequired[Json | None]  # of the parts of these names
     double_caching: NotRequired[Json | None]
+
+
+class GeneratorOfRun(TypedDict):
+    """The worst of the trials that entered, and what shared cores alone could explain; null where not known."""
+
+    rule: str
+    blocked_trials: list[int]
+    shares_cores: bool | None
+    core_share_max: float | None
+    busy_share_max: float | None
+    lag_share_max: float | None
+    # absent from verdicts of earlier versions
+    own_lag_share_max: NotRequired[float | None]
+    connections_busy_share_max: NotRequired[float | None]
+    explains_ratio_max: float | None
+    explains_between_trials_ratio: float | None
+    placement: NotRequired[Placements]  # the same
+
+
+class IdentityOfRun(Identity):
+    """All trials together, and whether that adds up."""
+
+    holds: bool
+
+
+class Exclusion(TypedDict):
+    """A trial that enters no verdict, and why."""
+
+    trial: int
+    treatment: str
+    block: int
+    reasons: list[str]
+
+
+class MetricShown(TypedDict):
+    """What a metric is; `scale`: "log" or "plain", on which its intervals are made."""
+
+    label: str
+    unit: str
+    scale: str
+    definition: str
 
 
 class Verdict(TypedDict):
@@ -244,10 +304,10 @@ class Verdict(TypedDict):
     treatments: dict[str, Treatment]
     trials: list[TrialEntry]
     a_a: Equals
-    generator: Json
+    generator: GeneratorOfRun
     throughput_method: str
-    identity: Json
-    exclusions: list[Json]
+    identity: IdentityOfRun
+    exclusions: list[Exclusion]
     caveats: list[str]
     stationarity_test: str
-    metrics: dict[str, Json]
+    metrics: dict[str, MetricShown]

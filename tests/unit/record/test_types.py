@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is
 import pytest
 
 from plimsoll.analysis import analyse, parts
+from plimsoll.analysis.next_steps.step import Step
 from plimsoll.record import open_run, summary
 from plimsoll.record.trial import TrialDocument
 from plimsoll.record.verdict import Verdict
@@ -66,6 +67,7 @@ def test_a_verdict_is_of_its_type(path: Path) -> None:
     assert faults(core, Verdict, "verdict") == []
     entries = [*found["trials"], *found["treatments"].values()]
     assert {"reconciliation", "double_caching"} <= {key for entry in entries for key in entry}
+    assert found["next_steps"] and faults(found["next_steps"], list[Step], "next_steps") == []
 
 
 def test_what_no_type_knows_is_told() -> None:

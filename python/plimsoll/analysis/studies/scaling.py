@@ -111,10 +111,8 @@ def _cpus_of(plan: Json, treatment: str, settings: Json, used: Used) -> int | No
     wanted = level_value(plan, treatment, CPUS) or setting(settings, CPUS)
     listed = cpu_list(str(wanted)) if isinstance(wanted, int) else cpu_list(wanted)
     if listed is None:
-        placed = (entry.get("placement") or {} for (_, name), entry in used.items() if name == treatment)
-        listed = next(
-            (cpus for segment_cpus in placed if (cpus := cpu_list(segment_cpus.get("target"))) is not None), None
-        )
+        mine = (entry["placement"] for (_, name), entry in used.items() if name == treatment)
+        listed = next((cpus for placed in mine if placed and (cpus := cpu_list(placed["target"])) is not None), None)
     return len(set(listed)) if listed else None
 
 
@@ -213,8 +211,8 @@ def _notes(grid: _Grid, used: Used) -> list[str]:
     apart: dict[int, set[bool]] = {}
     for place, names in grid.treatments.items():
         for (_, treatment), entry in used.items():
-            placed = entry.get("placement") or {}
-            target, load = cpu_list(placed.get("target")), cpu_list(placed.get("load"))
+            placed = entry["placement"]
+            target, load = (cpu_list(placed["target"]), cpu_list(placed["load"])) if placed else (None, None)
             if treatment in names and target is not None and load is not None:
                 apart.setdefault(place.cpus, set()).add(bool(set(load) - set(target)))
     own = sorted(cpus for cpus, found in apart.items() if found == {True})
