@@ -10,8 +10,6 @@ from typing import Any, NotRequired, TypedDict
 from plimsoll.record.judged_trial import Commits, Generator, Placement, Placements, Stationary, Throughput
 from plimsoll.record.summary import ErrorEntry, Identity
 
-Json = dict[str, Any]
-
 
 class Mean(TypedDict):
     """A mean over blocks with its interval; null ends below three blocks."""
@@ -207,7 +205,7 @@ class TrialEntry(TypedDict):
     commits: Commits
     generator: Generator
     stationary: Stationary
-    reconciliation: NotRequired[Json | None]  # of the part of that name
+    reconciliation: NotRequired[Any]  # of the part of that name: its type stands in its room, analysis/caches
 
 
 Used = Mapping[tuple[int, str], TrialEntry]  # the trial that stands for each block and treatment
@@ -242,8 +240,8 @@ class Treatment(TypedDict):
     metrics: dict[str, Mean | None]
     latency_ns: dict[str, dict[str, Mean | None]]
     latency_merged_ns: dict[str, MergedLatency]
-    reconciliation: NotRequired[Json | None]  # of the parts of these names
-    double_caching: NotRequired[Json | None]
+    reconciliation: NotRequired[Any]  # of the parts of these names, likewise
+    double_caching: NotRequired[Any]
 
 
 class GeneratorOfRun(TypedDict):
