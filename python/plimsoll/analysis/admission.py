@@ -28,6 +28,7 @@ from plimsoll.analysis.trial.readings import (
     while_open,
 )
 from plimsoll.record import Segment, Trial
+from plimsoll.record.judged_trial import Commits, Generator, Stationary
 from plimsoll.record.summary import accounted
 
 COMMIT_RULE = (
@@ -51,9 +52,9 @@ class Admission:
     reasons: list[str] = field(default_factory=list)
     curable: list[str] = field(default_factory=list)
     caveats: list[str] = field(default_factory=list)
-    commits: dict[str, Any] = field(default_factory=dict)
-    generator: dict[str, Any] = field(default_factory=dict)
-    stationary: dict[str, Any] = field(default_factory=dict)
+    commits: Commits = field(default_factory=Commits)
+    generator: Generator = field(default_factory=Generator)
+    stationary: Stationary = field(default_factory=Stationary)
 
 
 def samples(segment: Segment) -> list[Sample]:
@@ -103,7 +104,7 @@ def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
     return total
 
 
-def check_commits(trial: Trial) -> dict[str, Any]:
+def check_commits(trial: Trial) -> Commits:
     """COMMIT_RULE for one trial; `ok` is None while the other trials have a say, or where nothing was counted."""
     grown, done = counter(trial, "xact_commit"), done_count(trial.measure)
     summary = trial.measure.told
@@ -118,20 +119,18 @@ def check_commits(trial: Trial) -> dict[str, Any]:
     most = _COMMITS_A_CONNECTION_MAX * (connections + 1) if beside is None else int(beside) + lost
     least = 0 if beside is None else int(beside)
     settled = excess == least or not least <= excess <= most or beside is not None
-    return {
+    found: Commits = {
         "ok": least <= excess <= most if settled else None,
         "rule": COMMIT_RULE + (workload.rolled_back_rule if rolled_back else ""),
         "commits": int(grown),
         "done": done,
-        **({"rolled_back": rolled_back} if rolled_back else {}),
-        "lost": lost,
-        "beside": beside,
-        "excess": excess,
-        "connections": connections,
     }
+    if rolled_back:
+        found["rolled_back"] = rolled_back
+    return {**found, "lost": lost, "beside": beside, "excess": excess, "connections": connections}
 
 
-def settle_commits(of_trials: list[dict[str, Any]]) -> None:
+def settle_commits(of_trials: list[Commits]) -> None:
     """Decide what one trial alone could not: the same excess in every trial with as many connections, two at least."""
     open_ = [commits for commits in of_trials if commits.get("ok") is None and "excess" in commits]
     for commits in open_:
@@ -141,7 +140,7 @@ def settle_commits(of_trials: list[dict[str, Any]]) -> None:
             commits["ok"] = least <= commits["excess"] <= least + commits["lost"]
 
 
-def commit_words(commits: dict[str, Any]) -> str:
+def commit_words(commits: Commits) -> str:
     return (
         f"the server committed {commits['commits']} and the load did {commits['done']} transactions"
         f"{', ' + str(commits['rolled_back']) + ' of them rolled back' if commits.get('rolled_back') else ''}: the "
@@ -209,7 +208,7 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
         admission.caveats.append(
             "only a sample of the transactions has rows: percentiles are from the histograms of all"
         )
-    admission.caveats += admission.generator.get("notes") or []
+    admission.caveats += admission.generator["notes"]
     checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))
     if checkpoints:
         admission.caveats.append(f"{checkpoints:.0f} checkpoint(s) began inside the measured segment")

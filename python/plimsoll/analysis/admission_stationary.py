@@ -12,6 +12,7 @@ from typing import Any
 
 from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.statistics.room import TURNED, Room
+from plimsoll.record.judged_trial import Stationary
 
 Sample = Mapping[str, float | None]
 TAIL_SECONDS = 10
@@ -23,7 +24,7 @@ FILLING = "still filling: "
 class Standing:
     """`reasons` keep the trial out, each of them one that a longer warm-up cures."""
 
-    entry: dict[str, Any]
+    entry: Stationary
     reasons: list[str] = field(default_factory=list)
     caveats: list[str] = field(default_factory=list)
 

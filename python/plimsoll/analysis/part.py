@@ -8,12 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from plimsoll.record import Run, Trial
 from plimsoll.record.verdict import Comparison, Treatment, TrialEntry, Used
 
 Json = dict[str, Any]
+
+
+class Pair(TypedDict):
+    """Two treatments that are set against each other, beside the comparisons or by one: second less first."""
+
+    first: str
+    second: str
+    first_label: str
+    second_label: str
+    at: dict[str, str]
+    about: str
+    verdict: str | None
+    clients: NotRequired[float]  # of the number of clients
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,7 @@ class Context:
     delta: float  # the relevant ratio less 1
     spread_log: float  # logarithm of the ratio by which equals differ; 0 where it is not known
     parts: Mapping[str, Any]  # parts that were judged before, by key; None where one did not apply
-    pairs: list[Json]  # what these parts set against each other, beside the comparisons
+    pairs: list[Pair]  # what these parts set against each other, beside the comparisons
     twins: Used = field(default_factory=dict)  # the duplicates that enter, by the same keys as `used`
 
 
@@ -48,7 +61,7 @@ def _no_values(_found: Any) -> dict[str, float | None]:
     return {}
 
 
-def _no_pairs(_found: Any) -> list[Json]:
+def _no_pairs(_found: Any) -> list[Pair]:
     return []
 
 
@@ -65,7 +78,7 @@ class Part:
     needs: tuple[str, ...] = ()
     is_null_where_absent: bool = False
     # The treatments that it sets against each other, for parts that explain differences.
-    pairs: Callable[[Any], list[Json]] = _no_pairs
+    pairs: Callable[[Any], list[Pair]] = _no_pairs
     # Of each trial, and the metrics that follow from it.
     of_trial: Callable[[Run, Trial], Any] | None = None
     trial_values: Callable[[Any], dict[str, float | None]] = _no_values

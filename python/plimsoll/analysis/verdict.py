@@ -6,25 +6,37 @@ verdict.json holds all the report draws; schema/verdict.md describes it.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from plimsoll.analysis import methods, parts
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
 from plimsoll.analysis.comparing import a_a, unbounded
+from plimsoll.analysis.comparing.a_a import Duplicated
 from plimsoll.analysis.comparing.compare import ALPHA, DELTA
 from plimsoll.analysis.comparing.levels import compare_levels, groups
 from plimsoll.analysis.comparing.standing import chosen, twins
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import METRICS, judged_of, shown_for
-from plimsoll.analysis.part import Context
+from plimsoll.analysis.part import Context, Pair
 from plimsoll.analysis.percentiles import PERCENTILES
 from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
+from plimsoll.record.judged_trial import Placements
 from plimsoll.record.summary import Identity, accounted, summed
-from plimsoll.record.verdict import Comparison, Mean, Treatment, TrialEntry, Used, Verdict
+from plimsoll.record.verdict import (
+    Comparison,
+    Equals,
+    GeneratorOfRun,
+    IdentityOfRun,
+    Mean,
+    Treatment,
+    TrialEntry,
+    Used,
+    Verdict,
+)
 
 FORMAT = 1
 NOT_NEEDED = "skipped"  # the status of trials that a design left out because they were not needed: no loss
@@ -76,7 +88,7 @@ def _summed_identity(trial: Trial) -> Identity | None:
     return summed(identities)
 
 
-def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Json]:
+def _trials(run: Run, read: Mapping[str, Any]) -> tuple[list[TrialEntry], Placements]:
     """The trials, judged, and how they were placed on the CPUs."""
     entries = [_trial_entry(run, trial, read) for trial in run.trials]
     settle_commits([entry["commits"] for entry in entries])
@@ -133,11 +145,11 @@ def _treatments(run: Run, entries: list[TrialEntry]) -> dict[str, Treatment]:
     return result
 
 
-def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Json]:
+def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Duplicated]:
     originals = {
         (entry["block"], entry["treatment"]): entry for entry in entries if entry["admitted"] and not entry["duplicate"]
     }
-    pairs = []
+    pairs: list[Duplicated] = []
     for entry in entries:
         first = originals.get((entry["block"], entry["treatment"]))
         if entry["duplicate"] and entry["admitted"] and first is not None:
@@ -154,18 +166,18 @@ def _duplicate_pairs(entries: list[TrialEntry], metric: str) -> list[Json]:
     return pairs
 
 
-def _generator(entries: list[TrialEntry]) -> Json:
+def _generator(entries: list[TrialEntry], placed: Placements) -> GeneratorOfRun:
     """The worst of the admitted trials, and what shared cores alone could explain between two of them."""
 
-    def largest(key: str) -> float | None:
+    def largest(key: Literal["core_share", "busy_share", "lag_share", "explains_ratio"]) -> float | None:
         return max((entry["generator"].get(key) or 0.0 for entry in admitted), default=None)
 
-    def worst(key: str) -> float | None:
-        known = [entry["generator"][key] for entry in admitted if entry["generator"].get(key) is not None]
+    def worst(key: Literal["own_lag_share", "connections_busy_share"]) -> float | None:
+        known = [share for entry in admitted if (share := entry["generator"].get(key)) is not None]
         return max(known, default=None)
 
     admitted = [entry for entry in entries if entry["admitted"]]
-    shares = [entry["generator"]["core_share"] for entry in admitted if entry["generator"].get("core_share")]
+    shares = [share for entry in admitted if (share := entry["generator"].get("core_share"))]
     shared = any(entry["generator"].get("shares_cores") for entry in admitted)
     between = (1 - min(shares)) / (1 - max(shares)) if shares and max(shares) < 1 else None
     return {
@@ -179,16 +191,17 @@ def _generator(entries: list[TrialEntry]) -> Json:
         "connections_busy_share_max": worst("connections_busy_share"),
         "explains_ratio_max": largest("explains_ratio") or None,
         "explains_between_trials_ratio": between if shared else None,
+        "placement": placed,
     }
 
 
-def _identity(entries: list[TrialEntry]) -> Json:
+def _identity(entries: list[TrialEntry]) -> IdentityOfRun:
     """Of all trials together, and whether it adds up."""
     total = summed([entry["identity"] for entry in entries if entry["identity"] is not None])
     return {**total, "holds": total["planned"] == accounted(total)}
 
 
-def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: list[Comparison]) -> list[str]:
+def _caveats(run: Run, entries: list[TrialEntry], evidence: Equals, comparisons: list[Comparison]) -> list[str]:
     caveats = []
     if run.data.get("quick"):
         caveats.append("quick: few levels and short trials; run the experiment without --quick before deciding by it")
@@ -203,7 +216,7 @@ def _caveats(run: Run, entries: list[TrialEntry], evidence: Json, comparisons: l
     if evidence["ratio_spread"] is None:
         caveats.append("no A/A evidence: how much two equal trials differ here is not known")
     own = evidence["within_run"]
-    if own and own["low"] is not None and not own["low"] <= 1 <= own["high"]:
+    if own and own["low"] is not None and own["high"] is not None and not own["low"] <= 1 <= own["high"]:
         caveats.append(
             f"the A/A pair inside this run differs: ratio {own['ratio']:.3f} [{own['low']:.3f}, {own['high']:.3f}]"
         )
@@ -226,7 +239,7 @@ def _judge_parts(context: Context) -> Json:
     """Every part that applies, as verdict.json has them."""
     document: Json = {}
     judged: dict[str, Any] = {}
-    pairs: list[Json] = []
+    pairs: list[Pair] = []
     for part in parts.PARTS:
         if part.judge is None:
             continue
@@ -271,7 +284,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         "treatments": treatments,
         "trials": entries,
         "a_a": evidence,
-        "generator": _generator(entries) | {"placement": placed},
+        "generator": _generator(entries, placed),
         "throughput_method": throughput.METHOD,
         "identity": _identity(entries),
         "exclusions": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +15,7 @@ from plimsoll.quantities import elapsed
 
 if TYPE_CHECKING:
     from plimsoll.environment.doctor import Check
+    from plimsoll.record.verdict import StoredEquals
     from plimsoll.run.planning.needs import Needs
     from plimsoll.target.dataset import Dataset
 
@@ -35,7 +36,7 @@ def experiments(shipped: Iterable[Experiment]) -> None:
     console().print(table)
 
 
-def plan(planned: Plan, needs: Needs, stored: dict[str, Any] | None = None) -> None:
+def plan(planned: Plan, needs: Needs, stored: StoredEquals | None = None) -> None:
     """Trials in order, needs, obstacles; `stored` is the newest A/A of this machine."""
     out = console()
     out.print(f"{planned.experiment.title}\n")
@@ -78,7 +79,7 @@ def turns(planned: Plan) -> str:
     return text
 
 
-def told(planned: Plan, stored: dict[str, Any] | None) -> str:
+def told(planned: Plan, stored: StoredEquals | None) -> str:
     """What difference a plan of windows can tell here."""
     from plimsoll.analysis.windows.budget import Arrangement
     from plimsoll.words.windows import budget_words

@@ -5,15 +5,13 @@ named within it stands above it, and the rest of the part (gaps between requests
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from plimsoll.analysis.breakdown.difference import kinds_of
+from plimsoll.analysis.breakdown.reading import Reading
 from plimsoll.analysis.breakdown.trial import MEAN, mean_parts, reading
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.export import ExportError
 from plimsoll.record import Run, Trial
-
-Json = dict[str, Any]
 
 
 def folded(run: Run, trials: list[Trial]) -> Iterator[str]:
@@ -23,7 +21,7 @@ def folded(run: Run, trials: list[Trial]) -> Iterator[str]:
     for trial in trials:
         found = reading(trial)
         if found is None or not found.get("types"):
-            why = (found or {}).get("reason") or "no breakdown, or none of a whole transaction"
+            why = (found and found["reason"]) or "no breakdown, or none of a whole transaction"
             reasons.append(f"trial {trial.number}: {why}")
             continue
         label = (run.plan.get("treatments") or {}).get(trial.treatment, {}).get("label") or trial.treatment
@@ -37,7 +35,7 @@ def folded(run: Run, trials: list[Trial]) -> Iterator[str]:
             yield f"{';'.join(_frame(word) for word in stack)} {round(ns / 1000)}"
 
 
-def _stacks(found: Json) -> Iterator[tuple[tuple[str, ...], float]]:
+def _stacks(found: Reading) -> Iterator[tuple[tuple[str, ...], float]]:
     kinds = [kind for kind in kinds_of([found]) if kind != ALL] or [ALL]
     for kind in kinds:
         one = found["types"][kind]

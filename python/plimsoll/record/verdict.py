@@ -7,9 +7,8 @@ verdict add keys of their own to trials and treatments.
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
+from plimsoll.record.judged_trial import Commits, Generator, Placement, Placements, Stationary, Throughput
 from plimsoll.record.summary import ErrorEntry, Identity
-
-Json = dict[str, Any]
 
 
 class Mean(TypedDict):
@@ -99,6 +98,68 @@ class NoiseLevels(TypedDict):
     starts_from: str | None  # the stored A/A run that starts are known from, where they are
 
 
+class WindowsNoise(TypedDict):
+    """How windows and starts scatter over all treatments of a run, as a stored A/A keeps it; sds of logs."""
+
+    window_sd_log: float  # of one window, as far as the mean of many is concerned
+    window_seconds: float  # how long it counts
+    correlation: float  # of neighbouring rounds
+    start_sd_log: float | None  # of one start; null from one block
+    start_freedom: float | None
+
+
+class EqualPair(TypedDict):
+    """Two trials of a treatment in a block."""
+
+    block: int
+    treatment: str
+    ratio: float
+
+
+class WithinRun(TypedDict):
+    """How much a run's own duplicates differ: where some are `unbounded` the spread is the least it can be."""
+
+    metric: str
+    ratio: float
+    low: float | None
+    high: float | None
+    blocks: int
+    grade: str
+    ratio_spread: float
+    unbounded: int | None
+    sd_log: float | None
+    pairs: list[EqualPair]
+
+
+class StoredEquals(TypedDict, total=False):
+    """The same of the newest A/A run of the machine, as run.json has it; of an earlier version it lacks keys."""
+
+    run: str
+    epoch_ns: int
+    metric: str
+    ratio: float
+    low: float | None
+    high: float | None
+    blocks: int
+    grade: str
+    ratio_spread: float | None
+    unbounded: int | None
+    sd_log: float | None
+    pairs: list[EqualPair]
+    windows: WindowsNoise | None
+
+
+class Equals(TypedDict):
+    """How much equals differ: the run's own, the stored, and the spread of the one that decides."""
+
+    definition: str
+    within_run: WithinRun | None
+    stored: StoredEquals | None
+    source: str | None
+    ratio_spread: float | None
+    blocks: int | None
+
+
 class Comparison(TypedDict):
     """Levels of one factor, the others standing still."""
 
@@ -135,19 +196,37 @@ class TrialEntry(TypedDict):
     caveats: list[str]
     metrics: dict[str, float | None]
     unbounded: dict[str, float] | None
-    latency_ns: Json
+    latency_ns: dict[str, dict[str, float | None]]  # by kind; `count`, `max` and percentiles
     latency_source: str | None
-    throughput: Json | None
-    placement: Json | None
+    throughput: Throughput | None
+    placement: Placement | None
     identity: Identity | None
     errors: list[ErrorEntry]
-    commits: Json
-    generator: Json
-    stationary: Json
+    commits: Commits
+    generator: Generator
+    stationary: Stationary
     reconciliation: NotRequired[Any]  # of the part of that name: its type stands in its room, analysis/caches
 
 
 Used = Mapping[tuple[int, str], TrialEntry]  # the trial that stands for each block and treatment
+
+
+class MergedMean(Mean):
+    """A percentile of the transactions of all trials together; `bound`: "at least", among the unanswered."""
+
+    bound: NotRequired[str]
+
+
+class MergedLatency(TypedDict):
+    """Latency of all trials together, of one kind, in nanoseconds."""
+
+    count: int
+    p50: MergedMean | None
+    p90: MergedMean | None
+    p95: MergedMean | None
+    p99: MergedMean | None
+    p999: MergedMean | None
+    p9999: NotRequired[MergedMean | None]  # absent from verdicts of earlier versions
 
 
 class Treatment(TypedDict):
@@ -160,9 +239,50 @@ class Treatment(TypedDict):
     grade: str
     metrics: dict[str, Mean | None]
     latency_ns: dict[str, dict[str, Mean | None]]
-    latency_merged_ns: Json
+    latency_merged_ns: dict[str, MergedLatency]
     reconciliation: NotRequired[Any]  # of the parts of these names, likewise
     double_caching: NotRequired[Any]
+
+
+class GeneratorOfRun(TypedDict):
+    """The worst of the trials that entered, and what shared cores alone could explain; null where not known."""
+
+    rule: str
+    blocked_trials: list[int]
+    shares_cores: bool | None
+    core_share_max: float | None
+    busy_share_max: float | None
+    lag_share_max: float | None
+    # absent from verdicts of earlier versions
+    own_lag_share_max: NotRequired[float | None]
+    connections_busy_share_max: NotRequired[float | None]
+    explains_ratio_max: float | None
+    explains_between_trials_ratio: float | None
+    placement: NotRequired[Placements]  # the same
+
+
+class IdentityOfRun(Identity):
+    """All trials together, and whether that adds up."""
+
+    holds: bool
+
+
+class Exclusion(TypedDict):
+    """A trial that enters no verdict, and why."""
+
+    trial: int
+    treatment: str
+    block: int
+    reasons: list[str]
+
+
+class MetricShown(TypedDict):
+    """What a metric is; `scale`: "log" or "plain", on which its intervals are made."""
+
+    label: str
+    unit: str
+    scale: str
+    definition: str
 
 
 class Verdict(TypedDict):
@@ -181,11 +301,11 @@ class Verdict(TypedDict):
     comparisons: list[Comparison]
     treatments: dict[str, Treatment]
     trials: list[TrialEntry]
-    a_a: Json
-    generator: Json
+    a_a: Equals
+    generator: GeneratorOfRun
     throughput_method: str
-    identity: Json
-    exclusions: list[Json]
+    identity: IdentityOfRun
+    exclusions: list[Exclusion]
     caveats: list[str]
     stationarity_test: str
-    metrics: dict[str, Json]
+    metrics: dict[str, MetricShown]

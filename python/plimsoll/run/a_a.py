@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import Any, cast
 
 from plimsoll.environment.state import StateDir
 from plimsoll.experiment import Source
 from plimsoll.record import writer
+from plimsoll.record.verdict import StoredEquals
 
 NAME = "newest.json"
 EXPERIMENT = "a-a"
 
 
-def newest(state: StateDir) -> dict[str, Any] | None:
+def newest(state: StateDir) -> StoredEquals | None:
     """The stored spread (schema/record.md, run.json `a_a`); None when no A/A run was made here."""
     try:
         spread = json.loads((state.a_a / NAME).read_text())
     except (OSError, ValueError):
         return None
-    return spread if isinstance(spread, dict) else None
+    return cast(StoredEquals, spread) if isinstance(spread, dict) else None
 
 
 def keep(state: StateDir, source: Source, run_id: str, verdict: dict[str, Any]) -> None:

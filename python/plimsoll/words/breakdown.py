@@ -8,12 +8,14 @@ much, the sentence is "cannot tell".
 from dataclasses import dataclass
 from typing import Any
 
+from plimsoll.analysis.breakdown.document import Breakdown, Difference, OfType, PartsDifference, Sides
 from plimsoll.analysis.breakdown.parts import PLAIN
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.runs.changes_many import confidence_of
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, MeanDifference
 from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.record.verdict import Mean
 from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
@@ -25,38 +27,39 @@ _NAME_WORTH = 0.2
 _MS_FROM = 1e5
 
 
-def amount(mean: Json, signed: bool = True) -> str:
+def amount(mean: Mean, signed: bool = True) -> str:
     """+2.90 ms [2.71, 3.10], from nanoseconds; microseconds below a tenth of a millisecond."""
     scale, unit = (1e-6, "ms") if abs(mean["value"]) >= _MS_FROM else (1e-3, "µs")
     form = ".1f" if abs(mean["value"]) * scale >= 10 else ".2f"
     text = f"{format(mean['value'] * scale, ('+' if signed else '') + form)} {unit}"
-    if mean["low"] is None:
+    if mean["low"] is None or mean["high"] is None:
         return text
     return f"{text} [{format(mean['low'] * scale, form)}, {format(mean['high'] * scale, form)}]"
 
 
-def is_told(mean: Json | None) -> bool:
+def is_told(mean: Mean | None) -> bool:
     """Whether an interval leaves zero."""
-    return bool(mean and mean["low"] is not None and (mean["low"] > 0 or mean["high"] < 0))
+    low, high = (mean["low"], mean["high"]) if mean else (None, None)
+    return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def _chance(mean: Json) -> float:
+def _chance(mean: Mean) -> float:
     """The p-value that belongs to a part's t interval; 1 without one."""
     blocks = int(mean["blocks"])
-    if mean["low"] is None:
+    if mean["low"] is None or mean["high"] is None:
         return 1.0
     error = (mean["high"] - mean["low"]) / 2 / float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1))
     return MeanDifference(mean["value"], error, blocks - 1, blocks).chance()
 
 
-def told_parts(row: Json) -> list[str]:
+def told_parts(row: PartsDifference) -> list[str]:
     """The parts that differ from zero among so many; of those at most one in twenty is expected to be chance."""
     chances = {part: _chance(estimate) for part, estimate in row["parts"].items()}
     least = 1 - confidence_of(list(chances.values()))
     return [part for part, chance in chances.items() if chance <= least]
 
 
-def named_parts(row: Json, only_growing: bool = False) -> list[str]:
+def named_parts(row: PartsDifference, only_growing: bool = False) -> list[str]:
     """The parts of a difference that differ from zero and are worth a word, the largest first."""
     least = _WORTH * abs(row["total"]["value"])
     named = [part for part in told_parts(row) if abs(row["parts"][part]["value"]) >= least]
@@ -64,11 +67,17 @@ def named_parts(row: Json, only_growing: bool = False) -> list[str]:
     return sorted(named, key=lambda part: -abs(row["parts"][part]["value"]))[:NAMED_MAX]
 
 
-def wait_names(verdict: Json, row: Json, part: str) -> list[str]:
+def _found(verdict: Json) -> Breakdown:
+    breakdown: Breakdown = verdict["breakdown"]
+    return breakdown
+
+
+def wait_names(verdict: Json, row: Sides, part: str) -> list[str]:
     """The server's names of most of what is in a bucket, in the treatment that has more of it."""
     side = row["second"] if row["parts"][part]["value"] > 0 else row["first"]
-    of_type = verdict["breakdown"]["treatments"][side]["types"].get(row["kind"]) or {}
-    waits = [wait for wait in of_type.get("waits") or [] if wait["bucket"] == part and not wait["name"].startswith("(")]
+    of_type = _found(verdict)["treatments"][side]["types"].get(row["kind"])
+    known = of_type["waits"] if of_type else []
+    waits = [wait for wait in known if wait["bucket"] == part and not wait["name"].startswith("(")]
     whole = sum(wait["ns"] for wait in waits)
     return [wait["name"] for wait in waits[:_NAMES_MAX] if wait["ns"] >= _NAME_WORTH * whole]
 
@@ -77,23 +86,23 @@ def _spread(verdict: Json) -> float:
     return float((verdict.get("a_a") or {}).get("ratio_spread") or 1)
 
 
-def exceeds_spread(verdict: Json, row: Json) -> bool:
+def exceeds_spread(verdict: Json, row: Difference) -> bool:
     """Whether means differ by more than those of equal trials do; of the slowest hundredth that is not known."""
     ratio = row["ratio"]
     return bool(row["band"] != MEAN or not ratio or max(ratio, 1 / ratio) > _spread(verdict))
 
 
-def part_words(verdict: Json, row: Json, part: str) -> str:
+def part_words(verdict: Json, row: Sides, part: str) -> str:
     names = wait_names(verdict, row, part)
     about = PLAIN.get(part, "") + (f": {', '.join(names)}" if names else "")
     return f"{amount(row['parts'][part])} {part}" + (f" ({about})" if about else "")
 
 
-def _at(row: Json) -> str:
+def _at(row: Difference) -> str:
     return f" at {', '.join(f'{name} {level}' for name, level in row['at'].items())}" if row["at"] else ""
 
 
-def subject(row: Json) -> str:
+def subject(row: Difference) -> str:
     """What is set against what: "scale 1 against 25 at clients 20, tpcb_like, slowest 1 %"."""
     kind = "" if row["kind"] == ALL else f", {row['kind']}"
     band = ", slowest 1 %" if row["band"] == SLOWEST else ""
@@ -109,7 +118,7 @@ class Told:
     remark: str
 
 
-def told_of(verdict: Json, row: Json) -> Told:
+def told_of(verdict: Json, row: Difference) -> Told:
     """The parts worth a word, or why there are none."""
     total, error = row["total"], row["closure_error"]
     if total["low"] is None:
@@ -130,7 +139,7 @@ def told_of(verdict: Json, row: Json) -> Told:
     )
 
 
-def difference_line(verdict: Json, row: Json) -> str:
+def difference_line(verdict: Json, row: Difference) -> str:
     """One sentence for a difference."""
     words = told_of(verdict, row)
     text = f"{subject(row)}: {amount(row['total'])} a transaction"
@@ -139,13 +148,13 @@ def difference_line(verdict: Json, row: Json) -> str:
     return text + (f"; {words.remark}" if words.remark else "")
 
 
-def of_slowest(verdict: Json, treatment: str, kind: str) -> tuple[Json, Told] | None:
+def of_slowest(verdict: Json, treatment: str, kind: str) -> tuple[Sides, Told] | None:
     """The slowest hundredth of a type less its mean, and by what it takes longer; None without any."""
-    of_type = verdict["breakdown"]["treatments"][treatment]["types"][kind]
-    row = of_type["beyond_mean"]
-    if row is None or of_type["bands"][SLOWEST] is None or of_type["bands"][MEAN] is None:
+    of_type: OfType = _found(verdict)["treatments"][treatment]["types"][kind]
+    beyond = of_type["beyond_mean"]
+    if beyond is None or of_type["bands"][SLOWEST] is None or of_type["bands"][MEAN] is None:
         return None
-    row = row | {"kind": kind, "first": treatment, "second": treatment}
+    row: Sides = {**beyond, "kind": kind, "first": treatment, "second": treatment}
     named = [part for part in named_parts(row) if row["parts"][part]["value"] > 0]
     if row["total"]["low"] is None:
         return row, Told([], [], "cannot tell what makes them slow: no interval from fewer than three blocks")
@@ -162,9 +171,9 @@ def why_lines(verdict: Json, most: int = 2) -> list[str]:
     return [f"Why: {difference_line(verdict, row)}" for row in rows]
 
 
-def _why_rows(verdict: Json) -> list[Json]:
+def _why_rows(verdict: Json) -> list[Difference]:
     """The differences that answer why, the most telling first."""
-    rows = [row for row in (verdict.get("breakdown") or {}).get("differences") or [] if row["band"] == MEAN]
+    rows = [row for row in (_found(verdict)["differences"] if verdict.get("breakdown") else []) if row["band"] == MEAN]
     rows = [row for row in rows if row["kind"] == _first_kind(verdict, row)]
     scales = sorted((row for row in rows if row["about"] == "clients"), key=lambda row: -row["clients"])
     if scales:
@@ -173,24 +182,24 @@ def _why_rows(verdict: Json) -> list[Json]:
     return sorted(worse, key=lambda row: -row["total"]["value"])
 
 
-def _first_kind(verdict: Json, row: Json) -> str:
+def _first_kind(verdict: Json, row: Difference) -> str:
     """All types together, or the only one."""
-    return next(iter(verdict["breakdown"]["treatments"][row["second"]]["types"]))
+    return next(iter(_found(verdict)["treatments"][row["second"]]["types"]))
 
 
-def _conclusion(verdict: Json, row: Json) -> str:
+def _conclusion(verdict: Json, row: Difference) -> str:
     """Whether waiting for each other is most of what a small scale costs."""
     lock, total = row["parts"].get("lock"), row["total"]
     if not is_told(total) or total["value"] <= 0 or not exceeds_spread(verdict, row):
         return ""
     if lock is None or not is_told(lock):
         return "; cannot tell whether waiting for each other's rows is part of it"
-    if lock["low"] > 0.5 * total["value"]:
+    if (lock["low"] or 0) > 0.5 * total["value"]:
         return "; so most of it is waiting for each other's rows"
     return ""
 
 
-def brief_line(verdict: Json, row: Json) -> str:
+def brief_line(verdict: Json, row: Difference) -> str:
     """A difference in one short sentence: its largest parts in plain words; difference_line has all of it."""
     total = row["total"]
     named = named_parts(row) if is_told(total) and exceeds_spread(verdict, row) else []
@@ -201,7 +210,7 @@ def brief_line(verdict: Json, row: Json) -> str:
     return f"{subject(row)}: {amount(total)} a transaction, of which {', '.join(parts)}{_conclusion_if(verdict, row)}"
 
 
-def _conclusion_if(verdict: Json, row: Json) -> str:
+def _conclusion_if(verdict: Json, row: Difference) -> str:
     return _conclusion(verdict, row) if row["about"] == "clients" else ""
 
 
@@ -211,7 +220,7 @@ def _explains(verdict: Json) -> list[str]:
 
 def _adds(verdict: Json) -> list[str]:
     """Of a run that compares nothing: what a transaction takes, and its largest parts."""
-    entries = {} if verdict["comparisons"] else (verdict.get("breakdown") or {}).get("treatments") or {}
+    entries = {} if verdict["comparisons"] or not verdict.get("breakdown") else _found(verdict)["treatments"]
     for entry in list(entries.values())[:1]:
         for of_type in list(entry["types"].values())[:1]:
             mean = of_type["bands"][MEAN]

@@ -2,14 +2,15 @@
 
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
 from plimsoll.analysis.breakdown.changes import CANNOT_TELL
+from plimsoll.analysis.breakdown.document import Change, LatencyChange, Whole
+from plimsoll.analysis.runs.document import Explained
 from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.record.verdict import Mean
 from plimsoll.words.breakdown import amount, is_told
 
-Json = dict[str, Any]
-Form = Callable[[Json, bool], str]  # of a mean with its interval, with its sign or without
+Form = Callable[[Mean, bool], str]  # of a mean with its interval, with its sign or without
 PARTS_MAX = 8
 WAITS_OF_PART = 3
 EACH_BY_ITSELF = (
@@ -20,7 +21,7 @@ _WORTH = 0.05
 _WIDTH = 80
 
 
-def changes_lines(explained: Json, spread: float | None = None) -> list[str]:
+def changes_lines(explained: Explained, spread: float | None = None) -> list[str]:
     """Lines for one treatment: the latency of each type, then the CPU. `spread`: the ratio by which equals differ."""
     lines = []
     for kind, difference in explained["latency"].items():
@@ -37,10 +38,10 @@ def changes_lines(explained: Json, spread: float | None = None) -> list[str]:
     return lines
 
 
-def head(of: str, difference: Json, spread: float | None, form: Form = amount) -> list[str]:
+def head(of: str, difference: Whole, spread: float | None, form: Form = amount) -> list[str]:
     """A whole before and after, its difference, and whether that is told."""
     total = difference["total"]
-    first, second = ({"value": difference[side], "low": None} for side in ("first", "second"))
+    first, second = (_alone(value) for value in (difference["first"], difference["second"]))
     text = f"  {of}: {form(first, False)}, then {form(second, False)}: {form(total, True)}"
     if total["low"] is None:
         return [text, "    cannot tell: no interval from fewer than three blocks"]
@@ -51,7 +52,12 @@ def head(of: str, difference: Json, spread: float | None, form: Form = amount) -
     return [text]
 
 
-def _parts(difference: Json, rows: list[Json], waits: list[Json]) -> list[str]:
+def _alone(value: float) -> Mean:
+    """A mean of which no interval is told."""
+    return {"value": value, "low": None, "high": None, "blocks": 0}
+
+
+def _parts(difference: Whole, rows: list[Change], waits: list[Change]) -> list[str]:
     told = [row for row in rows if row["word"] != CANNOT_TELL]
     lines = []
     for row in told[:PARTS_MAX]:
@@ -66,13 +72,13 @@ def _parts(difference: Json, rows: list[Json], waits: list[Json]) -> list[str]:
     return lines + (wrapped(f"cannot tell for: {', '.join(unknown)}") if unknown else [])
 
 
-def line(row: Json, indent: str, form: Form = amount) -> str:
+def line(row: Change, indent: str, form: Form = amount) -> str:
     """A row: its share of the difference, its difference, its name."""
     share = "" if row["share"] is None else f"{row['share']:+.0%}"
     return f"{indent}{share:>6}  {form(row['difference'], True):<30}  {row['name']}"
 
 
-def _closure(difference: Json) -> list[str]:
+def _closure(difference: LatencyChange) -> list[str]:
     error = difference["closure_error"]
     if error is None or abs(error["value"]) <= _WORTH * abs(difference["total"]["value"]):
         return []

@@ -1,13 +1,15 @@
 """System calls and functions that changed, in lines for the terminal: those that differ from zero, then the others."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from plimsoll.analysis.breakdown.changes import CANNOT_TELL
+from plimsoll.analysis.breakdown.document import Change, Whole
 from plimsoll.analysis.probes.profile import is_kernel
+from plimsoll.analysis.runs.document import CallsChange, Explained, FunctionsChange, Ranked
+from plimsoll.record.verdict import Mean
 from plimsoll.words.breakdown import amount
-from plimsoll.words.changes import head, line, wrapped
+from plimsoll.words.changes import Form, head, line, wrapped
 
-Json = dict[str, Any]
 ROWS_MAX = 8
 SHOWN_MIN = 0.02  # of the largest difference that is told: what is less is only named
 NAMES_MAX = 5
@@ -21,17 +23,17 @@ _CALLERS = 4
 _NAME_WIDTH = 60
 
 
-def count(mean: Json, signed: bool = True) -> str:
+def count(mean: Mean, signed: bool = True) -> str:
     """+1.02 [0.98, 1.06], of calls."""
     text = format(mean["value"], ("+" if signed else "") + ".3g")
     return text if mean["low"] is None else f"{text} [{mean['low']:.3g}, {mean['high']:.3g}]"
 
 
-def call_lines(calls: Json, spread: float | None = None) -> list[str]:
+def call_lines(calls: CallsChange, spread: float | None = None) -> list[str]:
     """The time in system calls, then how many there are."""
     lines = []
-    for what, of, form in (("time", "time in system calls", amount), ("count", "system calls", count)):
-        difference = calls[what]
+    both = ((calls["time"], "time in system calls", amount), (calls["count"], "system calls", count))
+    for difference, of, form in both:
         lines += head(of, difference, spread, form)
         lines += _rows(difference, difference, form, _call)
     if calls["lost"]:
@@ -39,7 +41,7 @@ def call_lines(calls: Json, spread: float | None = None) -> list[str]:
     return lines
 
 
-def function_lines(functions: Json, spread: float | None = None) -> list[str]:
+def function_lines(functions: FunctionsChange, spread: float | None = None) -> list[str]:
     """The CPU of the server's processes by function: its own, then with what it calls."""
     samples = " and ".join(f"{number:,}" for number in functions["samples"])
     lines = head("CPU of the server's processes", functions, spread, amount)
@@ -52,7 +54,7 @@ def function_lines(functions: Json, spread: float | None = None) -> list[str]:
     return lines
 
 
-def absent_lines(explained: list[Json]) -> list[str]:
+def absent_lines(explained: Sequence[Explained]) -> list[str]:
     """What is not known of which treatments, why, and what to do."""
     lines = []
     for name, about in ABOUT.items():
@@ -66,26 +68,26 @@ def absent_lines(explained: list[Json]) -> list[str]:
     return lines
 
 
-def _call(row: Json) -> str:
+def _call(row: Change) -> str:
     return str(row["name"]) + (f" ({row['part']})" if row["part"] else "")
 
 
-def _function(row: Json) -> str:
+def _function(row: Change) -> str:
     name = _printable(row["name"])
     return f"{name.removesuffix('_[k]')} (kernel)" if is_kernel(name) else name
 
 
-def _rows(whole: Json, difference: Json, form: Any, named: Any) -> list[str]:
+def _rows(whole: Whole, difference: Ranked, form: Form, named: Callable[[Change], str]) -> list[str]:
     changed = [row for row in difference["rows"] if row["word"] != CANNOT_TELL]
     largest = max((abs(row["difference"]["value"]) for row in changed), default=0.0)
     shown = [row for row in changed if abs(row["difference"]["value"]) >= SHOWN_MIN * largest][:ROWS_MAX]
     lines = []
     for row in shown:
-        lines.append(line(row | {"name": _shortened(named(row))}, "    ", form))
+        lines.append(line({**row, "name": _shortened(named(row))}, "    ", form))
         lines += _callers(row)
     others = difference["others"]
     if others is not None and others["word"] != CANNOT_TELL:
-        lines.append(line(others | {"name": f"{difference['others_count']:,} others together"}, "    ", form))
+        lines.append(line({**others, "name": f"{difference['others_count']:,} others together"}, "    ", form))
     least = _WORTH * abs(whole["total"]["value"])
     unknown = [
         named(row)
@@ -102,9 +104,9 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:NAMES_MAX]) + (f" and {left} more" if left > 0 else "")
 
 
-def _callers(row: Json) -> list[str]:
+def _callers(row: Change) -> list[str]:
     """Who called it where it changed most, the nearest first; its process's role ends the line."""
-    stack = [_printable(name) for name in row.get("stack") or []]
+    stack = [_printable(name) for name in row.get("stack", [])]
     if len(stack) < 2:
         return []
     role, callers = stack[0], [name.removesuffix("_[k]") for name in reversed(stack[1:-1])]

@@ -6,6 +6,7 @@ is "cannot tell".
 
 from typing import Any
 
+from plimsoll.analysis.studies.document import AgainstSmallest, Clients, Over
 from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
@@ -13,7 +14,7 @@ Json = dict[str, Any]
 
 def lines(verdict: Json) -> list[str]:
     """The answer in words: one line for each of the two largest numbers of clients."""
-    clients = verdict.get("clients")
+    clients: Clients | None = verdict.get("clients")
     if not clients or not clients["against_smallest"]:
         return []
     largest = max(row["scale"] for row in clients["against_smallest"])
@@ -24,7 +25,7 @@ def lines(verdict: Json) -> list[str]:
 
 def growth_lines(verdict: Json) -> list[str]:
     """How much more the most clients carry than the fewest, at the smallest and at the largest scale."""
-    clients = verdict.get("clients")
+    clients: Clients | None = verdict.get("clients")
     if not clients or not clients["growth"] or not clients["against_smallest"]:
         return []
     row = max(clients["against_smallest"], key=lambda one: (one["scale"], one["clients"]))
@@ -38,10 +39,10 @@ def growth_lines(verdict: Json) -> list[str]:
     return [f"{row['clients']:g} clients over {whom}: {', '.join(grown)}"] if grown else []
 
 
-def _answer(row: Json, clients: Json, spread: float) -> str:
+def _answer(row: AgainstSmallest, clients: Clients, spread: float) -> str:
     smallest, count = row["smallest"], row["clients"]
     text = f"{count:g} clients: scale {row['scale']:g} carries {_interval(row)} the transactions of scale {smallest:g}"
-    if row["low"] is None:
+    if row["low"] is None or row["high"] is None:
         return f"{text}; no interval from fewer than three blocks"
     if row["low"] > 1 + clients["delta"] and row["ratio"] <= spread:
         return f"{text}; cannot tell whether branch rows limit them: equal trials differ as much (A/A {spread:.2f} x)"
@@ -58,14 +59,14 @@ def _answer(row: Json, clients: Json, spread: float) -> str:
     return f"{text}; cannot tell whether branch rows limit them"
 
 
-def _gained_without_waiting(row: Json, clients: Json) -> bool:
+def _gained_without_waiting(row: AgainstSmallest, clients: Clients) -> bool:
     """The fewest clients, who hardly wait for each other, seem to gain by the scale, and these not surely more."""
     alike = [one for one in clients["against_smallest"] if one["scale"] == row["scale"]]
     alone, beyond = min(alike, key=lambda one: float(one["clients"])), row.get("beyond_fewest")
     return bool(alone["ratio"] > 1 + clients["delta"] and beyond and not (beyond["low"] or 0) > 1)
 
 
-def _interval(row: Json) -> str:
+def _interval(row: Over) -> str:
     if row["low"] is None:
         return f"{row['ratio']:.2f} x [no interval]"
     return f"{row['ratio']:.2f} x [{row['low']:.2f}, {row['high']:.2f}]"

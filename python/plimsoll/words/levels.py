@@ -4,30 +4,31 @@ A comparison without an interval gets no ratio in its sentence, because a bare r
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.comparing.unbounded import blocks_words
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import metric_of
+from plimsoll.record.verdict import Comparison, Level, Ratio
 
-Json = dict[str, Any]
 NO_INTERVAL = "[no interval]"
 # By the fewest blocks that tell anything.
 _FEW = {3: "fewer than three common blocks", 2: "one start of each server: how far starts differ is not known"}
 
 
-def ratio(value: Json) -> str:
+def ratio(value: Mapping[str, Any]) -> str:
     """1.42 x [1.31, 1.54]; without interval the bare ratio says so, and one that is a bound says which."""
     if value.get("ratio") is None:
         return "a ratio that is not known"
     return f"{_bound(value)}{value['ratio']:.2f} x {ends(value)}"
 
 
-def _bound(value: Json) -> str:
+def _bound(value: Mapping[str, Any]) -> str:
     return f"{value['bound']} " if value.get("bound") else ""
 
 
-def ends(value: Json) -> str:
+def ends(value: Mapping[str, Any]) -> str:
     """[1.31, 1.54], with "no bound" where a ratio is only a bound; [no interval] where there is none."""
     low, high = value.get("low"), value.get("high")
     if low is None and high is None:
@@ -35,14 +36,15 @@ def ends(value: Json) -> str:
     return f"[{'no bound' if low is None else f'{low:.2f}'}, {'no bound' if high is None else f'{high:.2f}'}]"
 
 
-def _slower(value: Json, metric: Metric) -> str:
+def _slower(value: Ratio, metric: Metric) -> str:
     return f"{_bound(value)}{value['ratio']:.2f} x {metric.worse} {ends(value)}"
 
 
-def _worse(level: Json, metric: Metric) -> str:
+def _worse(level: Level, metric: Metric) -> str:
     """How much worse a level is; "worst" where no block has a bound."""
-    unbounded = level.get("unbounded")
-    text = _slower(level["times_slower"], metric)
+    unbounded, slower = level.get("unbounded"), level["times_slower"]
+    assert slower is not None, "it was found to be worse"
+    text = _slower(slower, metric)
     if not unbounded:
         return text
     if unbounded["blocks"] == unbounded["of"]:
@@ -50,27 +52,28 @@ def _worse(level: Json, metric: Metric) -> str:
     return f"{text} ({blocks_words(unbounded)})"
 
 
-def _unbounded(level: Json, metric: Metric) -> str:
+def _unbounded(level: Level, metric: Metric) -> str:
     """In how many blocks a level that is not worse has no bound, and the least that its ratio to the best can be."""
     slower = level["times_slower"]
     least = f", {_slower(slower, metric)}" if slower and slower.get("bound") == "at least" else ""
+    assert level["unbounded"] is not None, "only such are told so"
     return f"{blocks_words(level['unbounded'])}{least}"
 
 
-def in_few_words(level: Json, metric: Metric) -> str:
+def in_few_words(level: Level, metric: Metric) -> str:
     """What is said of a level beside its mark: best, 1.42 x slower [1.31, 1.54], not told apart."""
     if level["verdict"] == "worse" and level["times_slower"]:
         return _worse(level, metric)
-    if level.get("unbounded"):
-        return blocks_words(level["unbounded"])
+    if unbounded := level.get("unbounded"):
+        return blocks_words(unbounded)
     if level["verdict"] == "best estimate":
         return "best estimate"
     if level["verdict"] == "cannot tell":
         return "not distinguishable"
-    return str(level["verdict"])
+    return level["verdict"]
 
 
-def _span(comparison: Json, chosen: list[str]) -> str:
+def _span(comparison: Comparison, chosen: list[str]) -> str:
     """A to B when the levels stand side by side in the sweep, else all of them."""
     order = [level["level"] for level in comparison["levels"]]
     places = [order.index(level) for level in chosen]
@@ -79,14 +82,25 @@ def _span(comparison: Json, chosen: list[str]) -> str:
     return ", ".join(chosen)
 
 
-def at_words(comparison: Json) -> str:
+def at_words(comparison: Mapping[str, Any]) -> str:
     """The other factors, for a sentence: "at database size 2 x memory"; empty when there are none."""
     names = comparison.get("at_labels") or {}
     parts = [f"{names.get(path, path)} {level}" for path, level in comparison["at"].items()]
     return "at " + ", ".join(parts) if parts else ""
 
 
-def headline(comparison: Json) -> str:
+def _is_never_bounded(level: Level) -> bool:
+    unbounded = level.get("unbounded")
+    return bool(unbounded and unbounded["blocks"] == level["blocks"])
+
+
+def _times(level: Level) -> float:
+    """How many times slower a level is; without bound where that is not known."""
+    slower = level["times_slower"]
+    return (slower["ratio"] if slower else None) or math.inf
+
+
+def headline(comparison: Comparison) -> str:
     """One sentence for one comparison."""
     name, levels = comparison["label"], comparison["levels"]
     measured = [level for level in levels if level["estimate"] is not None]
@@ -102,7 +116,7 @@ def headline(comparison: Json) -> str:
         most = "lowest" if judged.better == "lower" else "highest"
         too_few = _FEW.get(comparison.get("blocks_min", 3), _FEW[3])
         return f"{name}: no verdict from {too_few}; {most} estimate at {best}{tail}"
-    if all((level.get("unbounded") or {}).get("blocks") == level["blocks"] for level in measured):
+    if all(_is_never_bounded(level) for level in measured):
         what = "too many of the transactions that were due were not answered in time"
         return f"{name}: no verdict, {judged.name} is unbounded in every block of every level ({what}){tail}"
     inside = comparison["best_set"]
@@ -111,7 +125,7 @@ def headline(comparison: Json) -> str:
     tail = (f"; not judged, too few blocks: {', '.join(few)}" if few else "") + tail
     losers = sorted(
         (level for level in levels if level["verdict"] == "worse" and level["times_slower"]),
-        key=lambda level: -(level["times_slower"]["ratio"] or math.inf),
+        key=lambda level: -_times(level),
     )
     doubtful = [level for level in levels if level.get("unbounded") and level not in losers]
     tail = "".join(f"; {level['level']}: {_unbounded(level, judged)}" for level in doubtful) + tail

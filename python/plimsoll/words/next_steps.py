@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from plimsoll.analysis.breakdown.document import Breakdown
+from plimsoll.analysis.next_steps.step import Step, StepKind
 from plimsoll.quantities import elapsed
 from plimsoll.words.said import Said
 
@@ -12,69 +14,68 @@ Json = dict[str, Any]
 
 def next_lines(verdict: Json) -> list[Said]:
     """A sentence a step, in their order, with the section that says more; [] for a verdict of before there were any."""
-    return [
-        Said(_WORDS[step["kind"]](verdict, step), _section(verdict, step), command_words(step))
-        for step in verdict.get("next_steps") or []
-    ]
+    steps: list[Step] = verdict.get("next_steps") or []
+    return [Said(_WORDS[step["kind"]](verdict, step), _section(verdict, step), command_words(step)) for step in steps]
 
 
-def _section(verdict: Json, step: Json) -> str:
+def _section(verdict: Json, step: Step) -> str:
     if step["kind"] == "look":
         return "breakdown" if _has_breakdown(verdict) else "levels"
     return _SECTIONS.get(step["kind"], "")
 
 
 def _has_breakdown(verdict: Json) -> bool:
-    return bool((verdict.get("breakdown") or {}).get("treatments"))
+    breakdown: Breakdown | None = verdict.get("breakdown")
+    return bool(breakdown and breakdown["treatments"])
 
 
-def command_words(step: Json) -> str:
+def command_words(step: Step) -> str:
     """The command as it is typed; empty for a step without one."""
-    given = shlex.join(step.get("command") or [])
+    given = shlex.join(step.get("command", []))
     return f'{given} --set \'target.settings.NAME=["one", "another"]\'' if step["kind"] == "vary" else given
 
 
-def _at(step: Json) -> str:
+def _at(step: Step) -> str:
     text = ", ".join(f"{name} {level}" for name, level in step["at"].items())
     return f" at {text}" if text else ""
 
 
-def _resume(_verdict: Json, _step: Json) -> str:
+def _resume(_verdict: Json, _step: Step) -> str:
     return "Resume the run: ./plimsoll run --resume, and this run's folder"
 
 
-def _mend(verdict: Json, _step: Json) -> str:
+def _mend(verdict: Json, _step: Step) -> str:
     count = len(verdict["exclusions"])
     return f"See why {count} {'trial was' if count == 1 else 'trials were'} excluded, mend that, and run again"
 
 
-def _full(_verdict: Json, _step: Json) -> str:
+def _full(_verdict: Json, _step: Step) -> str:
     return "Before deciding by a quick run, run it in full:"
 
 
-def _choose(_verdict: Json, step: Json) -> str:
+def _choose(_verdict: Json, step: Step) -> str:
     levels, label = step["levels"], step["label"]
     if len(levels) == 1:
         return f"Set {label} to {levels[0]}{_at(step)}"
     return f"Set {label} to one of {', '.join(levels)}{_at(step)}: these cannot be told apart"
 
 
-def _ease(_verdict: Json, _step: Json) -> str:
+def _ease(_verdict: Json, _step: Step) -> str:
     return "Ask for less: lower the rate until what is due is answered in time; ./plimsoll capacity finds that rate"
 
 
-def _look(verdict: Json, _step: Json) -> str:
+def _look(verdict: Json, _step: Step) -> str:
     if _has_breakdown(verdict):
         return "Read where the time of a transaction goes"
     return "Read how the levels compare in the other measures"
 
 
-def _extend(_verdict: Json, step: Json) -> str:
+def _extend(_verdict: Json, step: Step) -> str:
     beyond = "larger" if step["end"] == "largest" else "smaller"
     return f"Try {beyond} levels, too: {step['label']} {step['levels'][0]} is the {step['end']} that was tried"
 
 
-def _longer(_verdict: Json, step: Json) -> str:
+def _longer(_verdict: Json, step: Step) -> str:
     took = f", about {elapsed(step['seconds'])}" if step["seconds"] is not None else ""
     if not step["levels"]:
         return f"Run more blocks for a verdict with intervals{took}:"
@@ -82,11 +83,11 @@ def _longer(_verdict: Json, step: Json) -> str:
     return f"To tell {what}: about {step['blocks']} blocks{took}:"
 
 
-def _vary(_verdict: Json, _step: Json) -> str:
+def _vary(_verdict: Json, _step: Step) -> str:
     return "Give it levels to compare:"
 
 
-_WORDS: dict[str, Callable[[Json, Json], str]] = {
+_WORDS: dict[StepKind, Callable[[Json, Step], str]] = {
     "resume": _resume,
     "mend": _mend,
     "full": _full,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plimsoll.analysis.order_entry.document import OfTreatment, OrderEntry
 from plimsoll.analysis.order_entry.ranges import BROKEN, CANNOT_TELL, DOES_NOT_APPLY
 from plimsoll.words.part import Sentences
 
@@ -12,7 +13,7 @@ Json = dict[str, Any]
 
 def lines(verdict: Json) -> list[str]:
     """One line for the terminal and the head of the report; none for another workload."""
-    order_entry = verdict.get("order_entry")
+    order_entry: OrderEntry | None = verdict.get("order_entry")
     if not order_entry:
         return []
     treatments = list(order_entry["treatments"].values())
@@ -23,7 +24,7 @@ def lines(verdict: Json) -> list[str]:
     return [text, *ledger_lines(verdict)]
 
 
-def _bounds_words(treatments: list[Json]) -> str:
+def _bounds_words(treatments: list[OfTreatment]) -> str:
     broken, unknown, judged = [], 0, 0
     for entry in treatments:
         for label, said in judgements(entry):
@@ -35,26 +36,32 @@ def _bounds_words(treatments: list[Json]) -> str:
     return f"{text} ({unknown} of {judged} undecided: too few transactions)" if unknown else text
 
 
-def judgements(entry: Json) -> list[tuple[str, str]]:
+def judgements(entry: OfTreatment) -> list[tuple[str, str]]:
     """Every bound that applies to a treatment, with its word."""
-    judged = [(row["label"], row["verdict"]) for part in ("mix", "ranges") for row in entry[part]]
+    judged = [(row["label"], row["verdict"]) for part in (entry["mix"], entry["ranges"]) for row in part]
     for row in entry["limits"]:
         judged.append((f"{row['label']} response time", row["verdict"]))
         judged.append((f"{row['label']} 90th percentile below average", row["p90_not_below_mean"]))
-    for name in ("ceiling", "minimum"):
-        if entry["rate"][name]:
-            judged.append((f"{name} of {entry['rate'][name]['bound']:g} a warehouse", entry["rate"][name]["verdict"]))
+    for name, bound in (("ceiling", entry["rate"]["ceiling"]), ("minimum", entry["rate"]["minimum"])):
+        if bound:
+            judged.append((f"{name} of {bound['bound']:g} a warehouse", bound["verdict"]))
     return [(label, said) for label, said in judged if said != DOES_NOT_APPLY]
 
 
 def ledger_lines(verdict: Json) -> list[str]:
     """What became of the acknowledged transactions, where a ledger was kept."""
-    kept = (verdict.get("order_entry") or {}).get("ledger") or []
+    order_entry: OrderEntry | None = verdict.get("order_entry")
+    kept = order_entry["ledger"] if order_entry else []
     if not kept:
         return []
     parts = []
-    for key, name in (("new_orders", "New-Orders"), ("payments", "Payments")):
-        sums = {what: sum(int(ledger[key][what]) for ledger in kept) for what in ("acknowledged", "lost", "twice")}
+    new_orders, payments = [ledger["new_orders"] for ledger in kept], [ledger["payments"] for ledger in kept]
+    for fates, name in ((new_orders, "New-Orders"), (payments, "Payments")):
+        sums = {
+            "acknowledged": sum(of["acknowledged"] for of in fates),
+            "lost": sum(of["lost"] for of in fates),
+            "twice": sum(of["twice"] for of in fates),
+        }
         parts.append(f"{sums['acknowledged']} {name} acknowledged, {sums['lost']} lost, {sums['twice']} duplicated")
     return [f"Ledger: {'; '.join(parts)}"]
 

@@ -8,6 +8,7 @@ from typing import Any
 from plimsoll.analysis.metric import EVIDENCE, Metric
 from plimsoll.analysis.metrics import METRICS, metric_of
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN
+from plimsoll.record.verdict import Comparison, Equals, GeneratorOfRun, Mean
 from plimsoll.words import parts
 from plimsoll.words.levels import at_words, headline
 from plimsoll.words.said import Said
@@ -18,7 +19,7 @@ LEVELS = "levels"  # the section of every run's page that has what is compared
 
 def a_a_words(verdict: Json) -> str:
     """How much equals differ, in a sentence."""
-    evidence = verdict["a_a"]
+    evidence: Equals = verdict["a_a"]
     own, stored = evidence["within_run"], evidence["stored"]
     if evidence["ratio_spread"] is None:
         return "A/A: not known here; run the experiment a-a, or set design.duplicate"
@@ -59,7 +60,7 @@ def _alone(verdict: Json) -> str:
     for treatment in verdict["treatments"]:
         mean, shown = _metric(verdict, treatment, metric.key), metric.shown
         if mean:
-            ends = [mean[end] for end in ("low", "high") if mean[end] is not None]
+            ends = [end for end in (mean["low"], mean["high"]) if end is not None]
             interval = ", ".join(_digits(end * shown.factor, shown.form) for end in ends) or "no interval"
             value = _digits(mean["value"] * shown.factor, shown.form)
             return f"{metric.name} {value} [{interval}] {shown.unit}; nothing to compare: the run has one treatment"
@@ -76,11 +77,12 @@ def headlines(verdict: Json) -> list[str]:
     return [said.text for said in answers(verdict)]
 
 
-def _metric(verdict: Json, treatment: str, key: str) -> Json | None:
-    return (verdict["treatments"].get(treatment, {}).get("metrics") or {}).get(key)
+def _metric(verdict: Json, treatment: str, key: str) -> Mean | None:
+    mean: Mean | None = (verdict["treatments"].get(treatment, {}).get("metrics") or {}).get(key)
+    return mean
 
 
-def _row(verdict: Json, comparison: Json, metric: Metric) -> str | None:
+def _row(verdict: Json, comparison: Comparison, metric: Metric) -> str | None:
     cells, shown = [], metric.shown
     for level in comparison["levels"]:
         mean = _metric(verdict, level["treatment"], metric.key)
@@ -120,11 +122,11 @@ def evidence_lines(verdict: Json, most: int) -> list[str]:
     return []
 
 
-def _tells(comparison: Json) -> bool:
+def _tells(comparison: Comparison) -> bool:
     return any(level["verdict"] == "worse" for level in comparison["levels"])
 
 
-def _spread(verdict: Json, comparison: Json, metric: Metric) -> float:
+def _spread(verdict: Json, comparison: Comparison, metric: Metric) -> float:
     """How far the levels lie apart, as a share of the largest."""
     means = (_metric(verdict, level["treatment"], metric.key) for level in comparison["levels"])
     values = [abs(mean["value"]) for mean in means if mean]
@@ -133,7 +135,7 @@ def _spread(verdict: Json, comparison: Json, metric: Metric) -> float:
 
 def generator_words(verdict: Json) -> str:
     """What the generator took and what that alone could explain."""
-    generator = verdict["generator"]
+    generator: GeneratorOfRun = verdict["generator"]
     if generator["core_share_max"] is None:
         return "Load generator: its CPU time is not known"
     text = f"Load generator: at most {generator['core_share_max']:.0%} of the core time"

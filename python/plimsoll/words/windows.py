@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from plimsoll.analysis.windows.budget import POWER, Arrangement, ratio_told
+from plimsoll.analysis.windows.document import LeadIn, Looks, OthersWrites, WindowsOfRun
+from plimsoll.record.verdict import NoiseLevels, StoredEquals
 from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
@@ -11,7 +13,7 @@ Json = dict[str, Any]
 
 def lines(verdict: Json) -> list[str]:
     """What was measured, with its noise by level; and why the run ended where a look ended it."""
-    found = verdict.get("windows")
+    found: WindowsOfRun | None = verdict.get("windows")
     if not found or not found["windows"]:
         return []
     text = (
@@ -22,7 +24,7 @@ def lines(verdict: Json) -> list[str]:
     return [text + (f"; {noise_words(noise[0])}" if noise else ""), *_ended(found["looks"])]
 
 
-def noise_words(noise: Json) -> str:
+def noise_words(noise: NoiseLevels) -> str:
     """ "a trial scatters by 1.9 % for its windows and 0.8 % for its start", of a comparison's `noise.levels`."""
     windows = f"a trial scatters by {noise['windows_sd_log']:.1%} for its windows"
     if noise["start_sd_log"] is None:
@@ -33,13 +35,13 @@ def noise_words(noise: Json) -> str:
     return start + (f" (known from the A/A run {noise['starts_from']})" if noise["starts_from"] else "")
 
 
-def _ended(looks: Json) -> list[str]:
+def _ended(looks: Looks) -> list[str]:
     if looks["decided_after"] is None:
         return []
     return [f"Ended by itself after block {looks['decided_after']} of {looks['planned_blocks']}: it was decided"]
 
 
-def lead_in_words(tested: Json | None) -> str:
+def lead_in_words(tested: LeadIn | None) -> str:
     """Whether the lead-in is long enough."""
     if tested is None:
         return "Whether the lead-in is long enough is not known: too few windows"
@@ -53,7 +55,7 @@ def lead_in_words(tested: Json | None) -> str:
     return said[tested["verdict"]]
 
 
-def writes_words(written: Json | None) -> str:
+def writes_words(written: OthersWrites | None) -> str:
     """How much of what the disks wrote was of frozen servers."""
     if written is None:
         return "How much was written of frozen servers is not known: the groups' dirty pages were not read"
@@ -63,11 +65,11 @@ def writes_words(written: Json | None) -> str:
     return f"{whole}: writes of one treatment fell into the windows of others"
 
 
-def budget_words(stored: Json | None, planned: Arrangement) -> str:
+def budget_words(stored: StoredEquals | None, planned: Arrangement) -> str:
     """What a plan can tell by the stored A/A of this machine, and what with twice the blocks; "" of a single level."""
     if planned.levels < 2:
         return ""
-    noise = (stored or {}).get("windows")
+    noise = stored.get("windows") if stored else None
     if not stored or not noise:
         return "What difference this can tell is not known: `./plimsoll run a-a` measures how equals differ here."
     told = ratio_told(noise, planned)

@@ -7,13 +7,14 @@ import json
 import re
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
 
 from plimsoll.analysis import analyse, parts
 from plimsoll.analysis.caches import document as of_caches
 from plimsoll.analysis.probes import document as of_probes
+from plimsoll.analysis.next_steps.step import Step
 from plimsoll.record import open_run, summary
 from plimsoll.record.trial import TrialDocument
 from plimsoll.record.verdict import Verdict
@@ -40,7 +41,9 @@ def faults(value: Any, kind: Any, where: str) -> list[str]:
         return [one for item in value for one in faults(item, inner[0], f"{where}[]")]
     if origin is dict and isinstance(value, dict):
         return [one for key, item in value.items() for one in faults(item, inner[1], f"{where}.{key}")]
-    if origin in (Union, UnionType):
+    if origin is Literal:
+        fits = value in inner
+    elif origin in (Union, UnionType):
         fits = any(not faults(value, one, where) for one in inner)
     else:
         fits = type(value) in ((int, float) if kind is float else (origin or kind,))
@@ -66,6 +69,7 @@ def test_a_verdict_is_of_its_type(path: Path) -> None:
     assert faults(core, Verdict, "verdict") == []
     entries = [*found["trials"], *found["treatments"].values()]
     assert {"reconciliation", "double_caching"} <= {key for entry in entries for key in entry}
+    assert found["next_steps"] and faults(found["next_steps"], list[Step], "next_steps") == []
 
 
 # The golden runs watched the page cache, buffer heads and paused writers; what the other probes give is checked

@@ -6,17 +6,21 @@ two lists are not to be added up.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
+from plimsoll.analysis.breakdown.document import Change, CpuChange, LatencyChange, Whole
 from plimsoll.analysis.breakdown.parts import CPU, KERNEL, USER
+from plimsoll.analysis.breakdown.reading import BandSums, Reading, Told, TypeSums
 from plimsoll.analysis.breakdown.trial import MEAN, mean_latency, mean_parts
 from plimsoll.analysis.statistics.intervals import MeanDifference, paired, unpaired
 from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.record.verdict import Mean
 
-Json = dict[str, Any]
-Readings = Mapping[int, Json]  # one treatment's, by block
+Readings = Mapping[int, Reading]  # one treatment's, by block
 Key = tuple[str, str]  # of a wait event its name and its part, of anything else its name and nothing
 Amounts = Mapping[int, Mapping[Key, float]]  # by block
+Metrics = Mapping[int, Mapping[str, float | None]]  # of trials, by number
+OfBlock = TypeVar("OfBlock")
 WAITS_MAX = 12
 CANNOT_TELL = "cannot tell"
 _CPU = "cpu_ns_per_transaction"
@@ -24,8 +28,8 @@ GENERATOR = "the load generator"
 BACKENDS = {CPU: "backends", USER: "backends, in the server's own code", KERNEL: "backends, in the kernel"}
 
 
-def rows_of(first: Amounts, second: Amounts, whole: Json, is_paired: bool) -> list[Json]:
-    """{name, part, first, second (means), difference, share, word} of each amount, the largest difference first.
+def rows_of(first: Amounts, second: Amounts, whole: Whole, is_paired: bool) -> list[Change]:
+    """Each amount, the largest difference first.
 
     What one block lacks and others have was watched and did not happen there: it is 0. Of a whole of which cannot be
     told that it changed there are no shares.
@@ -41,41 +45,38 @@ def rows_of(first: Amounts, second: Amounts, whole: Json, is_paired: bool) -> li
     return in_rank(rows)
 
 
-def total_of(whole: Json) -> float | None:
+def total_of(whole: Whole) -> float | None:
     """The difference that shares are of; None where it cannot be told that there is one."""
     return whole["total"]["value"] if whole["word"] != CANNOT_TELL else None
 
 
 def row_of(
-    key: Key, first: Mapping[int, float], second: Mapping[int, float], difference: Json, total: float | None
-) -> Json:
-    """One amount: {name, part, first, second, difference, share, word}."""
+    key: Key, first: Mapping[int, float], second: Mapping[int, float], difference: Mean, total: float | None
+) -> Change:
+    """One amount; `total`: what shares are of."""
     share = difference["value"] / total if total else None
-    means = {"first": mean(first), "second": mean(second)}
     return {
         "name": key[0],
         "part": key[1] or None,
-        **means,
+        "first": mean(first),
+        "second": mean(second),
         "difference": difference,
         "share": share,
         "word": word(difference),
     }
 
 
-def in_rank(rows: list[Json]) -> list[Json]:
+def in_rank(rows: list[Change]) -> list[Change]:
     """The largest difference first."""
     return sorted(rows, key=lambda row: (-abs(row["difference"]["value"]), row["name"], row["part"] or ""))
 
 
-def word(difference: Json) -> str:
+def word(difference: Mean) -> str:
     """Whether there is more or less of it in the second; "cannot tell" where the interval holds zero."""
-    if not _is_told(difference):
+    low, high = difference["low"], difference["high"]
+    if low is None or high is None or not (low > 0 or high < 0):
         return CANNOT_TELL
     return "more" if difference["value"] > 0 else "less"
-
-
-def _is_told(difference: Json | None) -> bool:
-    return bool(difference and difference["low"] is not None and (difference["low"] > 0 or difference["high"] < 0))
 
 
 def difference_of(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> MeanDifference | None:
@@ -91,9 +92,9 @@ def mean(values: Mapping[int, float]) -> float:
 
 
 def of_latency(
-    first: Readings, second: Readings, kind: str, band: str, is_paired: bool, spread: float | None = None
-) -> Json | None:
-    """{first, second, total, ratio, word, parts, waits, closure_error} of a type's latency.
+    first: Readings, second: Readings, kind: str, band: Told, is_paired: bool, spread: float | None = None
+) -> LatencyChange | None:
+    """What changed of a type's latency.
 
     None where a side has none of the type. `spread`: the ratio by which equal trials differ.
     """
@@ -119,18 +120,18 @@ def of_latency(
     }
 
 
-def _interval(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> Json | None:
+def _interval(first: Mapping[int, float], second: Mapping[int, float], is_paired: bool) -> Mean | None:
     difference = difference_of(first, second, is_paired)
     return None if difference is None else difference.interval()
 
 
-def common_blocks(sides: list[dict[int, Any]], is_paired: bool) -> list[dict[int, Any]]:
+def common_blocks(sides: list[dict[int, OfBlock]], is_paired: bool) -> list[dict[int, OfBlock]]:
     """Of pairs, the blocks that both have."""
     common = sides[0].keys() & sides[1].keys()
     return [{block: side[block] for block in side if block in common} for side in sides] if is_paired else sides
 
 
-def whole_of(values: list[dict[int, float]], is_paired: bool, spread: float | None) -> Json:
+def whole_of(values: list[dict[int, float]], is_paired: bool, spread: float | None) -> Whole:
     """The means and their difference, which is told only if equal trials differ less; each side has a block."""
     means = [mean(side) for side in values]
     total = _interval(values[0], values[1], is_paired)
@@ -141,26 +142,26 @@ def whole_of(values: list[dict[int, float]], is_paired: bool, spread: float | No
     return {"first": means[0], "second": means[1], "total": total, "ratio": ratio, "word": said}
 
 
-def _of_kind(readings: Readings, kind: str, band: str) -> dict[int, Json]:
+def _of_kind(readings: Readings, kind: str, band: Told) -> dict[int, TypeSums]:
     entries = {block: entry["types"].get(kind) for block, entry in readings.items()}
     return {block: entry for block, entry in entries.items() if entry and entry["bands"][band]["transactions"]}
 
 
-def _parts(entry: Json, band: str, split: bool) -> dict[Key, float]:
+def _parts(entry: TypeSums, band: Told, split: bool) -> dict[Key, float]:
     return {(name, ""): value for name, value in mean_parts(entry["bands"][band], split).items()}
 
 
-def _waits(entry: Json, band: str) -> dict[Key, float]:
+def _waits(entry: TypeSums, band: Told) -> dict[Key, float]:
     count = entry["bands"][band]["transactions"]
     return {(row["name"], row["bucket"]): row["ns"] / count for row in entry[band]["waits"]}
 
 
 def of_cpu(
-    first: tuple[Readings, Mapping[int, Json]],
-    second: tuple[Readings, Mapping[int, Json]],
+    first: tuple[Readings, Metrics],
+    second: tuple[Readings, Metrics],
     is_paired: bool,
     spread: float | None = None,
-) -> Json | None:
+) -> CpuChange | None:
     """The CPU's time a transaction, of all CPUs, by who took it, from readings and the trials' metrics by number.
 
     The server's other processes are not known by transaction where only slices of time were watched.
@@ -170,7 +171,7 @@ def of_cpu(
     sampled = any(entry["sampling"]["one_in_max"] > 1 for readings, _ in sides for entry in readings.values())
     known = [{block: metrics[entry["number"]] for block, entry in readings.items()} for readings, metrics in sides]
     wholes = [
-        {block: figures[_CPU] for block, figures in of_side.items() if figures.get(_CPU) is not None}
+        {block: took for block, figures in of_side.items() if (took := figures.get(_CPU)) is not None}
         for of_side in known
     ]
     wholes = common_blocks(wholes, is_paired)
@@ -188,18 +189,18 @@ def of_cpu(
     }
 
 
-def _mean_band(entry: Json) -> Json:
-    band: Json = entry["types"][ALL]["bands"][MEAN]
-    return band
+def _mean_band(entry: Reading) -> BandSums:
+    return entry["types"][ALL]["bands"][MEAN]
 
 
-def _users(entry: Json, metrics: Json, split: bool, sampled: bool) -> dict[Key, float]:
+def _users(entry: Reading, metrics: Mapping[str, float | None], split: bool, sampled: bool) -> dict[Key, float]:
     parts = mean_parts(_mean_band(entry), split)
     users = {(name, ""): parts[part] for part, name in BACKENDS.items() if part in parts}
     generator = metrics.get("generator_cpu_ns_per_transaction")
     if generator is not None:
         users[GENERATOR, ""] = generator
-    for process in [] if sampled or not entry["done"] else entry["processes"]:
+    done = entry["done"]
+    for process in entry["processes"] if done and not sampled else []:
         key = (str(process.get("what") or "unknown"), "")
-        users[key] = users.get(key, 0.0) + int(process.get("cpu_ns") or 0) / entry["done"]
+        users[key] = users.get(key, 0.0) + int(process.get("cpu_ns") or 0) / (done or 1)
     return users

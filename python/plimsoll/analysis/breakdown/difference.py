@@ -4,20 +4,21 @@ All values are nanoseconds a transaction. The parts of a difference and its clos
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
 
+from plimsoll.analysis.breakdown.document import Band, PartsDifference
 from plimsoll.analysis.breakdown.parts import WAY_OUT, in_order
+from plimsoll.analysis.breakdown.reading import BandSums, Reading
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST, mean_latency, mean_parts
+from plimsoll.analysis.part import Pair
 from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.analysis.trial.histograms import ALL
-from plimsoll.record.verdict import Comparison
+from plimsoll.record.verdict import Comparison, Mean
 
-Json = dict[str, Any]
-Readings = Mapping[int, Json]  # one treatment's, by block
+Readings = Mapping[int, Reading]  # one treatment's, by block
 
 
-def bands_of(readings: Readings, kind: str, band: str) -> dict[int, Json]:
+def bands_of(readings: Readings, kind: str, band: str) -> dict[int, BandSums]:
     """One band of a type in every block that has transactions in it."""
     of_kind = {block: entry["types"].get(kind) for block, entry in readings.items()}
     return {
@@ -27,13 +28,14 @@ def bands_of(readings: Readings, kind: str, band: str) -> dict[int, Json]:
     }
 
 
-def over(values: list[float], floor: float | None = None) -> Json | None:
-    """A mean over blocks with its interval."""
-    mean = over_blocks(values, log=False, floor=floor)
-    return None if mean is None else asdict(mean)
+def over(values: list[float], floor: float | None = None) -> Mean:
+    """A mean over blocks with its interval; there is at least one block."""
+    mean = as_mean(over_blocks(values, log=False, floor=floor))
+    assert mean is not None, "each block has a value"
+    return mean
 
 
-def band_over_blocks(readings: Readings, kind: str, band: str) -> Json | None:
+def band_over_blocks(readings: Readings, kind: str, band: str) -> Band | None:
     """{transactions, requests, latency, parts: {part: mean and interval}, split} of a band; None without any."""
     bands = list(bands_of(readings, kind, band).values())
     if not bands:
@@ -52,7 +54,7 @@ def band_over_blocks(readings: Readings, kind: str, band: str) -> Json | None:
     }
 
 
-def _difference(first: Mapping[int, Json], second: Mapping[int, Json]) -> Json | None:
+def _difference(first: Mapping[int, BandSums], second: Mapping[int, BandSums]) -> PartsDifference | None:
     """Second less first, within the blocks that have both."""
     blocks = sorted(first.keys() & second.keys())
     if not blocks:
@@ -78,33 +80,40 @@ def _difference(first: Mapping[int, Json], second: Mapping[int, Json]) -> Json |
     }
 
 
-def difference(first: Readings, second: Readings, kind: str, band: str) -> Json | None:
+def difference(first: Readings, second: Readings, kind: str, band: str) -> PartsDifference | None:
     """How much longer a transaction takes under the second treatment, by part; None without a common block."""
     return _difference(bands_of(first, kind, band), bands_of(second, kind, band))
 
 
-def beyond_mean(readings: Readings, kind: str) -> Json | None:
+def beyond_mean(readings: Readings, kind: str) -> PartsDifference | None:
     """How much longer the slowest hundredth take than the mean of their own trial, by part."""
     return _difference(bands_of(readings, kind, MEAN), bands_of(readings, kind, SLOWEST))
 
 
-def kinds_of(readings: list[Json]) -> list[str]:
+def kinds_of(readings: list[Reading]) -> list[str]:
     """The types in their order, all of them together first; a single type stands for all."""
     kinds = list(dict.fromkeys(kind for reading in readings for kind in reading["types"]))
     return [kind for kind in kinds if kind != ALL] if len(kinds) == 2 else kinds
 
 
-def pairs(comparisons: list[Comparison], beside: list[Json] | None = None) -> list[Json]:
+def pairs(comparisons: list[Comparison], beside: list[Pair] | None = None) -> list[Pair]:
     """What is set against what: each level against the best estimate, and `beside`, what other parts set so.
 
-    {first, second (treatments), first_label, second_label, at, about}: the difference is second less first.
+    The difference is second less first.
     """
-    rows = []
+    rows: list[Pair] = []
     for comparison in comparisons:
         base = next((level for level in comparison["levels"] if level["level"] == comparison["reference"]), None)
         for level in comparison["levels"] if base else []:
             if base is not None and level["treatment"] != base["treatment"] and level["blocks"]:
-                row = {"first": base["treatment"], "second": level["treatment"]}
-                row |= {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
-                rows.append(row | {"at": comparison["at"], "about": "levels", "verdict": level["verdict"]})
+                row: Pair = {
+                    "first": base["treatment"],
+                    "second": level["treatment"],
+                    "first_label": base["level"],
+                    "second_label": f"{comparison['label']} {level['level']}",
+                    "at": comparison["at"],
+                    "about": "levels",
+                    "verdict": level["verdict"],
+                }
+                rows.append(row)
     return rows + (beside or [])

@@ -7,7 +7,6 @@ be counted twice is a fault. All times are whole nanoseconds and all sums are ex
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from plimsoll.analysis.breakdown.parts import CLIENT, CPU, LAG, NEVER_BLOCKED, R
 from plimsoll.analysis.breakdown.sampling import QUEUED, between, requests_in
 from plimsoll.analysis.trial.readings import SKIPPED
 
-Json = dict[str, Any]
 # Two looks at the clock at one switch of tasks: so much may the parts of a request exceed it and be no fault.
 CLOCK_NS = 1_000
 # So long before its answer the message of a request was there for certain: no server executes it in less.
@@ -43,7 +41,7 @@ class Joined:
     wait_owner: np.ndarray
     whole: np.ndarray
     served: np.ndarray
-    counts: Json
+    counts: dict[str, int]
 
     def over_rows(self, values: np.ndarray) -> np.ndarray:
         """A column of the rows summed over each transaction's."""
@@ -114,7 +112,7 @@ def _owner(first: np.ndarray, last: np.ndarray, rows: int) -> np.ndarray:
 
 def _of_requests(
     done: np.ndarray, asked: np.ndarray, owner: np.ndarray, straddling: np.ndarray, ours: np.ndarray
-) -> Json:
+) -> dict[str, int]:
     """What became of every request; joined and without a transaction add up to all of the load's."""
     is_joined, answered = owner >= 0, requests_in(asked)
     late = asked["ended_ns"][is_joined] - done["end_ns"][owner[is_joined]]
@@ -132,7 +130,9 @@ def _of_requests(
     }
 
 
-def _of_transactions(done: np.ndarray, met: np.ndarray, whole: np.ndarray, served: np.ndarray, sampled: bool) -> Json:
+def _of_transactions(
+    done: np.ndarray, met: np.ndarray, whole: np.ndarray, served: np.ndarray, sampled: bool
+) -> dict[str, int]:
     """What became of every transaction: the last five add up to the first. `sampled`: not all the time was watched."""
     not_watched = ~met & (breakdown_sampling.column(done, "requests", 0) > 0) & sampled
     return {

@@ -7,7 +7,8 @@ wait before the first byte was sent, and the way to the server and back.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-Json = dict[str, Any]
+from plimsoll.analysis.breakdown.document import Band
+
 LAG, WAY_IN, WAY_OUT = "lag", "transport_in", "transport_out"
 CPU, USER, KERNEL, RUN_QUEUE, CLIENT = "cpu", "cpu_user", "cpu_kernel", "run_queue", "client"
 OTHER, UNATTRIBUTED = "other_wait", "unattributed"
@@ -99,7 +100,7 @@ def spent(segments: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     return ns
 
 
-def largest_share(part: str, bands: Iterable[dict[str, Any]]) -> float:
+def largest_share(part: str, bands: Iterable[Band]) -> float:
     """The largest share of the latency that a part has in some of these bands; 0 where it is in none."""
     shares = [abs(one["value"]) / band["latency"]["value"] for band in bands if (one := band["parts"].get(part))]
     return max(shares, default=0.0)

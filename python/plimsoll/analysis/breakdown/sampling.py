@@ -10,13 +10,13 @@ server's transactions (tried again, say, or each request by itself) that begins 
 is recorded in part and left out. That loss grows with its length against 50 ms: of those, the long count too little.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
+from plimsoll.analysis.breakdown.reading import Sampling
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 # Bits of `flags`: it counts from the answer before it; its end could not be read.
 QUEUED, NO_REPLY = 1, 16
 # The largest count of requests that a row of transactions.npy can hold.
@@ -86,7 +86,7 @@ def between(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarr
     return found
 
 
-def sampling_of(found: Probe, rows: np.ndarray) -> Json:
+def sampling_of(found: Probe, rows: np.ndarray) -> Sampling:
     """{one_in_max, budget_share, share, cut} of a segment, from what the probe says and from its rows."""
     said = found.get("sampling") or {}
     return {
@@ -97,7 +97,7 @@ def sampling_of(found: Probe, rows: np.ndarray) -> Json:
     }
 
 
-def sampling_words(sampling: Json) -> str | None:
+def sampling_words(sampling: Sampling) -> str | None:
     """How much of the time was watched; None where all of it was."""
     highest, budget = sampling["one_in_max"], sampling["budget_share"]
     if highest == 1:
@@ -107,7 +107,7 @@ def sampling_words(sampling: Json) -> str | None:
     return said + (f", to keep the probe within {within} % of the machine's CPU time" if within else "")
 
 
-def sampling_caveats(sampling: Json, joined: Json) -> list[str]:
+def sampling_caveats(sampling: Sampling, joined: Mapping[str, int]) -> list[str]:
     """What bears on figures that are from a part of the transactions; `joined`: the counts."""
     watched, cut, part = sampling_words(sampling), sampling["cut"], joined["transactions_in_part"]
     said = [watched] if watched else []

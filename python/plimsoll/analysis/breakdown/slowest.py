@@ -4,22 +4,22 @@ A row is a transaction of the server, the waits for its client among its parts, 
 are known: its parts stand one after another in the order of the buckets, not in the order in which they happened.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from plimsoll.analysis.breakdown.join import Joined
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, LAG, RUN_QUEUE, WAY_IN, WAY_OUT, in_order
+from plimsoll.analysis.breakdown.reading import Segment, SlowOne
 from plimsoll.analysis.breakdown.sampling import between, requests_in
 from plimsoll.analysis.breakdown.waits import wait_name
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 SLOWEST = 10
 SEGMENTS_MAX = 160
 
 
-def slowest(joined: Joined, done: np.ndarray, kinds: list[str], probed: Probe) -> list[Json]:
+def slowest(joined: Joined, done: np.ndarray, kinds: list[str], probed: Probe) -> list[SlowOne]:
     """The slowest of the `done` transactions (a mask), slowest first; times in nanoseconds from the planned start."""
     rows = joined.transactions
     latency = rows["end_ns"] - rows["planned_ns"]
@@ -29,7 +29,7 @@ def slowest(joined: Joined, done: np.ndarray, kinds: list[str], probed: Probe) -
     waits, row = joined.waits[of_worst], joined.wait_row[of_worst]
     answered = requests_in(joined.rows)
     requests = between(answered, joined.first, joined.last)
-    result = []
+    result: list[SlowOne] = []
     for place in worst.tolist():
         transaction = rows[place]
         segments = _segments(joined, answered, waits, row, place, probed)
@@ -51,15 +51,15 @@ def slowest(joined: Joined, done: np.ndarray, kinds: list[str], probed: Probe) -
 
 def _segments(
     joined: Joined, answered: np.ndarray, waits: np.ndarray, row: np.ndarray, place: int, probed: Probe
-) -> list[Json]:
-    """In time: {part, at_ns, ns}; inside a row its number from 1 as `row`, its `requests`, and of a wait its name."""
+) -> list[Segment]:
+    """In time."""
     transaction = joined.transactions[place]
     zero = int(transaction["planned_ns"])
-    result: list[Json] = []
+    result: list[Segment] = []
 
     def add(part: str, begin: int, end: int, **more: Any) -> None:
         if end > begin:
-            result.append({"part": part, "at_ns": begin - zero, "ns": end - begin, **more})
+            result.append(cast(Segment, {"part": part, "at_ns": begin - zero, "ns": end - begin, **more}))
 
     add(LAG, zero, int(transaction["start_ns"]))
     before, name = int(transaction["start_ns"]), WAY_IN

@@ -1,12 +1,12 @@
 """Sums over the trials of a breakdown: what it cost, what it lost and how it closes, what became of every request."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-Json = dict[str, Any]
+from plimsoll.analysis.breakdown.document import OfTrial, RequestsCounted
+from plimsoll.analysis.breakdown.reading import Reads
 
 
-def added(counts: Iterable[Json]) -> dict[str, int]:
+def added(counts: Iterable[Mapping[str, int | None]]) -> dict[str, int]:
     """Counts by name, added up; of a name that ends in _max the largest."""
     sums: dict[str, int] = {}
     for one in counts:
@@ -16,30 +16,30 @@ def added(counts: Iterable[Json]) -> dict[str, int]:
     return sums
 
 
-def requests(trials: list[Json]) -> Json:
-    """How many requests were seen coming and going: {`seen`, `sent`, `differ`}, null unless every trial tells both.
+def requests(trials: Sequence[OfTrial]) -> RequestsCounted:
+    """How many requests were seen coming and going; null unless every trial tells both.
 
     They are to be equal only where all of the time was watched.
     """
-    counted = [(one["requests"].get("seen"), one["requests"].get("sent")) for one in trials]
-    if any(seen is None or sent is None for seen, sent in counted):
+    counted = [(one["requests"]["seen"], one["requests"]["sent"]) for one in trials]
+    known = [(seen, sent) for seen, sent in counted if seen is not None and sent is not None]
+    if len(known) < len(counted):
         return {"seen": None, "sent": None, "differ": False}
-    whole = [pair for pair, one in zip(counted, trials, strict=True) if one["sampling"]["one_in_max"] == 1]
+    whole = [pair for pair, one in zip(known, trials, strict=True) if one["sampling"]["one_in_max"] == 1]
     return {
-        "seen": sum(seen for seen, _ in counted),
-        "sent": sum(sent for _, sent in counted),
+        "seen": sum(seen for seen, _ in known),
+        "sent": sum(sent for _, sent in known),
         "differ": any(seen != sent for seen, sent in whole),
     }
 
 
-def probe_share(trial: Json) -> float | None:
+def probe_share(trial: OfTrial) -> float | None:
     """What the probe took of the machine's CPU time in a trial."""
-    sampled: float | None = trial["sampling"]["share"]
-    known: float | None = trial["cost"]["cpu_share"]
-    return known if sampled is None else sampled
+    sampled = trial["sampling"]["share"]
+    return trial["cost"]["cpu_share"] if sampled is None else sampled
 
 
-def own_read_share(reads: Json) -> float | None:
+def own_read_share(reads: Reads) -> float | None:
     """Of the waits for data whose cause is known, the share that the backend asked for itself; None of none."""
     known = reads["own_ns"] + reads["on_its_way_ns"]
     return reads["own_ns"] / known if known else None

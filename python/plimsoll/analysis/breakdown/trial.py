@@ -7,7 +7,7 @@ server or a gap had the transaction; it is never given to a bucket.
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Final
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from plimsoll.analysis.breakdown import slowest as breakdown_slowest
 from plimsoll.analysis.breakdown import waits as breakdown_waits
 from plimsoll.analysis.breakdown.join import Joined
 from plimsoll.analysis.breakdown.parts import BUCKETS, CPU, OTHER, TRANSPORT, UNATTRIBUTED, split_cpu
+from plimsoll.analysis.breakdown.reading import BandSums, Closure, ProbeSays, Reading, Said, Split, Told, TypeSums
 from plimsoll.analysis.probes.page_cache import cores_of, lost_events, probe
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.analysis.trial.readings import DONE, done_count, is_whole
 from plimsoll.record import Segment, Trial
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 NAME = "breakdown"
-MEAN, SLOWEST = "all", "beyond p99"
+MEAN: Final = "all"
+SLOWEST: Final = "beyond p99"
+TOLD: Final[tuple[Told, ...]] = (MEAN, SLOWEST)
 # Bands of latency within a type: from the first share (exclusive) up to the second.
 BANDS = {MEAN: (0.0, 1.0), "up to p50": (0.0, 0.5), "p50 to p90": (0.5, 0.9), "p90 to p99": (0.9, 0.99)} | {
     SLOWEST: (0.99, 1.0)
@@ -34,7 +36,7 @@ BANDS = {MEAN: (0.0, 1.0), "up to p50": (0.0, 0.5), "p50 to p90": (0.5, 0.9), "p
 TICKS_MIN = 30
 
 
-def reading(trial: Trial) -> Json | None:
+def reading(trial: Trial) -> Reading | None:
     """The trial's breakdown; None when its record does not mention one.
 
     `status` as in the record; of a probe that was on `types` ({kind: bands and closure}), `joined` (counts), `faults`
@@ -44,18 +46,23 @@ def reading(trial: Trial) -> Json | None:
     probed = probe(trial.measure, NAME)
     if probed is None:
         return None
-    said = {"number": trial.number, "status": str(probed.get("status")), "remedy": probed.get("remedy")}
+    said: Said = {
+        "number": trial.number,
+        "status": str(probed.get("status")),
+        "remedy": probed.get("remedy"),
+        "reason": None,
+    }
     if probed.get("status") != "on":
-        return said | {"reason": str(probed.get("reason") or "no reason recorded")}
+        return {**said, "reason": str(probed.get("reason") or "no reason recorded")}
     segment = trial.measure
     rows, waits, transactions = segment.breakdown, segment.breakdown_waits, segment.transactions
     if rows is None or waits is None or transactions is None:
-        return said | {"status": "missing", "reason": "the record of its requests is missing"}
+        return {**said, "status": "missing", "reason": "the record of its requests is missing"}
     probed = {"buckets": list(BUCKETS), **probed}
-    return said | {"reason": None} | _about(trial, probed) | _split(segment, transactions, rows, waits, probed)
+    return {**said, **_about(trial, probed), **_split(segment, transactions, rows, waits, probed)}
 
 
-def _about(trial: Trial, probed: Probe) -> Json:
+def _about(trial: Trial, probed: Probe) -> ProbeSays:
     """What the probe says of itself."""
     cost = probed.get("cost") or {}
     done, run_ns, segment_ns, count = (
@@ -80,24 +87,24 @@ def _about(trial: Trial, probed: Probe) -> Json:
     }
 
 
-def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: np.ndarray, probed: Probe) -> Json:
+def _split(segment: Segment, transactions: np.ndarray, rows: np.ndarray, waits: np.ndarray, probed: Probe) -> Split:
     buckets = [str(name) for name in probed["buckets"]]
     summary = segment.told
     sampling = breakdown_sampling.sampling_of(probed, rows)
     joined = breakdown_join.join(transactions, rows, waits, summary.get("backend_pids"), sampling["one_in_max"])
     wrong = breakdown_join.faults(joined, buckets)
-    result: Json = {"joined": joined.counts, "sampled": not is_whole(segment), "faults": wrong, "types": {}}
+    result: Split = {"joined": joined.counts, "sampled": not is_whole(segment), "faults": wrong, "types": {}}
     result["requests"] = {"seen": joined.counts["requests"], "sent": summary.get("requests_sent")}
     result["sampling"] = sampling
     if wrong:
-        return result | {"slowest": []}
+        return {**result, "slowest": []}
     kinds = [str(kind) for kind in summary.get("kinds") or []]
     done = joined.transactions["outcome"] == DONE
     parts = breakdown_join.parts_of(joined, buckets)
     known = breakdown_waits.roles(probed, joined.rows["backend_pid"])
     for name, chosen in _kinds(joined, done & joined.served, kinds):
         result["types"][name] = _of_type(joined, parts, chosen, probed, known)
-    return result | {"slowest": breakdown_slowest.slowest(joined, done & joined.whole, kinds, probed)}
+    return {**result, "slowest": breakdown_slowest.slowest(joined, done & joined.whole, kinds, probed)}
 
 
 def _kinds(joined: Joined, done: np.ndarray, kinds: list[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -111,7 +118,7 @@ def _kinds(joined: Joined, done: np.ndarray, kinds: list[str]) -> Iterator[tuple
 
 def _of_type(
     joined: Joined, parts: dict[str, np.ndarray], chosen: np.ndarray, probed: Probe, known: dict[int, str]
-) -> Json:
+) -> TypeSums:
     rows = joined.transactions
     latency = rows["end_ns"] - rows["planned_ns"]
     places = np.nonzero(chosen)[0]
@@ -139,7 +146,7 @@ def _rank(share: float, count: int) -> int:
 
 def _sums(
     joined: Joined, parts: dict[str, np.ndarray], latency: np.ndarray, chosen: np.ndarray, tick_ns: float | None
-) -> Json:
+) -> BandSums:
     user, system = (int(joined.over_rows(joined.rows[name])[chosen].sum()) for name in ("user_ns", "system_ns"))
     return {
         "transactions": len(chosen),
@@ -158,7 +165,7 @@ def _tick_ns(rows: np.ndarray) -> float | None:
     return float(np.median(grown)) if len(grown) else None
 
 
-def closure(parts: dict[str, np.ndarray], latency: np.ndarray, places: np.ndarray) -> Json:
+def closure(parts: dict[str, np.ndarray], latency: np.ndarray, places: np.ndarray) -> Closure:
     """How the buckets close: what they leave of the wall time less the ways to the server and back.
 
     `share` lets transactions that leave some and that exceed it balance each other, `absolute_share` does not.
@@ -179,12 +186,12 @@ def closure(parts: dict[str, np.ndarray], latency: np.ndarray, places: np.ndarra
     }
 
 
-def mean_parts(band: Json, split: bool) -> dict[str, float]:
+def mean_parts(band: BandSums, split: bool) -> dict[str, float]:
     """Nanoseconds a transaction by part of a band with transactions; the CPU in two where it is to be split."""
     parts = {name: total / band["transactions"] for name, total in band["ns"].items()}
     return split_cpu(parts, band["user_ns"], band["system_ns"]) if split and CPU in parts else parts
 
 
-def mean_latency(band: Json) -> float:
+def mean_latency(band: BandSums) -> float:
     """Nanoseconds a transaction, of a band with transactions."""
     return float(band["latency_ns"] / band["transactions"])

@@ -1,20 +1,20 @@
 """What transactions waited for, by the server's own names; who ended those for another's sync; what reads were for."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 import numpy as np
 
 from plimsoll.analysis.breakdown.join import Joined
 from plimsoll.analysis.breakdown.parts import OTHER
+from plimsoll.analysis.breakdown.reading import Reads, Wait, Waits, WaitSums
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 GROUP_COMMIT = "wal_wait"
 BACKEND, UNKNOWN = "another backend", "unknown"
 SHOWN_MAX = 12
 NAMELESS = "(no name)"
-READ = "data_read"
+READ: Final = "data_read"
 CAUSES = {1: ", read issued by itself", 2: ", read already in flight"}
 # What is told of reads by their causes; 0 is a read of which the kernel did not tell.
 READ_CAUSES = {"own": 1, "on_its_way": 2, "untold": 0}
@@ -41,7 +41,7 @@ def roles(probed: Probe, backends: np.ndarray) -> dict[int, str]:
     return known | dict.fromkeys(np.unique(backends).tolist(), BACKEND)
 
 
-def waits_of(joined: Joined, chosen: np.ndarray, probed: Probe, known: Mapping[int, str]) -> Json:
+def waits_of(joined: Joined, chosen: np.ndarray, probed: Probe, known: Mapping[int, str]) -> Waits:
     """Of the chosen transactions (a mask): `waits` by name and bucket, `payers` by role (`known`: by pid), reads."""
     # A wait of nobody has the owner -1, which is the place behind the last transaction.
     rows_of_chosen = joined.waits[np.append(chosen, False)[joined.wait_owner]]
@@ -60,7 +60,7 @@ def waits_of(joined: Joined, chosen: np.ndarray, probed: Probe, known: Mapping[i
     return {"waits": rows, "payers": _payers(rows_of_chosen, buckets, known), READ: _reads(rows_of_chosen, buckets)}
 
 
-def _row(kind: int, count: int, ns: int, buckets: list[str], names: Mapping[str, Any]) -> Json:
+def _row(kind: int, count: int, ns: int, buckets: list[str], names: Mapping[str, Any]) -> Wait:
     event, bucket, cause = kind >> 16, buckets[kind >> 8 & 0xFF], kind & 0xFF
     return {"name": wait_name(event, bucket, cause, names), "bucket": bucket, "count": count, "ns": ns}
 
@@ -71,25 +71,25 @@ def _sums(values: np.ndarray, place: np.ndarray, length: int) -> np.ndarray:
     return total
 
 
-def _reads(waits: np.ndarray, buckets: list[str]) -> dict[str, int]:
-    """Waits for data by whether the backend asked the device itself: {own_count, own_ns, on_its_way_count...}."""
+def _reads(waits: np.ndarray, buckets: list[str]) -> Reads:
+    """Waits for data by whether the backend asked the device itself."""
     is_read = waits["bucket"] == (buckets.index(READ) if READ in buckets else -1)
     sums = {}
     for name, cause in READ_CAUSES.items():
         of_cause = is_read & (waits["cause"] == cause)
         for key in ("count", "ns"):
             sums[f"{name}_{key}"] = int(waits[key][of_cause].sum(dtype=np.int64))
-    return sums
+    return cast(Reads, sums)
 
 
-def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> dict[str, Json]:
+def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> dict[str, WaitSums]:
     """Waits for another's sync, by the role of the process that ended the last of each row's."""
     if GROUP_COMMIT not in buckets:
         return {}
     of_commits = waits[waits["bucket"] == buckets.index(GROUP_COMMIT)]
     pids, place = np.unique(of_commits["waker_pid"], return_inverse=True)
     count, ns = _sums(of_commits["count"], place, len(pids)), _sums(of_commits["ns"], place, len(pids))
-    by_role: dict[str, Json] = {}
+    by_role: dict[str, WaitSums] = {}
     for pid, times, spent in zip(pids.tolist(), count.tolist(), ns.tolist(), strict=True):
         role = by_role.setdefault(known.get(pid, UNKNOWN) if pid else UNKNOWN, {"count": 0, "ns": 0})
         role["count"] += times
@@ -97,34 +97,35 @@ def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> 
     return by_role
 
 
-def together(trials: list[Json]) -> Json:
+def together(trials: Sequence[Waits]) -> Waits:
     """Several trials' figures added up; the waits by time, the longest first, beyond SHOWN_MAX in one row."""
-    waits: dict[tuple[str, str], Json] = {}
-    payers: dict[str, Json] = {}
+    waits: dict[tuple[str, str], WaitSums] = {}
+    payers: dict[str, WaitSums] = {}
     for row in (row for trial in trials for row in trial["waits"]):
         _add(waits.setdefault((row["name"], row["bucket"]), {"count": 0, "ns": 0}), row)
-    for role, row in ((role, row) for trial in trials for role, row in trial["payers"].items()):
-        _add(payers.setdefault(role, {"count": 0, "ns": 0}), row)
-    rows = [{"name": name, "bucket": bucket, **sums} for (name, bucket), sums in waits.items()]
+    for role, paid in ((role, paid) for trial in trials for role, paid in trial["payers"].items()):
+        _add(payers.setdefault(role, {"count": 0, "ns": 0}), paid)
+    rows: list[Wait] = [{"name": name, "bucket": bucket, **sums} for (name, bucket), sums in waits.items()]
     rows.sort(key=lambda row: (-row["ns"], row["name"]))
-    beyond = {key: sum(row[key] for row in rows[SHOWN_MAX:]) for key in ("count", "ns")}
-    rest = [{"name": f"({len(rows) - SHOWN_MAX} more)", "bucket": "", **beyond}] if len(rows) > SHOWN_MAX else []
+    beyond: WaitSums = {
+        "count": sum(row["count"] for row in rows[SHOWN_MAX:]),
+        "ns": sum(row["ns"] for row in rows[SHOWN_MAX:]),
+    }
+    rest: Wait = {"name": f"({len(rows) - SHOWN_MAX} more)", "bucket": "", **beyond}
     return {
-        "waits": rows[:SHOWN_MAX] + rest,
+        "waits": rows[:SHOWN_MAX] + ([rest] if len(rows) > SHOWN_MAX else []),
         "payers": dict(sorted(payers.items(), key=lambda item: -item[1]["ns"])),
         READ: reads_together(trials),
     }
 
 
-def reads_together(trials: list[Json]) -> Json:
+def reads_together(trials: Sequence[Waits]) -> Reads:
     """Several trials' waits for data added up."""
-    return {
-        f"{name}_{key}": sum(trial[READ][f"{name}_{key}"] for trial in trials)
-        for name in READ_CAUSES
-        for key in ("count", "ns")
-    }
+    counts = [cast(Mapping[str, int], trial[READ]) for trial in trials]
+    keys = [f"{name}_{key}" for name in READ_CAUSES for key in ("count", "ns")]
+    return cast(Reads, {key: sum(one[key] for one in counts) for key in keys})
 
 
-def _add(sums: Json, row: Json) -> None:
-    for key in ("count", "ns"):
-        sums[key] += row[key]
+def _add(sums: WaitSums, row: WaitSums) -> None:
+    sums["count"] += row["count"]
+    sums["ns"] += row["ns"]

@@ -239,10 +239,10 @@ def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: 
     return changes
 
 
-def _exp(interval: Json) -> Json:
+def _exp(interval: Mapping[str, Any]) -> Json:
     """A difference of logs as a ratio."""
     ends = {key: None if interval[key] is None else math.exp(interval[key]) for key in ("value", "low", "high")}
-    return interval | ends
+    return {**interval, **ends}
 
 
 def _side_by_side(changes: list[Json], plans: list[Json]) -> None:

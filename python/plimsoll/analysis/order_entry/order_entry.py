@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from plimsoll.analysis.order_entry import ranges as bounds
+from plimsoll.analysis.order_entry.document import Bound, Ledger, Limit, OfTreatment, OrderEntry, PerWarehouse, Rate
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.distributions import binomial_quantile, normal_quantile, rate_interval, share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks
+from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.analysis.trial import histograms
 from plimsoll.analysis.trial.histograms import Histogram
 from plimsoll.analysis.trial.readings import seconds_measured
@@ -52,12 +53,12 @@ EQUAL_S = 0.1
 SHARE = 0.9
 
 
-def order_entry(run: Run, used: Used) -> Json | None:
+def order_entry(run: Run, used: Used) -> OrderEntry | None:
     """The `order_entry` of verdict.json; None where the load was another one."""
     if (run.experiment.get("workload") or {}).get("name") != WORKLOAD:
         return None
     trials = {trial.number: trial for trial in run.trials}
-    treatments: Json = {}
+    treatments: dict[str, OfTreatment] = {}
     for name in run.plan.get("treatments") or {}:
         of_treatment = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
         if what_was_done := of_trials(of_treatment):
@@ -69,11 +70,11 @@ def order_entry(run: Run, used: Used) -> Json | None:
         "like": LIKE,
         "rule": bounds.RULE,
         "treatments": treatments,
-        "ledger": [{"trial": number, **kept} for number, kept in ledgers],
+        "ledger": [cast(Ledger, {"trial": number, **kept}) for number, kept in ledgers],
     }
 
 
-def of_trials(trials: Sequence[Trial]) -> Json | None:
+def of_trials(trials: Sequence[Trial]) -> OfTreatment | None:
     """What the load did in these trials of one treatment; None where no trial says."""
     trials = [trial for trial in trials if trial.measure.told.get("totals") and seconds_measured(trial.measure)]
     if not trials:
@@ -166,13 +167,13 @@ def departures(workload: Json, facts: Json, minutes_min: float) -> list[str]:
 # --- response times -------------------------------------------------------------------------------------------------
 
 
-def limits(segments: Sequence[Mapping[str, Histogram]], *, is_deferred: bool) -> list[Json]:
+def limits(segments: Sequence[Mapping[str, Histogram]], *, is_deferred: bool) -> list[Limit]:
     """For each type: nine in ten within the limit, and the 90th percentile not below the average.
 
     The acknowledgement of a deferred Delivery is given by the load itself and takes no time; what is judged is its
     completion.
     """
-    rows = []
+    rows: list[Limit] = []
     for kind in KINDS:
         parts = [segment[kind] for segment in segments if kind in segment]
         limit_s = DEFERRED_LIMIT_S if kind == "delivery" and is_deferred else LIMIT_S[kind]
@@ -182,20 +183,31 @@ def limits(segments: Sequence[Mapping[str, Histogram]], *, is_deferred: bool) ->
     return rows
 
 
-def _limit(row: Json, latencies: Histogram, limit_s: float) -> Json:
+def _limit(bound: Bound, latencies: Histogram, limit_s: float) -> Limit:
     total = latencies.total
-    row |= {"p90_ns": latencies.percentile(SHARE), "mean_ns": None, "p90_not_below_mean": bounds.CANNOT_TELL}
+    row: Limit = {
+        **bound,
+        "p90_ns": latencies.percentile(SHARE),
+        "mean_ns": None,
+        "p90_not_below_mean": bounds.CANNOT_TELL,
+    }
     if not total:
         return row
     over = int(latencies.count[latencies.low >= limit_s * 1e9].sum())
     low, high = share_interval(over, total, CONFIDENCE)
-    row |= {"count": over, "of": total, "value": over / total, "low": low, "high": high}
-    row["verdict"] = bounds.word(low, high, None, 1 - SHARE)
     middle = (latencies.low + latencies.high - 1) / 2
     mean = float((middle * latencies.count).sum() / total)
-    row["mean_ns"] = mean
-    row["p90_not_below_mean"] = _against_mean(latencies, middle, mean)
-    return row
+    return {
+        **row,
+        "count": over,
+        "of": total,
+        "value": over / total,
+        "low": low,
+        "high": high,
+        "verdict": bounds.word(low, high, None, 1 - SHARE),
+        "mean_ns": mean,
+        "p90_not_below_mean": _against_mean(latencies, middle, mean),
+    }
 
 
 def _against_mean(latencies: Histogram, middle: np.ndarray, mean: float) -> str:
@@ -214,19 +226,18 @@ def _against_mean(latencies: Histogram, middle: np.ndarray, mean: float) -> str:
 # --- throughput -----------------------------------------------------------------------------------------------------
 
 
-def rate(trials: Sequence[Trial], minutes: Sequence[float], workload: Json, facts: Json) -> Json:
+def rate(trials: Sequence[Trial], minutes: Sequence[float], workload: Json, facts: Json) -> Rate:
     """New-Orders a minute, those rolled back included; with users, what their times allow."""
     counts = [_new_orders(trial) for trial in trials]
     each = [count / length for count, length in zip(counts, minutes, strict=True)]
-    estimate = over_blocks(each, log=True)
     warehouses, paced = int(workload.get("warehouses") or 1), is_tpmc_like(facts)
     low, high = (value / sum(minutes) / warehouses for value in rate_interval(sum(counts), CONFIDENCE))
-    per_warehouse = {"value": sum(counts) / sum(minutes) / warehouses, "low": low, "high": high}
+    per_warehouse: PerWarehouse = {"value": sum(counts) / sum(minutes) / warehouses, "low": low, "high": high}
     allowed = allowed_per_minute(workload, facts)
     ceiling, minimum = CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE
     return {
         "name": TPMC_LIKE if paced else NEW_ORDERS,
-        "per_minute": None if estimate is None else asdict(estimate),
+        "per_minute": as_mean(over_blocks(each, log=True)),
         "new_orders": sum(counts),
         "per_warehouse": per_warehouse,
         "ceiling": {"bound": ceiling, "verdict": bounds.word(low, high, None, ceiling)} if paced else None,
@@ -250,7 +261,7 @@ def allowed_per_minute(workload: Json, facts: Json) -> float | None:
     return 60 * int(workload.get("clients") or 1) * weights.get("new_order", 0) / cycle_s if cycle_s else None
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> OrderEntry | None:
     return order_entry(context.run, context.used)
 
 

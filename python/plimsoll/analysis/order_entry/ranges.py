@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from plimsoll.analysis.order_entry.document import Bound
 from plimsoll.analysis.statistics.distributions import normal_quantile, share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
 
-Json = dict[str, Any]
 HOLDS, BROKEN, CANNOT_TELL, DOES_NOT_APPLY = "holds", "broken", "cannot tell", "does not apply"
 TAIL = (1 - CONFIDENCE) / 2
 RULE = (
@@ -48,35 +48,46 @@ def word(low: float, high: float, least: float | None, most: float | None) -> st
     return BROKEN if high < least or low > most else CANNOT_TELL
 
 
-def bound(name: str, label: str, unit: str, least: float | None, most: float | None) -> Json:
+def bound(name: str, label: str, unit: str, least: float | None, most: float | None) -> Bound:
     """A row without its finding; `unit`: "share", "lines", "per minute" or "s"."""
-    found: Json = {"name": name, "label": label, "unit": unit, "least": least, "most": most}
-    return found | {"value": None, "low": None, "high": None, "count": None, "of": None, "verdict": CANNOT_TELL}
+    return {
+        "name": name,
+        "label": label,
+        "unit": unit,
+        "least": least,
+        "most": most,
+        "value": None,
+        "low": None,
+        "high": None,
+        "count": None,
+        "of": None,
+        "verdict": CANNOT_TELL,
+    }
 
 
-def judged_share(row: Json, count: int, of: int, effective: float | None = None) -> Json:
+def judged_share(row: Bound, count: int, of: int, effective: float | None = None) -> Bound:
     """A row with the share count / of; `effective`: the independent draws that so many are worth."""
     if not of:
         return row
     worth = of if effective is None else effective
     low, high = share_interval(count / of * worth, worth, CONFIDENCE)
-    found = {"value": count / of, "low": low, "high": high, "count": count, "of": of}
-    return row | found | {"verdict": word(low, high, row["least"], row["most"])}
+    said = word(low, high, row["least"], row["most"])
+    return {**row, "value": count / of, "low": low, "high": high, "count": count, "of": of, "verdict": said}
 
 
-def mix(done: Mapping[str, int], *, terminals: int, is_dealt: bool) -> list[Json]:
+def mix(done: Mapping[str, int], *, terminals: int, is_dealt: bool) -> list[Bound]:
     """Each type's share of the done transactions; `terminals`: those of every segment, `is_dealt`: from decks."""
     total = sum(done.values())
-    rows = []
+    rows: list[Bound] = []
     for kind, count in done.items():
         row = bound(kind, f"share of {PLURALS.get(kind, kind)}", "share", SHARES_MIN.get(kind), None)
         worth = total * max(1.0, total / (DECK_VARIANCE_MAX * terminals)) if is_dealt and terminals else None
         row = judged_share(row, count, total, worth)
-        rows.append(row | ({} if kind in SHARES_MIN else {"verdict": DOES_NOT_APPLY}))
+        rows.append(row if kind in SHARES_MIN else {**row, "verdict": DOES_NOT_APPLY})
     return rows
 
 
-def ranges(totals: Mapping[str, int], *, warehouses: int, minutes: float) -> list[Json]:
+def ranges(totals: Mapping[str, int], *, warehouses: int, minutes: float) -> list[Bound]:
     """The ranges of clause 5.2.5 over the totals of the segments' summaries."""
     orders = totals["new_order_done"] + totals["new_order_rolled_back"]
     lines = totals["order_lines_drawn"]
@@ -102,14 +113,15 @@ def ranges(totals: Mapping[str, int], *, warehouses: int, minutes: float) -> lis
     ]
     for row, name, of in remote:
         # With a single warehouse there is no other.
-        found.append(judged_share(row, totals[name], of) | ({"verdict": DOES_NOT_APPLY} if warehouses < 2 else {}))
+        judged = judged_share(row, totals[name], of)
+        found.append({**judged, "verdict": DOES_NOT_APPLY} if warehouses < 2 else judged)
     for kind in ("payment", "order_status"):
         row = bound(f"{kind}_by_name", f"{PLURALS[kind]} by last name", "share", 0.57, 0.63)
         found.append(judged_share(row, totals[f"{kind}_by_name"], totals[f"{kind}_done"]))
     return [*found, skipped_districts(totals, minutes)]
 
 
-def skipped_districts(totals: Mapping[str, int], minutes: float) -> Json:
+def skipped_districts(totals: Mapping[str, int], minutes: float) -> Bound:
     """Districts in which a Delivery found no order: more than 1 % of them, or one a minute if that is more, is told."""
     looked_at = DISTRICTS * totals["delivery_done"]
     most = max(0.01, minutes / looked_at) if looked_at else 0.01
@@ -117,10 +129,11 @@ def skipped_districts(totals: Mapping[str, int], minutes: float) -> Json:
     return judged_share(row, totals["districts_skipped"], looked_at)
 
 
-def _lines(row: Json, lines: int, orders: int) -> Json:
+def _lines(row: Bound, lines: int, orders: int) -> Bound:
     if not orders:
         return row
     mean = lines / orders
     half = float(normal_quantile(1 - TAIL)) * LINES_SD_MAX / math.sqrt(orders)
-    found = {"value": mean, "low": mean - half, "high": mean + half, "count": lines, "of": orders}
-    return row | found | {"verdict": word(mean - half, mean + half, row["least"], row["most"])}
+    low, high = mean - half, mean + half
+    said = word(low, high, row["least"], row["most"])
+    return {**row, "value": mean, "low": low, "high": high, "count": lines, "of": orders, "verdict": said}

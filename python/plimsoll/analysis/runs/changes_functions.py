@@ -5,12 +5,14 @@ time they add up to the whole; with what it calls they do not. A difference is n
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from plimsoll.analysis.breakdown.changes import Amounts, Key, common_blocks, whole_of, word
+from plimsoll.analysis.breakdown.document import Change, Whole
 from plimsoll.analysis.probes.page_cache import lost_events, probe
 from plimsoll.analysis.probes.profile import tree
 from plimsoll.analysis.runs.changes_many import Units, confidence_of, ranked, sure_difference
+from plimsoll.analysis.runs.document import FunctionsChange
 from plimsoll.analysis.trial.readings import done_count
 from plimsoll.record import Trial
 
@@ -23,13 +25,22 @@ SAMPLES_MIN = 5.0
 _NEARLY_ALL = 0.9
 
 
+class _Profile(TypedDict):
+    """One trial's stacks: nanoseconds a transaction; `unit`: those that a sample stands for."""
+
+    stacks: dict[Stack, float]
+    unit: float
+    samples: int
+    lost: bool
+
+
 def of_functions(
     first: Mapping[int, Trial], second: Mapping[int, Trial], is_paired: bool, spread: float | None = None
-) -> Json | None:
-    """{first, second, total, ratio, word, own, with_callees, boxes, samples, lost} of the CPU a transaction.
+) -> FunctionsChange | None:
+    """Of the CPU a transaction.
 
-    `own` and `with_callees` are {rows, others, others_count, confidence}, a row of `own` with the `stack` in which it
-    differs most; `boxes` those of a flame graph as wide as the mean of both sides, with `difference` and `word`.
+    A row of `own` has the `stack` in which it differs most; `boxes` are those of a flame graph as wide as the mean of
+    both sides, with `difference` and `word`.
     """
     sides = common_blocks([_profiles(trials) for trials in (first, second)], is_paired)
     if not all(sides):
@@ -56,9 +67,9 @@ def of_functions(
     }
 
 
-def _profiles(trials: Mapping[int, Trial]) -> dict[int, Json]:
-    """{stacks: {stack: ns a transaction}, unit (ns a transaction that a sample stands for), samples, lost} by block."""
-    profiles = {}
+def _profiles(trials: Mapping[int, Trial]) -> dict[int, _Profile]:
+    """By block."""
+    profiles: dict[int, _Profile] = {}
     for block, trial in trials.items():
         entry, done = probe(trial.measure, NAME), done_count(trial.measure)
         stacks = trial.measure.stacks
@@ -99,8 +110,9 @@ def _by_function(side: Profiles, of: Callable[[Stack], set[str]]) -> Amounts:
     return by_block
 
 
-def _is_under_all(row: Json, whole: Json) -> bool:
-    return all(row[side] >= _NEARLY_ALL * whole[side] for side in ("first", "second"))
+def _is_under_all(row: Change, whole: Whole) -> bool:
+    sides = ((row["first"], whole["first"]), (row["second"], whole["second"]))
+    return all(mine >= _NEARLY_ALL * every for mine, every in sides)
 
 
 def _merged(first: Profiles, second: Profiles) -> tuple[dict[Stack, float], dict[Stack, float]]:
@@ -115,7 +127,7 @@ def _merged(first: Profiles, second: Profiles) -> tuple[dict[Stack, float], dict
     return widths, differences
 
 
-def _most_of(row: Json, differences: Mapping[Stack, float]) -> list[str]:
+def _most_of(row: Change, differences: Mapping[Stack, float]) -> list[str]:
     """The stack that ends in this function and changed most in its direction, the process's role first."""
     sign = 1 if row["difference"]["value"] >= 0 else -1
     stacks = [stack for stack in differences if stack[-1] == row["name"]]

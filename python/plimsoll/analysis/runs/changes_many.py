@@ -9,12 +9,12 @@ Y. Benjamini and Y. Hochberg (J. R. Stat. Soc. B 57, 1995) and Y. Benjamini and 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from plimsoll.analysis.breakdown.changes import Amounts, Key, difference_of, in_rank, mean, row_of, total_of
+from plimsoll.analysis.breakdown.document import Whole
+from plimsoll.analysis.runs.document import Ranked
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, MeanDifference
 
-Json = dict[str, Any]
 KEPT_MAX = 40
 # Of the whole, in both sides together: what is less goes with the others.
 LEAST = 0.002
@@ -25,12 +25,12 @@ Units = Mapping[int, float]  # by block, of what is sampled: what one sample sta
 def ranked(
     first: Amounts,
     second: Amounts,
-    whole: Json,
+    whole: Whole,
     is_paired: bool,
     units: tuple[Units, Units] | None = None,
     samples_min: float = 0.0,
-) -> Json:
-    """{rows, others (a row; null without any), others_count, confidence}: the largest difference first.
+) -> Ranked:
+    """The largest difference first.
 
     `units`: the amounts are sums of samples. Then no standard error is smaller than that of counting them, and what has
     fewer than `samples_min` in a trial, on average, goes with the others.

@@ -11,11 +11,14 @@ from typing import Any
 from plimsoll.analysis.breakdown import changes
 from plimsoll.analysis.breakdown.breakdown import by_treatment
 from plimsoll.analysis.breakdown.difference import kinds_of
+from plimsoll.analysis.breakdown.document import CpuChange, LatencyChange
+from plimsoll.analysis.breakdown.reading import Reading
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.comparing.standing import chosen
 from plimsoll.analysis.probes.page_cache import probe
 from plimsoll.analysis.runs.changes_calls import of_calls
 from plimsoll.analysis.runs.changes_functions import of_functions
+from plimsoll.analysis.runs.document import Explained
 from plimsoll.record import Run, Trial
 
 Json = dict[str, Any]
@@ -26,12 +29,12 @@ BREAKDOWN, CALLS, FUNCTIONS = "breakdown", "syscalls", "profile"
 class Side:
     """What is known of one treatment of one run."""
 
-    readings: Mapping[int, Json]  # breakdowns by block
-    metrics: Mapping[int, Json]  # of its trials by number
+    readings: Mapping[int, Reading]  # breakdowns by block
+    metrics: Mapping[int, Mapping[str, float | None]]  # of its trials by number
     trials: Mapping[int, Trial]  # those that entered the verdict, by block
 
 
-def sides_of(run: Run, verdict: Json, timed: Mapping[int, Json]) -> dict[str, Side]:
+def sides_of(run: Run, verdict: Json, timed: Mapping[int, Reading]) -> dict[str, Side]:
     """By the treatment's label."""
     used, trials = chosen(verdict["trials"]), {trial.number: trial for trial in run.trials}
     metrics = {entry["number"]: entry["metrics"] for entry in verdict["trials"]}
@@ -47,15 +50,15 @@ def sides_of(run: Run, verdict: Json, timed: Mapping[int, Json]) -> dict[str, Si
 
 def explain(
     label: str, first: Side | None, second: Side | None, spread: float | None, is_paired: bool = False
-) -> Json | None:
-    """{treatment, latency (by type), cpu, calls, functions, absent: {probe: why}}; None without a trial."""
+) -> Explained | None:
+    """What changed; None without a trial."""
     if first is None or second is None:
         return None
     latency, cpu = _of_breakdown(first, second, spread, is_paired)
     calls = of_calls(first.trials, second.trials, is_paired, spread)
     functions = of_functions(first.trials, second.trials, is_paired, spread)
-    known = {BREAKDOWN: latency, CALLS: calls, FUNCTIONS: functions}
-    absent = {name: _why_absent(name, first, second) for name, changes_of in known.items() if not changes_of}
+    known = {BREAKDOWN: bool(latency), CALLS: bool(calls), FUNCTIONS: bool(functions)}
+    absent = {name: _why_absent(name, first, second) for name, is_known in known.items() if not is_known}
     return {
         "treatment": label,
         "latency": latency,
@@ -66,7 +69,9 @@ def explain(
     }
 
 
-def _of_breakdown(first: Side, second: Side, spread: float | None, is_paired: bool) -> tuple[Json, Json | None]:
+def _of_breakdown(
+    first: Side, second: Side, spread: float | None, is_paired: bool
+) -> tuple[dict[str, LatencyChange], CpuChange | None]:
     if not first.readings or not second.readings:
         return {}, None
     kinds = kinds_of([*first.readings.values(), *second.readings.values()])

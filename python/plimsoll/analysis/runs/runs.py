@@ -55,9 +55,15 @@ def unpaired(first: Sequence[float], second: Sequence[float]) -> Json:
     """Ratio second over first with Welch's t interval on logs; no interval below three blocks on either side."""
     difference = welch(np.log(np.asarray(first, float)).tolist(), np.log(np.asarray(second, float)).tolist())
     assert difference is not None, "neither side is empty"
-    ends = {key: None if difference[key] is None else math.exp(difference[key]) for key in ("low", "high")}
+    low, high = (None if end is None else math.exp(end) for end in (difference["low"], difference["high"]))
     blocks = [len(first), len(second)]
-    return {"ratio": math.exp(difference["value"]), **ends, "blocks": blocks, "grade": grade(min(blocks))}
+    return {
+        "ratio": math.exp(difference["value"]),
+        "low": low,
+        "high": high,
+        "blocks": blocks,
+        "grade": grade(min(blocks)),
+    }
 
 
 def _by_label(verdict: Json, metric: str) -> dict[str, list[tuple[float, bool]]]:

@@ -7,11 +7,12 @@ blocks give no interval, three or four an "indicative" one.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from plimsoll.analysis.statistics.distributions import t_beyond, t_quantile
+from plimsoll.record.verdict import Mean
 
 CONFIDENCE = 0.95
 BLOCKS_MIN = 3
@@ -51,13 +52,12 @@ class MeanDifference:
     freedom: float
     blocks: int
 
-    def interval(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
-        """{value, low, high, blocks}; low and high are None where there are too few blocks."""
-        found = {"value": self.value, "low": None, "high": None, "blocks": self.blocks}
+    def interval(self, confidence: float = CONFIDENCE) -> Mean:
+        """As a document has it; low and high are None where there are too few blocks."""
         if self.blocks < BLOCKS_MIN:
-            return found
+            return {"value": self.value, "low": None, "high": None, "blocks": self.blocks}
         half = float(t_quantile(0.5 + confidence / 2, self.freedom)) * self.error
-        return found | {"low": self.value - half, "high": self.value + half}
+        return {"value": self.value, "low": self.value - half, "high": self.value + half, "blocks": self.blocks}
 
     def chance(self) -> float:
         """The p-value: how likely so large a difference is between equals; 1 where there is no interval."""
@@ -96,7 +96,7 @@ def unpaired(first: Sequence[float], second: Sequence[float]) -> MeanDifference 
     return MeanDifference(value, math.sqrt(total), freedom, blocks)
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> dict[str, Any] | None:
+def welch(first: Sequence[float], second: Sequence[float]) -> Mean | None:
     """The difference of blocks that are not paired, with its interval; None if a side has no value."""
     found = unpaired(first, second)
     return None if found is None else found.interval()

@@ -14,13 +14,14 @@ a filling cache is let through.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.room import Room
+from plimsoll.record.judged_trial import StationaryDetail
 
 CONFIDENCE = 0.90
 CONFIDENCE_FILLING = 0.99
@@ -63,14 +64,14 @@ class Stationarity:
 
     reached: bool
     test: str
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: StationaryDetail
     filling: bool = False
     turns: float | None = None
 
     @property
     def has_room(self) -> bool:
         """The server's cache cannot be full, and misses enough for that to matter."""
-        found = self.detail.get("series", {}).get("database_miss_ratio")
+        found = self.detail["series"].get("database_miss_ratio")
         missing = found is None or found["level"] > MISS_RATIO.floor
         return self.turns is not None and self.turns < 1 and missing
 
@@ -196,17 +197,17 @@ def judge(
     if room is None or last is None:
         return found
     turns = room.turns(float(last))
-    found = replace(found, turns=turns, detail=found.detail | {"room_blocks": room.blocks, "turns": turns})
+    found = replace(found, turns=turns, detail={**found.detail, "room_blocks": room.blocks, "turns": turns})
     if found.reached and found.has_room:
         why = f"its cache has room for {room.blocks:,.0f} blocks, of which at most {turns:.0%} were read"
-        return replace(found, reached=False, detail=found.detail | {"why": why})
+        return replace(found, reached=False, detail={**found.detail, "why": why})
     return found
 
 
 def _judge(samples: Sequence[Mapping[str, Any]], seconds_min: float, whole: bool) -> Stationarity:
     usable = [sample for sample in samples if sample.get("t_ns") is not None]
     seconds = (usable[-1]["t_ns"] - usable[0]["t_ns"]) / 1e9 if len(usable) > 1 else 0.0
-    detail: dict[str, Any] = {"seconds": round(seconds, 3), "series": {}}
+    detail: StationaryDetail = {"seconds": round(seconds, 3), "series": {}}
     if seconds < seconds_min * (1 - 1e-3) or len(usable) < 6:
         detail["why"] = f"{seconds:.0f} s watched, at least {seconds_min:.0f} s and five intervals needed"
         return Stationarity(False, TEST, detail)

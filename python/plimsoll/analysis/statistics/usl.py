@@ -23,8 +23,8 @@ import numpy as np
 
 from plimsoll.analysis.statistics.distributions import f_beyond, t_quantile
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, half_width
+from plimsoll.analysis.statistics.law import CurvePoint, Fitted, Parameter, Peak, Scale
 
-Json = dict[str, Any]
 LEVELS_MIN = 4
 DIFFERENT_AT = 0.05
 LACK_AT = 0.01
@@ -45,26 +45,39 @@ def rate(n: Any, scale: float, sigma: float, kappa: float) -> Any:
     return scale * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
 
 
-def fit(levels: np.ndarray, logs: np.ndarray) -> Json:
+def fit(levels: np.ndarray, logs: np.ndarray) -> Fitted:
     """The law's parameters from log rates (blocks x levels, NaN where there is none), or why they cannot be told."""
     levels = np.asarray(levels, float)
     have = np.isfinite(logs).sum(0)
     blocks = int(have.min()) if len(levels) else 0
-    found: Json = {"status": "cannot tell", "why": None, "blocks": blocks, "levels": [float(n) for n in levels]}
-    found |= dict.fromkeys(("lambda", "sigma", "kappa", "peak", "lack_of_fit_p")) | {"curve": []}
+    found: Fitted = {
+        "status": "cannot tell",
+        "why": None,
+        "blocks": blocks,
+        "levels": [float(n) for n in levels],
+        "lambda": None,
+        "sigma": None,
+        "kappa": None,
+        "peak": None,
+        "lack_of_fit_p": None,
+        "curve": [],
+    }
     if len(levels) < LEVELS_MIN:
-        return found | {"why": f"{len(levels)} levels; the law has three parameters and is fitted from {LEVELS_MIN} on"}
+        why = f"{len(levels)} levels; the law has three parameters and is fitted from {LEVELS_MIN} on"
+        return {**found, "why": why}
     if blocks < BLOCKS_MIN:
-        return found | {"why": f"fewer than {BLOCKS_MIN} blocks"}
+        return {**found, "why": f"fewer than {BLOCKS_MIN} blocks"}
     squares = _Squares(levels, logs)
     if squares.alike_p() > DIFFERENT_AT:
-        return found | {"why": "throughput does not change with the levels by more than trials of a level differ"}
+        return {**found, "why": "throughput does not change with the levels by more than trials of a level differ"}
     best = squares.best()
     found["lack_of_fit_p"] = lack = squares.lack_of_fit_p(best[2])
     if lack is not None and lack < LACK_AT:
-        return found | {"why": f"the law does not describe these rates (lack of fit, p = {lack:.1g})"}
+        return {**found, "why": f"the law does not describe these rates (lack of fit, p = {lack:.1g})"}
     sigma, kappa, peak = _intervals(squares, best)
-    return found | {"status": "fitted", "sigma": sigma, "kappa": kappa, "peak": peak} | _over_blocks(levels, logs, best)
+    scale, curve = _over_blocks(levels, logs, best)
+    fitted: Fitted = {**found, "status": "fitted", "sigma": sigma, "kappa": kappa, "peak": peak}
+    return {**fitted, "lambda": scale, "curve": curve}
 
 
 class _Squares:
@@ -150,7 +163,7 @@ class _Squares:
         return float(f_beyond((squares - self.pure) / freedom / within, freedom, self.pure_freedom))
 
 
-def _intervals(squares: _Squares, best: tuple[float, float, float]) -> tuple[Json, Json, Json]:
+def _intervals(squares: _Squares, best: tuple[float, float, float]) -> tuple[Parameter, Parameter, Peak]:
     """Sigma, kappa and the peak with the values that the profile does not refuse."""
     from scipy import optimize
 
@@ -178,15 +191,22 @@ def _intervals(squares: _Squares, best: tuple[float, float, float]) -> tuple[Jso
         return of_sigma, of_kappa, {"value": None, "low": None, "high": None, "beyond_measured": None}
     low, high = ends(squares.at_peak, inverse, _KAPPA_MAX)
     value = inverse**-0.5 if inverse > 0 else None
-    peak: Json = {"value": value, "low": high**-0.5 if high else None, "high": low**-0.5 if low > 0 else None}
-    return of_sigma, of_kappa, peak | {"beyond_measured": value is None or value > float(squares.levels.max())}
+    peak: Peak = {
+        "value": value,
+        "low": high**-0.5 if high else None,
+        "high": low**-0.5 if low > 0 else None,
+        "beyond_measured": value is None or value > float(squares.levels.max()),
+    }
+    return of_sigma, of_kappa, peak
 
 
-def _with_zero(value: float, low: float, high: float | None) -> Json:
+def _with_zero(value: float, low: float, high: float | None) -> Parameter:
     return {"value": value, "low": low, "high": high, "holds_zero": low <= 0}
 
 
-def _over_blocks(levels: np.ndarray, logs: np.ndarray, best: tuple[float, float, float]) -> Json:
+def _over_blocks(
+    levels: np.ndarray, logs: np.ndarray, best: tuple[float, float, float]
+) -> tuple[Scale, list[CurvePoint]]:
     """Lambda and the curve between the fewest and the most, by the delete-one-block jackknife on logarithms."""
     logs = logs[np.isfinite(logs).sum(1) > 1]
     at = np.linspace(levels.min(), levels.max(), CURVE_POINTS)
@@ -196,13 +216,13 @@ def _over_blocks(levels: np.ndarray, logs: np.ndarray, best: tuple[float, float,
     without = np.array([_curve(levels, rest, at) for rest in (np.delete(logs, row, 0) for row in range(count))])
     pseudo = count * whole - (count - 1) * without
     half = half_width(pseudo.std(0, ddof=1), np.array(count))
-    rows = [
+    rows: list[CurvePoint] = [
         {"n": float(n), "value": math.exp(y), "low": math.exp(y - wide), "high": math.exp(y + wide)}
         for n, y, wide in zip(at, whole, half, strict=True)
     ]
     scale = next(row for row in rows if row["n"] == 1)
     inside = [row for row in rows if row["n"] >= levels.min()]
-    return {"lambda": {key: scale[key] for key in ("value", "low", "high")}, "curve": inside}
+    return {"value": scale["value"], "low": scale["low"], "high": scale["high"]}, inside
 
 
 def _curve(

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from plimsoll.analysis.metrics import METRICS
-from plimsoll.analysis.part import Context, Part, is_named
+from plimsoll.analysis.part import Context, Pair, Part, is_named
 from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.statistics.means import as_mean
+from plimsoll.analysis.studies.document import AgainstSmallest, Clients, ClientsGrowth, ClientsRow, Over
 from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
@@ -28,7 +29,7 @@ ABOUT = "clients"  # of the breakdown's differences
 Values = dict[tuple[int, float, float, Any], float]  # by block, scale, clients and transactions per client
 
 
-def clients(plan: Json, experiment: Json, used: Used, delta: float) -> Json | None:
+def clients(plan: Json, experiment: Json, used: Used, delta: float) -> Clients | None:
     """The `clients` of verdict.json; None unless pgbench's tables are loaded by several numbers of clients."""
     factors = {factor.get("path"): factor for factor in plan.get("factors") or []}
     if (experiment.get("workload") or {}).get("name") != WORKLOAD or len(_levels(factors, CLIENTS)) < 2:
@@ -66,9 +67,9 @@ def _place(treatment: Json, factors: Mapping[Any, Json], experiment: Json) -> tu
     return None if values[0] is None or values[1] is None else (values[0], values[1], values[2])
 
 
-def _row(treatment: str, place: tuple[float, float, Any], values: Values) -> Json | None:
+def _row(treatment: str, place: tuple[float, float, Any], values: Values) -> ClientsRow | None:
     points = [value for key, value in sorted(values.items(), key=lambda item: item[0][0]) if key[1:] == place]
-    mean = over_blocks(points, METRICS[METRIC].scale == "log")
+    mean = as_mean(over_blocks(points, METRICS[METRIC].scale == "log"))
     if mean is None:
         return None
     scale, count, each = place
@@ -77,7 +78,7 @@ def _row(treatment: str, place: tuple[float, float, Any], values: Values) -> Jso
         "scale": scale,
         "clients": count,
         "transactions_per_client": each,
-        **asdict(mean),
+        **mean,
         "points": points,
     }
 
@@ -92,15 +93,15 @@ def _logs(values: Values, top: tuple[float, float], base: tuple[float, float]) -
     return {block: float(np.mean(logs)) for block, logs in sorted(by_block.items())}
 
 
-def _ratio(logs: Mapping[int, float]) -> Json | None:
+def _ratio(logs: Mapping[int, float]) -> Over | None:
     """A ratio over blocks with its interval."""
     mean = over_blocks([math.exp(log) for log in logs.values()], log=True)
     return None if mean is None else {"ratio": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks}
 
 
-def _growth(values: Values) -> list[Json]:
+def _growth(values: Values) -> list[ClientsGrowth]:
     """How throughput grows with the clients, at each scale: over that of the fewest."""
-    rows = []
+    rows: list[ClientsGrowth] = []
     for scale in sorted({key[1] for key in values}):
         counts = sorted({key[2] for key in values if key[1] == scale})
         for count in counts[1:]:
@@ -109,13 +110,13 @@ def _growth(values: Values) -> list[Json]:
     return rows
 
 
-def _against_smallest(values: Values) -> list[Json]:
+def _against_smallest(values: Values) -> list[AgainstSmallest]:
     """What a larger scale gains over the smallest, at each number of clients.
 
     `beyond_fewest`: over what the fewest clients gain by it, who hardly wait for each other; null for these.
     """
     scales = sorted({key[1] for key in values})
-    rows = []
+    rows: list[AgainstSmallest] = []
     for scale in scales[1:]:
         counts = sorted({key[2] for key in values if key[1] in (scale, scales[0])})
         alone = _logs(values, (scale, counts[0]), (scales[0], counts[0]))
@@ -128,24 +129,33 @@ def _against_smallest(values: Values) -> list[Json]:
     return rows
 
 
-def pairs(study: Json | None) -> list[Json]:
+def pairs(study: Clients | None) -> list[Pair]:
     """For the breakdown: at each number of clients the smallest scale against the largest."""
-    groups: dict[tuple[Any, Any], list[Json]] = {}
-    for row in (study or {}).get("rows") or []:
+    groups: dict[tuple[float, float | None], list[ClientsRow]] = {}
+    for row in study["rows"] if study else []:
         groups.setdefault((row["clients"], row["transactions_per_client"]), []).append(row)
-    compared = []
+    compared: list[Pair] = []
     for (count, each), rows in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
         small, large = min(rows, key=lambda row: row["scale"]), max(rows, key=lambda row: row["scale"])
         if small["scale"] == large["scale"]:
             continue
-        row = {"first": large["treatment"], "second": small["treatment"]}
-        row |= {"first_label": f"{large['scale']:g}", "second_label": f"scale {small['scale']:g}"}
         at = {"clients": f"{count:g}"} | ({} if each is None else {"transactions per client": f"{each:g}"})
-        compared.append(row | {"at": at, "about": ABOUT, "clients": count, "verdict": None})
+        compared.append(
+            {
+                "first": large["treatment"],
+                "second": small["treatment"],
+                "first_label": f"{large['scale']:g}",
+                "second_label": f"scale {small['scale']:g}",
+                "at": at,
+                "about": ABOUT,
+                "clients": count,
+                "verdict": None,
+            }
+        )
     return compared
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> Clients | None:
     if not is_named(context.run, "clients"):
         return None
     return clients(context.run.plan, context.run.experiment, context.used, context.delta)

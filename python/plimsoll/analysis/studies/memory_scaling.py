@@ -8,7 +8,6 @@ a difference within blocks.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import Any
 
 from plimsoll.analysis import workloads
@@ -17,17 +16,19 @@ from plimsoll.analysis.comparing.treatment_settings import factor_of, factors_of
 from plimsoll.analysis.metrics import METRICS
 from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.statistics.intervals import over_blocks
-from plimsoll.analysis.studies.scaling import BESIDE, METRIC, ratio_within
-from plimsoll.record.verdict import Used
+from plimsoll.analysis.statistics.means import as_mean
+from plimsoll.analysis.studies.document import JudgedOver, MemoryGrowth, MemoryPair, MemoryRow, MemoryScaling, Over
+from plimsoll.analysis.studies.scaling import METRIC, ratio_within
+from plimsoll.record.verdict import Mean, Used
 
 Json = dict[str, Any]
 MEMORY = "environment.memory"
-COST, STEAL = "cpu_ns_per_transaction", "cpu_steal_share"
+COST, OWN_COST, STEAL = "cpu_ns_per_transaction", "generator_cpu_ns_per_transaction", "cpu_steal_share"
 _OFF = frozenset({"never", "off", "no", "none", "false", "0"})
 _USUAL = "environment.transparent_huge_pages"
 
 
-def memory_scaling(plan: Json, experiment: Json, used: Used, delta: float, spread_log: float) -> Json | None:
+def memory_scaling(plan: Json, experiment: Json, used: Used, delta: float, spread_log: float) -> MemoryScaling | None:
     """The `memory_scaling` of verdict.json; None unless memory and a knob of on and off vary.
 
     None of a workload of tests, too, which have no stream of transactions: its levels are compared by its own figures.
@@ -41,20 +42,24 @@ def memory_scaling(plan: Json, experiment: Json, used: Used, delta: float, sprea
     off, on = sorted((str(level["label"]) for level in knob["levels"]), key=lambda label: label.lower() not in _OFF)
     order = [str(level["label"]) for level in by_memory["levels"]]
     settings = settings_by_treatment(plan, experiment)
-    rows = []
+    rows: list[MemoryRow] = []
     for name, entry in (plan.get("treatments") or {}).items():
         levels = entry.get("levels") or {}
         at, names = others(plan, name, [by_memory, knob])
-        row = {
+        row: MemoryRow = {
             "treatment": name,
             "memory": str(levels.get(by_memory["path"])),
             "memory_bytes": _bytes(setting(settings[name], MEMORY)),
             "on": str(levels.get(knob["path"])) == on,
             "at": at,
             "at_labels": names,
+            "throughput_per_second": _over(name, METRIC, used),
+            "cpu_ns_per_transaction": _over(name, COST, used),
+            "generator_cpu_ns_per_transaction": _over(name, OWN_COST, used),
+            "cpu_steal_share": _over(name, STEAL, used),
         }
         if row["memory"] in order:
-            rows.append(row | {key: _over(name, key, used) for key in (METRIC, *BESIDE)})
+            rows.append(row)
     rows.sort(key=lambda row: (sorted(row["at"].items()), _size(row, order), row["on"]))
     return {
         "metric": METRIC,
@@ -81,7 +86,7 @@ def _bytes(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _size(row: Json, order: list[str]) -> tuple[float, int]:
+def _size(row: MemoryRow, order: list[str]) -> tuple[float, int]:
     """Smallest first; what has no limit is largest."""
     return (math.inf if row["memory_bytes"] is None else row["memory_bytes"], order.index(row["memory"]))
 
@@ -91,67 +96,80 @@ def _values(treatment: str, key: str, used: Used) -> dict[int, float]:
     return {block: value for block, value in sorted(by_block.items()) if value is not None}
 
 
-def _over(treatment: str, key: str, used: Used) -> Json | None:
+def _over(treatment: str, key: str, used: Used) -> Mean | None:
     metric = METRICS[key]
     values = list(_values(treatment, key, used).values())
-    mean = over_blocks(values, metric.scale == "log", metric.ceiling, floor=metric.floor)
-    return None if mean is None else asdict(mean)
+    return as_mean(over_blocks(values, metric.scale == "log", metric.ceiling, floor=metric.floor))
 
 
-def _ratio(first: Json, second: Json, key: str, used: Used) -> Json | None:
-    def known(row: Json) -> dict[int, float]:
+def _ratio(first: MemoryRow, second: MemoryRow, key: str, used: Used) -> Over | None:
+    def known(row: MemoryRow) -> dict[int, float]:
         return {block: value for block, value in _values(row["treatment"], key, used).items() if value > 0}
 
     return ratio_within(known(first), known(second))
 
 
-def _judged(ratio: Json | None, key: str, delta: float, spread_log: float) -> Json | None:
+def _judged(ratio: Over | None, key: str, delta: float, spread_log: float) -> JudgedOver | None:
     """The ratio with its word: of the CPU cost less is better, and no A/A spread is known of it."""
     if ratio is None:
         return None
-    half = math.nan if ratio["low"] is None else math.log(ratio["high"] / ratio["ratio"])
+    half = math.nan if ratio["high"] is None else math.log(ratio["high"] / ratio["ratio"])
     sign = -1.0 if METRICS[key].better == "lower" else 1.0
     spread = spread_log if key == METRIC else 0.0
-    return ratio | {"verdict": word(sign * math.log(ratio["ratio"]), half, delta, spread)}
+    return {**ratio, "verdict": word(sign * math.log(ratio["ratio"]), half, delta, spread)}
 
 
-def _pairs(rows: list[Json], used: Used, delta: float, spread_log: float) -> list[Json]:
+def _pairs(rows: list[MemoryRow], used: Used, delta: float, spread_log: float) -> list[MemoryPair]:
     """On over off at each memory size."""
-    pairs = []
+    pairs: list[MemoryPair] = []
     for off in (row for row in rows if not row["on"]):
         alike = [row for row in rows if row["on"] and (row["memory"], row["at"]) == (off["memory"], off["at"])]
         for on in alike:
-            ratios = {
-                name: _judged(_ratio(off, on, key, used), key, delta, spread_log)
-                for name, key in (("throughput", METRIC), ("cpu", COST))
-            }
-            stands = {key: off[key] for key in ("memory", "memory_bytes", "at", "at_labels")}
-            ends = {"on": on["treatment"], "off": off["treatment"]}
-            pairs.append({**stands, **ends, **ratios, "steal": _steal(off, on, used)})
+            pairs.append(
+                {
+                    "memory": off["memory"],
+                    "memory_bytes": off["memory_bytes"],
+                    "at": off["at"],
+                    "at_labels": off["at_labels"],
+                    "on": on["treatment"],
+                    "off": off["treatment"],
+                    "throughput": _judged(_ratio(off, on, METRIC, used), METRIC, delta, spread_log),
+                    "cpu": _judged(_ratio(off, on, COST, used), COST, delta, spread_log),
+                    "steal": _steal(off, on, used),
+                }
+            )
     return pairs
 
 
-def _steal(off: Json, on: Json, used: Used) -> Json | None:
+def _steal(off: MemoryRow, on: MemoryRow, used: Used) -> Mean | None:
     """On less off, as a share of all CPU time."""
     first, second = _values(off["treatment"], STEAL, used), _values(on["treatment"], STEAL, used)
-    mean = over_blocks([second[block] - first[block] for block in sorted(first.keys() & second.keys())], False,
-                        floor=None)  # fmt: skip
-    return None if mean is None else asdict(mean)
+    more = [second[block] - first[block] for block in sorted(first.keys() & second.keys())]
+    return as_mean(over_blocks(more, log=False, floor=None))
 
 
-def _growth(rows: list[Json], used: Used) -> list[Json]:
+def _growth(rows: list[MemoryRow], used: Used) -> list[MemoryGrowth]:
     """Throughput over that of the smallest memory, the knob as it is."""
-    grown = []
+    grown: list[MemoryGrowth] = []
     for row in rows:
         smallest = next(other for other in rows if (other["on"], other["at"]) == (row["on"], row["at"]))
         ratio = None if smallest is row else _ratio(smallest, row, METRIC, used)
         if ratio is not None:
-            stands = {key: row[key] for key in ("on", "memory", "memory_bytes", "at", "at_labels")}
-            grown.append({**stands, "smallest": smallest["memory"], **ratio})
+            grown.append(
+                {
+                    "on": row["on"],
+                    "memory": row["memory"],
+                    "memory_bytes": row["memory_bytes"],
+                    "at": row["at"],
+                    "at_labels": row["at_labels"],
+                    "smallest": smallest["memory"],
+                    **ratio,
+                }
+            )
     return grown
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> MemoryScaling | None:
     if not is_named(context.run, "scaling"):  # one section has what CPUs and what memory scale
         return None
     return memory_scaling(context.run.plan, context.run.experiment, context.used, context.delta, context.spread_log)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -22,17 +22,19 @@ from plimsoll.analysis.comparing.treatment_settings import (
     settings_by_treatment,
 )
 from plimsoll.analysis.metrics import METRICS, judged_of
-from plimsoll.analysis.part import Context, Part, is_named
+from plimsoll.analysis.part import Context, Pair, Part, is_named
 from plimsoll.analysis.statistics import usl
 from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.statistics.means import as_mean
+from plimsoll.analysis.studies.document import Law, Over, Scaling, ScalingFactor, ScalingRow, Stands
 from plimsoll.analysis.trial.readings import cpu_list
-from plimsoll.record.verdict import Used
+from plimsoll.record.verdict import Mean, Used
 
 Json = dict[str, Any]
 CPUS, CLIENTS = "environment.target_cpus", "workload.clients"
 METRIC = "throughput_per_second"  # where what is judged is no rate
 ABOUT = {"cpus": "more CPUs", "clients": "more clients"}  # of the breakdown's differences, by what a line runs over
-BESIDE = ("cpu_ns_per_transaction", "generator_cpu_ns_per_transaction", "cpu_steal_share")
+OVER: Final[tuple[Literal["cpus", "clients"], ...]] = ("cpus", "clients")  # what a line may run over
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class _Grid:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-def scaling(plan: Json, experiment: Json, used: Used, delta: float) -> Json | None:
+def scaling(plan: Json, experiment: Json, used: Used, delta: float) -> Scaling | None:
     """The `scaling` of verdict.json; None unless the server's CPUs vary in number."""
     by_cpus = factor_of(plan, CPUS)
     if by_cpus is None:
@@ -69,7 +71,7 @@ def scaling(plan: Json, experiment: Json, used: Used, delta: float) -> Json | No
         "method": usl.METHOD,
         "rows": [_row(place, grid, used, metric) for place in places if place in grid.values],
         "factors": [row for place in places if (row := _factor(place, grid)) is not None],
-        "laws": [_law(over, line, grid) for over in ("cpus", "clients") for line in _lines(grid, over)],
+        "laws": [_law(over, line, grid) for over in OVER for line in _lines(grid, over)],
         "notes": _notes(grid, used),
     }
 
@@ -109,14 +111,12 @@ def _cpus_of(plan: Json, treatment: str, settings: Json, used: Used) -> int | No
     wanted = level_value(plan, treatment, CPUS) or setting(settings, CPUS)
     listed = cpu_list(str(wanted)) if isinstance(wanted, int) else cpu_list(wanted)
     if listed is None:
-        placed = (entry.get("placement") or {} for (_, name), entry in used.items() if name == treatment)
-        listed = next(
-            (cpus for segment_cpus in placed if (cpus := cpu_list(segment_cpus.get("target"))) is not None), None
-        )
+        mine = (entry["placement"] for (_, name), entry in used.items() if name == treatment)
+        listed = next((cpus for placed in mine if placed and (cpus := cpu_list(placed["target"])) is not None), None)
     return len(set(listed)) if listed else None
 
 
-def _stands(place: Place, grid: _Grid) -> Json:
+def _stands(place: Place, grid: _Grid) -> Stands:
     at = dict(place.at)
     return {
         "cpus": place.cpus,
@@ -126,20 +126,23 @@ def _stands(place: Place, grid: _Grid) -> Json:
     }
 
 
-def _row(place: Place, grid: _Grid, used: Used, metric: str) -> Json:
+def _row(place: Place, grid: _Grid, used: Used, metric: str) -> ScalingRow:
     values = grid.values[place]
-    mean = over_blocks(list(values.values()), METRICS[metric].scale == "log")
+    mean = as_mean(over_blocks(list(values.values()), METRICS[metric].scale == "log"))
+    assert mean is not None, "it stands where there are values"
     names = grid.treatments[place]
     return {
         **_stands(place, grid),
         "treatments": names,
         "points": [{"block": block, "value": value} for block, value in values.items()],
-        **(asdict(mean) if mean else {}),
-        **{key: _beside(key, names, used) for key in BESIDE},
+        **mean,
+        "cpu_ns_per_transaction": _beside("cpu_ns_per_transaction", names, used),
+        "generator_cpu_ns_per_transaction": _beside("generator_cpu_ns_per_transaction", names, used),
+        "cpu_steal_share": _beside("cpu_steal_share", names, used),
     }
 
 
-def _beside(key: str, names: list[str], used: Used) -> Json | None:
+def _beside(key: str, names: list[str], used: Used) -> Mean | None:
     metric = METRICS[key]
     by_block: dict[int, list[float]] = {}
     for (block, treatment), entry in sorted(used.items(), key=lambda item: item[0]):
@@ -147,18 +150,17 @@ def _beside(key: str, names: list[str], used: Used) -> Json | None:
         if treatment in names and value is not None:
             by_block.setdefault(block, []).append(value)
     means = [float(np.mean(values)) for values in by_block.values()]
-    mean = over_blocks(means, metric.scale == "log", metric.ceiling, floor=metric.floor)
-    return None if mean is None else asdict(mean)
+    return as_mean(over_blocks(means, metric.scale == "log", metric.ceiling, floor=metric.floor))
 
 
-def ratio_within(first: Mapping[int, float], second: Mapping[int, float]) -> Json | None:
+def ratio_within(first: Mapping[int, float], second: Mapping[int, float]) -> Over | None:
     """Second over first in the blocks that have both, with its interval over blocks."""
     logs = [second[block] / first[block] for block in sorted(first.keys() & second.keys())]
     mean = over_blocks(logs, log=True)
     return None if mean is None else {"ratio": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks}
 
 
-def _factor(place: Place, grid: _Grid) -> Json | None:
+def _factor(place: Place, grid: _Grid) -> ScalingFactor | None:
     """Throughput over that of the fewest CPUs with as many clients; `efficiency` is its share of what CPUs promise."""
     alike = [other for other in grid.values if (other.clients, other.at) == (place.clients, place.at)]
     fewest = min(alike, key=lambda other: other.cpus, default=place)
@@ -186,14 +188,22 @@ def _fixed(place: Place, over: str) -> int:
     return (place.clients or 0) if over == "cpus" else place.cpus
 
 
-def _law(over: str, line: list[Place], grid: _Grid) -> Json:
+def _law(over: Literal["cpus", "clients"], line: list[Place], grid: _Grid) -> Law:
     """The Universal Scalability Law over one line, with the treatments at its two ends."""
     blocks = sorted({block for place in line for block in grid.values[place]})
     logs = np.array([[math.log(grid.values[p][b]) if b in grid.values[p] else np.nan for p in line] for b in blocks])
-    stands = _stands(line[0], grid) | {over: None}
+    stands = _stands(line[0], grid)
     fitted = usl.fit(np.array([getattr(place, over) for place in line], float), logs)
-    ends = {"fewest": grid.treatments[line[0]][0], "most": grid.treatments[line[-1]][0]}
-    return {"over": over, **stands, **ends, **fitted}
+    return {
+        "over": over,
+        "cpus": None if over == "cpus" else stands["cpus"],
+        "clients": None if over == "clients" else stands["clients"],
+        "at": stands["at"],
+        "at_labels": stands["at_labels"],
+        "fewest": grid.treatments[line[0]][0],
+        "most": grid.treatments[line[-1]][0],
+        **fitted,
+    }
 
 
 def _notes(grid: _Grid, used: Used) -> list[str]:
@@ -201,8 +211,8 @@ def _notes(grid: _Grid, used: Used) -> list[str]:
     apart: dict[int, set[bool]] = {}
     for place, names in grid.treatments.items():
         for (_, treatment), entry in used.items():
-            placed = entry.get("placement") or {}
-            target, load = cpu_list(placed.get("target")), cpu_list(placed.get("load"))
+            placed = entry["placement"]
+            target, load = (cpu_list(placed["target"]), cpu_list(placed["load"])) if placed else (None, None)
             if treatment in names and target is not None and load is not None:
                 apart.setdefault(place.cpus, set()).add(bool(set(load) - set(target)))
     own = sorted(cpus for cpus, found in apart.items() if found == {True})
@@ -219,23 +229,30 @@ def _many(counts: list[int]) -> str:
     return f"{', '.join(map(str, counts))} {'CPU' if counts == [1] else 'CPUs'}"
 
 
-def pairs(scaled: Json | None) -> list[Json]:
+def pairs(scaled: Scaling | None) -> list[Pair]:
     """For the breakdown: over each line the most against the fewest, so that what grows can be named."""
-    rows = []
-    for law in (scaled or {}).get("laws") or []:
+    rows: list[Pair] = []
+    for law in scaled["laws"] if scaled else []:
         over = law["over"]
-        name, other = ("CPUs", "clients") if over == "cpus" else ("clients", "cpus")
+        name, other, count = ("CPUs", "clients", law["clients"]) if over == "cpus" else ("clients", "CPUs", law["cpus"])
         at = {law["at_labels"].get(path, path): level for path, level in law["at"].items()}
-        if law[other] is not None:
-            at = {"clients" if other == "clients" else "CPUs": f"{law[other]}"} | at
+        if count is not None:
+            at = {other: f"{count}"} | at
         rows.append(
-            {"first": law["fewest"], "second": law["most"], "at": at, "about": ABOUT[over], "verdict": None}
-            | {"first_label": f"{law['levels'][0]:g}", "second_label": f"{name} {law['levels'][-1]:g}"}
+            {
+                "first": law["fewest"],
+                "second": law["most"],
+                "at": at,
+                "about": ABOUT[over],
+                "verdict": None,
+                "first_label": f"{law['levels'][0]:g}",
+                "second_label": f"{name} {law['levels'][-1]:g}",
+            }
         )
     return rows
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> Scaling | None:
     if not is_named(context.run, "scaling"):
         return None
     return scaling(context.run.plan, context.run.experiment, context.used, context.delta)

@@ -6,13 +6,11 @@ Late because every connection was busy is the system under test, and belongs to 
 server the generator's time is taken from the server; what that alone could explain is stated beside the verdict.
 """
 
-from typing import Any
-
 from plimsoll.analysis.trial import starts
 from plimsoll.analysis.trial.readings import cpu_list, fact, is_open_loop, nothing_to_do, seconds_measured
 from plimsoll.record import Trial
+from plimsoll.record.judged_trial import Generator
 
-Json = dict[str, Any]
 BUSY_MAX = 0.90
 LAG_SHARE_MAX = 0.20
 OWN_LAG_NS_MIN = 200_000
@@ -32,7 +30,7 @@ RULE = (
 )
 
 
-def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool = False) -> Json:
+def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool = False) -> Generator:
     """The generator's health in one trial; `limit` lists why it was the limit, and is empty when it was not.
 
     `host_busy`: the share of all CPU time that was busy meanwhile. `is_target`: the load is itself what is under test,
@@ -44,7 +42,7 @@ def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool =
     load_user, load_system = fact(trial.measure, "load_cpu_user_ns"), fact(trial.measure, "load_cpu_system_ns")
     allowed = cpu_list(health.get("cpus_allowed"))
     threads = health.get("threads") or 1
-    entry: Json = {
+    entry: Generator = {
         "busy_share": None,
         "core_share": None,
         "shares_cores": None,
@@ -86,7 +84,7 @@ def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool =
     return entry
 
 
-def _judge_open(trial: Trial, entry: Json, host_busy: float | None) -> None:
+def _judge_open(trial: Trial, entry: Generator, host_busy: float | None) -> None:
     """Lag, achieved rate and backlog of an open loop: whose they are."""
     own = starts.own_lag(trial)
     if own is not None:
@@ -105,9 +103,9 @@ def _judge_open(trial: Trial, entry: Json, host_busy: float | None) -> None:
     identity = trial.measure.identity
     if identity.get("planned"):
         answered = int(identity.get("done") or 0) + int(identity.get("failed") or 0) + nothing_to_do(trial.measure)
-        entry["achieved_share"] = answered / int(identity["planned"])
-        if entry["achieved_share"] < ACHIEVED_MIN:
-            words = f"{entry['achieved_share']:.0%} of the plan was carried out"
+        entry["achieved_share"] = achieved = answered / int(identity["planned"])
+        if achieved < ACHIEVED_MIN:
+            words = f"{achieved:.0%} of the plan was carried out"
             if had_room:
                 entry["limit"].append(f"{words} although connections were free")
             else:

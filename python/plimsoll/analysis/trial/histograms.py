@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE
 from plimsoll.analysis.trial import readings
 from plimsoll.record import Segment
+from plimsoll.record.verdict import MergedLatency, MergedMean
 
 BEYOND_MIN = 10
 ALL = "all"
@@ -94,8 +95,8 @@ def of_segment(segment: Segment) -> dict[str, Histogram]:
     return by_kind
 
 
-def over_trials(segments: Sequence[Segment]) -> dict[str, Any]:
-    """Percentiles of the transactions of all trials together, one trial a block: {kind: {count, p50: {...}}}.
+def over_trials(segments: Sequence[Segment]) -> dict[str, MergedLatency]:
+    """Percentiles of the transactions of all trials together, one trial a block, by kind.
 
     One that lies among the unanswered has the largest latency as its value, `bound` "at least", and no interval.
     Reaches farther than one trial does (ten beyond p99.99 are a hundred thousand transactions), and gives each
@@ -106,27 +107,31 @@ def over_trials(segments: Sequence[Segment]) -> dict[str, Any]:
     return {kind: _merged_percentiles([by_kind[kind] for by_kind in by_trial if kind in by_kind]) for kind in kinds}
 
 
-def _merged_percentiles(parts: list[Histogram]) -> dict[str, Any]:
+def _merged_percentiles(parts: list[Histogram]) -> MergedLatency:
     whole = merged(parts)
     rest = [merged(parts[:place] + parts[place + 1 :]) for place in range(len(parts))]
-    result: dict[str, Any] = {"count": whole.total}
+    result: dict[str, MergedMean | None] = {}
     for name, share in PERCENTILES.items():
         value = whole.percentile(share)
         if value is None and whole.is_unbounded(share):
-            nothing = {"low": None, "high": None, "blocks": len(parts), "bound": "at least"}
-            result[name] = None if whole.largest is None else {"value": whole.largest} | nothing
+            largest = whole.largest
+            result[name] = None if largest is None else _at_least(largest, len(parts))
         else:
             result[name] = None if value is None else _jackknifed(value, [part.percentile(share) for part in rest])
-    return result
+    return cast(MergedLatency, {"count": whole.total, **result})
 
 
-def _jackknifed(value: float, without: list[float | None]) -> dict[str, Any]:
+def _at_least(value: float, blocks: int) -> MergedMean:
+    return {"value": value, "low": None, "high": None, "blocks": blocks, "bound": "at least"}
+
+
+def _jackknifed(value: float, without: list[float | None]) -> MergedMean:
     blocks = len(without)
-    estimate: dict[str, Any] = {"value": value, "low": None, "high": None, "blocks": blocks}
+    estimate: MergedMean = {"value": value, "low": None, "high": None, "blocks": blocks}
     present = [left_out for left_out in without if left_out is not None]
     if blocks < BLOCKS_MIN or len(present) < blocks:
         return estimate
     logs = np.log(present)
     error = math.sqrt((blocks - 1) / blocks * float(((logs - logs.mean()) ** 2).sum()))
     half = float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1)) * error
-    return estimate | {"low": value * math.exp(-half), "high": value * math.exp(half)}
+    return {**estimate, "low": value * math.exp(-half), "high": value * math.exp(half)}

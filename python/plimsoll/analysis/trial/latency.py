@@ -55,7 +55,7 @@ def unbounded(segment: Segment) -> dict[str, float]:
     beyond = unanswered(segment)
     if not beyond:
         return {}
-    overall = latency_by_kind(segment).get(ALL) or {}
+    overall = latency_by_kind(segment).get(ALL, {})
     limit = late_limit_ns(segment) if skipped_late(segment) else None
     known = [value for value in (overall.get("max"), limit) if value]
     answered = int(overall.get("count") or 0)

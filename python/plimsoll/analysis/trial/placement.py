@@ -7,17 +7,19 @@ the rest are not compared with them, unless the placement is what the experiment
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from plimsoll.analysis.trial.readings import cpu_list
 from plimsoll.record import Trial
+from plimsoll.record.judged_trial import PlacedTrials, Placement, Placements
 from plimsoll.record.verdict import TrialEntry
 
 Json = dict[str, Any]
 _VARIED = ("environment.target_cpus", "environment.load_cpus")
 
 
-def placement(trial: Trial) -> Json | None:
+def placement(trial: Trial) -> Placement | None:
     """The CPUs of server, load and agent as recorded; None where nothing was."""
     cpus = trial.data.get("cpus") or {}
     allowed = trial.measure.health.get("cpus_allowed")
@@ -39,7 +41,7 @@ def is_varied(plan: Json) -> bool:
     return any(path in _VARIED for path in paths)
 
 
-def settle(entries: list[TrialEntry], plan: Json) -> Json:
+def settle(entries: list[TrialEntry], plan: Json) -> Placements:
     """Excludes trials placed otherwise than most; what was found, for verdict.json.
 
     `entries`: the trials of the verdict, with their `placement`; changed in place.
@@ -56,13 +58,17 @@ def settle(entries: list[TrialEntry], plan: Json) -> Json:
     return {
         "varied": varied,
         "equal": len(counted) <= 1 if counted else None,
-        "placements": [{**dict(key), "trials": count} for key, count in counted.most_common()],
+        "placements": [cast(PlacedTrials, {**dict(key), "trials": count}) for key, count in counted.most_common()],
     }
 
 
-def _key(entry: TrialEntry) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted((entry["placement"] or {}).items()))
+def _key(entry: TrialEntry) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted(_by_whom(entry).items()))
 
 
 def _words(entry: TrialEntry) -> str:
-    return ", ".join(f"{who} on {cpus}" for who, cpus in (entry["placement"] or {}).items() if cpus is not None)
+    return ", ".join(f"{who} on {cpus}" for who, cpus in _by_whom(entry).items() if cpus is not None)
+
+
+def _by_whom(entry: TrialEntry) -> Mapping[str, str | None]:
+    return cast(Mapping[str, str | None], entry["placement"] or {})

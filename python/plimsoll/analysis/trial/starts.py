@@ -6,14 +6,14 @@ while a connection is free is the generator's own.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from plimsoll.analysis.statistics import queueing
 from plimsoll.analysis.trial.readings import FAILED, fact, is_whole, seconds_measured, weights
 from plimsoll.record import Segment, Trial
+from plimsoll.record.judged_trial import Backlog
 
 _LOOKED_AT_MAX = 1_000_000
 _EVEN = ("constant", "poisson")
@@ -83,7 +83,7 @@ def own_lag(trial: Trial) -> OwnLag | None:
     return OwnLag(own, own / latency if latency > 0 else 0.0)
 
 
-def backlog(segment: Segment) -> dict[str, Any] | None:
+def backlog(segment: Segment) -> Backlog | None:
     """Whether transactions that are due and not answered grow in number (queueing.py); None where it cannot be told.
 
     Counted from the rows; where these are a sample, the mean lag of each second times the planned rate (Little's law).
@@ -109,7 +109,14 @@ def backlog(segment: Segment) -> dict[str, Any] | None:
     if outstanding is None:
         return None
     judged = queueing.backlog(outstanding.astype(float))
-    return None if judged is None else asdict(judged)
+    if judged is None:
+        return None
+    return {
+        "building": judged.building,
+        "growth": judged.growth,
+        "mean": judged.mean,
+        "p_value": judged.p_value,
+    }
 
 
 def _mean_lag_by_second(table: np.ndarray, whole: int) -> np.ndarray:

@@ -13,8 +13,7 @@ Trials are still compared by blocks, never by seconds: what differs from trial t
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from plimsoll.analysis.statistics.intervals import CONFIDENCE
 from plimsoll.analysis.trial.readings import DONE, is_whole, seconds_measured
 from plimsoll.analysis.trial.windows import windows
 from plimsoll.record import Segment, Trial
+from plimsoll.record.judged_trial import Throughput as ThroughputEntry
 
 SECONDS_MIN = 4
 EFFECTIVE_MIN = 3  # as few give no interval as of blocks: Student's t of less than two degrees says nothing
@@ -100,14 +100,23 @@ def of_seconds(values: np.ndarray) -> Throughput:
     return Throughput(mean, max(0.0, mean - half), mean + half, len(values), effective, sd)
 
 
-def as_json(trial: Trial) -> dict[str, Any] | None:
+def as_json(trial: Trial) -> ThroughputEntry | None:
     """The `throughput` of a trial in verdict.json."""
     found = throughput(trial)
-    return None if found is None else asdict(found)
+    if found is None:
+        return None
+    return {
+        "mean": found.mean,
+        "low": found.low,
+        "high": found.high,
+        "seconds": found.seconds,
+        "effective_seconds": found.effective_seconds,
+        "sd": found.sd,
+    }
 
 
-def relative_half_width(found: dict[str, Any] | None) -> float | None:
+def relative_half_width(found: ThroughputEntry | None) -> float | None:
     """Half the interval of the mean of a trial's seconds, as a share of the mean; None where there is no interval."""
     if not found or found["high"] is None or not found["mean"]:
         return None
-    return float((found["high"] - found["mean"]) / found["mean"])
+    return (found["high"] - found["mean"]) / found["mean"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from plimsoll.analysis.statistics.distributions import normal_quantile
 from plimsoll.analysis.statistics.simultaneous import range_quantile
 from plimsoll.analysis.windows.spending import FIRST, FULL, at_end
+from plimsoll.record.verdict import WindowsNoise
 
 POWER = 0.8  # how often so large a difference is told
 
@@ -26,13 +25,13 @@ class Arrangement:
     stops_when_decided: bool
 
 
-def ratio_told(noise: Mapping[str, Any], planned: Arrangement) -> float | None:
+def ratio_told(noise: WindowsNoise, planned: Arrangement) -> float | None:
     """The ratio of two levels that is told in POWER of such runs; None where starts are not known or too few ran.
 
     `noise` as a stored A/A has it (part.py, `noise_of_run`): a window's variance goes with the time that it counts,
     and what duplicates add to the levels' own precision is left out, so a little less is told than will be.
     """
-    of_window, of_start = noise.get("window_sd_log"), noise.get("start_sd_log")
+    of_window, of_start = noise["window_sd_log"], noise["start_sd_log"]
     freedom = planned.arms * planned.blocks - planned.blocks - (planned.levels - 1)
     if of_window is None or of_start is None or planned.levels < 2 or planned.blocks < FIRST or freedom < 1:
         return None

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from plimsoll.analysis.statistics.distributions import normal_quantile
 from plimsoll.analysis.trial.windows import Windows, done_between
+from plimsoll.analysis.windows.document import LeadIn
 from plimsoll.record import Trial
 
-Json = dict[str, Any]
 CONFIDENCE = 0.99
 NEGLIGIBLE = 0.01  # of the rate of the first third: of a whole window it is a third of that
 WINDOWS_MIN = 30
@@ -31,8 +30,8 @@ def thirds(trial: Trial, found: Windows) -> tuple[np.ndarray, np.ndarray]:
     return first, rest
 
 
-def test(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> Json | None:
-    """{ratio (first third over the rest), low, high, windows, verdict}, of the rates of each trial's windows.
+def test(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> LeadIn | None:
+    """First third over the rest, of the rates of each trial's windows.
 
     The verdict is "too short", "long enough" (the interval lies within NEGLIGIBLE), or "cannot tell". None of fewer
     than WINDOWS_MIN windows. Each trial is taken by its own rate, so that fast ones count no more than slow ones.
@@ -54,6 +53,6 @@ def test(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> Json | None:
     return {"ratio": 1 + centre, "low": 1 + low, "high": 1 + high, "windows": windows, "verdict": said}
 
 
-def of_trials(trials: Mapping[int, Trial], known: Mapping[int, Windows]) -> Json | None:
+def of_trials(trials: Mapping[int, Trial], known: Mapping[int, Windows]) -> LeadIn | None:
     """The test over all windows of these trials."""
     return test([thirds(trials[number], found) for number, found in known.items() if number in trials])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from plimsoll.analysis.windows.method import method_of, planned_blocks
 from plimsoll.analysis.windows.spending import FIRST, at_look
 from plimsoll.record import Run, Trial, open_run
 from plimsoll.record.verdict import TrialEntry
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,6 @@ def _last_whole_block(run: Run) -> int:
 def _entry(trial: Trial) -> TrialEntry:
     """As much of a trial's entry as tells whether it enters, and by what it is compared."""
     values = estimates(trial)
-    entry: Json = {"number": trial.number, "block": trial.block, "treatment": trial.treatment}
+    entry: dict[str, object] = {"number": trial.number, "block": trial.block, "treatment": trial.treatment}
     entry |= {"duplicate": trial.duplicate, "metrics": values, "unbounded": None}
     return cast(TrialEntry, entry | {"admitted": not admit(trial, values).reasons})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,8 @@ from plimsoll.analysis.windows import rates
 from plimsoll.analysis.windows.judge import Start, WindowNoise, Within, compare, logs_of, whole
 from plimsoll.analysis.windows.spending import FIRST, FULL, Share, at_end, at_look
 from plimsoll.record import Run
-from plimsoll.record.verdict import Noise, NoiseLevels, Used
+from plimsoll.record.verdict import Noise, NoiseLevels, StoredEquals, Used, WindowsNoise
 
-Json = dict[str, Any]
 DECIDED = "decided after block "  # how the reason begins of trials that were left out by a look
 
 
@@ -96,9 +94,8 @@ def noise_levels(
 def stored_start(run: Run) -> Start | None:
     """How starts scatter by the stored A/A of windows that run.json has; None without one."""
     known = _stored(run)
-    if known.get("start_sd_log") is None or not known.get("start_freedom"):
-        return None
-    return Start(float(known["start_sd_log"]), float(known["start_freedom"]))
+    sd_log, freedom = (known["start_sd_log"], known["start_freedom"]) if known else (None, None)
+    return None if sd_log is None or not freedom else Start(float(sd_log), float(freedom))
 
 
 def stored_run(run: Run) -> str | None:
@@ -106,8 +103,9 @@ def stored_run(run: Run) -> str | None:
     return str((run.data.get("a_a") or {}).get("run")) if _stored(run) else None
 
 
-def _stored(run: Run) -> Json:
-    return (run.data.get("a_a") or {}).get("windows") or {}
+def _stored(run: Run) -> WindowsNoise | None:
+    stored: StoredEquals | None = run.data.get("a_a")
+    return stored.get("windows") if stored else None
 
 
 def share_of(run: Run) -> Share:

@@ -8,14 +8,13 @@ the group's memory statistics have `dirty_bytes` and `writeback_bytes`; set agai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from plimsoll.analysis.trial.readings import SECTOR_BYTES
+from plimsoll.analysis.windows.document import OthersWrites
 from plimsoll.record import Trial
 
-Json = dict[str, Any]
 NAMED = 0.10  # a share of the writes beyond it is named
 
 
@@ -47,8 +46,8 @@ def device_bytes(trials: Sequence[Trial]) -> float | None:
     return sum(last[device] - first[device] for device in last) * SECTOR_BYTES if last else None
 
 
-def of_blocks(blocks: Sequence[Sequence[Trial]]) -> Json | None:
-    """{share, is_named, device_bytes, treatments: {id: bytes}} over all blocks where it was read; None where none."""
+def of_blocks(blocks: Sequence[Sequence[Trial]]) -> OthersWrites | None:
+    """Over all blocks where it was read; None where none."""
     total, by_treatment = 0.0, dict[str, float]()
     for trials in blocks:
         written = device_bytes(trials)

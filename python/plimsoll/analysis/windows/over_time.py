@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,24 +10,24 @@ from plimsoll.analysis.comparing.compare import pairs
 from plimsoll.analysis.comparing.noise import cells
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
+from plimsoll.analysis.windows.document import ClosingPlaces, ClosingPoint
 from plimsoll.analysis.windows.judge import Start, compare, logs_of, noise
 from plimsoll.analysis.windows.spending import FIRST, at_look
 
-Json = dict[str, Any]
 _STEPS = 12  # of each block
 _ROUNDS_MIN = 5  # fewer tell no variance worth a line
 
 
-def closing(rates: np.ndarray, start: Start | None, planned: int | None) -> list[Json]:
-    """One entry a pair: {first, second (places), windows, looks}; rates are (copies, blocks, levels, rounds).
+def closing(rates: np.ndarray, start: Start | None, planned: int | None) -> list[ClosingPlaces]:
+    """One entry a pair; rates are (copies, blocks, levels, rounds).
 
-    `windows`: [{round (of all blocks), block, ratio, low, high}], second over first, 95 % by the windows alone: what
+    `windows`: second over first, 95 % by the windows alone: what
     these starts differ by, and not what the levels do. `looks`: the same after each block from the second on, with the
     starts' noise and at the confidence of that look (`planned`: None where nothing was to end the run early).
     """
     levels, blocks = rates.shape[2], rates.shape[1]
     rounds = [int(np.isfinite(rates[:, block]).any((0, 1)).sum()) for block in range(blocks)]
-    found: list[Json] = [
+    found: list[ClosingPlaces] = [
         {"first": one, "second": two, "windows": [], "looks": []}
         for one in range(levels)
         for two in range(one + 1, levels)
@@ -42,7 +41,7 @@ def closing(rates: np.ndarray, start: Start | None, planned: int | None) -> list
     return found
 
 
-def _windows(found: list[Json], rates: np.ndarray, block: int, upto: int, at: int) -> None:
+def _windows(found: list[ClosingPlaces], rates: np.ndarray, block: int, upto: int, at: int) -> None:
     cut = rates[:, : block + 1].copy()
     cut[:, block, :, upto:] = np.nan
     scatter, inside = noise(cut)
@@ -57,18 +56,19 @@ def _windows(found: list[Json], rates: np.ndarray, block: int, upto: int, at: in
         if known.any():
             share = weight[known] / weight[known].sum()
             half = critical * math.sqrt(float((share**2 * variance[known]).sum()))
-            one["windows"].append({"block": block + 1, **_ends(at, float(share @ difference[known]), half)})
+            one["windows"].append(_point(block + 1, at, float(share @ difference[known]), half))
 
 
-def _look(found: list[Json], rates: np.ndarray, start: Start | None, planned: int | None, at: int) -> None:
+def _look(found: list[ClosingPlaces], rates: np.ndarray, start: Start | None, planned: int | None, at: int) -> None:
     block = rates.shape[1]
     said, _ = compare(rates, start) if planned is None else compare(rates, start, at_look(block, planned))
     mean, half = pairs(cells(logs_of(rates))).mean, said.half()
     for one in found:
         place = (one["second"], one["first"])
         if math.isfinite(half[place]):
-            one["looks"].append({"block": block, **_ends(at, float(mean[place]), float(half[place]))})
+            one["looks"].append(_point(block, at, float(mean[place]), float(half[place])))
 
 
-def _ends(at: int, centre: float, half: float) -> Json:
-    return {"round": at, "ratio": math.exp(centre), "low": math.exp(centre - half), "high": math.exp(centre + half)}
+def _point(block: int, at: int, centre: float, half: float) -> ClosingPoint:
+    low, high = math.exp(centre - half), math.exp(centre + half)
+    return {"block": block, "round": at, "ratio": math.exp(centre), "low": low, "high": high}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from plimsoll.analysis.metrics import METRICS, judged_of
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.trial.windows import Windows
 from plimsoll.analysis.windows import lead_in, others_writes, rates
+from plimsoll.analysis.windows.document import Arrangement, Closing, WindowRate, WindowsOfRun
 from plimsoll.analysis.windows.judge import logs_of, within
 from plimsoll.analysis.windows.method import (
     DECIDED,
@@ -24,13 +25,13 @@ from plimsoll.analysis.windows.method import (
 )
 from plimsoll.analysis.windows.over_time import closing
 from plimsoll.record import Run, Trial
-from plimsoll.record.verdict import Used
+from plimsoll.record.trial import Windows as Arranged
+from plimsoll.record.verdict import Used, WindowsNoise
 
-Json = dict[str, Any]
 KEY = "windows"
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> WindowsOfRun | None:
     run, known = context.run, context.read[KEY]
     if not known:
         return None
@@ -61,9 +62,9 @@ def _blocks(trials: dict[int, Trial]) -> list[list[Trial]]:
     return [[trial for trial in trials.values() if trial.block == block] for block in blocks]
 
 
-def _arrangement(trials: dict[int, Trial], inside: dict[int, Windows]) -> Json:
+def _arrangement(trials: dict[int, Trial], inside: dict[int, Windows]) -> Arrangement:
     """How the windows were: their length, their rounds, what switching between servers took."""
-    of_trials: list[Json] = [dict(trial.data.get("windows") or {}) for trial in trials.values()]
+    of_trials: list[Arranged] = [trial.data.get("windows") or {} for trial in trials.values()]
     seconds = [float(np.median(windows.closed_ns - windows.opened_ns)) / 1e9 for windows in inside.values()]
     rounds = [len(windows.round) for windows in inside.values()]
     return {
@@ -77,18 +78,13 @@ def _arrangement(trials: dict[int, Trial], inside: dict[int, Windows]) -> Json:
     }
 
 
-def _largest(of_trials: list[Json], key: str) -> float | None:
-    return max(
-        (float(entry[key]["max"]) for entry in of_trials if (entry.get(key) or {}).get("max") is not None), default=None
-    )
+def _largest(of_trials: list[Arranged], key: Literal["thaw_ns", "freeze_ns"]) -> float | None:
+    known = [took for entry in of_trials if (took := entry.get(key))]
+    return max((float(took["max"]) for took in known if took.get("max") is not None), default=None)
 
 
-def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> Json | None:
-    """Both levels of noise over all treatments, as a stored A/A keeps them; None where windows cannot tell.
-
-    {window_sd_log: of one window, as far as the mean of many is concerned, window_seconds: how long it counts,
-    correlation: of neighbouring rounds, start_sd_log and start_freedom: of one start (null from one block)}.
-    """
+def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> WindowsNoise | None:
+    """Both levels of noise over all treatments, as a stored A/A keeps them; None where windows cannot tell."""
     blocks = sorted({block for block, _ in used})
     treatments = sorted({treatment for _, treatment in used})
     by_arm = rates.array(blocks, treatments, used, again, inside)
@@ -109,25 +105,32 @@ def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> Json | 
     }
 
 
-def _closing(context: Context, again: Used, known: dict[int, Windows]) -> list[Json]:
+def _closing(context: Context, again: Used, known: dict[int, Windows]) -> list[Closing]:
     """Of each comparison, its pairs by the names of their levels; empty where the judged metric is none of windows."""
     run = context.run
     if not METRICS[judged_of(run.plan, run.experiment)].is_of_windows:
         return []
     planned = planned_blocks(run) if stops_when_decided(run) else None
-    said: list[Json] = []
+    said: list[Closing] = []
     for place, group in enumerate(groups(run.plan, run.experiment)):
         blocks = sorted({block for block, treatment in context.used if treatment in group.treatments})
         if not blocks:
             continue
         by_arm = rates.array(blocks, group.treatments, context.used, again, known)
         for pair in closing(by_arm, stored_start(run), planned):
-            names = {side: group.levels[pair[side]] for side in ("first", "second")}
-            said.append({"comparison": place, **pair, **names})
+            said.append(
+                {
+                    "comparison": place,
+                    "first": group.levels[pair["first"]],
+                    "second": group.levels[pair["second"]],
+                    "windows": pair["windows"],
+                    "looks": pair["looks"],
+                }
+            )
     return said
 
 
-def _rates(trials: dict[int, Trial], inside: dict[int, Windows]) -> list[Json]:
+def _rates(trials: dict[int, Trial], inside: dict[int, Windows]) -> list[WindowRate]:
     """Every window in time: seconds since the first of its block."""
     begin: dict[int, int] = {}
     for number, windows in inside.items():

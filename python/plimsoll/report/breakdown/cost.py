@@ -1,7 +1,9 @@
 """What the breakdown cost, how it closes, and what became of requests and transactions, on the page."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from plimsoll.analysis.breakdown.document import Breakdown, OfTrial
 from plimsoll.analysis.breakdown.parts import BY_CALLS, is_by_calls
 from plimsoll.analysis.breakdown.totals import added, probe_share, requests
 from plimsoll.analysis.comparing.labels import treatment_labels
@@ -12,7 +14,7 @@ _US = 1e-3
 _SELDOM = ("transactions_not_watched", "transactions_in_part", "transactions_thinned")
 
 
-def _span(values: list[float], form: str, scale: float = 1.0) -> str:
+def _span(values: Sequence[float], form: str, scale: float = 1.0) -> str:
     """The least and the most, or the one value."""
     if not values:
         return NONE
@@ -22,7 +24,8 @@ def _span(values: list[float], form: str, scale: float = 1.0) -> str:
 
 def cost_row(verdict: Json, treatment: str) -> Json:
     """What the probe took, what it lost, and how its figures close, over a treatment's trials."""
-    found, entry = verdict["breakdown"], verdict["breakdown"]["treatments"][treatment]
+    found: Breakdown = verdict["breakdown"]
+    entry = found["treatments"][treatment]
     trials = [one for one in found["trials"] if one["number"] in entry["trials"]]
     costs, sampling = [one["cost"] for one in trials], [one["sampling"] for one in trials]
     cpu_shares = [share for one in trials if (share := probe_share(one)) is not None]
@@ -30,11 +33,9 @@ def cost_row(verdict: Json, treatment: str) -> Json:
     highest = [one["one_in_max"] for one in sampling]
     seen = requests(trials)
     types = entry["types"].values()
-    worst = max(
-        (one["closure_share_worst"] for one in types if one["closure_share_worst"] is not None), key=abs, default=None
-    )
-    unnamed = max((one["unnamed_share_max"] for one in types if one["unnamed_share_max"] is not None), default=None)
-    absolute = max((one["absolute_share_max"] for one in types if one["absolute_share_max"] is not None), default=None)
+    worst = max((share for one in types if (share := one["closure_share_worst"]) is not None), key=abs, default=None)
+    unnamed = max((share for one in types if (share := one["unnamed_share_max"]) is not None), default=None)
+    absolute = max((share for one in types if (share := one["absolute_share_max"]) is not None), default=None)
     lost = added(one["lost"] for one in trials)
     return {
         "label": treatment_labels(verdict).get(treatment, treatment),
@@ -52,9 +53,9 @@ def cost_row(verdict: Json, treatment: str) -> Json:
     }
 
 
-def joined(trials: list[Json]) -> list[tuple[str, str]]:
+def joined(trials: list[OfTrial]) -> list[tuple[str, str]]:
     """What became of requests and transactions, over the trials."""
-    sums = added(one.get("joined") or {} for one in trials)
+    sums = added(one["joined"] for one in trials)
     names = {
         "requests_joined": "requests joined with a transaction",
         "requests_without_transaction": "requests of no transaction",
@@ -75,12 +76,12 @@ def joined(trials: list[Json]) -> list[tuple[str, str]]:
     return rows
 
 
-def boundaries(trials: list[Json]) -> str:
+def boundaries(trials: list[OfTrial]) -> str:
     """What begins and ends a request."""
     found = {(one["boundaries"].get("begin"), one["boundaries"].get("end")) for one in trials if one["boundaries"]}
     return "; ".join(f"{begin} to {end}" for begin, end in sorted(found, key=str))
 
 
-def by_calls(trials: list[Json]) -> str:
+def by_calls(trials: list[OfTrial]) -> str:
     """What is to be said of waits where the server has no names for them."""
     return BY_CALLS if any(is_by_calls(one) for one in trials) else ""

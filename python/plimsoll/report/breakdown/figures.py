@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 import altair as alt
 
+from plimsoll.analysis.breakdown.document import Band, Breakdown, OfType
 from plimsoll.analysis.breakdown.parts import OTHERS, gathered, in_order, named_among, spent
+from plimsoll.analysis.breakdown.reading import Segment
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.breakdown import waterfall as breakdown_waterfall
@@ -29,13 +31,13 @@ def type_name(kind: str) -> str:
     return "all types" if kind == "all" else kind
 
 
-def _types(verdict: Json) -> list[tuple[str, str, Json]]:
+def _types(verdict: Json) -> list[tuple[str, str, OfType]]:
     """Every treatment's types: (label, kind, what is known of it)."""
     labels = treatment_labels(verdict)
-    treatments = verdict["breakdown"]["treatments"]
+    breakdown: Breakdown = verdict["breakdown"]
     return [
         (labels.get(treatment, treatment), kind, of_type)
-        for treatment, entry in treatments.items()
+        for treatment, entry in breakdown["treatments"].items()
         for kind, of_type in entry["types"].items()
     ]
 
@@ -62,7 +64,7 @@ def _stacked(rows: list[Json], x: alt.X, y: alt.Y, colour: alt.Color) -> alt.Cha
     )
 
 
-def _values(band: Json) -> dict[str, float]:
+def _values(band: Band) -> dict[str, float]:
     return {part: one["value"] for part, one in band["parts"].items() if one}
 
 
@@ -72,7 +74,7 @@ def _named(verdict: Json) -> set[str]:
     return named_among([_values(band) for band in bands])
 
 
-def _part_rows(verdict: Json, of_band: Json, named: set[str], **more: str) -> list[Json]:
+def _part_rows(verdict: Json, of_band: Band, named: set[str], **more: str) -> list[Json]:
     """A row a part of a band of latency."""
     values = gathered(_values(of_band), named)
     order, about = in_order(set(values)), {**verdict["breakdown"]["parts"], OTHERS: _OTHERS}
@@ -137,9 +139,9 @@ def shown_figure(verdict: Json) -> Figure | None:
     return Figure("answer", "Where each transaction's time goes", "Means over blocks.", spec=spec_of(chart))
 
 
-def _first_types(verdict: Json) -> list[tuple[str, str, Json]]:
+def _first_types(verdict: Json) -> list[tuple[str, str, OfType]]:
     """Of each treatment all types together, or the only one."""
-    found: dict[str, tuple[str, str, Json]] = {}
+    found: dict[str, tuple[str, str, OfType]] = {}
     for one in _types(verdict):
         found.setdefault(one[0], one)
     return list(found.values())
@@ -177,7 +179,7 @@ def bands_figure(verdict: Json) -> Figure:
     return Figure(name, title, caption, spec=spec_of(chart))
 
 
-def _within(segment: Json) -> str:
+def _within(segment: Segment) -> str:
     """What the record has one row for: a request, or a transaction of the server with several."""
     number, requests = segment.get("row"), segment.get("requests")
     if number is None:
@@ -188,12 +190,14 @@ def _within(segment: Json) -> str:
 def timelines_figure(verdict: Json) -> Figure:
     """The ten slowest transactions of a treatment, each a line in time."""
     name, title = "breakdown-slowest", "The ten slowest transactions"
-    if any(entry["one_in_max"] > 1 for entry in verdict["breakdown"]["treatments"].values()):
+    breakdown: Breakdown = verdict["breakdown"]
+    if any(entry["one_in_max"] > 1 for entry in breakdown["treatments"].values()):
         title += " of those recorded"
-    labels, rows = treatment_labels(verdict), []
-    entries = verdict["breakdown"]["treatments"].values()
+    labels = treatment_labels(verdict)
+    rows: list[Json] = []
+    entries = breakdown["treatments"].values()
     named = named_among(spent(one["segments"]) for entry in entries for one in entry["slowest"])
-    for treatment, entry in verdict["breakdown"]["treatments"].items():
+    for treatment, entry in breakdown["treatments"].items():
         for place, one in enumerate(entry["slowest"], 1):
             text = f"{place}. {one['kind']}, {one['latency_ns'] * MS:,.1f} ms, trial {one['trial']}"
             text += " (not all drawn)" if one["cut"] else ""
@@ -230,7 +234,7 @@ def timelines_figure(verdict: Json) -> Figure:
 
 def breakdown_figures(verdict: Json) -> list[Figure]:
     """The figures of the breakdown; none where the run has none."""
-    breakdown = verdict.get("breakdown")
+    breakdown: Breakdown | None = verdict.get("breakdown")
     if not breakdown or breakdown["why_absent"]:
         return []
     return [

@@ -1,13 +1,16 @@
 """The breakdown's tables and sentences on the page; the figures are drawn in breakdown_figures.py."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from plimsoll.analysis.breakdown.changes import CANNOT_TELL
+from plimsoll.analysis.breakdown.document import Breakdown, OfTrial, OfType
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.sampling import sampling_words
 from plimsoll.analysis.breakdown.totals import own_read_share, shares
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.record.verdict import Mean
 from plimsoll.report.breakdown.cost import boundaries, by_calls, cost_row, joined
 from plimsoll.report.breakdown.figures import breakdown_figures, shown_figure, type_name
 from plimsoll.report.drawing.tables import NONE, number, trials_words
@@ -23,10 +26,10 @@ _READ_CAUSES = ("own", "on_its_way", "untold")
 
 def breakdown_part(verdict: Json) -> Json | None:
     """What the template needs; None for a run without a breakdown. Times are microseconds a transaction."""
-    breakdown = verdict.get("breakdown")
+    breakdown: Breakdown | None = verdict.get("breakdown")
     if not breakdown:
         return None
-    absent = {"absent": breakdown["why_absent"], "not_from": _not_from(breakdown)}
+    absent: Json = {"absent": breakdown["why_absent"], "not_from": _not_from(breakdown)}
     if breakdown["why_absent"]:
         return absent
     return absent | {
@@ -48,18 +51,23 @@ def breakdown_part(verdict: Json) -> Json | None:
     }
 
 
-def _not_from(breakdown: Json) -> str:
+def _not_from(breakdown: Breakdown) -> str:
     refused = [f"{trials_words(row['trials'])}: {row['reason']}" for row in breakdown["refused"]]
     wrong = [str(trial["number"]) for trial in breakdown["trials"] if trial["faults"]]
     refused += [f"time counted twice in trial {', '.join(wrong)}"] if wrong else []
     return "; ".join(refused)
 
 
-def _entered(verdict: Json) -> list[Json]:
+def _found(verdict: Json) -> Breakdown:
+    breakdown: Breakdown = verdict["breakdown"]
+    return breakdown
+
+
+def _entered(verdict: Json) -> list[OfTrial]:
     """The trials that the figures are from."""
-    entries = verdict["breakdown"]["treatments"].values()
+    entries = _found(verdict)["treatments"].values()
     numbers = {number for entry in entries for number in entry["trials"]}
-    return [trial for trial in verdict["breakdown"]["trials"] if trial["number"] in numbers]
+    return [trial for trial in _found(verdict)["trials"] if trial["number"] in numbers]
 
 
 def _sampled(verdict: Json) -> str:
@@ -77,7 +85,7 @@ def _changes(verdict: Json) -> list[Json]:
     return [
         {"subject": breakdown_words.subject(row), "total": breakdown_words.amount(row["total"])}
         | vars(breakdown_words.told_of(verdict, row))
-        for row in verdict["breakdown"]["differences"]
+        for row in _found(verdict)["differences"]
         if row["band"] == MEAN
     ]
 
@@ -85,13 +93,14 @@ def _changes(verdict: Json) -> list[Json]:
 def _slowest(verdict: Json) -> list[Json]:
     """What the slowest hundredth of each treatment and type take, and by what that is more than the mean."""
     rows = []
-    for treatment, entry in verdict["breakdown"]["treatments"].items():
+    for treatment, entry in _found(verdict)["treatments"].items():
         for kind, of_type in entry["types"].items():
             spoken = breakdown_words.of_slowest(verdict, treatment, kind)
             if spoken is None:
                 continue
             row = {"label": treatment_labels(verdict).get(treatment, treatment), "kind": type_name(kind)}
             slow, mean = of_type["bands"][SLOWEST], of_type["bands"][MEAN]
+            assert slow is not None and mean is not None, "it is spoken of"
             row |= {"transactions": f"{slow['transactions']:,}", "beyond": breakdown_words.amount(spoken[0]["total"])}
             times = {name: breakdown_words.amount(side["latency"], signed=False) for name, side in
                      (("slow", slow), ("mean", mean))}  # fmt: skip
@@ -99,20 +108,20 @@ def _slowest(verdict: Json) -> list[Json]:
     return rows
 
 
-def _cell(mean: Json | None) -> str:
+def _cell(mean: Mean | None) -> str:
     """Microseconds with the interval."""
     if not mean:
         return NONE
     form = ",.1f" if abs(mean["value"]) < 1e5 else ",.0f"
     text = format(mean["value"] * _US, form)
-    if mean["low"] is None:
+    if mean["low"] is None or mean["high"] is None:
         return text
     return f"{text} [{format(mean['low'] * _US, form)}, {format(mean['high'] * _US, form)}]"
 
 
 def _numbers(verdict: Json) -> list[Json]:
     """Two tables a type, the mean and the slowest hundredth: a row a treatment, a column a part."""
-    breakdown, labels = verdict["breakdown"], treatment_labels(verdict)
+    breakdown, labels = _found(verdict), treatment_labels(verdict)
     kinds = list(dict.fromkeys(kind for entry in breakdown["treatments"].values() for kind in entry["types"]))
     tables = []
     for kind in kinds:
@@ -120,7 +129,7 @@ def _numbers(verdict: Json) -> list[Json]:
             have = {
                 treatment: band_of
                 for treatment, entry in breakdown["treatments"].items()
-                if (band_of := entry["types"].get(kind, {}).get("bands", {}).get(band)) is not None
+                if kind in entry["types"] and (band_of := entry["types"][kind]["bands"][band]) is not None
             }
             columns = in_order({part for band_of in have.values() for part in band_of["parts"]})
             rows = [
@@ -138,11 +147,11 @@ def _numbers(verdict: Json) -> list[Json]:
     return tables
 
 
-def _each(verdict: Json) -> list[tuple[str, str, Json]]:
+def _each(verdict: Json) -> list[tuple[str, str, OfType]]:
     labels = treatment_labels(verdict)
     return [
         (labels.get(treatment, treatment), type_name(kind), of_type)
-        for treatment, entry in verdict["breakdown"]["treatments"].items()
+        for treatment, entry in _found(verdict)["treatments"].items()
         for kind, of_type in entry["types"].items()
     ]
 
@@ -169,11 +178,11 @@ def _waits(verdict: Json) -> list[Json]:
 def _changed_waits(verdict: Json) -> list[Json]:
     """Wait events that differ from zero in the differences of the means, the largest first."""
     rows = []
-    for row in verdict["breakdown"]["differences"]:
-        first_kind = next(iter(verdict["breakdown"]["treatments"][row["second"]]["types"]))
+    for row in _found(verdict)["differences"]:
+        first_kind = next(iter(_found(verdict)["treatments"][row["second"]]["types"]))
         if row["band"] != MEAN or row["kind"] != first_kind:
             continue
-        for wait in row.get("waits") or []:
+        for wait in row.get("waits", []):
             if wait["word"] != CANNOT_TELL:
                 cells = {"each": _cell(wait["difference"]), "first": number(wait["first"], ",.1f", _US)}
                 cells |= {"second": number(wait["second"], ",.1f", _US)}
@@ -187,19 +196,19 @@ def _reads(verdict: Json) -> list[Json]:
     """What the waits for data were for, where there were any."""
     rows = []
     for label, kind, of_type in _each(verdict):
-        reads = of_type["data_read"]
+        reads = cast(Mapping[str, float | None], of_type["data_read"])
         if not any(reads[f"{name}_count"] for name in _READ_CAUSES):
             continue
         cells = {name: number(reads[f"{name}_ns_per_transaction"], ",.1f", _US) for name in _READ_CAUSES}
         slow = {f"{name}_slowest": number(reads[f"{name}_ns_per_slowest"], ",.1f", _US) for name in _READ_CAUSES}
-        share = number(own_read_share(reads), ".0%")
+        share = number(own_read_share(of_type["data_read"]), ".0%")
         rows.append({"label": label, "kind": kind, "share": share, **cells, **slow})
     return rows
 
 
 def _syncs(verdict: Json) -> Json | None:
     """Calls that sync, a treatment; None where no record tells of any."""
-    labels, treatments = treatment_labels(verdict), verdict["breakdown"]["treatments"]
+    labels, treatments = treatment_labels(verdict), _found(verdict)["treatments"]
     columns = list(dict.fromkeys(what for entry in treatments.values() for what in entry["syncs"]))
     rows = [
         {
@@ -231,7 +240,7 @@ def _payers(verdict: Json) -> list[Json]:
 def _system(verdict: Json) -> list[Json]:
     """The server's other processes; the waits in which they have nothing to do are left out."""
     labels, rows = treatment_labels(verdict), []
-    for treatment, entry in verdict["breakdown"]["treatments"].items():
+    for treatment, entry in _found(verdict)["treatments"].items():
         for row in entry["system"]:
             busy = {name: wait for name, wait in row["waits"].items() if not name.startswith(_IDLE)}
             longest = sorted(busy.items(), key=lambda item: -item[1]["ns"])[:_WAITS_OF_SYSTEM]

@@ -8,9 +8,11 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis.breakdown.changes import CANNOT_TELL
+from plimsoll.analysis.breakdown.document import Difference
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.words.breakdown import is_told, subject
@@ -27,13 +29,13 @@ def choice(name: str, label: str, options: list[str]) -> alt.Parameter:
     return alt.param(name, bind=alt.binding_select(options=options, name=f"{label} "), value=options[0])
 
 
-def interval_text(one: Json) -> str:
-    if one["low"] is None:
+def interval_text(one: Mean) -> str:
+    if one["low"] is None or one["high"] is None:
         return "no interval"
     return f"{one['low'] * MS:.3g} to {one['high'] * MS:.3g}"
 
 
-def _steps(verdict: Json, row: Json) -> list[Json]:
+def _steps(verdict: Json, row: Difference) -> list[Json]:
     """A waterfall's steps: each part from where the one before it ended, the closure error, and the total."""
     shown, at, steps = subject(row), 0.0, []
     parts = [(part, one) for part, one in row["parts"].items() if one]
@@ -43,13 +45,13 @@ def _steps(verdict: Json, row: Json) -> list[Json]:
     return [*steps, _step(verdict, shown, _ALL, 0.0, row["total"])]
 
 
-def _events(row: Json, part: str) -> str:
+def _events(row: Difference, part: str) -> str:
     """The wait events of a part that changed: those of which it can be told."""
-    waits = [wait for wait in row.get("waits") or [] if wait["part"] == part and wait["word"] != CANNOT_TELL]
+    waits = [wait for wait in row.get("waits", []) if wait["part"] == part and wait["word"] != CANNOT_TELL]
     return ", ".join(f"{wait['name']} {wait['difference']['value'] * MS:+.3g} ms" for wait in waits[:_EVENTS_MAX])
 
 
-def _step(verdict: Json, shown: str, part: str, at: float, one: Json, events: str = "") -> Json:
+def _step(verdict: Json, shown: str, part: str, at: float, one: Mean, events: str = "") -> Json:
     about = verdict["breakdown"]["parts"].get(part, "not attributed to any part" if part == _ERROR else "")
     found = {"shown": shown, "part": part, "about": about, "from": at * MS, "to": (at + one["value"]) * MS}
     found |= {
@@ -57,15 +59,15 @@ def _step(verdict: Json, shown: str, part: str, at: float, one: Json, events: st
         "way": "longer" if one["value"] > 0 else "shorter",
         "interval": interval_text(one),
     }
-    if one["low"] is not None:
+    if one["low"] is not None and one["high"] is not None:
         found |= {"low": (at + one["low"]) * MS, "high": (at + one["high"]) * MS}
     return found | {"told": is_told(one), "events": events}
 
 
-def _first_shown(rows: list[Json]) -> Json:
+def _first_shown(rows: list[Difference]) -> Difference:
     """The difference that is shown first: of the means over all types, that differ from zero, the largest."""
 
-    def place(row: Json) -> tuple[bool, bool, bool, float]:
+    def place(row: Difference) -> tuple[bool, bool, bool, float]:
         total = row["total"]
         return row["band"] == MEAN, row["kind"] == ALL, is_told(total), abs(total["value"])
 
@@ -75,7 +77,7 @@ def _first_shown(rows: list[Json]) -> Json:
 def waterfall_figure(verdict: Json) -> Figure:
     """The difference of two treatments, part by part."""
     name, title = "breakdown-difference", "What the difference between two treatments consists of"
-    rows = verdict["breakdown"]["differences"]
+    rows: list[Difference] = verdict["breakdown"]["differences"]
     if not rows:
         return Figure(name, title, absent="no two treatments of this run have breakdowns in the same block")
     first = _first_shown(rows)

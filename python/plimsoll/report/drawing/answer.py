@@ -6,6 +6,7 @@ import altair as alt
 
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import metric_of
+from plimsoll.record.verdict import Comparison
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import SHOWN_WIDTH, Figure, spec_of
 from plimsoll.words.levels import at_words, in_few_words
@@ -30,20 +31,20 @@ def answer_figure(verdict: Json) -> Figure | None:
     return None
 
 
-def _rows(comparison: Json, judged: Metric) -> list[Json]:
+def _rows(comparison: Comparison, judged: Metric) -> list[Json]:
     factor, rows = judged.shown.factor, []
     for level in comparison["levels"]:
         if level["estimate"] is None:
             continue
         row = {"level": level["level"], "value": level["estimate"] * factor, "said": in_few_words(level, judged)}
         row["set"] = "worse" if level["verdict"] == "worse" else "best" if level["in_best_set"] else "unjudged"
-        if level["low"] is not None:
+        if level["low"] is not None and level["high"] is not None:
             row |= {"low": level["low"] * factor, "high": level["high"] * factor}
         rows.append(row)
     return rows
 
 
-def _chart(rows: list[Json], comparison: Json, judged: Metric) -> Any:
+def _chart(rows: list[Json], comparison: Comparison, judged: Metric) -> Any:
     order = [row["level"] for row in rows]
     longest = max(len(row["said"]) for row in rows)
     columns = min(_NAME_LETTERS, max(len(name) for name in order))  # of letters, left of the axis

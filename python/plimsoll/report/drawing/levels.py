@@ -6,6 +6,7 @@ import altair as alt
 
 from plimsoll.analysis.comparing.a_a import band
 from plimsoll.analysis.comparing.unbounded import reading
+from plimsoll.record.verdict import Comparison, Level
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_axis, panel_width, spec_of
 from plimsoll.report.drawing.marks import intervals, side_by_side, titled
@@ -21,13 +22,13 @@ _SET = {"best": "not distinguishable from the best", "worse": "worse", "unjudged
 }
 
 
-def _set(level: Json) -> str:
+def _set(level: Level) -> str:
     if level.get("unbounded"):
         return _SET["unbounded"]
     return _SET["best" if level["in_best_set"] else "worse" if level["verdict"] == "worse" else "unjudged"]
 
 
-def _rows(verdict: Json, comparison: Json, key: str, scale: float) -> tuple[list[Json], list[Json]]:
+def _rows(verdict: Json, comparison: Comparison, key: str, scale: float) -> tuple[list[Json], list[Json]]:
     """Estimates and block points of one metric, in display units."""
     numbers = {trial["number"]: trial for trial in verdict["trials"]}
     estimates, points = [], []
@@ -49,7 +50,7 @@ def _rows(verdict: Json, comparison: Json, key: str, scale: float) -> tuple[list
     return estimates, points
 
 
-def _band(verdict: Json, comparison: Json, scale: float) -> alt.Chart | None:
+def _band(verdict: Json, comparison: Comparison, scale: float) -> alt.Chart | None:
     """What is within the A/A spread of the best estimate."""
     best = next((level for level in comparison["levels"] if level["level"] == comparison["reference"]), None)
     ends = band(None if best is None else best["estimate"], verdict["a_a"]["ratio_spread"])

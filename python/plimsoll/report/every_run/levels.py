@@ -4,6 +4,7 @@ from typing import Any
 
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import metric_of
+from plimsoll.record.verdict import Level, Ratio
 from plimsoll.report.drawing.answer import answer_figure
 from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.levels import levels_figure
@@ -78,17 +79,17 @@ def _judged_form(judged: Metric) -> tuple[str, str, float]:
     return ("", "", 1.0) if judged.is_usual else (shown.axis_unit, shown.form, shown.factor)
 
 
-def _times(slower: Json) -> str:
+def _times(slower: Ratio) -> str:
     if slower["ratio"] is None:
         return "not known"
     bound = f"{slower['bound']} " if slower.get("bound") else ""
     return f"{bound}{slower['ratio']:.2f} ×" + (f" {ends(slower)}" if ends(slower) != NO_INTERVAL else "")
 
 
-def _word(level: Json) -> str:
+def _word(level: Level) -> str:
     if level["verdict"] == "cannot tell":
         return "not distinguishable from the best"
-    return str(level["verdict"])
+    return level["verdict"]
 
 
 def _context(page: Page) -> Json:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from plimsoll.record import Run
+from plimsoll.record.judged_trial import Placements
+from plimsoll.record.verdict import GeneratorOfRun
 from plimsoll.report.drawing import tables
 from plimsoll.report.drawing.machine import machine_rows
 from plimsoll.report.drawing.tables import NONE, number, percent
@@ -14,14 +16,14 @@ Json = dict[str, Any]
 
 def generator_rows(verdict: Json) -> list[tuple[str, str]]:
     """The generator's health, the worst of the trials that entered."""
-    generator = verdict["generator"]
+    generator: GeneratorOfRun = verdict["generator"]
     shared = {True: "yes", False: "no", None: NONE}[generator["shares_cores"]]
     rows = [
         ("share of the core time it may use", percent(generator["core_share_max"])),
         ("share of the CPU time its threads could have", percent(generator["busy_share_max"])),
         ("mean lag as a share of the mean latency", percent(generator["lag_share_max"])),
         ("shares cores with the server", shared),
-        ("CPUs the same in every arm", _placed(generator.get("placement") or {})),
+        ("CPUs the same in every arm", _placed(generator.get("placement"))),
     ]
     if generator.get("own_lag_share_max") is not None:
         rows.insert(3, ("lag while a connection was free, as a share", percent(generator["own_lag_share_max"])))
@@ -38,10 +40,10 @@ def generator_rows(verdict: Json) -> list[tuple[str, str]]:
     return rows
 
 
-def _placed(placement: Json) -> str:
-    if placement.get("varied"):
+def _placed(placement: Placements | None) -> str:
+    if placement and placement["varied"]:
         return "varied by the experiment"
-    return {True: "yes", False: "no: see what is excluded", None: NONE}[placement.get("equal")]
+    return {True: "yes", False: "no: see what is excluded", None: NONE}[placement["equal"] if placement else None]
 
 
 def command_words(run: Run) -> str:

@@ -6,6 +6,8 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.comparing.unbounded import reading
 from plimsoll.analysis.trial.throughput import relative_half_width
 from plimsoll.record import Run
+from plimsoll.record.judged_trial import Commits, Throughput
+from plimsoll.record.verdict import Exclusion, TrialEntry
 from plimsoll.report.drawing.tables import NONE, number, short_form
 from plimsoll.report.section import Section
 
@@ -13,7 +15,7 @@ Json = dict[str, Any]
 _TAIL_CHARS = 4000
 
 
-def _latency(trial: Json, key: str) -> str:
+def _latency(trial: TrialEntry, key: str) -> str:
     """Milliseconds; of a percentile that has no bound the least it can be."""
     value, is_beyond = reading(trial, key)
     return ("> " if is_beyond else "") + number(value, ",.2f", 1e-6)
@@ -23,7 +25,8 @@ def trial_rows(verdict: Json) -> list[Json]:
     """Every trial, entered or not."""
     rows = []
     labels = treatment_labels(verdict)
-    for trial in verdict["trials"]:
+    trials: list[TrialEntry] = verdict["trials"]
+    for trial in trials:
         metrics = trial["metrics"]
         label = labels.get(trial["treatment"], trial["treatment"])
         throughput = metrics.get("throughput_per_second")
@@ -50,18 +53,18 @@ def trial_rows(verdict: Json) -> list[Json]:
                 "swap_out": number(metrics.get("swap_out_pages_per_transaction"), ".2f"),
                 "cpu": number(metrics.get("cpu_busy_share"), ".0f", 100),
                 "steal": number(metrics.get("cpu_steal_share"), ".1f", 100),
-                "warmup": number((trial["stationary"] or {}).get("warmup_seconds"), ".0f"),
+                "warmup": number(trial["stationary"].get("warmup_seconds"), ".0f"),
                 "commits": _commits(trial["commits"]),
             }
         )
     return rows
 
 
-def _within(throughput: Json | None) -> str:
+def _within(throughput: Throughput | None) -> str:
     return number(relative_half_width(throughput), ".1f", 100)
 
 
-def _commits(commits: Json) -> str:
+def _commits(commits: Commits) -> str:
     if not commits or commits.get("ok") is None:
         return NONE
     if not commits["ok"]:
@@ -72,6 +75,7 @@ def _commits(commits: Json) -> str:
 def exclusions(run: Run, verdict: Json) -> list[Json]:
     """What entered no verdict, with the server's last words."""
     labels = treatment_labels(verdict)
+    excluded: list[Exclusion] = verdict["exclusions"]
     tails = {trial.number: trial.data.get("server_log_tail") for trial in run.trials}
     return [
         {
@@ -79,7 +83,7 @@ def exclusions(run: Run, verdict: Json) -> list[Json]:
             "label": labels.get(entry["treatment"], entry["treatment"]),
             "tail": str(tails.get(entry["trial"]) or "")[-_TAIL_CHARS:],
         }
-        for entry in verdict["exclusions"]
+        for entry in excluded
     ]
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.order_entry.document import Bound, Limit, Lost, OfTreatment, OrderEntry, Rate
 from plimsoll.analysis.order_entry.order_entry import CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE, NAMES
 from plimsoll.report.drawing.tables import NONE, flat, interval, number
 from plimsoll.report.section import Section
@@ -14,11 +15,11 @@ _LOST_SHOWN = 20
 
 def order_entry_part(verdict: Json) -> Json | None:
     """What the template draws; None for another workload."""
-    order_entry = verdict.get("order_entry")
+    order_entry: OrderEntry | None = verdict.get("order_entry")
     if not order_entry:
         return None
     labels = treatment_labels(verdict)
-    lost = [lost_row for kept in order_entry["ledger"] for lost_row in kept.get("lost") or []]
+    lost = [lost_row for kept in order_entry["ledger"] for lost_row in kept.get("lost", [])]
     return {
         "like": order_entry["like"],
         "rule": order_entry["rule"],
@@ -31,7 +32,7 @@ def order_entry_part(verdict: Json) -> Json | None:
     }
 
 
-def _treatment(label: str, entry: Json) -> Json:
+def _treatment(label: str, entry: OfTreatment) -> Json:
     return {
         "label": label,
         "benchmark": entry["benchmark"],
@@ -48,9 +49,9 @@ def _treatment(label: str, entry: Json) -> Json:
     }
 
 
-def _bound(row: Json) -> Json:
+def _bound(row: Bound) -> Json:
     scale, unit = (100.0, " %") if row["unit"] == "share" else (1.0, "")
-    least, most = ("" if row[end] is None else f"{row[end] * scale:.4g}{unit}" for end in ("least", "most"))
+    least, most = ("" if end is None else f"{end * scale:.4g}{unit}" for end in (row["least"], row["most"]))
     allowed = f"{least} to {most}" if least and most else NONE
     if bool(least) != bool(most):
         allowed = f"at least {least}" if least else f"at most {most}"
@@ -63,7 +64,7 @@ def _bound(row: Json) -> Json:
     }
 
 
-def _limit(row: Json) -> Json:
+def _limit(row: Limit) -> Json:
     return {
         "label": row["label"],
         "p90": number(row["p90_ns"], ",.3f", 1e-9),
@@ -76,7 +77,7 @@ def _limit(row: Json) -> Json:
     }
 
 
-def _rate(rate: Json) -> Json:
+def _rate(rate: Rate) -> Json:
     return {
         "name": rate["name"],
         "per_minute": interval(rate["per_minute"], ",.1f"),
@@ -87,8 +88,8 @@ def _rate(rate: Json) -> Json:
     }
 
 
-def _lost(row: Json) -> Json:
-    is_order = row.get("order") is not None and row.get("kind") == "new_order"
+def _lost(row: Lost) -> Json:
+    is_order = row["kind"] == "new_order"
     customer = NONE if is_order else f"{row['customer_warehouse']}, {row['customer_district']}, {row['customer']}"
     return {
         "kind": NAMES.get(row["kind"], row["kind"]),

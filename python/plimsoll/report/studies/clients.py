@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.studies.document import Clients
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
@@ -15,6 +16,7 @@ from plimsoll.report.section import Page, Section
 
 Json = dict[str, Any]
 _COLUMNS = 2
+_KEPT = ("clients", "value", "low", "high", "blocks")
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke"]
 
 
@@ -22,10 +24,10 @@ def _text(value: Any) -> str:
     return NONE if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _rows(clients: Json) -> list[Json]:
-    rows = []
+def _rows(clients: Clients) -> list[Json]:
+    rows: list[Json] = []
     for row in clients["rows"]:
-        kept = {key: row[key] for key in ("clients", "value", "low", "high", "blocks") if row[key] is not None}
+        kept = {key: value for key, value in row.items() if key in _KEPT and value is not None}
         each = row["transactions_per_client"]
         rows.append(kept | {"scale": f"scale {row['scale']:g}", "each": each, "order": row["scale"]})
     return rows
@@ -124,11 +126,11 @@ def answer_figure(verdict: Json) -> Figure | None:
     return None if figure.spec is None else replace(figure, name="answer", caption="")
 
 
-def _gain(clients: Json, original: str, width: int = WIDTH - 90, height: int = 240) -> Figure:
+def _gain(clients: Clients, original: str, width: int = WIDTH - 90, height: int = 240) -> Figure:
     name, title = "scale-gain", "What a larger scale carries more, by number of clients"
     if not clients["against_smallest"]:
         return Figure(name, title, absent="this run has one scale", original=original)
-    rows = [
+    rows: list[Json] = [
         {key: value for key, value in row.items() if value is not None} | {"series": f"scale {row['scale']:g}"}
         for row in clients["against_smallest"]
     ]
@@ -155,7 +157,8 @@ def _gain(clients: Json, original: str, width: int = WIDTH - 90, height: int = 2
 
 def clients_figures(run: Run, verdict: Json) -> list[Figure]:
     """The figures of study S2."""
-    study, clients = study_of(run.experiment) or {}, verdict["clients"]
+    study = study_of(run.experiment) or {}
+    clients: Clients = verdict["clients"]
     rows = _rows(clients)
     return [
         _over_clients(rows, study.get("clients", "")),

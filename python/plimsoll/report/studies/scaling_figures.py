@@ -1,10 +1,12 @@
 """Throughput by CPUs, and by clients, with the law's curve and its band; and the pairs of a knob by memory size."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import altair as alt
 
 from plimsoll.analysis.metrics import metric_of
+from plimsoll.analysis.studies.document import MemoryRow, MemoryScaling, Scaling
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, level_axis, spec_of
@@ -14,6 +16,7 @@ from plimsoll.report.section import Page, Section
 from plimsoll.report.studies.scaling import at_words, scaling_part
 
 Json = dict[str, Any]
+Measure = Literal["throughput_per_second", "cpu_ns_per_transaction", "cpu_steal_share"]
 _COLUMNS = 2
 _LINEAR_TO = 16  # more levels' worth of CPUs or clients stand on a logarithmic axis
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke"]
@@ -26,7 +29,8 @@ _CAPTION = (
 def scaling_figures(run: Run, verdict: Json) -> list[Figure]:
     """By CPUs, by clients, and by memory size with the knob on and off: those that the run varies."""
     study = study_of(run.experiment) or {}
-    found, by_memory = verdict.get("scaling"), verdict.get("memory_scaling")
+    found: Scaling | None = verdict.get("scaling")
+    by_memory: MemoryScaling | None = verdict.get("memory_scaling")
     figures = []
     if found:
         figures.append(_throughput(found, "cpus", study.get("scaling", "")))
@@ -37,23 +41,27 @@ def scaling_figures(run: Run, verdict: Json) -> list[Figure]:
     return figures
 
 
-def _throughput(scaling: Json, over: str, original: str) -> Figure:
-    other, x_title = ("clients", "CPUs of the server") if over == "cpus" else ("cpus", "clients")
+def _throughput(scaling: Scaling, over: Literal["cpus", "clients"], original: str) -> Figure:
+    other: Literal["cpus", "clients"] = "clients" if over == "cpus" else "cpus"
+    x_title = "CPUs of the server" if over == "cpus" else "clients"
     name, title = (
         f"scaling-{over}",
         f"Throughput by {'CPUs' if over == 'cpus' else 'clients'}, and the law fitted to it",
     )
-    rows = [row for row in scaling["rows"] if row.get("value") is not None and row[over] is not None]
-    if not rows:
+    placed = [row for row in scaling["rows"] if row[over] is not None]
+    if not placed:
         return Figure(name, title, absent="no trial that entered the verdict has a throughput", original=original)
-    series = {row[other]: _series(other, row[other]) for row in sorted(rows, key=lambda row: row[other] or 0)}
+    series = {row[other]: _series(other, row[other]) for row in sorted(placed, key=lambda row: row[other] or 0)}
     shown = metric_of(scaling["metric"]).shown
-    rows = [_in_units(row, shown.factor) for row in rows]
+    rows = [_in_units(row, shown.factor) for row in placed]
     panels = []
-    for at in dict.fromkeys(at_words(row) for row in rows):
-        mine = [row for row in rows if at_words(row) == at]
-        laws = [law for law in scaling["laws"] if law["over"] == over and at_words(law) == at]
-        laws = [law | {"curve": [_in_units(point, shown.factor) for point in law["curve"]]} for law in laws]
+    ats = [at_words(row) for row in placed]
+    for at in dict.fromkeys(ats):
+        mine = [row for row, where in zip(rows, ats, strict=True) if where == at]
+        alike = [law for law in scaling["laws"] if law["over"] == over and at_words(law) == at]
+        laws: list[Json] = [
+            {**law, "curve": [_in_units(point, shown.factor) for point in law["curve"]]} for law in alike
+        ]
         panels.append(_panel(mine, laws, (over, other), (x_title, shown.unit), series, at))
     columns = min(_COLUMNS, len(panels))
     width = (WIDTH - 90 * columns) // columns
@@ -62,9 +70,9 @@ def _throughput(scaling: Json, over: str, original: str) -> Figure:
     return Figure(name, title, _CAPTION, original, spec_of(chart))
 
 
-def _in_units(row: Json, factor: float) -> Json:
+def _in_units(row: Mapping[str, Any], factor: float) -> Json:
     """A value and its interval as they are written."""
-    return row | {key: row[key] * factor for key in ("value", "low", "high") if row.get(key) is not None}
+    return {**row, **{key: row[key] * factor for key in ("value", "low", "high") if row.get(key) is not None}}
 
 
 def _series(other: str, value: int | None) -> str:
@@ -125,20 +133,20 @@ def _panel(
     return titled(chart, at)
 
 
-def pairs_figure(memory: Json, original: str) -> Figure:
+def pairs_figure(memory: MemoryScaling, original: str) -> Figure:
     """Throughput, CPU cost and steal by memory size, the knob on and off side by side."""
     name, title = "memory-pairs", f"Throughput with its CPU cost, {memory['knob']['label']} on and off"
-    measures = (
+    measures: tuple[tuple[Measure, str, float], ...] = (
         ("throughput_per_second", "transactions/s", 1.0),
         ("cpu_ns_per_transaction", "CPU, µs a transaction", 1e-3),
         ("cpu_steal_share", "steal, % of CPU time", 100.0),
     )
-    names = [f"{memory['knob']['label']} {memory['knob'][key]}" for key in ("off", "on")]
+    names = [f"{memory['knob']['label']} {end}" for end in (memory["knob"]["off"], memory["knob"]["on"])]
     panels = []
     for at in dict.fromkeys(at_words(row) for row in memory["rows"]):
         mine = [row for row in memory["rows"] if at_words(row) == at]
         for key, unit, factor in measures:
-            rows = [_point(row, key, factor, names) for row in mine if row[key] is not None]
+            rows = [point for row in mine if (point := _point(row, key, factor, names)) is not None]
             if rows:
                 panels.append(_pairs_panel(rows, unit, names, (memory["memory_label"], at)))
     if not panels:
@@ -148,9 +156,13 @@ def pairs_figure(memory: Json, original: str) -> Figure:
     return Figure(name, title, caption, original, spec_of(chart))
 
 
-def _point(row: Json, key: str, factor: float, names: list[str]) -> Json:
-    found = {name: row[key][name] * factor for name in ("value", "low", "high") if row[key][name] is not None}
-    return found | {"memory": row["memory"], "series": names[bool(row["on"])], "blocks": row[key]["blocks"]}
+def _point(row: MemoryRow, key: Measure, factor: float, names: list[str]) -> Json | None:
+    mean = row[key]
+    if mean is None:
+        return None
+    ends = (("value", mean["value"]), ("low", mean["low"]), ("high", mean["high"]))
+    found: Json = {name: end * factor for name, end in ends if end is not None}
+    return found | {"memory": row["memory"], "series": names[bool(row["on"])], "blocks": mean["blocks"]}
 
 
 def _pairs_panel(rows: list[Json], unit: str, names: list[str], titles: tuple[str, str]) -> Any:

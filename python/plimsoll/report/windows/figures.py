@@ -5,6 +5,7 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.windows.document import Closing, WindowRate
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, panel_width, spec_of
 from plimsoll.report.drawing.marks import by_colour, in_turn, intervals, side_by_side
@@ -18,7 +19,7 @@ _BLOCKS_A_ROW = 4
 def closing_figure(verdict: Json) -> Figure:
     """A panel a pair: the interval by the windows alone as a band, with the starts at each look as a bar."""
     name, title = "windows-closing", "How the interval of each pair closed"
-    pairs = verdict["windows"]["closing"]
+    pairs: list[Closing] = verdict["windows"]["closing"]
     shown = [pair for pair in pairs if pair["windows"]][:_PANELS_MAX]
     if not shown:
         return Figure(name, title, absent="no two levels have windows of the same rounds")
@@ -34,7 +35,7 @@ def closing_figure(verdict: Json) -> Figure:
     return Figure(name, title, caption, spec=spec_of(chart))
 
 
-def _pair(pair: Json, width: int) -> Any:
+def _pair(pair: Closing, width: int) -> Any:
     ends = [row for rows in (pair["windows"][1:], pair["looks"][1:]) for row in rows] or pair["windows"]
     least, most = min(row["low"] for row in ends), max(row["high"] for row in ends)
     y = alt.Y(
@@ -68,7 +69,7 @@ def _pair(pair: Json, width: int) -> Any:
 def rates_figure(verdict: Json) -> Figure:
     """A small point a window."""
     name, title = "windows-rates", "Throughput of every window"
-    rows = verdict["windows"]["rates"]
+    rows: list[WindowRate] = verdict["windows"]["rates"]
     if not rows:
         return Figure(name, title, absent="no window entered the verdict")
     labels = treatment_labels(verdict)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from plimsoll.analysis.windows.document import WindowsOfRun
+from plimsoll.record.verdict import Comparison
 from plimsoll.report.drawing.tables import NONE, number, percent
 from plimsoll.report.section import Page, Section
 from plimsoll.report.windows.figures import closing_figure, rates_figure
@@ -12,7 +14,7 @@ Json = dict[str, Any]
 _US, _MS = 1e-3, 1e-6
 
 
-def _facts(found: Json) -> list[tuple[str, str]]:
+def _facts(found: WindowsOfRun) -> list[tuple[str, str]]:
     looks, rounds = found["looks"], found["rounds"]
     each = f"{rounds['least']}" if rounds["least"] == rounds["most"] else f"{rounds['least']} to {rounds['most']}"
     alpha = f"false alarm {looks['alpha']:.2%}, intervals {looks['confidence']:.2%}"
@@ -27,24 +29,24 @@ def _facts(found: Json) -> list[tuple[str, str]]:
     ]
 
 
-def _noise(comparison: Json) -> Json:
-    noise = comparison.get("noise") or {}
-    levels = noise.get("levels") or {}
+def _noise(comparison: Comparison) -> Json:
+    noise = comparison.get("noise")
+    levels = noise.get("levels") if noise else None
     return {
         "label": comparison["label"],
         "at": at_words(comparison),
-        "window": percent(levels.get("window_sd_log")),
-        "windows": percent(levels.get("windows_sd_log")),
-        "start": percent(levels.get("start_sd_log")),
-        "share": NONE if levels.get("window_share") is None else f"{levels['window_share']:.0%}",
-        "told": number(noise.get("ratio_told"), ".3f"),
-        "rounds": levels.get("rounds", NONE),
+        "window": percent(levels["window_sd_log"] if levels else None),
+        "windows": percent(levels["windows_sd_log"] if levels else None),
+        "start": percent(levels["start_sd_log"] if levels else None),
+        "share": NONE if levels is None or levels["window_share"] is None else f"{levels['window_share']:.0%}",
+        "told": number(noise["ratio_told"] if noise else None, ".3f"),
+        "rounds": levels["rounds"] if levels else NONE,
         "blocks": comparison["blocks"],
     }
 
 
 def _context(page: Page) -> Json:
-    found = page.verdict["windows"]
+    found: WindowsOfRun = page.verdict["windows"]
     return {
         "lines": [f"{line}." for line in lines(page.verdict)],
         "distortions": [f"{lead_in_words(found['lead_in'])}.", f"{writes_words(found['others_writes'])}."],
