@@ -1,11 +1,11 @@
 """Rows of the report's tables: values of the verdict and the record, given their unit."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.record import Run
 
-Json = dict[str, Any]
 NONE = "–"
 
 
@@ -17,7 +17,7 @@ def trials_words(numbers: list[int]) -> str:
     return f"trial {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} trials"
 
 
-def interval(mean: Json | None, form: str = ",.1f", scale: float = 1.0) -> str:
+def interval(mean: Mapping[str, Any] | None, form: str = ",.1f", scale: float = 1.0) -> str:
     """value [low, high]; "at least value" where a percentile is unbounded in some block"""
     if not mean:
         return NONE
