@@ -99,6 +99,16 @@ class Answers(TypedDict):
     checks: list[Check]
 
 
+class Searched(TypedDict, total=False):
+    """A trial's place in a search for the load line; `rate` null: the closed loop."""
+
+    role: str
+    rate: float | None
+    seconds: float
+    clients: int
+    late_limit_ms: float
+
+
 class TrialDocument(TypedDict, total=False):
     """trial.json."""
 
@@ -138,4 +148,4 @@ class TrialDocument(TypedDict, total=False):
     # of phases over files
     passes: list[Json]
     # of a search for the load line
-    capacity: Json
+    capacity: Searched

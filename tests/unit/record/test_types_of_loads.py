@@ -8,9 +8,14 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plimsoll.analysis import analyse
+from plimsoll.analysis.capacity.compare import compare_capacity
+from plimsoll.analysis.capacity.document import Capacity, LinesCompared
+from plimsoll.analysis.capacity.objective import parse
+from plimsoll.analysis.capacity.verdict import analyse_capacity
 from plimsoll.analysis.decision_support.document import DecisionSupport
 from plimsoll.analysis.files.document import Operations, Phases
 from plimsoll.record import open_run
@@ -19,6 +24,7 @@ _HERE = Path(__file__).parent
 faults = runpy.run_path(str(_HERE / "test_types.py"))["faults"]
 _ANALYSIS = _HERE.parent / "analysis"
 _SUPPORT = runpy.run_path(str(_ANALYSIS / "decision_support_world.py"))
+_CAPACITY = runpy.run_path(str(_ANALYSIS / "capacity_world.py"))
 _FILES = runpy.run_path(str(_ANALYSIS / "files_world.py"))
 Json = dict[str, Any]
 TIMED_OUT = ((1, "power", 0, "Q9"), "timed out")
@@ -53,3 +59,25 @@ def test_operations_are_of_their_type(tmp_path: Path) -> None:
     found = stored(analyse(open_run(_FILES["make"](tmp_path / "run", {"name": "files"}))))["operations"]
     assert all(treatment["kinds"] for treatment in found["treatments"].values())
     assert faults(found, Operations, "operations") == []
+
+
+def search(folder: Path, rates: list[float], **last: Any) -> Capacity:
+    """A search of a server that does 1000/s; `last`: how its last trial differs."""
+    random = np.random.default_rng(7)
+    _CAPACITY["write_run"](folder, parse("p99 <= 20ms and errors <= 0.1%").as_json())
+    for number, rate in enumerate([None, *rates], start=1):
+        made = _CAPACITY["queue"](rate or 950, 1e-3, 1, 10, random)
+        place = {"role": "bisect" if rate else "saturation", "rate": rate, "seconds": 10}
+        _CAPACITY["write_trial"](folder, number, place, made, 16, **(last if number > len(rates) else {}))
+    return analyse_capacity(open_run(folder))
+
+
+def test_a_load_line_is_of_its_type(tmp_path: Path) -> None:
+    found = search(tmp_path / "a", [700.0, 990.0, 200.0, 800.0, 800.0, 800.0, 800.0])
+    assert found["knee"] and found["drift"] and found["line"]["rate"], "what may be null is there"
+    assert faults(stored(found), Capacity, "capacity") == []
+    later = search(tmp_path / "b", [600.0, 700.0, 500.0], wrong=1)
+    assert "terms" not in later["trials"][-1]
+    compared = compare_capacity(found, later, [])
+    assert faults(stored({**later, "earlier": [compared]}), Capacity, "capacity") == []
+    assert faults(stored(compared), LinesCompared, "compared") == []
