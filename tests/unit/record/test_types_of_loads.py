@@ -18,6 +18,9 @@ from plimsoll.analysis.capacity.objective import parse
 from plimsoll.analysis.capacity.verdict import analyse_capacity
 from plimsoll.analysis.decision_support.document import DecisionSupport
 from plimsoll.analysis.files.document import Operations, Phases
+from plimsoll.analysis.watch.document import PictureDocument, WatchDocument
+from plimsoll.analysis.watch.live import Picture
+from plimsoll.analysis.watch.verdict import analyse_live
 from plimsoll.record import open_run
 
 _HERE = Path(__file__).parent
@@ -26,6 +29,7 @@ _ANALYSIS = _HERE.parent / "analysis"
 _SUPPORT = runpy.run_path(str(_ANALYSIS / "decision_support_world.py"))
 _CAPACITY = runpy.run_path(str(_ANALYSIS / "capacity_world.py"))
 _FILES = runpy.run_path(str(_ANALYSIS / "files_world.py"))
+_WATCH = runpy.run_path(str(_HERE.parent / "report" / "test_live_page.py"))
 Json = dict[str, Any]
 TIMED_OUT = ((1, "power", 0, "Q9"), "timed out")
 
@@ -81,3 +85,30 @@ def test_a_load_line_is_of_its_type(tmp_path: Path) -> None:
     compared = compare_capacity(found, later, [])
     assert faults(stored({**later, "earlier": [compared]}), Capacity, "capacity") == []
     assert faults(stored(compared), LinesCompared, "compared") == []
+
+
+def test_a_watch_is_of_its_type(tmp_path: Path) -> None:
+    run = _WATCH["made"](tmp_path / "run")
+    columns = ("request", "backend_pid", "arrived_ns", "ended_ns", "cpu_ns", "run_queue_ns", "flags", "requests")
+    rows = [(1, 2, 0, 10**9, 10**8, 0, 0, 1), (2, 1, 10**9, 3 * 10**9, 0, 10**8, 64, 1)]  # the second is not over
+    table = np.array(rows, [(name, "<i8") for name in columns])
+    np.save(run / "trials/0001/measure/breakdown.npy", table)
+    found = stored(analyse_live(open_run(run)))
+    lists = ("buckets", "waits", "queries", "backends", "lock_waits", "relations", "processes", "seconds")
+    assert all(found[key] for key in lists), "a list without a row says nothing of its type"
+    assert len(found["latency"]["slowest"]) == 2
+    assert faults(found, WatchDocument, "watch") == []
+    found["queries"][0]["mostly"][0][1] = "much"
+    assert faults(found, WatchDocument, "watch") == ["watch.queries is a list"]
+
+
+def test_a_picture_on_the_way_is_of_its_type() -> None:
+    picture = Picture()
+    assert faults(stored(picture.document(5)), PictureDocument, "picture") == [], "before anything was watched"
+    for one in _WATCH["events"]():
+        (picture.line if "processes" in one else picture.look)(one)
+        if "locks" in one:
+            break
+    found = stored(picture.document(5))
+    assert [row["depth"] for row in found["chains"]] == [0, 1]
+    assert faults(found, PictureDocument, "picture") == []

@@ -11,6 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, PLAIN, in_order
+from plimsoll.analysis.watch.document import (
+    BackendRow,
+    Clients,
+    Now,
+    PictureDocument,
+    ProcessRow,
+    QueryRow,
+    QueryText,
+    Session,
+    Sharing,
+    Stretch,
+    Whose,
+)
 from plimsoll.analysis.watch.locks import Locks, chains
 from plimsoll.analysis.watch.queries import Queries, Query, Seen, margin
 from plimsoll.analysis.watch.sums import WORKER, Sums, bucket_rows, is_watched, largest, wait_rows
@@ -43,9 +56,9 @@ class Picture:
         self.whole = Sums()
         self.lasted_ns = 0
         self.last_ns: int | None = None
-        self.seconds: list[Json] = []
-        self.texts: dict[int, Json] = {}
-        self.sessions: dict[int, list[Any]] = {}
+        self.seconds: list[Stretch] = []
+        self.texts: dict[int, QueryText] = {}
+        self.sessions: dict[int, Session] = {}
         self._backends: dict[int, Backend] = {}
         self._roles: dict[str, Sums] = {}
         self._role_pids: dict[str, set[int]] = {}
@@ -84,8 +97,13 @@ class Picture:
         self.lasted_ns += watched
         self.last_ns = end
         self.seconds.append(
-            {"t_ns": end, "span_ns": lasted, "lasted_ns": watched, "transactions": second.transactions}
-            | {"buckets": second.buckets}
+            {
+                "t_ns": end,
+                "span_ns": lasted,
+                "lasted_ns": watched,
+                "transactions": second.transactions,
+                "buckets": second.buckets,
+            }
         )
         self._queries.interval(end - lasted, end, grown)
         self._forget(end)
@@ -134,7 +152,7 @@ class Picture:
         """Whether there was a look."""
         return self._looked
 
-    def document(self, top: int) -> Json:
+    def document(self, top: int) -> PictureDocument:
         """The picture; every list has at most `top` rows, the largest first. Times are nanoseconds."""
         bucket_of = {name: max(of, key=lambda bucket: of[bucket]) for name, of in self._bucket_ns.items()}
         queries, sharing = self._queries.shares(bucket_of)
@@ -168,8 +186,8 @@ class Picture:
     def _mean(self, ns: float) -> float | None:
         return ns / self.lasted_ns if self.lasted_ns else None
 
-    def clients(self) -> Json:
-        """{busy, idle_in_transaction, idle} at the last look, or at the last line: then who is idle is not told."""
+    def clients(self) -> Clients:
+        """What they do at the last look, or at the last line: then who is idle is not told."""
         if self._looked:
             states = [row[2] for row in self._seen.values() if row[1] == "client backend"]
             waiting = sum(state in IDLE_IN_TRANSACTION for state in states)
@@ -183,19 +201,19 @@ class Picture:
         busy = sum(state is not None for state in now) - waiting
         return {"busy": busy, "idle_in_transaction": waiting, "idle": None}
 
-    def _query_rows(self, queries: dict[int, Query], sharing: Json, top: int) -> list[Json]:
+    def _query_rows(self, queries: dict[int, Query], sharing: Sharing, top: int) -> list[QueryRow]:
         # Of what is shared out: the last line waits for a look behind it.
         sampled = sharing["sampled_ns"]
         busy = sharing["exact_ns"] + sampled
-        rows: list[Json] = []
+        rows: list[QueryRow] = []
         for number, query in queries.items():
-            ns, text = query.busy_ns, self.texts.get(number) or {}
+            ns, text = query.busy_ns, self.texts.get(number)
             exact = sum(value for name, value in query.exact.items() if name != CLIENT)
             rows.append(
                 {
-                    "text": text.get("text"),
-                    "cut": bool(text.get("cut")),
-                    "query_id": text.get("query_id"),
+                    "text": text["text"] if text else None,
+                    "cut": bool(text and text["cut"]),
+                    "query_id": text["query_id"] if text else None,
                     "busy_ns": ns,
                     "exact_ns": exact,
                     "share": ns / busy if busy else None,
@@ -219,13 +237,13 @@ class Picture:
         row = self._known.get(pid)
         return row[5] if row is not None and row[5] != pid and self._backends[pid].what == WORKER else None
 
-    def _backend_rows(self, top: int) -> list[Json]:
+    def _backend_rows(self, top: int) -> list[BackendRow]:
         workers: dict[int, list[int]] = {}
         for pid in self._backends:
             if (leader := self._leader_of(pid)) in self._backends and leader is not None:
                 workers.setdefault(leader, []).append(pid)
         under = {pid for under_leader in workers.values() for pid in under_leader}
-        rows: list[Json] = []
+        rows: list[BackendRow] = []
         for pid, backend in self._backends.items():
             if pid in under:
                 continue
@@ -251,7 +269,7 @@ class Picture:
         rows.sort(key=lambda row: (-(row["busy_ns"] + row["client_ns"]), row["pid"]))
         return rows[:top]
 
-    def _now(self, pid: int, backend: Backend) -> Json | None:
+    def _now(self, pid: int, backend: Backend) -> Now | None:
         """What it does at the last line, or null: it waits for its client, or ended.
 
         What began before the watch is as old as that for the kernel's probe; the server's own clock knows it older.
@@ -277,19 +295,20 @@ class Picture:
             return [self._seen_ns - row[6]]
         return []
 
-    def _identity(self, pid: int) -> Json:
+    def _identity(self, pid: int) -> Whose:
         """Whose it is and its query, its last one where it is idle now; nulls where no look saw it."""
         row = self._known.get(pid)
         if row is None:
             return {"query": None, "database": None, "user": None, "application": None, "state": None}
         database, user, application = self.sessions.get(row[8]) or (None, None, None)
-        text = (self.texts.get(row[3]) or {}).get("text")
+        known = self.texts.get(row[3])
+        text = known["text"] if known else None
         state = self._seen[pid][2] if pid in self._seen else "idle"
         return {"query": text, "database": database, "user": user, "application": application, "state": state}
 
-    def _process_rows(self) -> list[Json]:
+    def _process_rows(self) -> list[ProcessRow]:
         """The server's processes that carry no client's work. That they wait for having nothing to do is not told."""
-        rows = []
+        rows: list[ProcessRow] = []
         for what, sums in self._roles.items():
             waits = [
                 row for row in wait_rows(sums, self.lasted_ns, WAITS) if not row["event"].startswith(NOTHING_TO_DO)
@@ -298,24 +317,37 @@ class Picture:
             pids = self._role_pids[what]
             tasks = [self._identity(pid)["query"] for pid in sorted(pids) if pid in self._known]
             rows.append(
-                {"what": what, "processes": len(pids), "cpu_ns": cpu, "on_cpu": self._mean(cpu)}
-                | {"waits": waits[:SHOWN_WAITS], "at_work_on": tasks[:SHOWN_WAITS]}
+                {
+                    "what": what,
+                    "processes": len(pids),
+                    "cpu_ns": cpu,
+                    "on_cpu": self._mean(cpu),
+                    "waits": waits[:SHOWN_WAITS],
+                    "at_work_on": tasks[:SHOWN_WAITS],
+                }
             )
         return sorted(rows, key=lambda row: (-row["cpu_ns"], row["what"]))
 
 
-def merged(seconds: list[Json], most: int) -> list[Json]:
+def merged(seconds: list[Stretch], most: int) -> list[Stretch]:
     """Neighbouring stretches of time taken together until there are no more than so many."""
     each = -(-len(seconds) // most)
     if each <= 1:
         return list(seconds)
-    rows = []
+    rows: list[Stretch] = []
     for first in range(0, len(seconds), each):
         some = seconds[first : first + each]
         buckets: dict[str, int] = {}
         for second in some:
             for name, ns in second["buckets"].items():
                 buckets[name] = buckets.get(name, 0) + ns
-        sums = {key: sum(second[key] for second in some) for key in ("span_ns", "lasted_ns", "transactions")}
-        rows.append({"t_ns": some[-1]["t_ns"], **sums, "buckets": buckets})
+        rows.append(
+            {
+                "t_ns": some[-1]["t_ns"],
+                "span_ns": sum(second["span_ns"] for second in some),
+                "lasted_ns": sum(second["lasted_ns"] for second in some),
+                "transactions": sum(second["transactions"] for second in some),
+                "buckets": buckets,
+            }
+        )
     return rows

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.breakdown.parts import CPU, RUN_QUEUE, in_order
+from plimsoll.analysis.watch.document import Latency, SlowTransaction
 from plimsoll.record import Segment, read_table
 from plimsoll.record.summary import Probe
 
@@ -20,8 +21,8 @@ OPEN = 64
 PERCENTILES = (50, 95, 99)
 
 
-def transactions(segment: Segment, probed: Probe, own_pids: list[int], names: Json) -> Json | None:
-    """{count, open, mean_ns, percentiles, max_ns, slowest}; None where there is no row."""
+def transactions(segment: Segment, probed: Probe, own_pids: list[int], names: Json) -> Latency | None:
+    """Their percentiles and the slowest; None where there is no row."""
     rows = segment.breakdown
     if rows is None or not len(rows):
         return None
@@ -44,11 +45,13 @@ def transactions(segment: Segment, probed: Probe, own_pids: list[int], names: Js
     }
 
 
-def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, probed: Probe, names: Json) -> list[Json]:
+def _slowest(
+    segment: Segment, rows: np.ndarray, worst: np.ndarray, probed: Probe, names: Json
+) -> list[SlowTransaction]:
     waits, seen = segment.breakdown_waits, read_table(segment.path / "seen.npy")
     looks = read_table(segment.path / "looks.npy")
     of_worst = waits[np.isin(waits["request"], rows["request"][worst])] if waits is not None else None
-    result = []
+    result: list[SlowTransaction] = []
     for place in worst.tolist():
         row = rows[place]
         parts = {CPU: int(row["cpu_ns"]), RUN_QUEUE: int(row["run_queue_ns"])}

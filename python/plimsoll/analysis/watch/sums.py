@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, RUN_QUEUE, in_order
+from plimsoll.analysis.watch.document import BucketRow, Part, WaitRow
 
 Json = dict[str, Any]
 WORKER = "parallel worker"
@@ -77,9 +78,10 @@ class Sums:
         return self.buckets.get(CLIENT, 0)
 
 
-def bucket_rows(sums: Sums, lasted_ns: int) -> list[Json]:
+def bucket_rows(sums: Sums, lasted_ns: int) -> list[BucketRow]:
     """A row a bucket, in order: its share of the busy time, how many backends were in it, a transaction's part."""
-    busy, rows = sums.busy_ns, []
+    busy = sums.busy_ns
+    rows: list[BucketRow] = []
     for name in in_order(set(sums.buckets)):
         ns = sums.buckets[name]
         rows.append(
@@ -94,10 +96,10 @@ def bucket_rows(sums: Sums, lasted_ns: int) -> list[Json]:
     return rows
 
 
-def wait_rows(sums: Sums, lasted_ns: int, most: int) -> list[Json]:
+def wait_rows(sums: Sums, lasted_ns: int, most: int) -> list[WaitRow]:
     """The waits that took the longest, by the server's own names."""
     busy = sums.busy_ns
-    rows: list[Json] = [
+    rows: list[WaitRow] = [
         {
             "event": name,
             "bucket": bucket,
@@ -113,14 +115,14 @@ def wait_rows(sums: Sums, lasted_ns: int, most: int) -> list[Json]:
     return rows[:most]
 
 
-def largest(buckets: Mapping[str, float], most: int = 3) -> list[tuple[str, float]]:
+def largest(buckets: Mapping[str, float], most: int = 3) -> list[Part]:
     """The buckets of something with the most time, and their shares of it, but for those below one in a hundred."""
     whole = sum(buckets.values())
     found = sorted(((name, ns / whole) for name, ns in buckets.items() if whole and ns / whole >= 0.01), key=_by_share)
     return found[:most]
 
 
-def _by_share(item: tuple[str, float]) -> tuple[float, str]:
+def _by_share(item: Part) -> tuple[float, str]:
     return -item[1], item[0]
 
 
