@@ -6,7 +6,7 @@ They are made of records by hand (the worlds of tests/unit/analysis), by the fun
 import json
 import runpy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -19,12 +19,14 @@ from plimsoll.analysis.capacity.verdict import analyse_capacity
 from plimsoll.analysis.decision_support.document import DecisionSupport
 from plimsoll.analysis.files.document import Operations, Phases
 from plimsoll.analysis.watch.document import PictureDocument, WatchDocument
+from plimsoll.analysis.watch.heard import Activity, AgentLine, Look, NowHeard, ProcessGrown, WaitGrown
 from plimsoll.analysis.watch.live import Picture
 from plimsoll.analysis.watch.verdict import analyse_live
 from plimsoll.record import open_run
 
 _HERE = Path(__file__).parent
-faults = runpy.run_path(str(_HERE / "test_types.py"))["faults"]
+_TYPES = runpy.run_path(str(_HERE / "test_types.py"))
+faults, fields, ROOT = _TYPES["faults"], _TYPES["_fields"], _TYPES["ROOT"]
 _ANALYSIS = _HERE.parent / "analysis"
 _SUPPORT = runpy.run_path(str(_ANALYSIS / "decision_support_world.py"))
 _CAPACITY = runpy.run_path(str(_ANALYSIS / "capacity_world.py"))
@@ -93,6 +95,8 @@ def test_a_watch_is_of_its_type(tmp_path: Path) -> None:
     rows = [(1, 2, 0, 10**9, 10**8, 0, 0, 1), (2, 1, 10**9, 3 * 10**9, 0, 10**8, 64, 1)]  # the second is not over
     table = np.array(rows, [(name, "<i8") for name in columns])
     np.save(run / "trials/0001/measure/breakdown.npy", table)
+    names = json.loads((run / "trials/0001/measure/activity.json").read_text())
+    assert faults(names, Activity, "activity") == []
     found = stored(analyse_live(open_run(run)))
     lists = ("buckets", "waits", "queries", "backends", "lock_waits", "relations", "processes", "seconds")
     assert all(found[key] for key in lists), "a list without a row says nothing of its type"
@@ -106,9 +110,20 @@ def test_a_picture_on_the_way_is_of_its_type() -> None:
     picture = Picture()
     assert faults(stored(picture.document(5)), PictureDocument, "picture") == [], "before anything was watched"
     for one in _WATCH["events"]():
+        kind = AgentLine if "processes" in one else Look
+        assert faults(one, kind, kind.__name__) == []
         (picture.line if "processes" in one else picture.look)(one)
         if "locks" in one:
             break
     found = stored(picture.document(5))
     assert [row["depth"] for row in found["chains"]] == [0, 1]
     assert faults(found, PictureDocument, "picture") == []
+
+
+@pytest.mark.parametrize(
+    ("struct", "typed"),
+    [("LiveLine", AgentLine), ("LiveProcess", ProcessGrown), ("LiveWait", WaitGrown), ("LiveNow", NowHeard)],
+)
+def test_the_agent_tells_the_keys_that_are_typed(struct: str, typed: type) -> None:
+    others = {"event"} if typed is AgentLine else set()  # of every line that the agent prints
+    assert set(get_type_hints(typed)) - others == fields(ROOT / "crates/record/src/live.rs", struct)

@@ -8,7 +8,6 @@ time of backends is exact (live_sums.py); whose time it was is a sample where it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, PLAIN, in_order
 from plimsoll.analysis.watch.document import (
@@ -24,11 +23,11 @@ from plimsoll.analysis.watch.document import (
     Stretch,
     Whose,
 )
+from plimsoll.analysis.watch.heard import AgentLine, Look, NowHeard, ProcessGrown, SeenRow
 from plimsoll.analysis.watch.locks import Locks, chains
 from plimsoll.analysis.watch.queries import Queries, Query, Seen, margin
 from plimsoll.analysis.watch.sums import WORKER, Sums, bucket_rows, is_watched, largest, wait_rows
 
-Json = dict[str, Any]
 KEPT_MAX, KEPT = 10_000, 2_000
 WAITS, SHOWN_WAITS = 20, 3
 STRETCHES_MAX = 240
@@ -42,7 +41,7 @@ class Backend:
 
     what: str | None
     sums: Sums = field(default_factory=Sums)
-    now: Json | None = None
+    now: NowHeard | None = None
     last_ns: int = 0
 
 
@@ -66,16 +65,16 @@ class Picture:
         self._bucket_ns: dict[str, dict[str, int]] = {}
         self._queries, self._locks = Queries(), Locks()
         self._looked = False
-        self._seen: dict[int, list[Any]] = {}
+        self._seen: dict[int, SeenRow] = {}
         self._idle: int | None = None
         self._seen_ns = 0
-        self._known: dict[int, list[Any]] = {}
+        self._known: dict[int, SeenRow] = {}
 
     # --- what comes in ----------------------------------------------------------------------------------------------
 
-    def line(self, line: Json) -> None:
+    def line(self, line: AgentLine) -> None:
         """One of the agent's lines."""
-        self.names |= line.get("names") or {}
+        self.names |= line.get("names", {})
         end, lasted = int(line["t_ns"]), int(line["lasted_ns"])
         grown: dict[int, dict[str, int]] = {}
         second = Sums()
@@ -108,9 +107,9 @@ class Picture:
         self._queries.interval(end - lasted, end, grown)
         self._forget(end)
 
-    def _add(self, pid: int, process: Json, sums: Sums, end: int) -> None:
+    def _add(self, pid: int, process: ProcessGrown, sums: Sums, end: int) -> None:
         what = process["what"]
-        if not is_watched(process):
+        if what is not None and not is_watched(process):
             self._roles.setdefault(what, Sums()).add(sums)
             self._role_pids.setdefault(what, set()).add(pid)
             return
@@ -128,10 +127,10 @@ class Picture:
                 self._forgotten.add(self._backends.pop(pid).sums)
         self._known = {pid: row for pid, row in self._known.items() if pid in self._backends}
 
-    def look(self, look: Json) -> None:
+    def look(self, look: Look) -> None:
         """One of the looks."""
-        self.texts |= {int(number): text for number, text in (look.get("queries") or {}).items()}
-        self.sessions |= {int(number): one for number, one in (look.get("sessions") or {}).items()}
+        self.texts |= {int(number): text for number, text in look.get("queries", {}).items()}
+        self.sessions |= {int(number): one for number, one in look.get("sessions", {}).items()}
         self._looked, self._idle, self._seen_ns = True, int(look["idle"]), int(look["t_ns"])
         self._seen = {row[0]: row for row in look["seen"]}
         self._known |= self._seen

@@ -7,11 +7,10 @@ all the same, whose it was is not told then.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from plimsoll.analysis.watch.document import ChainRow, LockWait, RelationRow, SeenLockWait
+from plimsoll.analysis.watch.heard import LockLook
 
-Json = dict[str, Any]
 PREPARED = 0  # the server's number for a blocker that is no process but a prepared transaction
 STALE_NS = 1_500_000_000
 
@@ -43,7 +42,7 @@ class Locks:
         self._looks_by_relation: dict[str | None, int] = {}
         self.current: list[Wait] = []
 
-    def look(self, at_ns: int, waiting: list[Json]) -> None:
+    def look(self, at_ns: int, waiting: list[LockLook]) -> None:
         """Everybody who waits now; empty when the last of them has gone on."""
         self.current = []
         for row in waiting:
@@ -51,7 +50,7 @@ class Locks:
             for blocker in dict.fromkeys(row["blockers"]):
                 self.current.append(self._wait(at_ns, int(blocker), row))
 
-    def _wait(self, at_ns: int, blocker: int, row: Json) -> Wait:
+    def _wait(self, at_ns: int, blocker: int, row: LockLook) -> Wait:
         key = (int(row["pid"]), blocker, row["relation"])
         known = self.waits.get(key)
         if known is None or at_ns - known.last_ns > STALE_NS:

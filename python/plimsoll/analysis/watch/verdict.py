@@ -30,7 +30,7 @@ def analyse_live(run: Run, top: int | None = None) -> WatchDocument:
         "started_epoch_ns": run.data.get("started_epoch_ns"),
         "asked_seconds": asked.get("seconds"),
         "server": asked.get("server") or WatchedServer(),
-        "session": names.get("session") or {},
+        "session": names["session"] or {},
         **picture.document(int(top or asked.get("top") or TOP)),
         "looks": looks_taken(segment),
         "latency": transactions(segment, probe, names["own_pids"], names) if probe.get("buckets") else None,
