@@ -149,9 +149,9 @@ def _earlier(run: Run, verdict: Capacity) -> list[LinesCompared]:
 
 def _figures(folder: Path, number: int) -> str:
     """A finished trial in one line."""
+    from plimsoll.analysis.capacity.entry import trial_entry
     from plimsoll.analysis.capacity.objective import from_json
     from plimsoll.analysis.capacity.reading import read_trial
-    from plimsoll.analysis.capacity.verdict import trial_entry
 
     record = open_run(folder)
     trial = next(each for each in record.trials if each.number == number)

@@ -4,12 +4,9 @@ capacity.json holds all the report draws; schema/capacity.md describes it. A pur
 that was cut short: whatever trials finished are judged.
 """
 
-from typing import Any
-
 from plimsoll.analysis.capacity import line as lines
-from plimsoll.analysis.capacity.conditions import CONDITIONS, conditions
+from plimsoll.analysis.capacity.conditions import CONDITIONS
 from plimsoll.analysis.capacity.document import (
-    BacklogFound,
     Capacity,
     ClosedLoop,
     ConditionWords,
@@ -19,18 +16,18 @@ from plimsoll.analysis.capacity.document import (
     SearchTrial,
 )
 from plimsoll.analysis.capacity.drift import DRIFT_RULE, drift, drift_words
+from plimsoll.analysis.capacity.entry import mean, trial_entry
 from plimsoll.analysis.capacity.heeded import DISTURBED_ALWAYS, DISTURBED_RULE, DISTURBED_SHARE_MAX, heeded
-from plimsoll.analysis.capacity.judge import GENERATOR_RULE, Judged, as_json, judge
+from plimsoll.analysis.capacity.judge import GENERATOR_RULE, judge
 from plimsoll.analysis.capacity.line import Knee, Line, knee, knee_place, load_line
 from plimsoll.analysis.capacity.objective import Objective, from_json
 from plimsoll.analysis.capacity.reading import Reading, read_trial
 from plimsoll.analysis.capacity.search import DOWN, LOWEST_SHARE, Tried
 from plimsoll.analysis.statistics import percentile as percentiles
 from plimsoll.analysis.statistics import queueing
-from plimsoll.record import RecordError, Run, Trial
+from plimsoll.record import RecordError, Run
 
 FORMAT = 1
-DRAWN = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 _STEAL_NOTED = 0.05
 _CHANGED = 1.15
 _NEAR = 1.3
@@ -197,70 +194,9 @@ def _closed(readings: dict[int, Reading]) -> ClosedLoop | None:
     return {"number": closed.number, "throughput": closed.throughput, "clients": closed.clients}
 
 
-def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> SearchTrial:
-    """A trial as capacity.json keeps it; judged where it left something to judge."""
-    place = trial.data.get("capacity") or {}
-    entry: SearchTrial = {
-        "number": trial.number,
-        "role": place.get("role"),
-        "rate": place.get("rate"),
-        "seconds": place.get("seconds"),
-        "status": trial.status,
-        "reason": trial.data.get("reason"),
-        "verdict": None,
-        "reasons": [],
-        "caveats": trial.data.get("caveats") or [],
-        "conditions": conditions(trial) if reading is not None else {},
-    }
-    if reading is None:
-        wrong = trial.measure.verification.get("wrong")
-        if wrong:
-            entry["reason"] = f"{wrong} answers were wrong: the trial has no result"
-        return entry
-    judged: Judged | None = None if reading.rate is None else judge([reading], objective)
-    entry |= {
-        "throughput": reading.throughput,
-        "identity": reading.identity,
-        "error_share": reading.error_share,
-        "mean_ns": percentiles.mean_ns(reading.cells),
-        "percentiles": {
-            name: as_json(estimate)
-            for name, level in DRAWN.items()
-            if (estimate := percentiles.percentile(reading.cells, level)) is not None
-        },
-        "health": {
-            "load_busy_share": reading.load_busy_share,
-            "busy_connections": _mean(reading.busy),
-            "lag_ns_mean": _mean(reading.lag),
-            "threads": reading.threads,
-        },
-    }
-    if judged is not None:
-        entry |= {
-            "verdict": judged.word,
-            "reasons": judged.reasons,
-            "disturbed": judged.disturbed,
-            "excess": judged.excess,
-            "terms": judged.terms,
-            "backlog": _backlog_json(judged.backlog),
-        }
-    return entry
-
-
-def _backlog_json(grown: queueing.Backlog | None) -> BacklogFound | None:
-    if grown is None:
-        return None
-    return {"building": grown.building, "growth": grown.growth, "mean": grown.mean, "p_value": grown.p_value}
-
-
 def _left_out(entries: list[SearchTrial]) -> float:
     """How many disturbed trials have no say, at most."""
     return max(DISTURBED_ALWAYS, DISTURBED_SHARE_MAX * sum(entry["rate"] is not None for entry in entries))
-
-
-def _mean(values: Any) -> float | None:
-    known = values[values == values]
-    return float(known.mean()) if len(known) else None
 
 
 def _changed(entries: list[SearchTrial], line: Line) -> list[str]:
@@ -355,7 +291,7 @@ def _caveats(
     full = [
         reading
         for reading in readings.values()
-        if reading.rate and _mean(reading.busy) and (_mean(reading.busy) or 0) > 0.9 * reading.clients
+        if reading.rate and mean(reading.busy) and (mean(reading.busy) or 0) > 0.9 * reading.clients
     ]
     if full:
         caveats.append(

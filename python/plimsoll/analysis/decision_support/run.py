@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from plimsoll.analysis.decision_support import plans as decision_support_plans
 from plimsoll.analysis.decision_support.document import (
     BlockSeconds,
     DecisionSupport,
-    Load,
-    LoadTable,
     MetricOver,
     PlanChange,
     QueryChange,
@@ -32,6 +30,7 @@ from plimsoll.analysis.decision_support.document import (
     TrialReading,
 )
 from plimsoll.analysis.decision_support.drift import drift, trend
+from plimsoll.analysis.decision_support.load_test import load_test
 from plimsoll.analysis.decision_support.metrics import DECISION_SUPPORT_METRICS, LIKE, WORKLOAD
 from plimsoll.analysis.decision_support.trial import NAMES, geometric_mean, reading
 from plimsoll.analysis.part import Context, Part
@@ -39,7 +38,6 @@ from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks, pair
 from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.analysis.statistics.moderated import holm, moderated
 from plimsoll.record import Run
-from plimsoll.record.trial import LoadWork
 from plimsoll.record.verdict import Comparison, Mean, Used
 
 TESTS: Final = ("power", "throughput")
@@ -98,7 +96,7 @@ def _treatment(name: str, blocks: Mapping[int, TrialReading], split: Mapping[str
         "scale_factor": None if first is None else first["scale_factor"],
         "streams": None if first is None else first["streams"],
         "metrics": _metrics(blocks),
-        "load": _load(blocks),
+        "load": load_test(blocks),
         "queries": {test: _queries(blocks, test) for test in TESTS},
         "parts": _parts(name, split),
         "drift": drift(blocks),
@@ -130,41 +128,6 @@ def _metrics(blocks: Mapping[int, TrialReading]) -> dict[str, MetricOver]:
 
 def _over(values: list[float]) -> Mean | None:
     return as_mean(over_blocks(values, log=True))
-
-
-def _load(blocks: Mapping[int, TrialReading]) -> Load | None:
-    """The load test by phase and by table, over blocks; None where there was none."""
-    tests = [trial["load_test"] for trial in blocks.values() if trial["load_test"]]
-    if not tests:
-        return None
-    phases: dict[str, list[float]] = {}
-    tables: dict[str, list[LoadWork]] = {}
-    for test in tests:
-        for phase in test.get("phases") or []:
-            phases.setdefault(str(phase["phase"]), []).append(float(phase["ended_s"]) - float(phase["began_s"]))
-        for work in test.get("work") or []:
-            if work.get("rows") is not None:
-                tables.setdefault(str(work["table"]), []).append(work)
-    return {
-        "phases": [{"phase": name, "seconds": _over(values)} for name, values in phases.items()],
-        "tables": [_table(name, rows) for name, rows in tables.items()],
-    }
-
-
-def _table(name: str, rows: list[LoadWork]) -> LoadTable:
-    lasted = [float(row["ended_s"]) - float(row["began_s"]) for row in rows]
-
-    def rate(key: Literal["rows", "bytes"]) -> Mean | None:
-        each = [float(row[key]) / each_s for row, each_s in zip(rows, lasted, strict=True) if row.get(key) and each_s]
-        return _over(each)
-
-    return {
-        "table": name,
-        "rows": int(rows[0]["rows"]),
-        "seconds": _over(lasted),
-        "rows_per_second": rate("rows"),
-        "bytes_per_second": rate("bytes"),
-    }
 
 
 def _queries(blocks: Mapping[int, TrialReading], test: str) -> dict[str, QueryTime]:

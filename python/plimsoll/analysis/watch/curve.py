@@ -18,3 +18,27 @@ def backends(stretch: Stretch) -> dict[str, float]:
 def longest_ns(rows: Sequence[QueryRow | BackendRow]) -> float:
     """The most time that one of some queries or backends has in all its buckets; 0 of none."""
     return max((sum(row["buckets"].values()) for row in rows), default=0)
+
+
+def merged(seconds: list[Stretch], most: int) -> list[Stretch]:
+    """Neighbouring stretches of time taken together until there are no more than so many."""
+    each = -(-len(seconds) // most)
+    if each <= 1:
+        return list(seconds)
+    rows: list[Stretch] = []
+    for first in range(0, len(seconds), each):
+        some = seconds[first : first + each]
+        buckets: dict[str, int] = {}
+        for second in some:
+            for name, ns in second["buckets"].items():
+                buckets[name] = buckets.get(name, 0) + ns
+        rows.append(
+            {
+                "t_ns": some[-1]["t_ns"],
+                "span_ns": sum(second["span_ns"] for second in some),
+                "lasted_ns": sum(second["lasted_ns"] for second in some),
+                "transactions": sum(second["transactions"] for second in some),
+                "buckets": buckets,
+            }
+        )
+    return rows

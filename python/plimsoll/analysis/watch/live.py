@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, PLAIN, in_order
+from plimsoll.analysis.watch.curve import merged
 from plimsoll.analysis.watch.document import (
     BackendRow,
     Clients,
@@ -326,27 +327,3 @@ class Picture:
                 }
             )
         return sorted(rows, key=lambda row: (-row["cpu_ns"], row["what"]))
-
-
-def merged(seconds: list[Stretch], most: int) -> list[Stretch]:
-    """Neighbouring stretches of time taken together until there are no more than so many."""
-    each = -(-len(seconds) // most)
-    if each <= 1:
-        return list(seconds)
-    rows: list[Stretch] = []
-    for first in range(0, len(seconds), each):
-        some = seconds[first : first + each]
-        buckets: dict[str, int] = {}
-        for second in some:
-            for name, ns in second["buckets"].items():
-                buckets[name] = buckets.get(name, 0) + ns
-        rows.append(
-            {
-                "t_ns": some[-1]["t_ns"],
-                "span_ns": sum(second["span_ns"] for second in some),
-                "lasted_ns": sum(second["lasted_ns"] for second in some),
-                "transactions": sum(second["transactions"] for second in some),
-                "buckets": buckets,
-            }
-        )
-    return rows
