@@ -10,13 +10,14 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from plimsoll.cli import folders
 from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import shown
 
 if TYPE_CHECKING:
+    from plimsoll.analysis.watch.document import WatchDocument
     from plimsoll.run.watch.watch import Asked
     from plimsoll.target import Connection
     from plimsoll.target.running import RunningServer
@@ -72,7 +73,7 @@ def run(request: Request, out: Path | None, as_json: bool) -> int:
     return {"stopped": STOPPED, "failed": FAILED}.get(status, 0)
 
 
-def judge(folder: Path, top: int | None = None) -> tuple[dict[str, Any], Path]:
+def judge(folder: Path, top: int | None = None) -> tuple[WatchDocument, Path]:
     """The picture from the record, and its page."""
     from plimsoll.analysis.watch.verdict import analyse_live
     from plimsoll.record import open_run, writer

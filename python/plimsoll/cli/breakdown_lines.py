@@ -7,14 +7,14 @@ for everything, the lists are shortened in turn, never the buckets.
 from __future__ import annotations
 
 import unicodedata
-from typing import Any
+from typing import TypedDict
 
 from rich.text import Text
 
+from plimsoll.analysis.watch.document import BackendRow, PictureDocument, QueryRow, WatchDocument
 from plimsoll.analysis.watch.queries import exact_share, is_exact
 from plimsoll.quantities import duration, share
 
-Json = dict[str, Any]
 WIDTH_MIN = 60
 BAR, BAR_PARTS = 20, " ▏▎▍▌▋▊▉█"
 SECTION_MIN = 3
@@ -25,6 +25,17 @@ STYLES = {
     "swap_in": "red", "throttle": "red",
 }  # fmt: skip
 NOTHING = "–"
+
+
+class About(TypedDict):
+    """What is shown of the watch beside its picture."""
+
+    version: str
+    pid: int | None
+    data: str | None
+    seconds: float | None
+    live: bool
+    notes: list[str]
 
 
 def clean(text: str) -> str:
@@ -45,7 +56,7 @@ def bar(part: float, width: int = BAR) -> str:
     return ("█" * whole + (BAR_PARTS[rest] if rest else "")).ljust(width)
 
 
-def head_lines(about: Json, picture: Json, width: int) -> list[Text]:
+def head_lines(about: About, picture: PictureDocument, width: int) -> list[Text]:
     """Which server, how long it has been watched, what its clients do."""
     place = f"PostgreSQL {about['version']}, process {about['pid']}, {about['data']}"
     watched = f"{picture['watched_ns'] / 1e9:.0f} s" + (f" of {about['seconds']:.0f}" if about["live"] else "")
@@ -58,7 +69,7 @@ def head_lines(about: Json, picture: Json, width: int) -> list[Text]:
     return [first, Text(cut(text, width - len(each) - 1) + each.rjust(max(1, width - len(text))))]
 
 
-def bucket_lines(picture: Json, width: int) -> list[Text]:
+def bucket_lines(picture: PictureDocument, width: int) -> list[Text]:
     """A line a bucket, its bar the share of the busy time."""
     lines = [Text(f"{'where the time goes':<35}{'share':>8}{'backends':>10}{'a transaction':>15}"[:width], style=DIM)]
     for row in picture["buckets"]:
@@ -74,7 +85,7 @@ def bucket_lines(picture: Json, width: int) -> list[Text]:
     return lines
 
 
-def wait_lines(picture: Json, width: int) -> list[Text]:
+def wait_lines(picture: PictureDocument, width: int) -> list[Text]:
     """Waits by the server's own names; what waits for the client last."""
     rows = picture["waits"]
     if not rows:
@@ -86,12 +97,12 @@ def wait_lines(picture: Json, width: int) -> list[Text]:
     return lines
 
 
-def mostly(row: Json) -> str:
+def mostly(row: QueryRow | BackendRow) -> str:
     """The buckets that most of it is in."""
     return ", ".join(f"{name} {part:.0%}" for name, part in row["mostly"])
 
 
-def query_lines(picture: Json, width: int) -> list[Text]:
+def query_lines(picture: PictureDocument, width: int) -> list[Text]:
     """Queries by their part of the busy time: exact, or sampled with its margin and its looks."""
     if picture["queries"] is None:
         return []
@@ -115,7 +126,7 @@ def query_lines(picture: Json, width: int) -> list[Text]:
     return lines if len(lines) > 1 else []
 
 
-def now_words(row: Json) -> str:
+def now_words(row: BackendRow) -> str:
     """What a backend does at this moment, and for how long already."""
     now = row["now"]
     if now is None:
@@ -125,11 +136,11 @@ def now_words(row: Json) -> str:
         if now["bucket"] == "client":
             doing = "idle in transaction"
     else:
-        doing = {"cpu": "on a CPU", "runnable": "ready to run"}.get(now["state"], str(now["state"]))
+        doing = {"cpu": "on a CPU", "runnable": "ready to run"}.get(now["state"] or "", str(now["state"]))
     return f"{doing} {duration(now['since_ns'])}" if now["since_ns"] else doing
 
 
-def backend_lines(picture: Json, width: int, live: bool) -> list[Text]:
+def backend_lines(picture: PictureDocument, width: int, live: bool) -> list[Text]:
     """Backends by their time in transactions; during the watch what each does now."""
     rows = picture["backends"]
     if not rows:
@@ -148,26 +159,26 @@ def backend_lines(picture: Json, width: int, live: bool) -> list[Text]:
     return lines
 
 
-def chain_lines(picture: Json, width: int) -> list[Text]:
+def chain_lines(picture: PictureDocument, width: int) -> list[Text]:
     """Who waits for whom now; at the end the longest waits that were seen."""
     if not picture["chains"]:
         return []
     what = {row["pid"]: row for row in picture["backends"]}
     lines = [Text("locks: who blocks whom", style=DIM)]
     for row in picture["chains"]:
-        known = what.get(row["pid"]) or {}
-        query = known.get("query") or ""
+        known = what.get(row["pid"])
+        query = (known["query"] if known else None) or ""
         name = str(row["pid"]) if row["pid"] else "a prepared transaction"
         if row["depth"]:
             on = f" on {row['relation']}" if row.get("relation") else ""
             text = f"{'  ' * row['depth']}{name} waits {duration(row['ns'])} ({row['kind']}{on}) {query}"
         else:
-            text = f"{name} {known.get('state') or ''} blocks: {query}" if query else f"{name} blocks"
+            text = f"{name} {(known['state'] if known else None) or ''} blocks: {query}" if query else f"{name} blocks"
         lines.append(Text(cut(text, width), style="" if row["depth"] else WARN))
     return lines
 
 
-def seen_lock_lines(picture: Json, width: int) -> list[Text]:
+def seen_lock_lines(picture: PictureDocument, width: int) -> list[Text]:
     """The longest waits for locks, at the end."""
     if not picture["lock_waits"]:
         return []
@@ -180,7 +191,7 @@ def seen_lock_lines(picture: Json, width: int) -> list[Text]:
     return lines
 
 
-def picture_lines(about: Json, picture: Json, width: int, height: int | None) -> list[Text]:
+def picture_lines(about: About, picture: PictureDocument, width: int, height: int | None) -> list[Text]:
     """Everything, in `height` lines if given."""
     width = max(WIDTH_MIN, width)
     live = bool(about["live"])
@@ -210,9 +221,9 @@ def _fitted(sections: list[list[Text]], room: int) -> list[list[Text]]:
     return shown
 
 
-def plain_line(picture: Json) -> str:
+def plain_line(picture: PictureDocument) -> str:
     """One line for a log."""
-    rows = sorted((row for row in picture["buckets"] if row["share"]), key=lambda row: -row["share"])[:4]
+    rows = sorted((row for row in picture["buckets"] if row["share"]), key=lambda row: -(row["share"] or 0.0))[:4]
     parts = ", ".join(f"{row['bucket']} {share(row['share'])}" for row in rows) or "nothing"
     mean = picture["busy_backends"]
     return (
@@ -221,9 +232,13 @@ def plain_line(picture: Json) -> str:
     )
 
 
-def cost_line(picture: Json) -> str:
+def cost_line(picture: WatchDocument) -> str:
     """What watching took of the machine's CPU time."""
     cost = picture["cost"]
-    named = (("probe", "probe_share"), ("sampling", "looks_share"), ("Plimsoll", "plimsoll_share"))
-    parts = [f"{name} {100 * cost[key]:.2f} %" for name, key in named if cost[key] is not None]
+    named = (
+        ("probe", cost["probe_share"]),
+        ("sampling", cost["looks_share"]),
+        ("Plimsoll", cost["plimsoll_share"]),
+    )
+    parts = [f"{name} {100 * part:.2f} %" for name, part in named if part is not None]
     return f"cost in the machine's CPU time: {', '.join(parts)}" if parts else "cost: not known"

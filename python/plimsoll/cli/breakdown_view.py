@@ -18,6 +18,7 @@ from plimsoll.cli import breakdown_lines as drawn
 from plimsoll.cli.console import console
 
 if TYPE_CHECKING:
+    from plimsoll.analysis.watch.document import WatchDocument
     from plimsoll.analysis.watch.live import Picture
     from plimsoll.run.watch.watch import Asked
 
@@ -52,7 +53,7 @@ class View(Prepared):
         server = asked.server
         self._out = console()
         self._top = asked.top
-        self._about: Json = {
+        self._about: drawn.About = {
             "version": server.major,
             "pid": server.pid,
             "data": str(server.data),
@@ -111,10 +112,10 @@ class View(Prepared):
         self._live.update(Group(*lines), refresh=True)
 
 
-def print_final(document: Json, page: str) -> None:
+def print_final(document: WatchDocument, page: str) -> None:
     """The picture of a finished watch, in full."""
     out, server = console(), document["server"]
-    about = {
+    about: drawn.About = {
         "version": document["session"].get("version") or server.get("major") or "?",
         "pid": server.get("pid"),
         "data": server.get("data_directory"),

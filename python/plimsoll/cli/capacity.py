@@ -6,9 +6,10 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from plimsoll.analysis.capacity.compare import compare_capacity, unlike
+from plimsoll.analysis.capacity.document import Capacity, LinesCompared
 from plimsoll.cli import show
 from plimsoll.cli.capacity_progress import CapacityProgress
 from plimsoll.cli.codes import FAILED, STOPPED
@@ -94,7 +95,7 @@ def _runner(request: Request, out: Path | None, seed: int | None) -> CapacityRun
     return CapacityRunner(source, folder.absolute(), StateDir(), Silent(), sys.argv, seed, asked=asked)
 
 
-def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any], Path]:
+def judge(folder: Path, is_with_files: bool = False) -> tuple[Capacity, Path]:
     """Compacts the record, judges it beside the earlier ones, draws the report, its figures as files if asked for."""
     from plimsoll.analysis.capacity.verdict import analyse_capacity
     from plimsoll.report.capacity.page import write_capacity_report
@@ -107,7 +108,7 @@ def judge(folder: Path, is_with_files: bool = False) -> tuple[dict[str, Any], Pa
     return verdict, write_capacity_report(folder, is_with_files)
 
 
-def compare(first: Run, second: Run, force: bool) -> tuple[dict[str, Any], list[str]]:
+def compare(first: Run, second: Run, force: bool) -> tuple[LinesCompared, list[str]]:
     """Two load lines: whether they agree, and if not, what changed; the document, and its lines for people."""
     from plimsoll.analysis import NotComparable
     from plimsoll.analysis.capacity.verdict import analyse_capacity
@@ -126,38 +127,38 @@ def _machines(first: Run, second: Run) -> list[dict[str, Any]]:
     return list(comparable(first.fingerprint or {}, second.fingerprint or {}))
 
 
-def _earlier(run: Run, verdict: dict[str, Any]) -> list[dict[str, Any]]:
+def _earlier(run: Run, verdict: Capacity) -> list[LinesCompared]:
     """The newest runs beside this one that asked the same of the same machine before it, newest first."""
-    known = []
+    known: list[Capacity] = []
     for path in sorted(run.path.parent.glob("*/capacity.json")):
         if path.parent == run.path:
             continue
         try:
-            other, document = open_run(path.parent), read_json(path)
+            other, document = open_run(path.parent), cast(Capacity | None, read_json(path))
         except (RecordError, OSError):
             continue  # not ours to judge here
-        began = (document or {}).get("started_epoch_ns")
+        began = None if document is None else document.get("started_epoch_ns")
         if document is None or began is None or began >= (verdict["started_epoch_ns"] or 0):
             continue
         if unlike(document, verdict) or _machines(other, run):
             continue
         known.append(document)
-    known.sort(key=lambda document: -int(document["started_epoch_ns"]))
+    known.sort(key=lambda document: -int(document["started_epoch_ns"] or 0))
     return [compare_capacity(document, verdict, []) for document in known[:EARLIER_MAX]]
 
 
 def _figures(folder: Path, number: int) -> str:
     """A finished trial in one line."""
+    from plimsoll.analysis.capacity.entry import trial_entry
     from plimsoll.analysis.capacity.objective import from_json
     from plimsoll.analysis.capacity.reading import read_trial
-    from plimsoll.analysis.capacity.verdict import trial_entry
 
     record = open_run(folder)
     trial = next(each for each in record.trials if each.number == number)
     return trial_words(trial_entry(trial, read_trial(trial), from_json(record.data["capacity"]["objective"])))
 
 
-def say(verdict: dict[str, Any], path: Path) -> None:
+def say(verdict: Capacity, path: Path) -> None:
     """The line for people."""
     out = show.console()
     out.print()

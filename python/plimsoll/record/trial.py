@@ -62,6 +62,53 @@ class Windows(TypedDict, total=False):
     at_turns: Json
 
 
+class LoadPhase(TypedDict):
+    """A phase of a load test, in seconds since it began."""
+
+    phase: str
+    began_s: float
+    ended_s: float
+
+
+class LoadWork(TypedDict, total=False):
+    """What a phase did with one table; `rows` and `bytes` of the phase that loads rows."""
+
+    phase: str
+    table: str
+    rows: int
+    bytes: int
+    began_s: float
+    ended_s: float
+
+
+class LoadTest(TypedDict, total=False):
+    """How the tables were made and filled, as the agent's `populate` tells it; phases and work overlap."""
+
+    tables: dict[str, int]  # rows
+    bytes: int
+    table_bytes: dict[str, int]
+    seconds: float
+    phases: list[LoadPhase]
+    work: list[LoadWork]
+
+
+class Answers(TypedDict):
+    """Answers to the queries, compared with right ones: "known", or those of "duckdb"."""
+
+    against: str
+    checks: list[Check]
+
+
+class Searched(TypedDict, total=False):
+    """A trial's place in a search for the load line; `rate` null: the closed loop."""
+
+    role: str
+    rate: float | None
+    seconds: float
+    clients: int
+    late_limit_ms: float
+
+
 class TrialDocument(TypedDict, total=False):
     """trial.json."""
 
@@ -93,12 +140,12 @@ class TrialDocument(TypedDict, total=False):
     # of decision support
     tests: list[Json]
     measured_segment: str
-    load_test: Json | None
+    load_test: LoadTest | None
     load_checks: list[Check] | None
-    answers: Json | None
+    answers: Answers | None
     sittings: int
     cut: list[Json]
     # of phases over files
     passes: list[Json]
     # of a search for the load line
-    capacity: Json
+    capacity: Searched

@@ -7,6 +7,7 @@ finds the old one or the new one and never half of one; an event is one appended
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def sync_tree(folder: Path) -> None:
         _sync_folder(Path(place))
 
 
-def write_json(path: Path, value: Json) -> None:
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Replace a JSON file. NaN is refused: missing is null."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 

@@ -1,14 +1,12 @@
 """A capacity run's verdict in words. Says nothing that capacity.json does not hold."""
 
 import math
-from typing import Any
 
+from plimsoll.analysis.capacity.document import Capacity, LinesCompared, MovedCondition, SearchTrial, Term
 from plimsoll.analysis.capacity.drift import value_words
 from plimsoll.analysis.capacity.line import SIMULATED_SECONDS
 from plimsoll.analysis.capacity.objective import time_words
 from plimsoll.quantities import rate
-
-Json = dict[str, Any]
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -18,10 +16,10 @@ def interval(low: float | None, high: float | None) -> str:
     return f"[{rate(low)}, {rate(high)}]"
 
 
-def headline(verdict: Json) -> str:
+def headline(verdict: Capacity) -> str:
     """What the system carries, in one sentence."""
     line, subject, text = verdict["line"], verdict["subject"], verdict["objective"]["text"]
-    if line["status"] == "found":
+    if line["status"] == "found" and line["rate"] is not None:
         said = f"{subject} carries {rate(line['rate'])}/s {interval(line['low'], line['high'])} at {text}"
     elif line["status"] == "at least" and line["rate"] is not None:
         broke = any(one["verdict"] == "breaks" for one in verdict["trials"])
@@ -37,13 +35,13 @@ def headline(verdict: Json) -> str:
     return f"{said}; {knee_words(verdict)}" if knee_words(verdict) else said
 
 
-def more_words(verdict: Json) -> str:
+def more_words(verdict: Capacity) -> str:
     """How long a search might tell."""
-    more, budget = verdict["line"].get("more"), verdict.get("budget_seconds")
+    more, budget = verdict["line"].get("more"), verdict["budget_seconds"]
     return f"; --minutes {math.ceil(more * budget / 60)} might" if more and budget else ""
 
 
-def knee_words(verdict: Json) -> str:
+def knee_words(verdict: Capacity) -> str:
     """Where the queue starts to grow."""
     knee = verdict["knee"]
     if knee is None:
@@ -52,17 +50,17 @@ def knee_words(verdict: Json) -> str:
         return f"the queue grows already at the lowest rate tried, {rate(knee['rate'])}/s"
     said = f"the queue starts to grow at {rate(knee['rate'])}/s {interval(knee['low'], knee['high'])}"
     return said + {"above": ", above the load line", "beside": ", not distinguishable from the load line"}.get(
-        knee.get("place") or "", ""
+        knee["place"] or "", ""
     )
 
 
-def near_line(verdict: Json) -> Json | None:
+def near_line(verdict: Capacity) -> SearchTrial | None:
     """The trial at the highest rate that holds."""
     held = [trial for trial in verdict["trials"] if trial["verdict"] == "holds"]
-    return max(held, key=lambda trial: (trial["rate"], trial["number"]), default=None)
+    return max(held, key=lambda trial: (trial["rate"] or 0.0, trial["number"]), default=None)
 
 
-def trial_words(entry: Json) -> str:
+def trial_words(entry: SearchTrial) -> str:
     """A trial in a few words: what it showed, and its verdict."""
     if entry["status"] != "finished" or "throughput" not in entry:
         return f"{entry['status']}: {entry['reason'] or 'no result'}"
@@ -73,7 +71,7 @@ def trial_words(entry: Json) -> str:
     return f"{terms}  {entry['verdict']}{disturbed}"
 
 
-def term_words(term: Json) -> str:
+def term_words(term: Term) -> str:
     """p99 8.1 ms [7.2 ms, 9.5 ms]"""
     name = term["term"].partition(" ")[0]
     if "limit_ns" not in term:
@@ -84,7 +82,7 @@ def term_words(term: Json) -> str:
     return f"{name} {time_words(term['value'])} [{time_words(term['low'] or 0.0)}, {high}]"
 
 
-def evidence_lines(verdict: Json) -> list[str]:
+def evidence_lines(verdict: Capacity) -> list[str]:
     """What stands behind the headline."""
     lines = []
     closed, held = verdict["closed_loop"], near_line(verdict)
@@ -94,13 +92,13 @@ def evidence_lines(verdict: Json) -> list[str]:
             f"{rate(closed['throughput'])}/s, whatever the latency"
         )
     if verdict["line"]["status"] == "found":
-        shorter = (verdict.get("budget_seconds") or 0.0) < SIMULATED_SECONDS
+        shorter = (verdict["budget_seconds"] or 0.0) < SIMULATED_SECONDS
         lines.append(
             "In simulated ten-minute searches of steady servers the interval held the true line in about nine of "
             f"ten or more; {'how often in shorter ones, as this is, is not known; ' if shorter else ''}another hour "
             "may find another machine"
         )
-    if held is not None:
+    if held is not None and held["rate"] is not None:
         lines.append(f"Highest rate that held: {rate(held['rate'])}/s: {', '.join(map(term_words, held['terms']))}")
     opened = [trial for trial in verdict["trials"] if trial["rate"] is not None and trial["verdict"]]
     if opened:
@@ -110,18 +108,18 @@ def evidence_lines(verdict: Json) -> list[str]:
     return lines
 
 
-def earlier_lines(verdict: Json) -> list[str]:
+def earlier_lines(verdict: Capacity) -> list[str]:
     """The same question asked before on this machine: agreement, or what moved."""
     lines = []
-    for earlier_run in verdict.get("earlier") or []:
+    for earlier_run in verdict.get("earlier", []):
         lines.append(compared_words(earlier_run))
     return lines
 
 
-def compared_words(compared: Json) -> str:
+def compared_words(compared: LinesCompared) -> str:
     """One comparison of two load lines."""
     first = compared["first"]
-    if compared["ratio"] is None:
+    if compared["ratio"] is None or first["line"]["rate"] is None:
         return f"Against {first['run']}: cannot be compared, one of the two has no load line"
     bounds = f" [{compared['low']:.2f}, {compared['high']:.2f}]" if compared["low"] is not None else ""
     said = f"Against {first['run']} ({rate(first['line']['rate'])}/s): ratio {compared['ratio']:.3f}{bounds}"
@@ -132,12 +130,12 @@ def compared_words(compared: Json) -> str:
     return f"{said}: {verdict}; what changed: {moved or 'nothing that is recorded'}"
 
 
-def moved_words(row: Json) -> str:
+def moved_words(row: MovedCondition) -> str:
     """One condition that differs."""
     return f"{row['label']} {value_words(row['unit'], row['first'])} then {value_words(row['unit'], row['second'])}"
 
 
-def terminal_lines(verdict: Json, report_path: object) -> list[str]:
+def terminal_lines(verdict: Capacity, report_path: object) -> list[str]:
     """The end of a capacity run on the terminal."""
     lines = [headline(verdict), *evidence_lines(verdict), *earlier_lines(verdict)]
     lines += [f"Caveat: {caveat}" for caveat in verdict["caveats"][:4]]

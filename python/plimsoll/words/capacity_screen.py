@@ -1,19 +1,18 @@
 """What somebody reads of a search for the load line who has a minute. Says nothing that capacity.json does not hold."""
 
 from collections.abc import Callable
-from typing import Any
 
+from plimsoll.analysis.capacity.document import Capacity
 from plimsoll.analysis.next_steps.load_line import minutes_longer, steps
 from plimsoll.quantities import rate
 from plimsoll.words.capacity import earlier_lines, evidence_lines, headline
 from plimsoll.words.said import FirstScreen, Said
 
-Json = dict[str, Any]
 WHY_MAX = 3
 LINE, TRIALS, CAVEATS, EARLIER = "line", "trials", "caveats", "earlier"  # sections of the page
 
 
-def capacity_screen(verdict: Json) -> FirstScreen:
+def capacity_screen(verdict: Capacity) -> FirstScreen:
     """The five answers."""
     line = verdict["line"]
     evidence = [Said(text, TRIALS) for text in evidence_lines(verdict)]
@@ -29,7 +28,7 @@ def capacity_screen(verdict: Json) -> FirstScreen:
     )
 
 
-def wrong(verdict: Json) -> list[Said]:
+def wrong(verdict: Capacity) -> list[Said]:
     """Checks of the data that do not hold, and the first of the caveats with their number."""
     broken = [check["name"] for check in verdict["checks"] or [] if not check["ok"]]
     found = [Said(f"checks of the data do not hold: {', '.join(broken)}", "machine")] if broken else []
@@ -40,27 +39,26 @@ def wrong(verdict: Json) -> list[Said]:
     return found
 
 
-def _keep_below(verdict: Json) -> str:
-    return (
-        f"Plan for at most {rate(verdict['line']['low'])}/s, the low end of the interval, and less where a day varies"
-    )
+def _keep_below(verdict: Capacity) -> str:
+    low = verdict["line"]["low"] or 0.0
+    return f"Plan for at most {rate(low)}/s, the low end of the interval, and less where a day varies"
 
 
-def _generator(verdict: Json) -> str:
+def _generator(verdict: Capacity) -> str:
     if verdict.get("clients_called") == "sessions":  # it is itself what is measured, and has the target's CPUs
         return "Give the load more CPUs (environment.target_cpus), or fewer sessions (--clients), and search again"
     return "Give the load generator CPUs of its own (environment.load_cpus), or fewer connections, and search again"
 
 
-def _longer(verdict: Json) -> str:
+def _longer(verdict: Capacity) -> str:
     return f"Search longer for a sharper answer: the same command with --minutes {minutes_longer(verdict):g}"
 
 
-def _look(_verdict: Json) -> str:
+def _look(_verdict: Capacity) -> str:
     return "See what takes the time: ./plimsoll breakdown beside the load; or ask for a longer latency with --slo"
 
 
-_WORDS: dict[str, Callable[[Json], str]] = {
+_WORDS: dict[str, Callable[[Capacity], str]] = {
     "keep_below": _keep_below,
     "generator": _generator,
     "longer": _longer,

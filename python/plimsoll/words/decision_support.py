@@ -3,6 +3,13 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.decision_support.document import (
+    DecisionSupport,
+    QueryChange,
+    TimesAsLong,
+    TreatmentOfTests,
+    Trend,
+)
 from plimsoll.analysis.decision_support.metrics import LOAD
 from plimsoll.analysis.trial.answers import wrong_answers
 from plimsoll.words.part import Sentences
@@ -15,7 +22,7 @@ AGAINST = {"known": "the known ones", "duckdb": "DuckDB's"}
 
 def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
     """A line with the figures of the first treatment that has any, then absences, drift and plans; [] without tests."""
-    support = verdict.get("decision_support")
+    support = _support(verdict)
     if not support:
         return []
     said = [
@@ -32,7 +39,11 @@ def lines(verdict: Json, labels: dict[str, str]) -> list[str]:
     ]
 
 
-def answer_lines(support: Json) -> list[str]:
+def _support(verdict: Json) -> DecisionSupport | None:
+    return verdict.get("decision_support")
+
+
+def answer_lines(support: DecisionSupport) -> list[str]:
     """How many answers were compared with what, and in which trials some were wrong; [] where none was."""
     answered = [(trial["number"], trial["answers"]) for trial in support["trials"] if trial["answers"]]
     if not answered:
@@ -45,7 +56,7 @@ def answer_lines(support: Json) -> list[str]:
     return said + [f"trial {number}: {wrong}" for number, answers in answered if (wrong := wrong_answers(answers))]
 
 
-def figures_line(treatment: Json, label: str) -> str | None:
+def figures_line(treatment: TreatmentOfTests, label: str) -> str | None:
     """The figures of a treatment; None where it has none."""
     parts = []
     for metric, about in treatment["metrics"].items():
@@ -61,7 +72,7 @@ def figures_line(treatment: Json, label: str) -> str | None:
     return f"DBT-3-like, scale factor {treatment['scale_factor']:g}{streams} ({label}): {', '.join(parts)}"
 
 
-def absent_lines(support: Json, labels: dict[str, str]) -> list[str]:
+def absent_lines(support: DecisionSupport, labels: dict[str, str]) -> list[str]:
     """Trials of which a test has no figure, with the reason."""
     said = [
         f"{labels.get(name, name)}, trial {absent['trial']}: {metric.partition('_')[0]}: {absent['why']}"
@@ -74,7 +85,7 @@ def absent_lines(support: Json, labels: dict[str, str]) -> list[str]:
     return said[:_ABSENT_SHOWN] + ([f"and {more} more figures are absent, in the report"] if more > 0 else [])
 
 
-def drift_lines(support: Json, labels: dict[str, str]) -> list[str]:
+def drift_lines(support: DecisionSupport, labels: dict[str, str]) -> list[str]:
     """The trend over the throughput tests and the last against the first, of each treatment that repeated them."""
     said = [
         trend_line(treatment["trend"], labels.get(name, name))
@@ -95,12 +106,13 @@ def drift_lines(support: Json, labels: dict[str, str]) -> list[str]:
     return said
 
 
-def trend_line(trend: Json, label: str) -> str:
+def trend_line(trend: Trend, label: str) -> str:
     """What became of throughput over a series."""
-    if trend["a_test"] is None:
+    if trend["a_test"] is None or trend["over_all"] is None:
         return f"{label}: {trend['verdict']} whether throughput drifts: too few throughput tests have a figure"
     a_test, over_all = (
-        f"{estimate['value']:+.2%} [{estimate['low']:+.2%}, {estimate['high']:+.2%}]" for estimate in _of(trend)
+        f"{estimate['value']:+.2%} [{estimate['low']:+.2%}, {estimate['high']:+.2%}]"
+        for estimate in (trend["a_test"], trend["over_all"])
     )
     return (
         f"{label}: throughput over {trend['tests']} tests: {trend['verdict']} "
@@ -108,11 +120,7 @@ def trend_line(trend: Json, label: str) -> str:
     )
 
 
-def _of(trend: Json) -> tuple[Json, Json]:
-    return trend["a_test"], trend["over_all"]
-
-
-def plan_lines(support: Json) -> list[str]:
+def plan_lines(support: DecisionSupport) -> list[str]:
     """Which queries have other plans, by pair of treatments, and which of them are told to be slower or faster."""
     pairs: dict[tuple[str, str], list[str]] = {}
     for plan in support["plans"]:
@@ -125,15 +133,15 @@ def plan_lines(support: Json) -> list[str]:
     ]
 
 
-def _told(change: Json | None) -> str:
+def _told(change: TimesAsLong | None) -> str:
     if change is None or change["verdict"] not in ("slower", "faster"):
         return ""
     return f" ({change['verdict']}: {change['ratio']:.2f} [{change['low']:.2f}, {change['high']:.2f}] times as long)"
 
 
-def change_lines(support: Json) -> list[str]:
+def change_lines(support: DecisionSupport) -> list[str]:
     """The queries that take longer or shorter than at the best level, those that differ most, by pair and test."""
-    pairs: dict[tuple[str, str, str], list[Json]] = {}
+    pairs: dict[tuple[str, str, str], list[QueryChange]] = {}
     for change in support["changes"]:
         if change["verdict"] in ("slower", "faster"):
             pairs.setdefault((change["second_label"], change["first_label"], change["test"]), []).append(change)
@@ -151,18 +159,18 @@ def change_lines(support: Json) -> list[str]:
 
 def _leads(verdict: Json) -> list[str]:
     """Of a run that compares nothing its series are the answer."""
-    support = verdict.get("decision_support")
+    support = _support(verdict)
     return drift_lines(support, treatment_labels(verdict)) if support and not verdict["comparisons"] else []
 
 
 def _explains(verdict: Json) -> list[str]:
-    support = verdict.get("decision_support")
+    support = _support(verdict)
     return [*change_lines(support)[:1], *plan_lines(support)[:1]] if support else []
 
 
 def _adds(verdict: Json) -> list[str]:
     """The figures, and of levels compared what drifts; what is absent or wrong is a warning."""
-    support, labels = verdict.get("decision_support"), treatment_labels(verdict)
+    support, labels = _support(verdict), treatment_labels(verdict)
     if not support:
         return []
     figures = (figures_line(treatment, labels.get(name, name)) for name, treatment in support["treatments"].items())
@@ -171,7 +179,7 @@ def _adds(verdict: Json) -> list[str]:
 
 
 def _warns(verdict: Json) -> list[str]:
-    support, labels = verdict.get("decision_support"), treatment_labels(verdict)
+    support, labels = _support(verdict), treatment_labels(verdict)
     if not support:
         return []
     answers = answer_lines(support)

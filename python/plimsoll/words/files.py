@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.files.document import Operations, Phase, Phases
 from plimsoll.analysis.files.metrics import MB, SEEKS, name_of
 from plimsoll.words.part import Sentences
 
@@ -15,7 +16,7 @@ _TREATMENTS_SHOWN = 2
 
 def phase_lines(verdict: Json) -> list[str]:
     """One line a treatment, a few of them; then which phases never left memory."""
-    found = verdict.get("phases")
+    found: Phases | None = verdict.get("phases")
     if not found:
         return []
     labels, lines = treatment_labels(verdict), []
@@ -29,29 +30,30 @@ def phase_lines(verdict: Json) -> list[str]:
     return [*lines, *_memory_lines(found)]
 
 
-def _rate(phase: str, one: Json | None) -> str:
-    rate = (one or {}).get("operations_per_second" if phase == SEEKS else "bytes_per_second")
+def _rate(phase: str, one: Phase | None) -> str:
+    rate = one["operations_per_second" if phase == SEEKS else "bytes_per_second"] if one else None
     if not rate:
         return ""
     return f"{rate['value']:,.0f} seeks/s" if phase == SEEKS else f"{name_of(phase)} {rate['value'] / MB:,.0f} MB/s"
 
 
-def _memory_lines(found: Json) -> list[str]:
+def _memory_lines(found: Phases) -> list[str]:
     never = [phase for phase in found["phases"] if _stayed(found, phase)]
     if not never:
         return []
     return [f"Never left memory in any trial: {', '.join(name_of(phase) for phase in never)}"]
 
 
-def _stayed(found: Json, phase: str) -> bool:
+def _stayed(found: Phases, phase: str) -> bool:
     """Whether in every trial what it read came from memory and no more than that is said of it."""
-    said = [row["what"] for mine in found["treatments"].values() for row in (mine.get(phase) or {}).get("cache") or []]
+    there = [mine[phase] for mine in found["treatments"].values() if phase in mine]
+    said = [row["what"] for one in there for row in one["cache"]]
     return bool(said) and all(_FROM_MEMORY in text and ";" not in text for text in said)
 
 
 def operation_lines(verdict: Json) -> list[str]:
     """One line a treatment, a few of them."""
-    found = verdict.get("operations")
+    found: Operations | None = verdict.get("operations")
     if not found:
         return []
     labels, lines = treatment_labels(verdict), []

@@ -1,11 +1,9 @@
 """What somebody reads of a watched server who has a minute. Says nothing that breakdown.json does not hold."""
 
-from typing import Any
-
+from plimsoll.analysis.watch.document import BucketRow, WatchDocument
 from plimsoll.quantities import share
 from plimsoll.words.said import FirstScreen, Said
 
-Json = dict[str, Any]
 _TEXT_MAX = 80
 # What to read next, by the largest bucket: the section, and what it tells.
 _LOOK = {
@@ -18,10 +16,10 @@ _LOOK = {
 _ELSE = ("queries", "See which query that is")
 
 
-def watch_screen(document: Json) -> FirstScreen:
+def watch_screen(document: WatchDocument) -> FirstScreen:
     """The five answers."""
     busy = [row for row in document["buckets"] if row["share"]]
-    largest = max(busy, key=lambda row: float(row["share"]), default=None)
+    largest = max(busy, key=lambda row: float(row["share"] or 0.0), default=None)
     return FirstScreen(
         [Said(document["headline"], "buckets")],
         [
@@ -36,25 +34,25 @@ def watch_screen(document: Json) -> FirstScreen:
     )
 
 
-def _why(document: Json) -> list[Said]:
+def _why(document: WatchDocument) -> list[Said]:
     """The query that took most, and the longest wait."""
     said = []
     for row in (document["queries"] or [])[:1]:
         text = " ".join(str(row["text"]).split())
         text = text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
         said.append(Said(f"The query that took most has {share(row['share'])} of the busy time: {text}", "queries"))
-    for row in document["waits"][:1]:
-        said.append(Said(f"The longest wait in all is {row['event']}: {share(row['share'])} of it", "waits"))
+    for wait in document["waits"][:1]:
+        said.append(Said(f"The longest wait in all is {wait['event']}: {share(wait['share'])} of it", "waits"))
     return said
 
 
-def _next(document: Json, largest: Json) -> Said:
+def _next(document: WatchDocument, largest: BucketRow) -> Said:
     section, text = _LOOK.get(largest["bucket"], _ELSE)
     is_there = section != "locks" or bool(document["lock_waits"])
     return Said(text, section) if is_there else Said(_ELSE[1], _ELSE[0])
 
 
-def wrong(document: Json) -> list[Said]:
+def wrong(document: WatchDocument) -> list[Said]:
     """The first of the caveats with their number."""
     caveats = document["caveats"]
     more = f" (and {len(caveats) - 1} more)" if len(caveats) > 1 else ""

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from live_world import QUERIES, SESSIONS, S, backend, line, look, seen
 
-from plimsoll.analysis.watch.live import Picture, merged
+from plimsoll.analysis.watch.curve import merged
+from plimsoll.analysis.watch.live import Picture
 
 Json = dict[str, Any]
 

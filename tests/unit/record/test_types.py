@@ -39,6 +39,9 @@ def faults(value: Any, kind: Any, where: str) -> list[str]:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is list and isinstance(value, list):
         return [one for item in value for one in faults(item, inner[0], f"{where}[]")]
+    if origin is tuple and isinstance(value, list) and len(value) == len(inner):  # JSON has no other form of it
+        pairs = enumerate(zip(value, inner, strict=True))
+        return [one for place, (item, its) in pairs for one in faults(item, its, f"{where}[{place}]")]
     if origin is dict and isinstance(value, dict):
         return [one for key, item in value.items() for one in faults(item, inner[1], f"{where}.{key}")]
     if origin is Literal:

@@ -41,7 +41,11 @@ def events() -> list[Json]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
+    return made(tmp_path / "run")
+
+
+def made(folder: Path) -> Path:
+    """The record of those three seconds."""
     server = {"pid": 7, "data_directory": "/data/<u>x</u>", "major": "15", "port": 5432, "owner": "postgres"}
     document = {"id": "run", "kind": "breakdown", "status": "finished", "started_epoch_ns": 1, "plimsoll": None}
     document |= {"command": ["plimsoll", "breakdown", "--dsn", "postgresql://u:geheim@/d"]}

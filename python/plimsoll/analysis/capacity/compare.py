@@ -7,9 +7,9 @@ scatter within the runs are named. That they moved together with the line does n
 
 import math
 import statistics
-from typing import Any
 
-Json = dict[str, Any]
+from plimsoll.analysis.capacity.document import Capacity, ComparedLine, LinesCompared, MovedCondition
+
 AGREE = 0.05
 _MOVED_RATIO = 0.05
 _MOVED_SHARE = 0.02
@@ -21,7 +21,7 @@ AGREE_RULE = (
 )
 
 
-def unlike(one: Json, other: Json) -> list[str]:
+def unlike(one: Capacity, other: Capacity) -> list[str]:
     """What two capacity runs asked differently; lines of different questions are not compared."""
     differences = []
     for key in SAME:
@@ -31,18 +31,19 @@ def unlike(one: Json, other: Json) -> list[str]:
     return differences
 
 
-def _asked(document: Json, key: str) -> Any:
+def _asked(document: Capacity, key: str) -> object:
     value = document.get(key)
     return value.get("text") if isinstance(value, dict) else value
 
 
-def compare_capacity(first: Json, second: Json, differences: list[str]) -> Json:
+def compare_capacity(first: Capacity, second: Capacity, differences: list[str]) -> LinesCompared:
     """Second against first: the ratio of the lines with its range, whether they agree, and what moved."""
     line_a, line_b = first["line"], second["line"]
-    ratio = line_b["rate"] / line_a["rate"] if line_a.get("rate") and line_b.get("rate") else None
-    low = high = None
-    if ratio is not None and None not in (line_a["low"], line_a["high"], line_b["low"], line_b["high"]):
-        low, high = line_b["low"] / line_a["high"], line_b["high"] / line_a["low"]
+    ratio = line_b["rate"] / line_a["rate"] if line_a["rate"] and line_b["rate"] else None
+    low = _over(line_b["low"], line_a["high"]) if ratio is not None else None
+    high = _over(line_b["high"], line_a["low"]) if ratio is not None else None
+    if low is None or high is None:
+        low = high = None
     both = line_a["status"] == line_b["status"] == "found"
     agree = None if ratio is None or not both else _agree(ratio, low, high)
     return {
@@ -59,6 +60,10 @@ def compare_capacity(first: Json, second: Json, differences: list[str]) -> Json:
     }
 
 
+def _over(end: float | None, other: float | None) -> float | None:
+    return None if end is None or other is None else end / other
+
+
 def _agree(ratio: float, low: float | None, high: float | None) -> bool | None:
     """Whether lines agree; None where they lie apart and their intervals do not."""
     if abs(math.log(ratio)) <= math.log1p(AGREE):
@@ -66,7 +71,7 @@ def _agree(ratio: float, low: float | None, high: float | None) -> bool | None:
     return False if low is not None and high is not None and (low > 1 or high < 1) else None
 
 
-def _name(document: Json) -> Json:
+def _name(document: Capacity) -> ComparedLine:
     return {
         "run": document.get("run"),
         "started_epoch_ns": document.get("started_epoch_ns"),
@@ -75,10 +80,10 @@ def _name(document: Json) -> Json:
     }
 
 
-def moved(first: Json, second: Json) -> list[Json]:
+def moved(first: Capacity, second: Capacity) -> list[MovedCondition]:
     """The conditions that differ between the trials near the two lines, the largest difference first."""
-    rows = []
-    for key, described in (second.get("conditions") or {}).items():
+    rows: list[MovedCondition] = []
+    for key, described in second["conditions"].items():
         before, after = (_near_line(document, key) for document in (first, second))
         if len(before) < 2 or len(after) < 2:
             continue
@@ -93,14 +98,14 @@ def moved(first: Json, second: Json) -> list[Json]:
     return sorted(rows, key=lambda row: -abs(row["change"]))
 
 
-def _near_line(document: Json, key: str) -> list[float]:
+def _near_line(document: Capacity, key: str) -> list[float]:
     """The condition in the trials at rates near the line."""
-    rate = document["line"].get("rate")
+    rate = document["line"]["rate"]
     return [
         float(value)
         for trial in document["trials"]
-        if rate and trial.get("rate") and rate / _NEAR <= trial["rate"] <= rate * _NEAR
-        if (value := (trial.get("conditions") or {}).get(key)) is not None
+        if rate and trial["rate"] and rate / _NEAR <= trial["rate"] <= rate * _NEAR
+        if (value := trial["conditions"].get(key)) is not None
     ]
 
 

@@ -4,12 +4,10 @@ A load line that moved within the hour moved for a reason; these are the usual o
 two runs are compared by them (capacity_compare.py). Missing stays missing.
 """
 
-from typing import Any
-
+from plimsoll.analysis.capacity.document import Conditions
 from plimsoll.analysis.trial.readings import counter, done_count, grown, per
 from plimsoll.record import Segment, Trial
 
-Json = dict[str, Any]
 _CPU = ("cpu_user", "cpu_nice", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_irq", "cpu_softirq", "cpu_steal")
 _WORKING = ("cpu_user", "cpu_nice", "cpu_system", "cpu_irq", "cpu_softirq")
 _TICK_NS = 10_000_000
@@ -63,7 +61,7 @@ def _each_ns(trial: Trial, count: str, milliseconds: str) -> float | None:
     return spent * 1e6 / requests if requests > 0 else None
 
 
-def conditions(trial: Trial) -> Json:
+def conditions(trial: Trial) -> Conditions:
     """Every condition of CONDITIONS for one trial, and the checkpoints that began in it."""
     segment = trial.measure
     done = done_count(segment)

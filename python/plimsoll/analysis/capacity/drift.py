@@ -10,15 +10,23 @@ how long the trial was. schema/capacity.md states by simulation how often it fir
 import math
 import statistics
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis.capacity.document import (
+    ConditionWords,
+    DriftedCondition,
+    DriftEnd,
+    DriftFound,
+    ErrorsTerm,
+    PercentileFound,
+    PercentileTerm,
+    SearchTrial,
+)
 from plimsoll.analysis.capacity.objective import time_words
 from plimsoll.analysis.statistics.distributions import chi2_beyond
 from plimsoll.quantities import rate
 
-Json = dict[str, Any]
 P_MAX = 0.01
 FREEDOM_MIN = 3
 CONDITIONS_MIN = 5
@@ -38,19 +46,22 @@ DRIFT_RULE = (
 class _Point:
     """A trial's percentile, as a logarithm with its error, and how far it lies from the others at its rate."""
 
-    entry: Json
+    entry: SearchTrial
+    rate: float
     value: float
     error: float
     apart: float = 0.0
 
 
-def drift(trials: list[Json], described: Json, line_rate: float | None) -> Json | None:
+def drift(
+    trials: list[SearchTrial], described: dict[str, ConditionWords], line_rate: float | None
+) -> DriftFound | None:
     """What trials at one rate say of the machine; None where too few trials can be compared.
 
     `trials` and `described`: the `trials` and `conditions` of capacity.json. The percentile that differs most decides.
     """
     named = [
-        term["term"].partition(" ")[0] for trial in trials for term in trial.get("terms") or [] if "limit_ns" in term
+        term["term"].partition(" ")[0] for trial in trials for term in trial.get("terms", []) if "limit_ns" in term
     ]
     names = list(dict.fromkeys([MEDIAN, *named]))
     drifts = [
@@ -59,14 +70,16 @@ def drift(trials: list[Json], described: Json, line_rate: float | None) -> Json 
     return min(drifts, key=lambda by_percentile: by_percentile["p_value"], default=None)
 
 
-def _of(name: str, tests: int, trials: list[Json], described: Json, line_rate: float | None) -> Json | None:
+def _of(
+    name: str, tests: int, trials: list[SearchTrial], described: dict[str, ConditionWords], line_rate: float | None
+) -> DriftFound | None:
     """By one percentile, out of so many that are tested."""
     groups: dict[float, list[_Point]] = {}
     for trial in trials:
         point = _point(name, trial)
         if point is not None:
-            at_line = line_rate is not None and abs(math.log(trial["rate"] / line_rate)) <= math.log(AT_LINE)
-            groups.setdefault(line_rate if at_line and line_rate else trial["rate"], []).append(point)
+            at_line = line_rate is not None and abs(math.log(point.rate / line_rate)) <= math.log(AT_LINE)
+            groups.setdefault(line_rate if at_line and line_rate else point.rate, []).append(point)
     compared, freedom = [], 0
     for group in groups.values():
         apart, spent = _apart(group)
@@ -94,49 +107,52 @@ def _of(name: str, tests: int, trials: list[Json], described: Json, line_rate: f
     }
 
 
-def _point(name: str, entry: Json) -> _Point | None:
-    if entry["rate"] is None or (entry.get("backlog") or {}).get("building"):
+def _point(name: str, entry: SearchTrial) -> _Point | None:
+    planned, backlog = entry["rate"], entry.get("backlog")
+    if planned is None or (backlog is not None and backlog["building"]):
         return None
-    terms = {entry_of["term"].partition(" ")[0]: entry_of for entry_of in entry.get("terms") or []}
-    term = terms.get(name) or (entry.get("percentiles") or {}).get(name) or {}
-    if not all(term.get(key) for key in ("value", "low", "high")):
+    terms = {term["term"].partition(" ")[0]: term for term in entry.get("terms", [])}
+    known: PercentileTerm | ErrorsTerm | PercentileFound | None
+    known = terms.get(name) or entry.get("percentiles", {}).get(name)
+    if known is None or not known["value"] or not known["low"] or not known["high"]:
         return None  # not bounded: such a trial differs from none
-    error = (math.log(term["high"]) - math.log(term["low"])) / (2 * _HALF_WIDTH)
-    return _Point(entry, math.log(term["value"]), error) if error > 0 else None
+    error = (math.log(known["high"]) - math.log(known["low"])) / (2 * _HALF_WIDTH)
+    return _Point(entry, planned, math.log(known["value"]), error) if error > 0 else None
 
 
 def _apart(group: list[_Point]) -> tuple[list[_Point], int]:
     """How far each lies from the others, and the parameters that took: their mean, and a slope where rates differ."""
     weights = np.array([point.error**-2 for point in group])
     values = np.array([point.value for point in group])
-    places = np.log([point.entry["rate"] for point in group])
+    places = np.log([point.rate for point in group])
     middle, mean = (float(np.average(what, weights=weights)) for what in (places, values))
     power = float((weights * (places - middle) ** 2).sum())
-    differ = len({point.entry["rate"] for point in group}) > 1
+    differ = len({point.rate for point in group}) > 1
     slope = float((weights * (places - middle) * values).sum()) / power if differ else 0.0
     rest = values - mean - slope * (places - middle)
     moved = [
-        _Point(point.entry, point.value, point.error, float(apart)) for point, apart in zip(group, rest, strict=True)
+        _Point(point.entry, point.rate, point.value, point.error, float(apart))
+        for point, apart in zip(group, rest, strict=True)
     ]
     return moved, 1 + differ
 
 
-def _end(point: _Point) -> Json:
-    return {"number": point.entry["number"], "rate": point.entry["rate"], "value": math.exp(point.value)}
+def _end(point: _Point) -> DriftEnd:
+    return {"number": point.entry["number"], "rate": point.rate, "value": math.exp(point.value)}
 
 
-def _moved(compared: list[list[_Point]], described: Json) -> list[Json]:
+def _moved(compared: list[list[_Point]], described: dict[str, ConditionWords]) -> list[DriftedCondition]:
     """The conditions that went with the latency, the closest first: each less its mean over the trials compared."""
     from scipy.stats import spearmanr
 
-    rows = []
+    rows: list[DriftedCondition] = []
     for key, words in described.items():
         values, latency, apart = [], [], []
         for group in compared:
             known = [
                 (float(value), point.apart)
                 for point in group
-                if (value := (point.entry.get("conditions") or {}).get(key)) is not None
+                if (value := point.entry["conditions"].get(key)) is not None
             ]
             middle = statistics.fmean(value for value, _ in known) if known else 0.0
             values += [value for value, _ in known]
@@ -150,8 +166,7 @@ def _moved(compared: list[list[_Point]], described: Json) -> list[Json]:
         half = statistics.median(latency)
         fast = statistics.median(value for value, late in zip(values, latency, strict=True) if late <= half)
         slow = statistics.median(value for value, late in zip(values, latency, strict=True) if late >= half)
-        row = {"condition": key, **words, "fast": fast, "slow": slow, "correlation": float(rank.statistic)}
-        rows.append(row)
+        rows.append({"condition": key, **words, "fast": fast, "slow": slow, "correlation": float(rank.statistic)})
     return sorted(rows, key=lambda row: -abs(row["correlation"]))
 
 
@@ -164,7 +179,7 @@ def value_words(unit: str, value: float | None) -> str:
     return time_words(value) if unit == "ns" else f"{value:,.0f} {unit}"
 
 
-def drift_words(drifted: Json) -> str:
+def drift_words(drifted: DriftFound) -> str:
     """That the machine drifted, by how much it showed, and what moved with it."""
     name = drifted["percentile"]
     fast, slow = (

@@ -8,10 +8,11 @@ cannot tell  anything else: longer trials are needed
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from plimsoll.analysis.capacity.document import ErrorsTerm, PercentileFound, PercentileTerm, Term
 from plimsoll.analysis.capacity.heeded import STEAL_DISTURBS
 from plimsoll.analysis.capacity.objective import Objective, time_words
 from plimsoll.analysis.capacity.reading import Reading
@@ -19,7 +20,6 @@ from plimsoll.analysis.statistics.distributions import share_interval
 from plimsoll.analysis.statistics.percentile import Cells, Estimate, joined, percentile
 from plimsoll.analysis.statistics.queueing import Backlog, backlog
 
-Json = dict[str, Any]
 Word = Literal["holds", "breaks", "generator", "cannot tell"]
 FULL_SHARE = 0.5
 BUSY_MAX = 0.90
@@ -47,7 +47,7 @@ class Judged:
     word: Word
     reasons: list[str]
     excess: float
-    terms: list[Json]
+    terms: list[Term]
     backlog: Backlog | None
     building: bool
     disturbed: str | None = None
@@ -58,9 +58,9 @@ class Judged:
         Slow operations come together, in the queue's bad stretches: a trial short against them sees few.
         """
         counts = [
-            term["operations"] / term["design_effect"] * (1 - wanted.share)
+            term["operations"] / effect * (1 - wanted.share)
             for wanted, term in zip(objective.percentiles, self.terms, strict=False)
-            if term.get("design_effect")
+            if "limit_ns" in term and (effect := term["design_effect"])
         ]
         return min(counts, default=math.inf)
 
@@ -69,13 +69,14 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
     """Judges trials made at the same planned rate as one."""
     cells = _cells(readings, objective)
     broken, open_, excess = [], [], -EXCESS_MAX
-    terms: list[Json] = []
+    terms: list[Term] = []
     for wanted in objective.percentiles:
         estimate = percentile(cells, wanted.share)
         if estimate is None:
             open_.append(f"{wanted.name} is not known: nothing ended")
             continue
-        terms.append({"term": str(wanted), "limit_ns": wanted.limit_ns, **as_json(estimate)})
+        found: PercentileTerm = {"term": str(wanted), "limit_ns": wanted.limit_ns, **as_json(estimate)}
+        terms.append(found)
         excess = max(excess, _log_ratio(estimate.value, wanted.limit_ns))
         if estimate.low > wanted.limit_ns:
             broken.append(f"{wanted.name} {_words(estimate)} is above {time_words(wanted.limit_ns)}")
@@ -126,12 +127,18 @@ def _log_ratio(value: float, limit: float) -> float:
     return min(EXCESS_MAX, max(-EXCESS_MAX, math.log(max(value, 1e-9) / limit)))
 
 
-def _errors(readings: list[Reading], limit: float) -> tuple[Json, str]:
+def _errors(readings: list[Reading], limit: float) -> tuple[ErrorsTerm, str]:
     """The share of errors with its interval: exact binomial, since errors of one trial are counted only in total."""
     bad = sum(reading.identity["failed"] + reading.identity["lost"] for reading in readings)
     sent = max(1, bad + sum(reading.identity["done"] for reading in readings))
     low, high = share_interval(bad, sent, 0.95)
-    term = {"term": f"errors <= {limit * 100:g}%", "limit": limit, "value": bad / sent, "low": low, "high": high}
+    term: ErrorsTerm = {
+        "term": f"errors <= {limit * 100:g}%",
+        "limit": limit,
+        "value": bad / sent,
+        "low": low,
+        "high": high,
+    }
     if limit == 0:
         return term, "breaks" if bad else "holds"
     return term, "breaks" if low > limit else "open" if high > limit else "holds"
@@ -179,7 +186,7 @@ def _in_seconds(cells: Cells, wanted: np.ndarray) -> Cells:
     return Cells(places[cells.second[kept]], cells.low[kept], cells.high[kept], cells.count[kept], cells.beyond[wanted])
 
 
-def as_json(estimate: Estimate) -> Json:
+def as_json(estimate: Estimate) -> PercentileFound:
     """A percentile as capacity.json keeps it; what is not bounded is null."""
     return {
         "value": _finite(estimate.value),

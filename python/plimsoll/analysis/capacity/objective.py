@@ -6,9 +6,9 @@ as slower than any limit. With an `errors` term the failed ones count against th
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
-Json = dict[str, Any]
+from plimsoll.analysis.capacity.document import ObjectiveAsked, PercentileLimit
+
 LEVEL_MIN, LEVEL_MAX = 50.0, 99.99
 LIMIT_NS_MAX = 3_600_000_000_000
 ALLOWED = (
@@ -57,9 +57,9 @@ class Objective:
         """The loosest limit: how long an operation may be under way and still meet some term."""
         return max(one.limit_ns for one in self.percentiles)
 
-    def as_json(self) -> Json:
+    def as_json(self) -> ObjectiveAsked:
         """The objective as capacity.json keeps it."""
-        terms = [{"level": one.level, "limit_ns": one.limit_ns} for one in self.percentiles]
+        terms: list[PercentileLimit] = [{"level": one.level, "limit_ns": one.limit_ns} for one in self.percentiles]
         return {"text": str(self), "percentiles": terms, "errors": self.errors}
 
 
@@ -71,10 +71,10 @@ def time_words(ns: float) -> str:
     raise AssertionError  # the last unit takes everything
 
 
-def from_json(document: Json) -> Objective:
+def from_json(document: ObjectiveAsked) -> Objective:
     """The objective that `as_json` wrote."""
     terms = tuple(Percentile(float(one["level"]), float(one["limit_ns"])) for one in document["percentiles"])
-    return Objective(terms, None if document.get("errors") is None else float(document["errors"]))
+    return Objective(terms, None if document["errors"] is None else float(document["errors"]))
 
 
 def parse(text: str) -> Objective:

@@ -17,7 +17,6 @@ from plimsoll.analysis.trial.readings import DONE, FAILED, nothing_to_do, second
 from plimsoll.record import Trial, read_table
 from plimsoll.record.summary import Health
 
-Json = dict[str, Any]
 SETTLE_SHARE = 0.1
 SETTLE_SECONDS_MAX = 3
 SATURATION, WARM = "saturation", "warm"
@@ -64,7 +63,7 @@ def settle_seconds(seconds: float) -> int:
 def read_trial(trial: Trial) -> Reading | None:
     """The reading of a finished trial; None where it has no measured segment to read, or where answers were wrong."""
     place, summary = trial.data.get("capacity") or {}, trial.measure.told
-    length = seconds_measured(trial.measure)
+    rate, length = place.get("rate"), seconds_measured(trial.measure)
     if trial.status != "finished" or not place or not summary or not length:
         return None
     if trial.measure.verification.get("wrong"):
@@ -99,7 +98,7 @@ def read_trial(trial: Trial) -> Reading | None:
     return Reading(
         number=trial.number,
         role=str(place.get("role")),
-        rate=None if place.get("rate") is None else float(place["rate"]),
+        rate=None if rate is None else float(rate),
         seconds=float(seconds),
         clients=int(place.get("clients") or len(summary.get("backend_pids") or []) or 1),
         threads=threads,

@@ -4,24 +4,30 @@ capacity.json holds all the report draws; schema/capacity.md describes it. A pur
 that was cut short: whatever trials finished are judged.
 """
 
-from typing import Any
-
 from plimsoll.analysis.capacity import line as lines
-from plimsoll.analysis.capacity.conditions import CONDITIONS, conditions
+from plimsoll.analysis.capacity.conditions import CONDITIONS
+from plimsoll.analysis.capacity.document import (
+    Capacity,
+    ClosedLoop,
+    ConditionWords,
+    DriftFound,
+    KneeFound,
+    LoadLine,
+    SearchTrial,
+)
 from plimsoll.analysis.capacity.drift import DRIFT_RULE, drift, drift_words
+from plimsoll.analysis.capacity.entry import mean, trial_entry
 from plimsoll.analysis.capacity.heeded import DISTURBED_ALWAYS, DISTURBED_RULE, DISTURBED_SHARE_MAX, heeded
-from plimsoll.analysis.capacity.judge import GENERATOR_RULE, Judged, as_json, judge
+from plimsoll.analysis.capacity.judge import GENERATOR_RULE, judge
 from plimsoll.analysis.capacity.line import Knee, Line, knee, knee_place, load_line
 from plimsoll.analysis.capacity.objective import Objective, from_json
 from plimsoll.analysis.capacity.reading import Reading, read_trial
 from plimsoll.analysis.capacity.search import DOWN, LOWEST_SHARE, Tried
 from plimsoll.analysis.statistics import percentile as percentiles
 from plimsoll.analysis.statistics import queueing
-from plimsoll.record import RecordError, Run, Trial
+from plimsoll.record import RecordError, Run
 
 FORMAT = 1
-Json = dict[str, Any]
-DRAWN = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 _STEAL_NOTED = 0.05
 _CHANGED = 1.15
 _NEAR = 1.3
@@ -85,7 +91,7 @@ def carrier(readings: list[Reading], tried: list[Tried], objective: Objective) -
     return carries
 
 
-def analyse_capacity(run: Run) -> Json:
+def analyse_capacity(run: Run) -> Capacity:
     """The verdict of a capacity run."""
     asked = run.data.get("capacity") or {}
     if not asked.get("objective"):
@@ -96,9 +102,10 @@ def analyse_capacity(run: Run) -> Json:
     line = load_line(tried, carrier(list(readings.values()), tried, objective))
     grown = _knee([readings[trial.number] for trial in heeded(tried)], objective)
     entries = [trial_entry(trial, readings.get(trial.number), objective) for trial in run.trials]
-    moved = drift(
-        entries, {key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()}, line.rate
-    )
+    described: dict[str, ConditionWords] = {
+        key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()
+    }
+    moved = drift(entries, described, line.rate)
     return {
         "format": FORMAT,
         "run": run.data.get("id"),
@@ -119,7 +126,7 @@ def analyse_capacity(run: Run) -> Json:
         "drift": moved,
         "closed_loop": _closed(readings),
         "trials": entries,
-        "conditions": {key: {"label": label, "unit": unit} for key, (label, unit) in CONDITIONS.items()},
+        "conditions": described,
         "checks": asked.get("checks"),
         "rules": {
             "line": lines.LINE_RULE,
@@ -140,12 +147,29 @@ def _called(run: Run) -> str:
     return str((run.data.get("capacity") or {}).get("clients_called", "connections"))
 
 
-def _line_json(line: Line) -> Json:
-    return dict(vars(line))
+def _line_json(line: Line) -> LoadLine:
+    return {
+        "status": line.status,
+        "rate": line.rate,
+        "low": line.low,
+        "high": line.high,
+        "trials_near": line.trials_near,
+        "generator": line.generator,
+        "more": line.more,
+    }
 
 
-def _knee_json(grown: Knee | None, line: Line) -> Json | None:
-    return None if grown is None else {**vars(grown), "place": knee_place(grown, line)}
+def _knee_json(grown: Knee | None, line: Line) -> KneeFound | None:
+    if grown is None:
+        return None
+    return {
+        "rate": grown.rate,
+        "low": grown.low,
+        "high": grown.high,
+        "why": grown.why,
+        "level_ns": grown.level_ns,
+        "place": knee_place(grown, line),
+    }
 
 
 def _median(reading: Reading) -> float | None:
@@ -162,7 +186,7 @@ def _knee(readings: list[Reading], objective: Objective) -> Knee | None:
     return knee(points)
 
 
-def _closed(readings: dict[int, Reading]) -> Json | None:
+def _closed(readings: dict[int, Reading]) -> ClosedLoop | None:
     """What all connections together got done when each asked as soon as it was free."""
     closed = next((reading for reading in readings.values() if reading.rate is None), None)
     if closed is None:
@@ -170,67 +194,12 @@ def _closed(readings: dict[int, Reading]) -> Json | None:
     return {"number": closed.number, "throughput": closed.throughput, "clients": closed.clients}
 
 
-def trial_entry(trial: Trial, reading: Reading | None, objective: Objective) -> Json:
-    """A trial as capacity.json keeps it; judged where it left something to judge."""
-    place = trial.data.get("capacity") or {}
-    entry: Json = {
-        "number": trial.number,
-        "role": place.get("role"),
-        "rate": place.get("rate"),
-        "seconds": place.get("seconds"),
-        "status": trial.status,
-        "reason": trial.data.get("reason"),
-        "verdict": None,
-        "reasons": [],
-        "caveats": trial.data.get("caveats") or [],
-        "conditions": conditions(trial) if reading is not None else {},
-    }
-    if reading is None:
-        wrong = trial.measure.verification.get("wrong")
-        if wrong:
-            entry["reason"] = f"{wrong} answers were wrong: the trial has no result"
-        return entry
-    judged: Judged | None = None if reading.rate is None else judge([reading], objective)
-    entry |= {
-        "throughput": reading.throughput,
-        "identity": reading.identity,
-        "error_share": reading.error_share,
-        "mean_ns": percentiles.mean_ns(reading.cells),
-        "percentiles": {
-            name: as_json(estimate)
-            for name, level in DRAWN.items()
-            if (estimate := percentiles.percentile(reading.cells, level)) is not None
-        },
-        "health": {
-            "load_busy_share": reading.load_busy_share,
-            "busy_connections": _mean(reading.busy),
-            "lag_ns_mean": _mean(reading.lag),
-            "threads": reading.threads,
-        },
-    }
-    if judged is not None:
-        entry |= {
-            "verdict": judged.word,
-            "reasons": judged.reasons,
-            "disturbed": judged.disturbed,
-            "excess": judged.excess,
-            "terms": judged.terms,
-            "backlog": None if judged.backlog is None else vars(judged.backlog),
-        }
-    return entry
-
-
-def _left_out(entries: list[Json]) -> float:
+def _left_out(entries: list[SearchTrial]) -> float:
     """How many disturbed trials have no say, at most."""
     return max(DISTURBED_ALWAYS, DISTURBED_SHARE_MAX * sum(entry["rate"] is not None for entry in entries))
 
 
-def _mean(values: Any) -> float | None:
-    known = values[values == values]
-    return float(known.mean()) if len(known) else None
-
-
-def _changed(entries: list[Json], line: Line) -> list[str]:
+def _changed(entries: list[SearchTrial], line: Line) -> list[str]:
     """Whether a transaction cost the server much more CPU in some trials near the line than in others."""
     key = "server_cpu_ns_per_transaction"
     near = [
@@ -248,7 +217,7 @@ def _changed(entries: list[Json], line: Line) -> list[str]:
     ]
 
 
-def _shape_caveats(line: Line, grown: Knee | None, moved: Json | None) -> list[str]:
+def _shape_caveats(line: Line, grown: Knee | None, moved: DriftFound | None) -> list[str]:
     """What the line and the knee do not say."""
     caveats = []
     if line.status == "found" and line.trials_near < 4:
@@ -290,7 +259,12 @@ def _cut_short(readings: dict[int, Reading], line: Line) -> list[str]:
 
 
 def _caveats(
-    run: Run, readings: dict[int, Reading], entries: list[Json], line: Line, grown: Knee | None, moved: Json | None
+    run: Run,
+    readings: dict[int, Reading],
+    entries: list[SearchTrial],
+    line: Line,
+    grown: Knee | None,
+    moved: DriftFound | None,
 ) -> list[str]:
     caveats = []
     if run.data.get("quick"):
@@ -317,7 +291,7 @@ def _caveats(
     full = [
         reading
         for reading in readings.values()
-        if reading.rate and _mean(reading.busy) and (_mean(reading.busy) or 0) > 0.9 * reading.clients
+        if reading.rate and mean(reading.busy) and (mean(reading.busy) or 0) > 0.9 * reading.clients
     ]
     if full:
         caveats.append(

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from plimsoll.analysis.decision_support.document import Drifted, LinePoint, Share, ThroughputTest, Trend, TrialReading
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, over_blocks
+from plimsoll.analysis.statistics.means import as_mean
+from plimsoll.record.verdict import Mean
 
-Json = dict[str, Any]
 TESTS_MIN: Final = 3  # a line through two has no scatter
 RULE: Final = (
     "the trend is a straight line through the logarithms of the tests' throughput, by least squares; its interval is "
@@ -25,24 +26,19 @@ RULE: Final = (
 )
 
 
-def drift(blocks: Mapping[int, Json]) -> list[Json]:
-    """The throughput tests of a trial by their number, over blocks, and the change against the first; [] of one test.
-
-    `blocks`: what decision_support_trial.reading gives, by block.
-    {`run`, `value` and `elapsed_s`: means over blocks, `change`: null or {`value`, `low`, `high`, `blocks`}: shares,
-    `verdict`, `remarks`: what befell it in some block}
-    """
+def drift(blocks: Mapping[int, TrialReading]) -> list[Drifted]:
+    """Each throughput test by its number, over blocks, and its change against the first; [] where none was repeated."""
     runs = [trial["runs"] for trial in blocks.values() if len(trial["runs"]) > 1]
-    rows: list[Json] = []
+    rows: list[Drifted] = []
     for place in range(max((len(run) for run in runs), default=0)):
         have = [run for run in runs if place < len(run)]
-        values = [run[place]["value"] for run in have if run[place]["value"] is not None]
+        values = [value for run in have if (value := run[place]["value"]) is not None]
         ratios = [
-            run[place]["value"] / run[0]["value"]
+            value / first
             for run in have
-            if run[place]["value"] is not None and run[0]["value"] is not None
+            if (value := run[place]["value"]) is not None and (first := run[0]["value"]) is not None
         ]
-        lasted = [run[place]["elapsed_s"] for run in have if run[place]["elapsed_s"] is not None]
+        lasted = [elapsed_s for run in have if (elapsed_s := run[place]["elapsed_s"]) is not None]
         rows.append(
             {
                 "run": place + 1,
@@ -56,41 +52,45 @@ def drift(blocks: Mapping[int, Json]) -> list[Json]:
     return rows
 
 
-def trend(blocks: Mapping[int, Json]) -> Json | None:
-    """The trend over the tests of the series; None of one test, `verdict` alone where there are too few.
-
-    {`tests` (of a series), `blocks`, `a_test`, `over_all`: null or {`value`, `low`, `high`}: shares, from one test to
-    the next and from the first to the last; `line`: the straight line, [{`run`, `change`: a share of the first test's
-    mean}]; `verdict`}
-    """
-    series = [
-        [(run["number"], run["value"]) for run in _numbered(reading["runs"])]
-        for reading in blocks.values()
-        if len(reading["runs"]) > 1
-    ]
+def trend(blocks: Mapping[int, TrialReading]) -> Trend | None:
+    """The trend over the tests of the series; None of one test, `verdict` alone where there are too few."""
+    series = [_numbered(reading["runs"]) for reading in blocks.values() if len(reading["runs"]) > 1]
     if not series:
         return None
     tests = max(number for points in series for number, _ in points) if any(series) else 0
     lines = [points for points in series if len(points) > 1]  # one figure is no line
-    about: Json = {"tests": tests, "blocks": len(lines), "a_test": None, "over_all": None, "line": []}
     slope = _over_lines(lines) if len(lines) >= BLOCKS_MIN else _one_line(lines)
     if slope is None:
-        return {**about, "verdict": "cannot tell"}
-    value, half = slope
-    steps = {"a_test": 1, "over_all": tests - 1}
-    shares = {
-        name: {
-            "value": math.expm1(times * value),
-            "low": math.expm1(times * (value - half)),
-            "high": math.expm1(times * (value + half)),
+        return {
+            "tests": tests,
+            "blocks": len(lines),
+            "a_test": None,
+            "over_all": None,
+            "line": [],
+            "verdict": "cannot tell",
         }
-        for name, times in steps.items()
+    over_all = _share(slope, tests - 1)
+    return {
+        "tests": tests,
+        "blocks": len(lines),
+        "a_test": _share(slope, 1),
+        "over_all": over_all,
+        "line": _line(series, slope[0], tests),
+        "verdict": _word(over_all["low"] + 1, over_all["high"] + 1),
     }
-    ratio = {key: share + 1 for key, share in shares["over_all"].items()}
-    return {**about, **shares, "line": _line(series, value, tests), "verdict": _word(ratio)}
 
 
-def _line(series: list[list[tuple[int, float]]], slope: float, tests: int) -> list[Json]:
+def _share(slope: tuple[float, float], times: int) -> Share:
+    """What so many steps of a slope of logarithms, and half its interval, come to."""
+    value, half = slope
+    return {
+        "value": math.expm1(times * value),
+        "low": math.expm1(times * (value - half)),
+        "high": math.expm1(times * (value + half)),
+    }
+
+
+def _line(series: list[list[tuple[int, float]]], slope: float, tests: int) -> list[LinePoint]:
     """The straight line of this slope through the middle of the series, against the mean of their first tests."""
     firsts = [math.log(points[0][1]) for points in series if points and points[0][0] == 1]
     if not firsts:
@@ -102,13 +102,9 @@ def _line(series: list[list[tuple[int, float]]], slope: float, tests: int) -> li
     return [{"run": number, "change": math.expm1(above + slope * number)} for number in range(1, tests + 1)]
 
 
-def _numbered(runs: list[Json]) -> list[Json]:
+def _numbered(runs: list[ThroughputTest]) -> list[tuple[int, float]]:
     """The tests that have a figure, with their numbers: one without leaves its place empty."""
-    return [
-        {"number": number, "value": run["value"]}
-        for number, run in enumerate(runs, start=1)
-        if run["value"] is not None
-    ]
+    return [(number, value) for number, run in enumerate(runs, start=1) if (value := run["value"]) is not None]
 
 
 def _one_line(series: list[list[tuple[int, float]]]) -> tuple[float, float] | None:
@@ -143,30 +139,29 @@ def _over_lines(series: list[list[tuple[int, float]]]) -> tuple[float, float] | 
     return mean.value, mean.high - mean.value
 
 
-def _over(values: list[float]) -> Json | None:
-    mean = over_blocks(values, log=True)
-    return None if mean is None else asdict(mean)
+def _over(values: list[float]) -> Mean | None:
+    return as_mean(over_blocks(values, log=True))
 
 
-def _change(ratio: Json | None) -> Json | None:
+def _change(ratio: Mean | None) -> Mean | None:
     if ratio is None:
         return None
-    less = {key: None if ratio[key] is None else ratio[key] - 1 for key in ("value", "low", "high")}
-    return less | {"blocks": ratio["blocks"]}
+    low, high = (None if end is None else end - 1 for end in (ratio["low"], ratio["high"]))
+    return {"value": ratio["value"] - 1, "low": low, "high": high, "blocks": ratio["blocks"]}
 
 
-def drift_word(ratio: Json | None) -> str:
+def drift_word(ratio: Mean | None) -> str:
     """ "lower", "higher", "no drift larger than 5 %" (the smallest whole bound that holds), or "cannot tell"."""
-    if ratio is None or ratio["low"] is None or ratio["blocks"] < BLOCKS_MIN:
+    if ratio is None or ratio["low"] is None or ratio["high"] is None or ratio["blocks"] < BLOCKS_MIN:
         return "cannot tell"
-    return _word(ratio)
+    return _word(ratio["low"], ratio["high"])
 
 
-def _word(ratio: Json) -> str:
-    if ratio["high"] < 1:
+def _word(low: float, high: float) -> str:
+    if high < 1:
         return "lower"
-    if ratio["low"] > 1:
+    if low > 1:
         return "higher"
-    bound = max(1 - ratio["low"], ratio["high"] - 1)
+    bound = max(1 - low, high - 1)
     # A bound that allows anything says nothing.
     return f"no drift larger than {math.ceil(100 * bound):d} %" if bound < 1 else "cannot tell"

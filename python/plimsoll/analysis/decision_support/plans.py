@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from plimsoll.analysis.decision_support.document import PlanChange, TreatmentPair, TrialReading
 from plimsoll.record import Segment, Trial
 
 Json = dict[str, Any]
@@ -18,13 +19,14 @@ _SUB = "Plans"
 
 
 def plan_changes(
-    trials: Mapping[int, Trial], by_treatment: Mapping[str, Mapping[int, Json]], pairs: list[Json]
-) -> list[Json]:
+    trials: Mapping[int, Trial],
+    by_treatment: Mapping[str, Mapping[int, TrialReading]],
+    pairs: list[TreatmentPair],
+) -> list[PlanChange]:
     """The queries whose plans differ between the treatments of a pair, within blocks.
 
-    [{**pair, `query`, `blocks` (that have both plans), `differ` (of them), `is_told`: they differ in each block and
-    neither treatment has two plans of its own, which ANALYZE alone may make; `change`: null, filled in by
-    the run's analysis, `first_plan`, `second_plan`: lists of lines, of the first block in which they differ}]
+    `is_told` is false where a treatment has two plans of its own, which ANALYZE alone may make; `change` is null,
+    and filled in by the run's analysis; the plans are of the first block in which they differ.
     """
     seen: dict[int, dict[str, list[str]]] = {}
 
@@ -37,7 +39,7 @@ def plan_changes(
             found[block] = seen[number]
         return found
 
-    found = []
+    found: list[PlanChange] = []
     for pair in pairs:
         first, second = plans(pair["first"]), plans(pair["second"])
         names = {name for side in (first, second) for one in side.values() for name in one}
@@ -47,10 +49,18 @@ def plan_changes(
             if not differ:
                 continue
             steady = all(len({tuple(side[block][name]) for block in both}) == 1 for side in (first, second))
-            about = {"query": name, "blocks": len(both), "differ": len(differ), "change": None}
-            about["is_told"] = steady and len(differ) == len(both)
-            shown = {"first_plan": first[differ[0]][name], "second_plan": second[differ[0]][name]}
-            found.append({**pair, **about, **shown})
+            found.append(
+                {
+                    **pair,
+                    "query": name,
+                    "blocks": len(both),
+                    "differ": len(differ),
+                    "change": None,
+                    "is_told": steady and len(differ) == len(both),
+                    "first_plan": first[differ[0]][name],
+                    "second_plan": second[differ[0]][name],
+                }
+            )
     return found
 
 

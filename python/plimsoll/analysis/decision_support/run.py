@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
@@ -19,16 +18,28 @@ from plimsoll.analysis.breakdown.parts import LAG, OTHER
 from plimsoll.analysis.breakdown.trial import MEAN
 from plimsoll.analysis.comparing.compare import word
 from plimsoll.analysis.decision_support import plans as decision_support_plans
+from plimsoll.analysis.decision_support.document import (
+    BlockSeconds,
+    DecisionSupport,
+    MetricOver,
+    PlanChange,
+    QueryChange,
+    QueryTime,
+    TreatmentOfTests,
+    TreatmentPair,
+    TrialReading,
+)
 from plimsoll.analysis.decision_support.drift import drift, trend
+from plimsoll.analysis.decision_support.load_test import load_test
 from plimsoll.analysis.decision_support.metrics import DECISION_SUPPORT_METRICS, LIKE, WORKLOAD
 from plimsoll.analysis.decision_support.trial import NAMES, geometric_mean, reading
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import CONFIDENCE, over_blocks, paired
+from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.analysis.statistics.moderated import holm, moderated
 from plimsoll.record import Run
-from plimsoll.record.verdict import Comparison, Used
+from plimsoll.record.verdict import Comparison, Mean, Used
 
-Json = dict[str, Any]
 TESTS: Final = ("power", "throughput")
 WORKERS: Final = "workers"
 # What a session waits for while others work for it, as the server names it.
@@ -44,8 +55,13 @@ RULE = (
 
 
 def decision_support(
-    run: Run, used: Used, comparisons: list[Comparison], split: Json | None, delta: float, spread_log: float
-) -> Json | None:
+    run: Run,
+    used: Used,
+    comparisons: list[Comparison],
+    split: Mapping[str, Any] | None,
+    delta: float,
+    spread_log: float,
+) -> DecisionSupport | None:
     """The `decision_support` of verdict.json; None where the load was another one.
 
     `used`: the trials that entered, by block and treatment; `split`: the run's breakdown.
@@ -54,7 +70,7 @@ def decision_support(
         return None
     trials = {trial.number: trial for trial in run.trials}
     readings = {number: of_tests for number, trial in trials.items() if (of_tests := reading(trial)) is not None}
-    by_treatment: dict[str, dict[int, Json]] = {name: {} for name in run.plan.get("treatments") or {}}
+    by_treatment: dict[str, dict[int, TrialReading]] = {name: {} for name in run.plan.get("treatments") or {}}
     for (block, treatment), entry in sorted(used.items()):
         if entry["number"] in readings:
             by_treatment.setdefault(treatment, {})[block] = readings[entry["number"]]
@@ -73,14 +89,14 @@ def decision_support(
     }
 
 
-def _treatment(name: str, blocks: Mapping[int, Json], split: Json | None) -> Json:
+def _treatment(name: str, blocks: Mapping[int, TrialReading], split: Mapping[str, Any] | None) -> TreatmentOfTests:
     first = next(iter(blocks.values()), None)
     return {
         "trials": [trial["number"] for trial in blocks.values()],
         "scale_factor": None if first is None else first["scale_factor"],
         "streams": None if first is None else first["streams"],
         "metrics": _metrics(blocks),
-        "load": _load(blocks),
+        "load": load_test(blocks),
         "queries": {test: _queries(blocks, test) for test in TESTS},
         "parts": _parts(name, split),
         "drift": drift(blocks),
@@ -88,9 +104,9 @@ def _treatment(name: str, blocks: Mapping[int, Json], split: Json | None) -> Jso
     }
 
 
-def _metrics(blocks: Mapping[int, Json]) -> Json:
+def _metrics(blocks: Mapping[int, TrialReading]) -> dict[str, MetricOver]:
     """Each metric over blocks, and why trials have none: {metric: {`estimate`, `absent`: [{trial, why}], `notes`}}."""
-    metrics: Json = {}
+    metrics: dict[str, MetricOver] = {}
     for metric in DECISION_SUPPORT_METRICS:
         figures = {
             trial["number"]: trial["figures"][metric.key] for trial in blocks.values() if metric.key in trial["figures"]
@@ -110,66 +126,33 @@ def _metrics(blocks: Mapping[int, Json]) -> Json:
     return metrics
 
 
-def _over(values: list[float]) -> Json | None:
-    mean = over_blocks(values, log=True)
-    return None if mean is None else asdict(mean)
+def _over(values: list[float]) -> Mean | None:
+    return as_mean(over_blocks(values, log=True))
 
 
-def _load(blocks: Mapping[int, Json]) -> Json | None:
-    """The load test by phase and by table, over blocks; None where there was none.
-
-    {`phases`: [{`phase`, `seconds`}], `tables`: [{`table`, `rows`, `seconds`, `rows_per_second`, `bytes_per_second`}]}
-    """
-    tests = [trial["load_test"] for trial in blocks.values() if trial["load_test"]]
-    if not tests:
-        return None
-    phases: dict[str, list[float]] = {}
-    tables: dict[str, list[Json]] = {}
-    for test in tests:
-        for phase in test.get("phases") or []:
-            phases.setdefault(str(phase["phase"]), []).append(float(phase["ended_s"]) - float(phase["began_s"]))
-        for work in test.get("work") or []:
-            if work.get("rows") is not None:
-                tables.setdefault(str(work["table"]), []).append(work)
-    return {
-        "phases": [{"phase": name, "seconds": _over(values)} for name, values in phases.items()],
-        "tables": [_table(name, rows) for name, rows in tables.items()],
-    }
-
-
-def _table(name: str, rows: list[Json]) -> Json:
-    lasted = [float(row["ended_s"]) - float(row["began_s"]) for row in rows]
-
-    def rate(key: str) -> Json | None:
-        each = [float(row[key]) / each_s for row, each_s in zip(rows, lasted, strict=True) if row.get(key) and each_s]
-        return _over(each)
-
-    return {
-        "table": name,
-        "rows": int(rows[0]["rows"]),
-        "seconds": _over(lasted),
-        "rows_per_second": rate("rows"),
-        "bytes_per_second": rate("bytes"),
-    }
-
-
-def _queries(blocks: Mapping[int, Json], test: str) -> Json:
-    """{name: {`value` (seconds), `low`, `high`, `blocks`, `points`: [{`block`, `value`}], `failed` (trials)}}."""
-    queries: Json = {}
+def _queries(blocks: Mapping[int, TrialReading], test: str) -> dict[str, QueryTime]:
+    """Each query that was asked, by name: its time, or in which trials it failed."""
+    queries: dict[str, QueryTime] = {}
     for name in NAMES:
-        points = [
+        points: list[BlockSeconds] = [
             {"block": block, "value": value} for block, trial in blocks.items() if (value := seconds(trial, test, name))
         ]
         estimate = _over([point["value"] for point in points])
         asked = [trial for trial in blocks.values() if _is_asked(trial, test, name)]
         failed = [trial["number"] for trial in asked if _is_unfit(trial, test, name)]
         if estimate is not None or failed:
-            none = {"value": None, "low": None, "high": None, "blocks": 0}
-            queries[name] = {**(estimate or none), "points": points, "failed": failed}
+            queries[name] = {
+                "value": None if estimate is None else estimate["value"],
+                "low": None if estimate is None else estimate["low"],
+                "high": None if estimate is None else estimate["high"],
+                "blocks": 0 if estimate is None else estimate["blocks"],
+                "points": points,
+                "failed": failed,
+            }
     return queries
 
 
-def seconds(trial: Json, test: str, name: str) -> float | None:
+def seconds(trial: TrialReading, test: str, name: str) -> float | None:
     """What a query took in a trial's test: the geometric mean over its streams; None if it was not done in each.
 
     The slow ones are those that time out: a mean over the others would be too short.
@@ -177,13 +160,13 @@ def seconds(trial: Json, test: str, name: str) -> float | None:
     return None if _is_unfit(trial, test, name) else geometric_mean(trial["times_s"][test].get(name) or [])
 
 
-def _is_asked(trial: Json, test: str, name: str) -> bool:
+def _is_asked(trial: TrialReading, test: str, name: str) -> bool:
     return any(
         work["name"] == name for segment in trial["segments"] if segment["test"] == test for work in segment["work"]
     )
 
 
-def _is_unfit(trial: Json, test: str, name: str) -> bool:
+def _is_unfit(trial: TrialReading, test: str, name: str) -> bool:
     return any(
         work["status"] != "done"
         for segment in trial["segments"]
@@ -196,28 +179,34 @@ def _is_unfit(trial: Json, test: str, name: str) -> bool:
 # --- between treatments ---------------------------------------------------------------------------------------------
 
 
-def _pairs(comparisons: list[Comparison]) -> list[Json]:
+def _pairs(comparisons: list[Comparison]) -> list[TreatmentPair]:
     """Each level against the best estimate of its comparison; against its first where no level has a figure, since
     queries may have times where the tests have none.
-
-    {first, second (treatments), first_label, second_label, at}
     """
-    pairs = []
+    pairs: list[TreatmentPair] = []
     for comparison in comparisons:
         levels = comparison["levels"]
         base = next((level for level in levels if level["level"] == comparison["reference"]), levels[0])
         for level in levels:
             if level["treatment"] != base["treatment"]:
-                about = {"first": base["treatment"], "second": level["treatment"], "at": comparison["at"]}
-                labels = {"first_label": base["level"], "second_label": f"{comparison['label']} {level['level']}"}
-                pairs.append(about | labels)
+                pairs.append(
+                    {
+                        "first": base["treatment"],
+                        "second": level["treatment"],
+                        "at": comparison["at"],
+                        "first_label": base["level"],
+                        "second_label": f"{comparison['label']} {level['level']}",
+                    }
+                )
     return pairs
 
 
-def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: float, spread_log: float) -> list[Json]:
+def _changes(
+    pair: TreatmentPair, by_treatment: Mapping[str, Mapping[int, TrialReading]], delta: float, spread_log: float
+) -> list[QueryChange]:
     """How much longer each query takes under the second treatment, within blocks, with one confidence for a test."""
     first, second = by_treatment.get(pair["first"]) or {}, by_treatment.get(pair["second"]) or {}
-    changes = []
+    changes: list[QueryChange] = []
     for test in TESTS:
         ratios = {
             name: [after / before for before, after in both if before and after]
@@ -234,23 +223,33 @@ def _changes(pair: Json, by_treatment: Mapping[str, Mapping[int, Json]], delta: 
         errors = holm([difference.chance() for difference in means], 1 - CONFIDENCE)
         for name, mean, error in zip(able, means, errors, strict=True):
             estimate = _exp(mean.interval(1 - error))
-            row = {"ratio": estimate["value"], **{key: estimate[key] for key in ("low", "high", "blocks")}}
-            changes.append({**pair, "test": test, "query": name, **row, "verdict": _word(estimate, delta, spread_log)})
+            changes.append(
+                {
+                    **pair,
+                    "test": test,
+                    "query": name,
+                    "ratio": estimate["value"],
+                    "low": estimate["low"],
+                    "high": estimate["high"],
+                    "blocks": estimate["blocks"],
+                    "verdict": _word(estimate, delta, spread_log),
+                    "plan": None,
+                }
+            )
     return changes
 
 
-def _exp(interval: Mapping[str, Any]) -> Json:
+def _exp(interval: Mapping[str, Any]) -> Mean:
     """A difference of logs as a ratio."""
-    ends = {key: None if interval[key] is None else math.exp(interval[key]) for key in ("value", "low", "high")}
-    return {**interval, **ends}
+    low, high = (None if interval[key] is None else math.exp(interval[key]) for key in ("low", "high"))
+    return {"value": math.exp(interval["value"]), "low": low, "high": high, "blocks": interval["blocks"]}
 
 
-def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
+def _side_by_side(changes: list[QueryChange], plans: list[PlanChange]) -> None:
     """Puts a change of plan beside the change of time: `plan` of a change is null where the plans are the same or not
-    known, `change` of a plan that of the power test, whose queries the plans are of: {`ratio`, `low`, `high`,
-    `verdict`}."""
+    known, `change` of a plan that of the power test, whose queries the plans are of."""
 
-    def key(row: Json) -> tuple[Any, ...]:
+    def key(row: QueryChange | PlanChange) -> tuple[str, ...]:
         return row["first"], row["second"], str(row["at"]), row["query"]
 
     by_query = {key(row): row for row in plans}
@@ -258,13 +257,18 @@ def _side_by_side(changes: list[Json], plans: list[Json]) -> None:
         plan = by_query.get(key(change))
         change["plan"] = None if plan is None else "other" if plan["is_told"] else "varies"
         if plan is not None and change["test"] == "power":
-            plan["change"] = {name: change[name] for name in ("ratio", "low", "high", "verdict")}
+            plan["change"] = {
+                "ratio": change["ratio"],
+                "low": change["low"],
+                "high": change["high"],
+                "verdict": change["verdict"],
+            }
 
 
-def _word(estimate: Json, delta: float, spread_log: float) -> str:
+def _word(estimate: Mean, delta: float, spread_log: float) -> str:
     """ "slower", "faster", "no relevant difference", "cannot tell"."""
     centre = math.log(estimate["value"])
-    half = math.nan if estimate["low"] is None else math.log(estimate["high"]) - centre
+    half = math.nan if estimate["high"] is None else math.log(estimate["high"]) - centre
     said = word(centre, half, delta, spread_log)
     return {"better": "slower", "worse": "faster"}.get(said, said)  # of times more is worse
 
@@ -272,13 +276,13 @@ def _word(estimate: Json, delta: float, spread_log: float) -> str:
 # --- where a query's time goes --------------------------------------------------------------------------------------
 
 
-def _parts(treatment: str, split: Json | None) -> Json:
+def _parts(treatment: str, split: Mapping[str, Any] | None) -> dict[str, dict[str, float]]:
     """{query: {part: nanoseconds}} of the test that the breakdown is of; waits for workers are a part of their own.
 
     Without the lag: a query's time begins when it is sent.
     """
     types = (((split or {}).get("treatments") or {}).get(treatment) or {}).get("types") or {}
-    parts_of: Json = {}
+    parts_of: dict[str, dict[str, float]] = {}
     for name in NAMES:
         band = ((types.get(name) or {}).get("bands") or {}).get(MEAN)
         if not band:
@@ -295,7 +299,7 @@ def _parts(treatment: str, split: Json | None) -> Json:
     return parts_of
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> DecisionSupport | None:
     return decision_support(
         context.run,
         context.used,

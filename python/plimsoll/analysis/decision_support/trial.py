@@ -7,10 +7,10 @@ figure is absent and says by what.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import Any, Final
 
 from plimsoll.analysis.decision_support import formulas
+from plimsoll.analysis.decision_support.document import FigureOfTest, Timeline, TrialReading, Work
 from plimsoll.analysis.decision_support.formulas import QUERIES, REFRESH, Figure
 from plimsoll.analysis.decision_support.metrics import (
     COMPOSITE,
@@ -38,15 +38,8 @@ def settings_of(trial: Trial) -> Json | None:
     return workload if workload.get("name") == WORKLOAD else None
 
 
-def reading(trial: Trial) -> Json | None:
-    """What the tests of a trial gave; None of another workload.
-
-    {`number`, `scale_factor`, `streams` (of the throughput test), `load_test`, `answers` (null, or as in trial.json),
-    `figures`: {metric: {`value`, `why_absent`, `notes`}} of the tests that were asked for, `runs`: the throughput
-    tests' figures with their `elapsed_s` and `remarks` (done again, begun cold), `cut`: what was begun and not ended,
-    in words, `times_s`: {"power", "throughput": {name: [seconds]}} of what was done,
-    `segments`: [{`test`, `segment`, `elapsed_s`, `work`: [{`stream`, `name`, `from_s`, `to_s`, `status`, `error`}]}]}
-    """
+def reading(trial: Trial) -> TrialReading | None:
+    """What the tests of a trial gave; None of another workload."""
     settings = settings_of(trial)
     if settings is None:
         return None
@@ -74,9 +67,9 @@ def reading(trial: Trial) -> Json | None:
         "streams": max((_streams(test) for test in throughput), default=None),
         "load_test": trial.data.get("load_test"),
         "answers": trial.data.get("answers"),
-        "figures": {metric: asdict(figure) for metric, figure in figures.items()},
+        "figures": {metric: _figure(figure) for metric, figure in figures.items()},
         "runs": [
-            {**asdict(figure), "elapsed_s": elapsed_s, "remarks": befell.get(test["segment"], [])}
+            {**_figure(figure), "elapsed_s": elapsed_s, "remarks": befell.get(test["segment"], [])}
             for test, (figure, elapsed_s) in zip(throughput, runs, strict=True)
         ],
         "cut": _cut_words(trial.data.get("cut") or []),
@@ -85,31 +78,40 @@ def reading(trial: Trial) -> Json | None:
     }
 
 
-def metric_values(of_tests: Json | None) -> dict[str, float | None]:
+def _figure(figure: Figure) -> FigureOfTest:
+    return {"value": figure.value, "why_absent": figure.why_absent, "notes": list(figure.notes)}
+
+
+def metric_values(of_tests: TrialReading | None) -> dict[str, float | None]:
     """The trial's values by metric; all None where it has none."""
-    figures = (of_tests or {}).get("figures") or {}
-    return {metric: (figures.get(metric) or {}).get("value") for metric in (LOAD, POWER, THROUGHPUT, COMPOSITE)}
+    figures = {} if of_tests is None else of_tests["figures"]
+    return {
+        metric: figures[metric]["value"] if metric in figures else None
+        for metric in (LOAD, POWER, THROUGHPUT, COMPOSITE)
+    }
 
 
-def caveats(of_tests: Json | None) -> list[str]:
+def caveats(of_tests: TrialReading | None) -> list[str]:
     """What is absent and why, and what was done to the times on the way to a figure."""
-    figures = (of_tests or {}).get("figures") or {}
+    if of_tests is None:
+        return []
+    figures = of_tests["figures"]
     said = [
         f"{metric.partition('_')[0]} of the tests: {figure['why_absent']}"
         for metric, figure in figures.items()
         if figure["why_absent"] and metric != COMPOSITE
     ]
-    later = enumerate(((of_tests or {}).get("runs") or [])[1:], start=2)
+    later = enumerate(of_tests["runs"][1:], start=2)
     said += [f"throughput test {number}: {run['why_absent']}" for number, run in later if run["why_absent"]]
     said += _own_words(of_tests)
-    said += (of_tests or {}).get("cut") or []
+    said += of_tests["cut"]
     return said + list(dict.fromkeys(note for figure in figures.values() for note in figure["notes"]))
 
 
-def _own_words(of_tests: Json | None) -> list[str]:
+def _own_words(of_tests: TrialReading) -> list[str]:
     """What a driver that shares the server's process took of the queries' time for itself; [] of any other."""
     shares = []
-    for segment in (of_tests or {}).get("segments") or []:
+    for segment in of_tests["segments"]:
         own_and_whole = [
             (work["own_s"], took)
             for work in segment["work"]
@@ -140,7 +142,7 @@ def _cut_words(cut: list[Json]) -> list[str]:
     return said
 
 
-def _segment(test: str, segment: Segment) -> Json:
+def _segment(test: str, segment: Segment) -> Timeline:
     """A test as the record has it, times in seconds from its begin."""
     queries = segment.queries or {}
     began, ended = queries.get("began_ns"), queries.get("ended_ns")
@@ -158,7 +160,7 @@ def _is_begun(row: Json) -> bool:
     return row.get("began_ns") is not None
 
 
-def _work(row: Json, test: str, zero: int) -> Json:
+def _work(row: Json, test: str, zero: int) -> Work:
     began, ended = row.get("began_ns"), row.get("ended_ns")
     name = str(row.get("name"))
     stream = REFRESH_STREAM if name in REFRESH and test == "throughput" else row.get("stream")
@@ -177,17 +179,17 @@ def _work(row: Json, test: str, zero: int) -> Json:
     }
 
 
-def seconds_of(work: Json) -> float | None:
+def seconds_of(work: Work) -> float | None:
     """How long a piece of work took; None unless it was done."""
     return lasted_s(work) if work["status"] == DONE else None
 
 
-def lasted_s(work: Json) -> float | None:
+def lasted_s(work: Work) -> float | None:
     """How long a piece of work was under way, whatever became of it; None where its begin or end is not known."""
     return None if work["from_s"] is None or work["to_s"] is None else float(work["to_s"] - work["from_s"])
 
 
-def _times(segments: list[Json]) -> dict[str, list[float]]:
+def _times(segments: list[Timeline]) -> dict[str, list[float]]:
     """Seconds of what was done, by name, in the order of the names."""
     seconds_by_name: dict[str, list[float]] = {}
     for work in (work for segment in segments for work in segment["work"]):
@@ -203,7 +205,7 @@ def geometric_mean(values: list[float]) -> float | None:
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
-def _streams(test: Json) -> int:
+def _streams(test: Timeline) -> int:
     return len({work["stream"] for work in test["work"] if work["stream"] != REFRESH_STREAM})
 
 
@@ -218,7 +220,7 @@ def _no_record(test: str) -> Figure:
     return Figure(None, f"no metric: the {test} test left no record of its queries")
 
 
-def _power(test: Json, scale: float, settings: Json) -> Figure:
+def _power(test: Timeline, scale: float, settings: Json) -> Figure:
     key: dict[str, int | str] = {f"Q{number}": number for number in QUERIES}
     times = {key.get(work["name"], work["name"]): seconds_of(work) for work in test["work"]}
     return formulas.power(
@@ -226,7 +228,7 @@ def _power(test: Json, scale: float, settings: Json) -> Figure:
     )
 
 
-def _throughput(test: Json, scale: float, settings: Json) -> tuple[Figure, float | None]:
+def _throughput(test: Timeline, scale: float, settings: Json) -> tuple[Figure, float | None]:
     streams, elapsed_s = _streams(test), test["elapsed_s"]
     unfit = [_unfit_words(work) for work in test["work"] if seconds_of(work) is None]
     wanted = streams * (len(QUERIES) + (len(REFRESH) if settings.get("refresh") else 0))
@@ -239,7 +241,7 @@ def _throughput(test: Json, scale: float, settings: Json) -> tuple[Figure, float
     return formulas.throughput(elapsed_s or 0.0, streams, scale, unfit), elapsed_s
 
 
-def _unfit_words(work: Json) -> str:
+def _unfit_words(work: Work) -> str:
     where = "refresh stream" if work["stream"] == REFRESH_STREAM else f"stream {work['stream']}"
     return f"{where} {work['name']} ({work['status']})"
 

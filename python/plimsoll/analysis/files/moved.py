@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from plimsoll.analysis.files.document import Moved
 from plimsoll.analysis.files.metrics import MB
 from plimsoll.analysis.trial.readings import SECTOR_BYTES, done_count, fact, grown, per, seconds_measured
 from plimsoll.record import Segment
 
-Json = dict[str, Any]
 _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _TICK_NS = 10_000_000  # of USER_HZ, the unit of /proc/stat: 100 a second
 READ_SECTORS, WRITTEN_SECTORS = 2, 6  # places in a line of /proc/diskstats, after the name
@@ -27,7 +27,7 @@ RULE = (
 )
 
 
-def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = False) -> Json | None:
+def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = False) -> Moved | None:
     """One segment in numbers; None where it left no summary.
 
     `readings`: `device_counters` and, of a phase, `host_cpu_ticks`, each with `before` and `after`. `is_in_place`: each

@@ -5,10 +5,10 @@ A trial has each phase once, so intervals are over blocks, as of any metric.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from plimsoll.analysis.files.document import Phase, PhaseMoved, Phases
 from plimsoll.analysis.files.metrics import (
     OF_BONNIE,
     OF_IOZONE,
@@ -23,28 +23,22 @@ from plimsoll.analysis.files.moved import RULE, moved
 from plimsoll.analysis.metric import Measures
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.analysis.workload import Workload
 from plimsoll.record import Run, Trial
-from plimsoll.record.verdict import Used
+from plimsoll.record.verdict import Mean, Used
 
-Json = dict[str, Any]
 REWRITE: Final = "rewrite"  # Bonnie's reads a block and writes it back; IOzone's writes alone
 LIKE: Final = {
     RAW_STORAGE: "Bonnie's phases, by our own program",
     SEQUENTIAL_IO: "IOzone-like passes, not comparable to published results",
 }
-# Numbers of a phase that are means over blocks: on logs, or plain.
-_LOG = ("seconds", "bytes_per_second", "operations_per_second", "load_ns_per_mb", "machine_ns_per_mb")
-_PLAIN = (
-    *("cpu_share", "cpu_user_share", "cpu_system_share", "machine_share", "device_read_share", "device_write_share"),
-    "min_transfer_share",
-)
 
 
-def reading(trial: Trial) -> list[Json]:
+def reading(trial: Trial) -> list[PhaseMoved]:
     """The phases of a trial in their order, those that left a summary: as `moved`, with `phase` and what only phases
     have: the smallest transfer of a process as a share of its file."""
-    phases_done = []
+    phases_done: list[PhaseMoved] = []
     for entry, segment in trial.passes:
         is_in_place = entry["pass"] == REWRITE
         if (flows := moved(segment, entry, is_in_place=is_in_place)) is None:
@@ -72,19 +66,19 @@ def values(trial: Trial) -> dict[str, float | None]:
     """The trial's metrics, by phase."""
     figures: dict[str, float | None] = {}
     for phase in reading(trial):
-        rate = "operations_per_second" if phase["phase"] == SEEKS else "bytes_per_second"
-        figures[rate_of(phase["phase"])] = phase[rate]
+        is_seeks = phase["phase"] == SEEKS
+        figures[rate_of(phase["phase"])] = phase["operations_per_second" if is_seeks else "bytes_per_second"]
         figures[cost_of(phase["phase"])] = phase["machine_ns_per_mb"]
     return figures
 
 
-def phases(run: Run, used: Used) -> Json | None:
+def phases(run: Run, used: Used) -> Phases | None:
     """The `phases` of verdict.json; None where the load was another one."""
     workload = str((run.experiment.get("workload") or {}).get("name"))
     if workload not in LIKE:
         return None
     trials = {trial.number: trial for trial in run.trials}
-    by_treatment: dict[str, dict[int, list[Json]]] = {name: {} for name in run.plan.get("treatments") or {}}
+    by_treatment: dict[str, dict[int, list[PhaseMoved]]] = {name: {} for name in run.plan.get("treatments") or {}}
     for (block, treatment), entry in sorted(used.items()):
         by_treatment.setdefault(treatment, {})[block] = reading(trials[entry["number"]])
     order = OF_BONNIE if workload == RAW_STORAGE else OF_IOZONE
@@ -98,31 +92,40 @@ def phases(run: Run, used: Used) -> Json | None:
     }
 
 
-def _treatment(blocks: Mapping[int, list[Json]]) -> Json:
-    """{phase: numbers over blocks, `caches` (what it did in how many trials), `cpu_seconds`...}."""
-    by_phase: dict[str, list[Json]] = {}
+def _treatment(blocks: Mapping[int, list[PhaseMoved]]) -> dict[str, Phase]:
+    """Each phase over blocks."""
+    by_phase: dict[str, list[PhaseMoved]] = {}
     for done in blocks.values():
         for entry in done:
             by_phase.setdefault(entry["phase"], []).append(entry)
     return {phase: _phase(entries) for phase, entries in by_phase.items()}
 
 
-def _phase(entries: list[Json]) -> Json:
+def _phase(entries: list[PhaseMoved]) -> Phase:
     said = [entry["cache"] for entry in entries]
     return {
-        **{key: _over(entries, key, log=True) for key in _LOG},
-        **{key: _over(entries, key, log=False) for key in _PLAIN},
+        "seconds": _over((entry["seconds"] for entry in entries), log=True),
+        "bytes_per_second": _over((entry["bytes_per_second"] for entry in entries), log=True),
+        "operations_per_second": _over((entry["operations_per_second"] for entry in entries), log=True),
+        "load_ns_per_mb": _over((entry["load_ns_per_mb"] for entry in entries), log=True),
+        "machine_ns_per_mb": _over((entry["machine_ns_per_mb"] for entry in entries), log=True),
+        "cpu_share": _over((entry["cpu_share"] for entry in entries), log=False),
+        "cpu_user_share": _over((entry["cpu_user_share"] for entry in entries), log=False),
+        "cpu_system_share": _over((entry["cpu_system_share"] for entry in entries), log=False),
+        "machine_share": _over((entry["machine_share"] for entry in entries), log=False),
+        "device_read_share": _over((entry["device_read_share"] for entry in entries), log=False),
+        "device_write_share": _over((entry["device_write_share"] for entry in entries), log=False),
+        "min_transfer_share": _over((entry["min_transfer_share"] for entry in entries), log=False),
         "cache": [{"what": what, "trials": said.count(what)} for what in dict.fromkeys(said)],
     }
 
 
-def _over(entries: list[Json], key: str, *, log: bool) -> Json | None:
-    known = [float(entry[key]) for entry in entries if entry[key] is not None and (entry[key] > 0 or not log)]
-    estimate = over_blocks(known, log=log)
-    return None if estimate is None else asdict(estimate)
+def _over(values: Iterable[float | None], *, log: bool) -> Mean | None:
+    known = [float(value) for value in values if value is not None and (value > 0 or not log)]
+    return as_mean(over_blocks(known, log=log))
 
 
-def _judge(context: Context) -> Json | None:
+def _judge(context: Context) -> Phases | None:
     return phases(context.run, context.used)
 
 

@@ -10,7 +10,7 @@ column classes let sums of quantities differ by a hundred, which would hide a wr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from itertools import groupby
@@ -161,7 +161,7 @@ def _cents(number: Decimal) -> Decimal:
     return number.quantize(CENT, ROUND_HALF_UP)
 
 
-def wrong_answers(answers: dict[str, Any] | None) -> str | None:
+def wrong_answers(answers: Mapping[str, Any] | None) -> str | None:
     """The queries with wrong answers, of the first what was wrong; None where all are right or none was compared."""
     wrong = [check for check in (answers or {}).get("checks") or [] if not check.get("ok")]
     if not wrong:

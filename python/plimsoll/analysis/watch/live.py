@@ -8,14 +8,27 @@ time of backends is exact (live_sums.py); whose time it was is a sample where it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, PLAIN, in_order
+from plimsoll.analysis.watch.curve import merged
+from plimsoll.analysis.watch.document import (
+    BackendRow,
+    Clients,
+    Now,
+    PictureDocument,
+    ProcessRow,
+    QueryRow,
+    QueryText,
+    Session,
+    Sharing,
+    Stretch,
+    Whose,
+)
+from plimsoll.analysis.watch.heard import AgentLine, Look, NowHeard, ProcessGrown, SeenRow
 from plimsoll.analysis.watch.locks import Locks, chains
 from plimsoll.analysis.watch.queries import Queries, Query, Seen, margin
 from plimsoll.analysis.watch.sums import WORKER, Sums, bucket_rows, is_watched, largest, wait_rows
 
-Json = dict[str, Any]
 KEPT_MAX, KEPT = 10_000, 2_000
 WAITS, SHOWN_WAITS = 20, 3
 STRETCHES_MAX = 240
@@ -29,7 +42,7 @@ class Backend:
 
     what: str | None
     sums: Sums = field(default_factory=Sums)
-    now: Json | None = None
+    now: NowHeard | None = None
     last_ns: int = 0
 
 
@@ -43,9 +56,9 @@ class Picture:
         self.whole = Sums()
         self.lasted_ns = 0
         self.last_ns: int | None = None
-        self.seconds: list[Json] = []
-        self.texts: dict[int, Json] = {}
-        self.sessions: dict[int, list[Any]] = {}
+        self.seconds: list[Stretch] = []
+        self.texts: dict[int, QueryText] = {}
+        self.sessions: dict[int, Session] = {}
         self._backends: dict[int, Backend] = {}
         self._roles: dict[str, Sums] = {}
         self._role_pids: dict[str, set[int]] = {}
@@ -53,16 +66,16 @@ class Picture:
         self._bucket_ns: dict[str, dict[str, int]] = {}
         self._queries, self._locks = Queries(), Locks()
         self._looked = False
-        self._seen: dict[int, list[Any]] = {}
+        self._seen: dict[int, SeenRow] = {}
         self._idle: int | None = None
         self._seen_ns = 0
-        self._known: dict[int, list[Any]] = {}
+        self._known: dict[int, SeenRow] = {}
 
     # --- what comes in ----------------------------------------------------------------------------------------------
 
-    def line(self, line: Json) -> None:
+    def line(self, line: AgentLine) -> None:
         """One of the agent's lines."""
-        self.names |= line.get("names") or {}
+        self.names |= line.get("names", {})
         end, lasted = int(line["t_ns"]), int(line["lasted_ns"])
         grown: dict[int, dict[str, int]] = {}
         second = Sums()
@@ -84,15 +97,20 @@ class Picture:
         self.lasted_ns += watched
         self.last_ns = end
         self.seconds.append(
-            {"t_ns": end, "span_ns": lasted, "lasted_ns": watched, "transactions": second.transactions}
-            | {"buckets": second.buckets}
+            {
+                "t_ns": end,
+                "span_ns": lasted,
+                "lasted_ns": watched,
+                "transactions": second.transactions,
+                "buckets": second.buckets,
+            }
         )
         self._queries.interval(end - lasted, end, grown)
         self._forget(end)
 
-    def _add(self, pid: int, process: Json, sums: Sums, end: int) -> None:
+    def _add(self, pid: int, process: ProcessGrown, sums: Sums, end: int) -> None:
         what = process["what"]
-        if not is_watched(process):
+        if what is not None and not is_watched(process):
             self._roles.setdefault(what, Sums()).add(sums)
             self._role_pids.setdefault(what, set()).add(pid)
             return
@@ -110,10 +128,10 @@ class Picture:
                 self._forgotten.add(self._backends.pop(pid).sums)
         self._known = {pid: row for pid, row in self._known.items() if pid in self._backends}
 
-    def look(self, look: Json) -> None:
+    def look(self, look: Look) -> None:
         """One of the looks."""
-        self.texts |= {int(number): text for number, text in (look.get("queries") or {}).items()}
-        self.sessions |= {int(number): one for number, one in (look.get("sessions") or {}).items()}
+        self.texts |= {int(number): text for number, text in look.get("queries", {}).items()}
+        self.sessions |= {int(number): one for number, one in look.get("sessions", {}).items()}
         self._looked, self._idle, self._seen_ns = True, int(look["idle"]), int(look["t_ns"])
         self._seen = {row[0]: row for row in look["seen"]}
         self._known |= self._seen
@@ -134,7 +152,7 @@ class Picture:
         """Whether there was a look."""
         return self._looked
 
-    def document(self, top: int) -> Json:
+    def document(self, top: int) -> PictureDocument:
         """The picture; every list has at most `top` rows, the largest first. Times are nanoseconds."""
         bucket_of = {name: max(of, key=lambda bucket: of[bucket]) for name, of in self._bucket_ns.items()}
         queries, sharing = self._queries.shares(bucket_of)
@@ -168,8 +186,8 @@ class Picture:
     def _mean(self, ns: float) -> float | None:
         return ns / self.lasted_ns if self.lasted_ns else None
 
-    def clients(self) -> Json:
-        """{busy, idle_in_transaction, idle} at the last look, or at the last line: then who is idle is not told."""
+    def clients(self) -> Clients:
+        """What they do at the last look, or at the last line: then who is idle is not told."""
         if self._looked:
             states = [row[2] for row in self._seen.values() if row[1] == "client backend"]
             waiting = sum(state in IDLE_IN_TRANSACTION for state in states)
@@ -183,19 +201,19 @@ class Picture:
         busy = sum(state is not None for state in now) - waiting
         return {"busy": busy, "idle_in_transaction": waiting, "idle": None}
 
-    def _query_rows(self, queries: dict[int, Query], sharing: Json, top: int) -> list[Json]:
+    def _query_rows(self, queries: dict[int, Query], sharing: Sharing, top: int) -> list[QueryRow]:
         # Of what is shared out: the last line waits for a look behind it.
         sampled = sharing["sampled_ns"]
         busy = sharing["exact_ns"] + sampled
-        rows: list[Json] = []
+        rows: list[QueryRow] = []
         for number, query in queries.items():
-            ns, text = query.busy_ns, self.texts.get(number) or {}
+            ns, text = query.busy_ns, self.texts.get(number)
             exact = sum(value for name, value in query.exact.items() if name != CLIENT)
             rows.append(
                 {
-                    "text": text.get("text"),
-                    "cut": bool(text.get("cut")),
-                    "query_id": text.get("query_id"),
+                    "text": text["text"] if text else None,
+                    "cut": bool(text and text["cut"]),
+                    "query_id": text["query_id"] if text else None,
                     "busy_ns": ns,
                     "exact_ns": exact,
                     "share": ns / busy if busy else None,
@@ -219,13 +237,13 @@ class Picture:
         row = self._known.get(pid)
         return row[5] if row is not None and row[5] != pid and self._backends[pid].what == WORKER else None
 
-    def _backend_rows(self, top: int) -> list[Json]:
+    def _backend_rows(self, top: int) -> list[BackendRow]:
         workers: dict[int, list[int]] = {}
         for pid in self._backends:
             if (leader := self._leader_of(pid)) in self._backends and leader is not None:
                 workers.setdefault(leader, []).append(pid)
         under = {pid for under_leader in workers.values() for pid in under_leader}
-        rows: list[Json] = []
+        rows: list[BackendRow] = []
         for pid, backend in self._backends.items():
             if pid in under:
                 continue
@@ -251,7 +269,7 @@ class Picture:
         rows.sort(key=lambda row: (-(row["busy_ns"] + row["client_ns"]), row["pid"]))
         return rows[:top]
 
-    def _now(self, pid: int, backend: Backend) -> Json | None:
+    def _now(self, pid: int, backend: Backend) -> Now | None:
         """What it does at the last line, or null: it waits for its client, or ended.
 
         What began before the watch is as old as that for the kernel's probe; the server's own clock knows it older.
@@ -277,19 +295,20 @@ class Picture:
             return [self._seen_ns - row[6]]
         return []
 
-    def _identity(self, pid: int) -> Json:
+    def _identity(self, pid: int) -> Whose:
         """Whose it is and its query, its last one where it is idle now; nulls where no look saw it."""
         row = self._known.get(pid)
         if row is None:
             return {"query": None, "database": None, "user": None, "application": None, "state": None}
         database, user, application = self.sessions.get(row[8]) or (None, None, None)
-        text = (self.texts.get(row[3]) or {}).get("text")
+        known = self.texts.get(row[3])
+        text = known["text"] if known else None
         state = self._seen[pid][2] if pid in self._seen else "idle"
         return {"query": text, "database": database, "user": user, "application": application, "state": state}
 
-    def _process_rows(self) -> list[Json]:
+    def _process_rows(self) -> list[ProcessRow]:
         """The server's processes that carry no client's work. That they wait for having nothing to do is not told."""
-        rows = []
+        rows: list[ProcessRow] = []
         for what, sums in self._roles.items():
             waits = [
                 row for row in wait_rows(sums, self.lasted_ns, WAITS) if not row["event"].startswith(NOTHING_TO_DO)
@@ -298,24 +317,13 @@ class Picture:
             pids = self._role_pids[what]
             tasks = [self._identity(pid)["query"] for pid in sorted(pids) if pid in self._known]
             rows.append(
-                {"what": what, "processes": len(pids), "cpu_ns": cpu, "on_cpu": self._mean(cpu)}
-                | {"waits": waits[:SHOWN_WAITS], "at_work_on": tasks[:SHOWN_WAITS]}
+                {
+                    "what": what,
+                    "processes": len(pids),
+                    "cpu_ns": cpu,
+                    "on_cpu": self._mean(cpu),
+                    "waits": waits[:SHOWN_WAITS],
+                    "at_work_on": tasks[:SHOWN_WAITS],
+                }
             )
         return sorted(rows, key=lambda row: (-row["cpu_ns"], row["what"]))
-
-
-def merged(seconds: list[Json], most: int) -> list[Json]:
-    """Neighbouring stretches of time taken together until there are no more than so many."""
-    each = -(-len(seconds) // most)
-    if each <= 1:
-        return list(seconds)
-    rows = []
-    for first in range(0, len(seconds), each):
-        some = seconds[first : first + each]
-        buckets: dict[str, int] = {}
-        for second in some:
-            for name, ns in second["buckets"].items():
-                buckets[name] = buckets.get(name, 0) + ns
-        sums = {key: sum(second[key] for second in some) for key in ("span_ns", "lasted_ns", "transactions")}
-        rows.append({"t_ns": some[-1]["t_ns"], **sums, "buckets": buckets})
-    return rows

@@ -7,9 +7,10 @@ all the same, whose it was is not told then.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-Json = dict[str, Any]
+from plimsoll.analysis.watch.document import ChainRow, LockWait, RelationRow, SeenLockWait
+from plimsoll.analysis.watch.heard import LockLook
+
 PREPARED = 0  # the server's number for a blocker that is no process but a prepared transaction
 STALE_NS = 1_500_000_000
 
@@ -41,7 +42,7 @@ class Locks:
         self._looks_by_relation: dict[str | None, int] = {}
         self.current: list[Wait] = []
 
-    def look(self, at_ns: int, waiting: list[Json]) -> None:
+    def look(self, at_ns: int, waiting: list[LockLook]) -> None:
         """Everybody who waits now; empty when the last of them has gone on."""
         self.current = []
         for row in waiting:
@@ -49,7 +50,7 @@ class Locks:
             for blocker in dict.fromkeys(row["blockers"]):
                 self.current.append(self._wait(at_ns, int(blocker), row))
 
-    def _wait(self, at_ns: int, blocker: int, row: Json) -> Wait:
+    def _wait(self, at_ns: int, blocker: int, row: LockLook) -> Wait:
         key = (int(row["pid"]), blocker, row["relation"])
         known = self.waits.get(key)
         if known is None or at_ns - known.last_ns > STALE_NS:
@@ -61,24 +62,33 @@ class Locks:
         known.last_ns, known.looks = at_ns, known.looks + 1
         return known
 
-    def by_relation(self) -> list[Json]:
+    def by_relation(self) -> list[RelationRow]:
         """How often somebody was seen waiting for a lock on a relation; null where the lock does not tell which."""
-        rows = [{"relation": name, "looks": count} for name, count in self._looks_by_relation.items()]
-        return sorted(rows, key=lambda row: (-int(str(row["looks"])), str(row["relation"])))
+        rows: list[RelationRow] = [
+            {"relation": name, "looks": count} for name, count in self._looks_by_relation.items()
+        ]
+        return sorted(rows, key=lambda row: (-row["looks"], str(row["relation"])))
 
-    def longest(self, most: int) -> list[Json]:
+    def longest(self, most: int) -> list[SeenLockWait]:
         """The longest waits seen, over by now or not."""
         now = {id(wait) for wait in self.current}
         rows = sorted(self.waits.values(), key=lambda wait: (-wait.ns, wait.waiter, wait.blocker))
-        return [_row(wait) | {"now": id(wait) in now} for wait in rows[:most]]
+        return [{**_row(wait), "now": id(wait) in now} for wait in rows[:most]]
 
 
-def _row(wait: Wait) -> Json:
-    kept = ("waiter", "blocker", "kind", "mode", "relation", "ns", "looks")
-    return {key: getattr(wait, key) for key in kept}
+def _row(wait: Wait) -> LockWait:
+    return {
+        "waiter": wait.waiter,
+        "blocker": wait.blocker,
+        "kind": wait.kind,
+        "mode": wait.mode,
+        "relation": wait.relation,
+        "ns": wait.ns,
+        "looks": wait.looks,
+    }
 
 
-def chains(waits: list[Wait], most: int) -> list[Json]:
+def chains(waits: list[Wait], most: int) -> list[ChainRow]:
     """Trees of those who wait now: {pid, depth, ns, relation...}, each blocker before those it blocks.
 
     Who waits for several stands under each of them once. A circle, which the server breaks after a second, begins with
@@ -88,11 +98,14 @@ def chains(waits: list[Wait], most: int) -> list[Json]:
     for behind in waits:
         blocked.setdefault(behind.blocker, []).append(behind)
     waiters = {behind.waiter for behind in waits}
-    rows: list[Json] = []
+    rows: list[ChainRow] = []
     shown: set[int] = set()
 
     def walk(pid: int, depth: int, wait: Wait | None) -> None:
-        rows.append({"pid": pid, "depth": depth, **(_row(wait) if wait else {})})
+        if wait is None:
+            rows.append({"pid": pid, "depth": depth})
+        else:
+            rows.append({"pid": pid, "depth": depth, **_row(wait)})
         if pid in shown:
             return
         shown.add(pid)

@@ -13,11 +13,10 @@ import math
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, RUN_QUEUE
+from plimsoll.analysis.watch.document import QueryRow, Sharing
 
-Json = dict[str, Any]
 ACTIVE = "active"
 CONFIDENCE_Z = 1.96
 _EXACT = 0.995
@@ -112,7 +111,7 @@ class Queries:
                     if (found := seen.get(pid)) is not None:
                         self._counted[found.query, found.event, found.state == ACTIVE] += 1
 
-    def shares(self, bucket_of: Mapping[str, str]) -> tuple[dict[int, Query], Json]:
+    def shares(self, bucket_of: Mapping[str, str]) -> tuple[dict[int, Query], Sharing]:
         """Every query's time, and what is to be said of the sharing. `bucket_of`: buckets by name of a wait event."""
         looks: Counter[tuple[int, str]] = Counter()
         for (query, event, active), count in self._counted.items():
@@ -140,16 +139,22 @@ class Queries:
         exact = sum(ns for mine in self._exact.values() for name, ns in mine.items() if name != CLIENT)
         rest = sum(ns for name, ns in self._rest.items() if name != CLIENT)
         counted = sum(looks.values())
-        sharing = {"looks": self.looks, "sessions_seen": counted, "exact_ns": exact, "sampled_ns": rest}
-        return found, sharing | {"unshared": unshared}
+        sharing: Sharing = {
+            "looks": self.looks,
+            "sessions_seen": counted,
+            "exact_ns": exact,
+            "sampled_ns": rest,
+            "unshared": unshared,
+        }
+        return found, sharing
 
 
-def exact_share(row: dict[str, Any]) -> float:
+def exact_share(row: QueryRow) -> float:
     """The share of a query's busy time that is exact and not distributed by samples."""
     return float(row["exact_ns"] / row["busy_ns"]) if row["busy_ns"] else 0.0
 
 
-def is_exact(row: dict[str, Any]) -> bool:
+def is_exact(row: QueryRow) -> bool:
     """Whether next to nothing of a query's busy time was distributed by samples."""
     return exact_share(row) > _EXACT
 

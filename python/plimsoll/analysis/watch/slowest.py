@@ -6,22 +6,21 @@ they began to the end of the watch.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from plimsoll.analysis.breakdown.parts import CPU, RUN_QUEUE, in_order
+from plimsoll.analysis.watch.document import Latency, SlowTransaction
+from plimsoll.analysis.watch.heard import Activity
 from plimsoll.record import Segment, read_table
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 SLOWEST = 10
 OPEN = 64
 PERCENTILES = (50, 95, 99)
 
 
-def transactions(segment: Segment, probed: Probe, own_pids: list[int], names: Json) -> Json | None:
-    """{count, open, mean_ns, percentiles, max_ns, slowest}; None where there is no row."""
+def transactions(segment: Segment, probed: Probe, own_pids: list[int], names: Activity) -> Latency | None:
+    """Their percentiles and the slowest; None where there is no row."""
     rows = segment.breakdown
     if rows is None or not len(rows):
         return None
@@ -44,11 +43,13 @@ def transactions(segment: Segment, probed: Probe, own_pids: list[int], names: Js
     }
 
 
-def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, probed: Probe, names: Json) -> list[Json]:
+def _slowest(
+    segment: Segment, rows: np.ndarray, worst: np.ndarray, probed: Probe, names: Activity
+) -> list[SlowTransaction]:
     waits, seen = segment.breakdown_waits, read_table(segment.path / "seen.npy")
     looks = read_table(segment.path / "looks.npy")
     of_worst = waits[np.isin(waits["request"], rows["request"][worst])] if waits is not None else None
-    result = []
+    result: list[SlowTransaction] = []
     for place in worst.tolist():
         row = rows[place]
         parts = {CPU: int(row["cpu_ns"]), RUN_QUEUE: int(row["run_queue_ns"])}
@@ -70,7 +71,7 @@ def _slowest(segment: Segment, rows: np.ndarray, worst: np.ndarray, probed: Prob
     return result
 
 
-def _query(row: np.void, looks: np.ndarray | None, seen: np.ndarray | None, names: Json) -> str | None:
+def _query(row: np.void, looks: np.ndarray | None, seen: np.ndarray | None, names: Activity) -> str | None:
     """What looks saw it do most often."""
     if looks is None or seen is None or not len(looks) or not len(seen):
         return None
@@ -82,6 +83,5 @@ def _query(row: np.void, looks: np.ndarray | None, seen: np.ndarray | None, name
     if not wanted.any():
         return None
     numbers, counts = np.unique(seen["query"][wanted], return_counts=True)
-    text = names["queries"].get(str(int(numbers[np.argmax(counts)]))) or {}
-    statement = text.get("text")
-    return None if statement is None else str(statement)
+    text = names["queries"].get(str(int(numbers[np.argmax(counts)])))
+    return None if text is None else text["text"]

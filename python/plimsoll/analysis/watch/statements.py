@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from plimsoll.analysis.breakdown.parts import BY_CALLS, CPU, PLAIN, RUN_QUEUE, UNATTRIBUTED, is_by_calls
+from plimsoll.analysis.watch.document import Watched
 from plimsoll.analysis.watch.sums import largest
 from plimsoll.quantities import duration, share
 
-Json = dict[str, Any]
 SAID = 3
 UNNAMED_MAX = 0.05
 UNSHARED_MAX = 0.01
 LOOK_SLOW_NS = 100_000_000
 
 
-def headline(document: Json) -> str:
+def headline(document: Watched) -> str:
     """How busy the server was, and with what."""
     busy = document["busy_backends"]
     if not document["watched_ns"]:
@@ -27,7 +25,7 @@ def headline(document: Json) -> str:
     return f"On average {busy:.2f} backends were busy: {named}"
 
 
-def caveats(document: Json) -> list[str]:
+def caveats(document: Watched) -> list[str]:
     """What bears on the figures."""
     said = []
     session = document["session"]
@@ -43,7 +41,7 @@ def caveats(document: Json) -> list[str]:
         )
     if session.get("lost"):
         said.append(f"sampling of pg_stat_activity ended early: {session['lost']}")
-    if document.get("ended_early"):
+    if document["ended_early"]:
         said.append(str(document["ended_early"]))
     if is_by_calls(document["probe"]):
         said.append(BY_CALLS)
@@ -55,7 +53,7 @@ def caveats(document: Json) -> list[str]:
     return said + _of_sharing(document)
 
 
-def _of_sharing(document: Json) -> list[str]:
+def _of_sharing(document: Watched) -> list[str]:
     sharing, said = document["sharing"], list[str]()
     if sharing is None:
         return said
@@ -70,8 +68,8 @@ def _of_sharing(document: Json) -> list[str]:
         said.append(
             f"{share(missed / document['busy_ns'])} of the busy time has no query: no sample caught it ({names or CPU})"
         )
-    looks = document.get("looks") or {}
-    if (looks.get("took_ns_p99") or 0) > LOOK_SLOW_NS:
+    looks = document["looks"]
+    if looks is not None and looks["took_ns_p99"] > LOOK_SLOW_NS:
         said.append(
             f"one sample in a hundred took longer than {duration(looks['took_ns_p99'])}: the server was slow to answer"
         )

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from plimsoll.analysis.breakdown.parts import CLIENT, CPU, RUN_QUEUE, in_order
+from plimsoll.analysis.watch.document import BucketRow, Part, WaitRow
+from plimsoll.analysis.watch.heard import ProcessGrown
 
-Json = dict[str, Any]
 WORKER = "parallel worker"
 NO_NAME = "(no name)"
 
 
-def event_name(event: Any, names: Mapping[str, str]) -> str:
+def event_name(event: int | str | None, names: Mapping[str, str]) -> str:
     """The server's name of a wait event; a text is one already."""
     if isinstance(event, str) and not event.isdigit():
         return event
@@ -26,7 +26,7 @@ def event_name(event: Any, names: Mapping[str, str]) -> str:
     return names.get(str(number)) or (f"event {number:#010x}" if number else NO_NAME)
 
 
-def is_watched(process: Json) -> bool:
+def is_watched(process: ProcessGrown) -> bool:
     """Whether a process's time counts: it has a client, or works for one that has."""
     return process["what"] in (None, WORKER)
 
@@ -41,13 +41,13 @@ class Sums:
     events: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # (name, bucket): count and nanoseconds
 
     @classmethod
-    def of(cls, process: Json, names: Mapping[str, str]) -> Sums:
+    def of(cls, process: ProcessGrown, names: Mapping[str, str]) -> Sums:
         """Those of one process in one line."""
         found = cls(int(process.get("transactions") or 0), int(process.get("requests") or 0))
         for bucket, ns in ((CPU, process.get("cpu_ns")), (RUN_QUEUE, process.get("run_queue_ns"))):
             if ns:
                 found.buckets[bucket] = int(ns)
-        for wait in process.get("waits") or []:
+        for wait in process.get("waits", []):
             key, ns = (event_name(wait["event"], names), str(wait["bucket"])), int(wait["ns"])
             found.buckets[key[1]] = found.buckets.get(key[1], 0) + ns
             event = found.events.setdefault(key, [0, 0])
@@ -77,9 +77,10 @@ class Sums:
         return self.buckets.get(CLIENT, 0)
 
 
-def bucket_rows(sums: Sums, lasted_ns: int) -> list[Json]:
+def bucket_rows(sums: Sums, lasted_ns: int) -> list[BucketRow]:
     """A row a bucket, in order: its share of the busy time, how many backends were in it, a transaction's part."""
-    busy, rows = sums.busy_ns, []
+    busy = sums.busy_ns
+    rows: list[BucketRow] = []
     for name in in_order(set(sums.buckets)):
         ns = sums.buckets[name]
         rows.append(
@@ -94,10 +95,10 @@ def bucket_rows(sums: Sums, lasted_ns: int) -> list[Json]:
     return rows
 
 
-def wait_rows(sums: Sums, lasted_ns: int, most: int) -> list[Json]:
+def wait_rows(sums: Sums, lasted_ns: int, most: int) -> list[WaitRow]:
     """The waits that took the longest, by the server's own names."""
     busy = sums.busy_ns
-    rows: list[Json] = [
+    rows: list[WaitRow] = [
         {
             "event": name,
             "bucket": bucket,
@@ -113,14 +114,14 @@ def wait_rows(sums: Sums, lasted_ns: int, most: int) -> list[Json]:
     return rows[:most]
 
 
-def largest(buckets: Mapping[str, float], most: int = 3) -> list[tuple[str, float]]:
+def largest(buckets: Mapping[str, float], most: int = 3) -> list[Part]:
     """The buckets of something with the most time, and their shares of it, but for those below one in a hundred."""
     whole = sum(buckets.values())
     found = sorted(((name, ns / whole) for name, ns in buckets.items() if whole and ns / whole >= 0.01), key=_by_share)
     return found[:most]
 
 
-def _by_share(item: tuple[str, float]) -> tuple[float, str]:
+def _by_share(item: Part) -> tuple[float, str]:
     return -item[1], item[0]
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from plimsoll.analysis.watch.document import Cost, LooksTaken, WatchDocument, Watched, WatchedServer
 from plimsoll.analysis.watch.record import activity, replay
 from plimsoll.analysis.watch.slowest import transactions
 from plimsoll.analysis.watch.statements import caveats, headline
 from plimsoll.record import RecordError, Run, Segment, read_table
 from plimsoll.record.summary import Probe
 
-Json = dict[str, Any]
 FORMAT = 1
 TOP = 20
 
 
-def analyse_live(run: Run, top: int | None = None) -> Json:
+def analyse_live(run: Run, top: int | None = None) -> WatchDocument:
     """The document. Raises RecordError where the watch left too little."""
     if not run.trials:
         raise RecordError(f"{run.path}: nothing was watched; watch again")
@@ -25,28 +23,30 @@ def analyse_live(run: Run, top: int | None = None) -> Json:
     names, asked = activity(segment), run.data.get("breakdown") or {}
     probe = segment.probes.get("breakdown") or {}
     picture = replay(segment)
-    document: Json = {
+    watched: Watched = {
         "format": FORMAT,
         "run": str(run.data.get("id") or run.path.name),
         "status": run.data.get("status"),
         "started_epoch_ns": run.data.get("started_epoch_ns"),
         "asked_seconds": asked.get("seconds"),
-        "server": asked.get("server") or {},
-        "session": names.get("session") or {},
+        "server": asked.get("server") or WatchedServer(),
+        "session": names["session"] or {},
         **picture.document(int(top or asked.get("top") or TOP)),
         "looks": looks_taken(segment),
         "latency": transactions(segment, probe, names["own_pids"], names) if probe.get("buckets") else None,
         "cost": cost(segment, probe),
-        "probe": {"status": probe.get("status"), "reason": probe.get("reason"), "lost": _losses(probe)}
-        | {"boundaries": probe.get("boundaries") or {}},
+        "probe": {
+            "status": probe.get("status"),
+            "reason": probe.get("reason"),
+            "lost": _losses(probe),
+            "boundaries": probe.get("boundaries") or {},
+        },
         "ended_early": asked.get("ended_early"),
     }
-    document["headline"] = headline(document)
-    document["caveats"] = caveats(document)
-    return document
+    return {**watched, "headline": headline(watched), "caveats": caveats(watched)}
 
 
-def looks_taken(segment: Segment) -> Json | None:
+def looks_taken(segment: Segment) -> LooksTaken | None:
     """How many looks there were and what they took; None without any."""
     looks = read_table(segment.path / "looks.npy")
     if looks is None or not len(looks):
@@ -61,7 +61,7 @@ def looks_taken(segment: Segment) -> Json | None:
     }
 
 
-def cost(segment: Segment, probe: Probe) -> Json:
+def cost(segment: Segment, probe: Probe) -> Cost:
     """Shares of the machine's CPU time that watching took: the probe's programs, the looks, Plimsoll's processes."""
     summary = segment.told
     own = summary.get("instrument") or {}
@@ -79,5 +79,5 @@ def cost(segment: Segment, probe: Probe) -> Json:
     }
 
 
-def _losses(probe: Probe) -> Json:
+def _losses(probe: Probe) -> dict[str, int]:
     return {what: count for what, count in (probe.get("lost") or {}).items() if count}

@@ -7,6 +7,7 @@ which kind a run is loads no statistics; a kind imports what it needs when it is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,7 +21,7 @@ Json = dict[str, Any]
 class Judged:
     """What came of judging a record, and the page it was drawn on."""
 
-    document: Json
+    document: Any  # of the kind's own type, which nobody else looks into
     page: Path
 
 
@@ -28,7 +29,7 @@ class Judged:
 class Compared:
     """What came of comparing: for other programs, and for people."""
 
-    document: Json
+    document: Mapping[str, Any]
     lines: list[str]
 
 

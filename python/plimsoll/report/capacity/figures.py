@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.capacity.document import Capacity, PercentileFound, SearchTrial
 from plimsoll.quantities import rate
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
@@ -18,27 +19,28 @@ _HEIGHT, _HEIGHT_SHOWN = 380, 240
 _DRAWN_ABOVE = 30.0  # a percentile farther above the objective is drawn at the upper edge
 
 
-def capacity_figures(verdict: Json) -> list[Figure]:
+def capacity_figures(verdict: Capacity) -> list[Figure]:
     """All figures of the page."""
     return [curve_figure(verdict), search_figure(verdict)]
 
 
-def _judged(verdict: Json) -> list[Json]:
+def _judged(verdict: Capacity) -> list[SearchTrial]:
     return [one for one in verdict["trials"] if one["rate"] is not None and one["verdict"]]
 
 
-def _curve_rows(verdict: Json) -> list[Json]:
+def _curve_rows(verdict: Capacity) -> list[Json]:
     """A row for each percentile of the objective, and for the median where it is none of them."""
     rows = []
     top = max(term["limit_ns"] for term in verdict["objective"]["percentiles"]) * _DRAWN_ABOVE / 1e6
     for one in _judged(verdict):
-        named = {term["term"].partition(" ")[0]: term for term in one["terms"] if "limit_ns" in term}
-        named.setdefault("p50", (one.get("percentiles") or {}).get("p50") or {})
+        named: dict[str, PercentileFound] = {
+            term["term"].partition(" ")[0]: term for term in one["terms"] if "limit_ns" in term
+        }
+        if "p50" in one.get("percentiles", {}):
+            named.setdefault("p50", one["percentiles"]["p50"])
         for name, percentile in named.items():
-            if "value" not in percentile:
-                continue
             value = top if percentile["value"] is None else percentile["value"] / 1e6
-            row = {
+            row: Json = {
                 "rate": one["rate"],
                 "percentile": name,
                 "ms": min(value, top),
@@ -47,14 +49,14 @@ def _curve_rows(verdict: Json) -> list[Json]:
                 "beyond": value >= top,
                 "why": "; ".join(one["reasons"]),
             }
-            if percentile.get("low"):
-                high = top if percentile.get("high") is None else percentile["high"] / 1e6
+            if percentile["low"]:
+                high = top if percentile["high"] is None else percentile["high"] / 1e6
                 row |= {"low": min(percentile["low"] / 1e6, top), "high": min(high, top)}
             rows.append(row)
     return rows
 
 
-def _rules(verdict: Json, room: int) -> list[Any]:
+def _rules(verdict: Capacity, room: int) -> list[Any]:
     """The objective's limits, the load line with its interval, and the knee; `room` is the height of the figure."""
     layers = []
     limits = [
@@ -94,14 +96,14 @@ def _rules(verdict: Json, room: int) -> list[Any]:
     return layers
 
 
-def answer_figure(verdict: Json) -> Figure | None:
+def answer_figure(verdict: Capacity) -> Figure | None:
     """The curve for the first screen; None where no trial has a result."""
     figure = curve_figure(verdict, "answer", SHOWN_WIDTH - 60, _HEIGHT_SHOWN)
     return None if figure.spec is None else replace(figure, caption="")
 
 
 def curve_figure(
-    verdict: Json, name: str = "latency-against-rate", width: int = WIDTH - 80, height: int = _HEIGHT
+    verdict: Capacity, name: str = "latency-against-rate", width: int = WIDTH - 80, height: int = _HEIGHT
 ) -> Figure:
     """The latency-against-rate curve."""
     title = "Latency against arrival rate"
@@ -153,7 +155,7 @@ def curve_figure(
     return Figure(name, title, caption, spec=spec_of(chart))
 
 
-def search_figure(verdict: Json) -> Figure:
+def search_figure(verdict: Capacity) -> Figure:
     """The rates in the order in which they were tried: where the machine drifts, verdicts at one rate differ."""
     name, title = "search", "The search, trial by trial"
     rows = [

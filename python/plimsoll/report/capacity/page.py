@@ -4,8 +4,9 @@ Computes nothing: every number stands in capacity.json and is only given a unit 
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from plimsoll.analysis.capacity.document import Capacity, SearchTrial
 from plimsoll.analysis.capacity.drift import value_words
 from plimsoll.quantities import rate
 from plimsoll.record import RecordError, Run, open_run
@@ -29,7 +30,7 @@ _TITLES = {
 }
 
 
-def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
+def _facts(run: Run, verdict: Capacity) -> list[tuple[str, str]]:
     plimsoll = run.data.get("plimsoll") or {}
     return [
         ("run", str(run.data.get("id") or run.path.name)),
@@ -43,12 +44,11 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
     ]
 
 
-def trial_rows(verdict: Json) -> list[Json]:
+def trial_rows(verdict: Capacity) -> list[Json]:
     """Every trial in the order of the search: rate, percentiles, verdict and why, and how generator and host did."""
     rows = []
     for trial in verdict["trials"]:
-        health, conditions = trial.get("health") or {}, trial["conditions"]
-        backlog = trial.get("backlog") or {}
+        health, conditions, backlog = trial.get("health"), trial["conditions"], trial.get("backlog")
         rows.append(
             {
                 "number": trial["number"],
@@ -58,15 +58,15 @@ def trial_rows(verdict: Json) -> list[Json]:
                 "verdict": trial["verdict"] or (NONE if trial["status"] == "finished" else trial["status"]),
                 "class": {"holds": "word-best", "breaks": "word-worse"}.get(trial["verdict"] or "", ""),
                 "why": "; ".join(trial["reasons"]) or trial["reason"] or "",
-                "terms": [words.term_words(term) for term in trial.get("terms") or []],
+                "terms": [words.term_words(term) for term in trial.get("terms", [])],
                 "done": number(trial.get("throughput"), ",.0f"),
                 "p50": _ms(trial, "p50"),
                 "p99": _ms(trial, "p99"),
-                "growth": number(backlog.get("growth"), "+,.1f"),
-                "skipped": number((trial.get("identity") or {}).get("skipped"), ",.0f"),
-                "busy": number(health.get("busy_connections"), ".1f"),
-                "lag": number(health.get("lag_ns_mean"), ",.2f", 1e-6),
-                "load": number(health.get("load_busy_share"), ".0f", 100),
+                "growth": number(backlog["growth"] if backlog else None, "+,.1f"),
+                "skipped": number(trial.get("identity", {}).get("skipped"), ",.0f"),
+                "busy": number(health["busy_connections"] if health else None, ".1f"),
+                "lag": number(health["lag_ns_mean"] if health else None, ",.2f", 1e-6),
+                "load": number(health["load_busy_share"] if health else None, ".0f", 100),
                 "host": number(conditions.get("host_busy_share"), ".0f", 100),
                 "steal": number(conditions.get("cpu_steal_share"), ".1f", 100),
             }
@@ -74,12 +74,12 @@ def trial_rows(verdict: Json) -> list[Json]:
     return rows
 
 
-def _ms(entry: Json, name: str) -> str:
-    percentile = (entry.get("percentiles") or {}).get(name) or {}
-    return number(percentile.get("value"), ",.2f", 1e-6)
+def _ms(entry: SearchTrial, name: str) -> str:
+    percentile = entry.get("percentiles", {}).get(name)
+    return number(percentile["value"] if percentile else None, ",.2f", 1e-6)
 
 
-def condition_rows(verdict: Json) -> list[Json]:
+def condition_rows(verdict: Capacity) -> list[Json]:
     """The conditions trial by trial, where any trial has them."""
     rows = []
     for key, described in verdict["conditions"].items():
@@ -90,10 +90,10 @@ def condition_rows(verdict: Json) -> list[Json]:
     return rows
 
 
-def earlier_rows(verdict: Json) -> list[Json]:
+def earlier_rows(verdict: Capacity) -> list[Json]:
     """Earlier searches for the same line on this machine."""
     rows = []
-    for earlier_run in verdict.get("earlier") or []:
+    for earlier_run in verdict.get("earlier", []):
         first = earlier_run["first"]
         line = first["line"]
         rows.append(
@@ -111,13 +111,13 @@ def earlier_rows(verdict: Json) -> list[Json]:
     return rows
 
 
-def _sections(verdict: Json) -> list[Json]:
+def _sections(verdict: Capacity) -> list[Json]:
     """What the page has below its first screen, in its order."""
     there = {"caveats": bool(verdict["caveats"]), "earlier": bool(verdict.get("earlier"))}
     return [{"key": key, "title": title} for key, title in _TITLES.items() if there.get(key, True)]
 
 
-def _context(run: Run, verdict: Json) -> Json:
+def _context(run: Run, verdict: Capacity) -> Json:
     figures, shown = capacity_figures(verdict), answer_figure(verdict)
     command = run.data.get("command")
     return {
@@ -158,7 +158,7 @@ def _context(run: Run, verdict: Json) -> Json:
 def write_capacity_report(run_dir: str | Path, is_with_files: bool = False) -> Path:
     """Draws capacity.json; returns the page's path. With files the figures lie beside it as SVG and PNG, too."""
     run = open_run(run_dir)
-    verdict = read_json(run.path / "capacity.json")
+    verdict = cast(Capacity | None, read_json(run.path / "capacity.json"))
     if verdict is None:
         raise RecordError(f"{run.path}: no capacity.json; judge the run first with plimsoll report")
     context = _context(run, verdict)

@@ -6,6 +6,7 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.decision_support.document import DecisionSupport, Drifted
 from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
@@ -26,7 +27,8 @@ def answer_figure(verdict: Json) -> Figure | None:
 def drift_figure(verdict: Json, width: int = WIDTH - 70, height: int = 260) -> Figure | None:
     """Change of throughput against the first test, by the test's number; None where no test was repeated."""
     labels, points, lines = treatment_labels(verdict), [], []
-    for treatment, one in verdict["decision_support"]["treatments"].items():
+    support: DecisionSupport = verdict["decision_support"]
+    for treatment, one in support["treatments"].items():
         label = labels.get(treatment, treatment)
         points += [_point(label, row) for row in one["drift"] if row["value"] is not None and _is_against(row)]
         if one["trend"] is not None:
@@ -70,14 +72,16 @@ def drift_figure(verdict: Json, width: int = WIDTH - 70, height: int = 260) -> F
     return Figure("drift", "Throughput from test to test", caption, spec=spec_of(chart))
 
 
-def _is_against(row: Json) -> bool:
+def _is_against(row: Drifted) -> bool:
     """Whether there is a change to draw: of the first test it is none by definition."""
     return row["run"] == 1 or row["change"] is not None
 
 
-def _point(label: str, row: Json) -> Json:
-    change = row["change"] or {"value": 0.0, "low": None, "high": None}
+def _point(label: str, row: Drifted) -> Json:
+    change = row["change"]
     kind = next((name for name in _KINDS if name in row["remarks"]), next(iter(_KINDS)))
-    point = {"series": label, "test": row["run"], "change": change["value"], "kind": kind}
+    point: Json = {"series": label, "test": row["run"], "change": change["value"] if change else 0.0, "kind": kind}
     point["remarks"] = "; ".join(row["remarks"])
-    return point if change["low"] is None else point | {"low": change["low"], "high": change["high"]}
+    if change is None or change["low"] is None:
+        return point
+    return point | {"low": change["low"], "high": change["high"]}

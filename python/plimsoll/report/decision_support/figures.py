@@ -8,6 +8,7 @@ import altair as alt
 
 from plimsoll.analysis.breakdown.parts import gathered, in_order, named_among
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.decision_support.document import DecisionSupport, Timeline
 from plimsoll.analysis.decision_support.run import WORKERS
 from plimsoll.analysis.decision_support.trial import DONE, NAMES, REFRESH_STREAM, lasted_s
 from plimsoll.analysis.trial import vmstat
@@ -48,16 +49,21 @@ def decision_support_figures(run: Run, verdict: Json) -> list[Figure]:
     ]
 
 
+def _support(verdict: Json) -> DecisionSupport:
+    support: DecisionSupport = verdict["decision_support"]
+    return support
+
+
 def queries_figure(verdict: Json) -> Figure:
     """Seconds of each query by treatment, with intervals; the test chosen from a list."""
     name, title = "queries", "Each query's time"
     labels, rows = treatment_labels(verdict), []
-    for treatment, of_treatment in verdict["decision_support"]["treatments"].items():
+    for treatment, of_treatment in _support(verdict)["treatments"].items():
         for test, queries in of_treatment["queries"].items():
             for query, estimate in queries.items():
                 if estimate["value"] is None:
                     continue
-                row = {"treatment": labels.get(treatment, treatment), "test": _TESTS[test], "query": query}
+                row: Json = {"treatment": labels.get(treatment, treatment), "test": _TESTS[test], "query": query}
                 row |= {"seconds": estimate["value"], "blocks": estimate["blocks"]}
                 if estimate["low"] is not None:
                     row |= {"low": estimate["low"], "high": estimate["high"]}
@@ -86,8 +92,8 @@ def changes_figure(verdict: Json) -> Figure:
     """How many times longer each query takes than at the best level; the pair and the test chosen from a list."""
     name, title = "query-changes", "Which queries changed"
     rows = []
-    for change in verdict["decision_support"]["changes"]:
-        row = {
+    for change in _support(verdict)["changes"]:
+        row: Json = {
             "shown": f"{change['second_label']} over {change['first_label']}, {change['test']}",
             "query": change["query"],
         }
@@ -129,7 +135,7 @@ def timeline_figure(verdict: Json) -> Figure:
     name, title = "streams", "The streams in time"
     labels, rows = treatment_labels(verdict), []
     where = {trial["number"]: trial for trial in verdict["trials"]}
-    for reading in verdict["decision_support"]["trials"][:_SEGMENTS_MAX]:
+    for reading in _support(verdict)["trials"][:_SEGMENTS_MAX]:
         entry = where[reading["number"]]
         label = labels.get(entry["treatment"], entry["treatment"])
         for segment in (test for test in reading["segments"] if test["test"] != "plans"):
@@ -159,18 +165,19 @@ def timeline_figure(verdict: Json) -> Figure:
     return Figure(name, title, caption, spec=spec_of(chart.add_params(choice("shown", "shown", shown_all))))
 
 
-def _bars(segment: Json, shown: str) -> list[Json]:
+def _bars(segment: Timeline, shown: str) -> list[Json]:
     ended = [work["to_s"] for work in segment["work"] if work["to_s"] is not None]
     rows = []
     for work in segment["work"]:
-        if (lasted := lasted_s(work)) is None:
+        began, until = work["from_s"], work["to_s"]
+        if began is None or until is None or (lasted := lasted_s(work)) is None:
             continue
         is_refresh = work["stream"] == REFRESH_STREAM or work["name"].startswith("RF")
         kind = "not done" if work["status"] != DONE else "refresh function" if is_refresh else "query"
         place = 1_000_000 if work["stream"] == REFRESH_STREAM else int(work["stream"] or 0)
         row = {"shown": shown, "stream": str(work["stream"]), "place": place, "query": work["name"], "kind": kind}
-        row |= {"from": round(work["from_s"], 4), "to": round(work["to_s"], 4), "seconds": round(lasted, 4)}
-        row |= {"middle": round(work["from_s"] + lasted / 2, 4), "is_wide": lasted >= _LABEL_SHARE * max(ended)}
+        row |= {"from": round(began, 4), "to": round(until, 4), "seconds": round(lasted, 4)}
+        row |= {"middle": round(began + lasted / 2, 4), "is_wide": lasted >= _LABEL_SHARE * max(ended)}
         rows.append(row | {"status": work["status"], "title": work["title"] or "", "error": work["error"] or ""})
     return rows
 
@@ -178,8 +185,9 @@ def _bars(segment: Json, shown: str) -> list[Json]:
 def parts_figure(verdict: Json) -> Figure:
     """Where each query's time goes, in ms and as shares; the treatment chosen from a list."""
     name, title = "query-parts", "Where each query's time goes"
-    labels, rows = treatment_labels(verdict), []
-    treatments = verdict["decision_support"]["treatments"]
+    labels = treatment_labels(verdict)
+    rows: list[Json] = []
+    treatments = _support(verdict)["treatments"]
     named = named_among(parts for of_treatment in treatments.values() for parts in of_treatment["parts"].values())
     for treatment, of_treatment in treatments.items():
         for query, all_parts in of_treatment["parts"].items():

@@ -3,6 +3,16 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.decision_support.document import (
+    DecisionSupport,
+    Drifted,
+    Load,
+    PlanChange,
+    QueryChange,
+    QueryTime,
+    TreatmentOfTests,
+    Trend,
+)
 from plimsoll.analysis.decision_support.drift import RULE
 from plimsoll.analysis.decision_support.formulas import drift
 from plimsoll.analysis.decision_support.metrics import COMPOSITE, LOAD, POWER, THROUGHPUT
@@ -22,7 +32,7 @@ _PLAN_WORDS = {"other": "another", "varies": "varies from block to block"}
 
 def decision_support_part(verdict: Json) -> Json | None:
     """What the template draws; None for another workload."""
-    support = verdict.get("decision_support")
+    support: DecisionSupport | None = verdict.get("decision_support")
     if not support:
         return None
     labels = treatment_labels(verdict)
@@ -49,13 +59,14 @@ def decision_support_part(verdict: Json) -> Json | None:
     }
 
 
-def _figures(label: str, entry: Json) -> Json:
-    cells = [interval((entry["metrics"].get(metric) or {}).get("estimate"), ",.1f") for metric in _COLUMNS]
+def _figures(label: str, entry: TreatmentOfTests) -> Json:
+    metrics = entry["metrics"]
+    cells = [interval(metrics[metric]["estimate"] if metric in metrics else None, ",.1f") for metric in _COLUMNS]
     scale = NONE if entry["scale_factor"] is None else f"{entry['scale_factor']:g}"
     return {"label": label, "scale_factor": scale, "streams": str(entry["streams"] or NONE), "cells": cells}
 
 
-def _load(label: str, load: Json) -> Json:
+def _load(label: str, load: Load) -> Json:
     return {
         "label": label,
         "phases": [(row["phase"].replace("_", " "), interval(row["seconds"], ",.2f")) for row in load["phases"]],
@@ -72,7 +83,7 @@ def _load(label: str, load: Json) -> Json:
     }
 
 
-def _queries(treatments: list[tuple[str, Json]], test: str) -> Json | None:
+def _queries(treatments: list[tuple[str, TreatmentOfTests]], test: str) -> Json | None:
     """A row a query, a column a treatment; what failed says so."""
     names = [name for name in NAMES if any(name in entry["queries"][test] for _, entry in treatments)]
     if not names:
@@ -84,7 +95,7 @@ def _queries(treatments: list[tuple[str, Json]], test: str) -> Json | None:
     return {"test": test, "columns": [label for label, _ in treatments], "rows": rows}
 
 
-def _seconds(mean: Json | None) -> str:
+def _seconds(mean: QueryTime | None) -> str:
     if mean is None:
         return NONE
     failed = f"failed in {len(mean['failed'])}" if mean["failed"] else ""
@@ -93,19 +104,19 @@ def _seconds(mean: Json | None) -> str:
     return interval(mean, ",.3f") + (f" ({failed})" if failed else "")
 
 
-def _change(change: Json) -> Json:
+def _change(change: QueryChange) -> Json:
     ratio = {"value": change["ratio"], "low": change["low"], "high": change["high"]}
     return {
         "pair": f"{change['second_label']} over {change['first_label']}",
         "test": change["test"],
         "query": change["query"],
-        "plan": _PLAN_WORDS.get(change["plan"], ""),
+        "plan": _PLAN_WORDS.get(change["plan"] or "", ""),
         "ratio": interval(ratio, ".2f"),
         "verdict": change["verdict"],
     }
 
 
-def _plan(plan: Json) -> Json:
+def _plan(plan: PlanChange) -> Json:
     return {
         "title": f"{plan['query']}: {plan['second_label']} and {plan['first_label']}: {_plan_words(plan)}",
         "first": "\n".join(plan["first_plan"]),
@@ -115,7 +126,7 @@ def _plan(plan: Json) -> Json:
     }
 
 
-def _plan_words(plan: Json) -> str:
+def _plan_words(plan: PlanChange) -> str:
     where = f"differ in {plan['differ']} of {plan['blocks']} {'block' if plan['blocks'] == 1 else 'blocks'}"
     if not plan["is_told"]:
         where += ", and each treatment has more than one"
@@ -129,7 +140,7 @@ def _percent(share: float | None) -> str:
     return NONE if share is None else f"{number(share, '+.2f', 100)} %"
 
 
-def _drift(label: str, rows: list[Json], trend: Json | None) -> Json:
+def _drift(label: str, rows: list[Drifted], trend: Trend | None) -> Json:
     study_changes = dict(zip(S3_THROUGHPUT, drift(list(S3_THROUGHPUT.values())), strict=True))
     return {
         "label": label,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from plimsoll.analysis.files.document import Flows, Phase
 from plimsoll.analysis.files.metrics import SEEKS
+from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing.tables import NONE, interval, short_form
 from plimsoll.report.original_studies import BONNIE, S2_BONNIE
 
@@ -15,12 +17,12 @@ MS = 1e-6
 US = 1e-3
 
 
-def in_unit(mean: Json | None, scale: float) -> str:
+def in_unit(mean: Mean | None, scale: float) -> str:
     """A value with its interval, to about three digits."""
     return NONE if not mean else interval(mean, short_form(mean["value"] * scale), scale)
 
 
-def bonnie_cell(phase: str, one: Json | None) -> str:
+def bonnie_cell(phase: str, one: Phase | None) -> str:
     """K/s, or seeks a second, and the share of one CPU in brackets, as Bonnie prints it."""
     if not one:
         return NONE
@@ -41,9 +43,9 @@ def study_rows() -> list[Json]:
     return rows
 
 
-def cache_words(one: Json | None) -> str:
+def cache_words(one: Flows) -> str:
     """What the page cache did in how many trials."""
-    rows = (one or {}).get("cache") or []
+    rows = one["cache"]
     if len(rows) == 1:
-        return str(rows[0]["what"])
+        return rows[0]["what"]
     return "; ".join(f"{row['trials']} of the trials: {row['what']}" for row in rows) or NONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.files.document import Kind, Mix, Operations
 from plimsoll.analysis.files.operations import PERCENTILES
 from plimsoll.analysis.percentiles import PERCENTILE_NAMES
 from plimsoll.report.drawing.tables import interval, number
@@ -18,7 +19,8 @@ _MEAN = "mean"
 
 def operations_part(page: Page) -> Json:
     """What the template draws."""
-    part, labels = page.verdict["operations"], treatment_labels(page.verdict)
+    part: Operations = page.verdict["operations"]
+    labels = treatment_labels(page.verdict)
     return {
         "like": part["like"],
         "rule": part["rule"],
@@ -31,7 +33,7 @@ def operations_part(page: Page) -> Json:
     }
 
 
-def _row(label: str, entry: Json) -> Json:
+def _row(label: str, entry: Mix) -> Json:
     return {
         "label": label,
         "operations": in_unit(entry["operations_per_second"], 1.0),
@@ -43,7 +45,7 @@ def _row(label: str, entry: Json) -> Json:
     }
 
 
-def _kind(kind: Json) -> Json:
+def _kind(kind: Kind) -> Json:
     return {
         "kind": kind["kind"],
         "done": number(kind["done"], ",.0f"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.files.document import Phase, Phases
 from plimsoll.analysis.files.metrics import SEQUENTIAL_IO, name_of
 from plimsoll.report.drawing.tables import interval
 from plimsoll.report.files.cells import MB, MS, cache_words, in_unit
@@ -16,7 +17,8 @@ Json = dict[str, Any]
 
 def passes_part(page: Page) -> Json:
     """What the template draws: a table a pass, a row a treatment."""
-    found, labels = page.verdict["phases"], treatment_labels(page.verdict)
+    found: Phases = page.verdict["phases"]
+    labels = treatment_labels(page.verdict)
     return {
         "like": found["like"],
         "rule": found["rule"],
@@ -35,7 +37,7 @@ def passes_part(page: Page) -> Json:
     }
 
 
-def _row(label: str, one: Json) -> Json:
+def _row(label: str, one: Phase) -> Json:
     return {
         "label": label,
         "rate": in_unit(one["bytes_per_second"], MB),
@@ -48,7 +50,8 @@ def _row(label: str, one: Json) -> Json:
 
 
 def _applies(page: Page) -> bool:
-    return (page.verdict.get("phases") or {}).get("workload") == SEQUENTIAL_IO
+    found: Phases | None = page.verdict.get("phases")
+    return found is not None and found["workload"] == SEQUENTIAL_IO
 
 
 SECTION = Section(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.files.document import Phase, Phases
 from plimsoll.analysis.files.metrics import RAW_STORAGE, name_of
 from plimsoll.report.drawing.tables import interval
 from plimsoll.report.files.cells import MS, bonnie_cell, cache_words, in_unit, study_rows
@@ -26,7 +27,7 @@ HEADS = {
 
 def phases_part(page: Page) -> Json:
     """What the template draws."""
-    found = page.verdict["phases"]
+    found: Phases = page.verdict["phases"]
     labels = treatment_labels(page.verdict)
     ours = [
         {
@@ -50,7 +51,7 @@ def _is_of_study(page: Page) -> bool:
     return "phases" in (page.study or {})
 
 
-def _more(label: str, mine: Json, phases: list[str]) -> Json:
+def _more(label: str, mine: dict[str, Phase], phases: list[str]) -> Json:
     """What Bonnie does not print: user and system apart, the whole machine, what a MB costs, what the cache did."""
     rows = [
         {
@@ -69,7 +70,8 @@ def _more(label: str, mine: Json, phases: list[str]) -> Json:
 
 
 def _applies(page: Page) -> bool:
-    return (page.verdict.get("phases") or {}).get("workload") == RAW_STORAGE
+    found: Phases | None = page.verdict.get("phases")
+    return found is not None and found["workload"] == RAW_STORAGE
 
 
 SECTION = Section(

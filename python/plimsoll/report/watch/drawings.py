@@ -6,16 +6,16 @@ of charts takes longer than that, and takes it from the server. Everything drawn
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from markupsafe import Markup, escape
 
 from plimsoll.analysis.breakdown.parts import CLIENT, in_order
 from plimsoll.analysis.watch.curve import backends, began_ns
+from plimsoll.analysis.watch.document import SlowTransaction, Stretch
 from plimsoll.quantities import duration, share
 from plimsoll.report.drawing import theme
 
-Json = dict[str, Any]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1050, 210, 44, 22, 8
 _TICKS = 4
 _STEPS = (1, 2, 5)
@@ -42,7 +42,7 @@ def _svg(width: float, height: float, name: str, inside: list[Markup]) -> Markup
     return head.format(width, height, name) + Markup("").join(inside) + Markup("</svg>")
 
 
-def bar(buckets: Json, whole: float | None = None, width: int = 260, height: int = 12) -> Markup:
+def bar(buckets: Mapping[str, float], whole: float | None = None, width: int = 260, height: int = 12) -> Markup:
     """One stacked bar; `whole` is what its full width stands for."""
     total = whole or sum(buckets.values())
     inside, at = [], 0.0
@@ -60,7 +60,7 @@ def bar(buckets: Json, whole: float | None = None, width: int = 260, height: int
     )
 
 
-def legend(names: list[str], plain: Json) -> Markup:
+def legend(names: list[str], plain: Mapping[str, str]) -> Markup:
     """Every bucket that occurs, with its colour."""
     row = Markup('<span title="{}"><i style="background:{}"></i>{}</span>')
     return (
@@ -80,7 +80,7 @@ def _ceiling(value: float) -> float:
         size *= 10
 
 
-def timeline(seconds: list[Json]) -> Markup | None:
+def timeline(seconds: list[Stretch]) -> Markup | None:
     """How many backends were in which bucket, over time; None without time."""
     shown = [one for one in seconds if one["lasted_ns"]]
     if not shown:
@@ -113,7 +113,7 @@ def timeline(seconds: list[Json]) -> Markup | None:
     return _svg(WIDTH, HEIGHT, "backends by bucket, over time", inside)
 
 
-def spread(row: Json, longest_ns: float) -> Markup:
+def spread(row: SlowTransaction, longest_ns: float) -> Markup:
     """A transaction's parts, as long as it took against the longest."""
     return bar(row["parts"], float(longest_ns), 420, 14)
 

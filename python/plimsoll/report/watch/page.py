@@ -7,10 +7,11 @@ users, programs, relations) is escaped by the template like any other.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from plimsoll.analysis.breakdown.parts import CLIENT, in_order
 from plimsoll.analysis.watch.curve import began_ns, longest_ns
+from plimsoll.analysis.watch.document import BucketRow, Session, WatchDocument
 from plimsoll.analysis.watch.queries import exact_share, is_exact
 from plimsoll.quantities import duration, share
 from plimsoll.record import RecordError, Run, open_run, writer
@@ -37,7 +38,7 @@ _TITLES = {
 _NOT_ALWAYS = ("caveats", "locks", "slowest")  # sections, and what their templates are filled with
 
 
-def _facts(run: Run, document: Json) -> list[tuple[str, str]]:
+def _facts(run: Run, document: WatchDocument) -> list[tuple[str, str]]:
     plimsoll, server, session = run.data.get("plimsoll") or {}, document["server"], document["session"]
     clients = document["clients"]
     return [
@@ -55,7 +56,7 @@ def _facts(run: Run, document: Json) -> list[tuple[str, str]]:
     ]
 
 
-def _bucket_rows(buckets: list[Json], document: Json) -> list[Json]:
+def _bucket_rows(buckets: list[BucketRow], document: WatchDocument) -> list[Json]:
     return [
         {
             "bucket": row["bucket"],
@@ -71,7 +72,7 @@ def _bucket_rows(buckets: list[Json], document: Json) -> list[Json]:
     ]
 
 
-def _query_rows(document: Json) -> list[Json] | None:
+def _query_rows(document: WatchDocument) -> list[Json] | None:
     if document["queries"] is None:
         return None
     longest = longest_ns(document["queries"])
@@ -95,12 +96,12 @@ def _query_rows(document: Json) -> list[Json] | None:
     return rows
 
 
-def _session(one: list[Any]) -> str:
+def _session(one: Session) -> str:
     database, user, application = one
     return f"{user or NONE} in {database or NONE}" + (f" ({application})" if application else "")
 
 
-def _backend_rows(document: Json) -> list[Json]:
+def _backend_rows(document: WatchDocument) -> list[Json]:
     longest = longest_ns(document["backends"])
     rows = []
     for row in document["backends"]:
@@ -120,7 +121,7 @@ def _backend_rows(document: Json) -> list[Json]:
     return rows
 
 
-def _wait_rows(document: Json) -> list[Json]:
+def _wait_rows(document: WatchDocument) -> list[Json]:
     return [
         {
             "event": row["event"],
@@ -134,7 +135,7 @@ def _wait_rows(document: Json) -> list[Json]:
     ]
 
 
-def _lock_rows(document: Json) -> list[Json]:
+def _lock_rows(document: WatchDocument) -> list[Json]:
     return [
         {
             "waiter": row["waiter"],
@@ -148,8 +149,8 @@ def _lock_rows(document: Json) -> list[Json]:
     ]
 
 
-def _slowest_rows(document: Json) -> list[Json]:
-    rows = (document["latency"] or {}).get("slowest") or []
+def _slowest_rows(document: WatchDocument) -> list[Json]:
+    rows = document["latency"]["slowest"] if document["latency"] else []
     longest, begin = max((row["ns"] for row in rows), default=1), began_ns(document["seconds"])
     return [
         {
@@ -163,7 +164,7 @@ def _slowest_rows(document: Json) -> list[Json]:
     ]
 
 
-def _process_rows(document: Json) -> list[Json]:
+def _process_rows(document: WatchDocument) -> list[Json]:
     return [
         {
             "what": row["what"],
@@ -176,7 +177,7 @@ def _process_rows(document: Json) -> list[Json]:
     ]
 
 
-def _latency_rows(document: Json) -> list[tuple[str, str]]:
+def _latency_rows(document: WatchDocument) -> list[tuple[str, str]]:
     one = document["latency"]
     if not one:
         return []
@@ -185,8 +186,8 @@ def _latency_rows(document: Json) -> list[tuple[str, str]]:
     return [*rows, ("longest that ended", duration(one["max_ns"])), ("under way at the end", f"{one['open']:,}")]
 
 
-def _cost_rows(document: Json) -> list[tuple[str, str]]:
-    cost, looks = document["cost"], document["looks"] or {}
+def _cost_rows(document: WatchDocument) -> list[tuple[str, str]]:
+    cost, looks = document["cost"], document["looks"]
 
     def of_machine(value: float | None) -> str:
         return NONE if value is None else f"{100 * value:.2f} % of the machine's CPU time"
@@ -197,19 +198,19 @@ def _cost_rows(document: Json) -> list[tuple[str, str]]:
         ("sampling pg_stat_activity (server and client)", of_machine(cost["looks_share"])),
         ("Plimsoll's own processes, drawing included", of_machine(cost["plimsoll_share"])),
         ("samples", f"{looks['count']:,}, {looks['per_second'] or 0:.1f} a second" if looks else "none"),
-        ("time of a sample, median", duration(looks.get("took_ns_p50"))),
-        ("time of a sample, p99", duration(looks.get("took_ns_p99"))),
+        ("time of a sample, median", duration(looks["took_ns_p50"] if looks else None)),
+        ("time of a sample, p99", duration(looks["took_ns_p99"] if looks else None)),
         ("events lost", lost or "none"),
     ]  # fmt: skip
 
 
-def _context(run: Run, document: Json) -> Json:
+def _context(run: Run, document: WatchDocument) -> Json:
     context = _filled(run, document)
     there = [key for key in _TITLES if key not in _NOT_ALWAYS or context[key]]
     return context | {"titles": _TITLES, "sections": [{"key": key, "title": _TITLES[key]} for key in there]}
 
 
-def _filled(run: Run, document: Json) -> Json:
+def _filled(run: Run, document: WatchDocument) -> Json:
     command, settings = run.data.get("command"), (document["session"].get("settings") or {})
     names = in_order({name for one in document["seconds"] for name in one["buckets"]})
     version = document["session"].get("version") or document["server"].get("major")
@@ -248,7 +249,7 @@ def _filled(run: Run, document: Json) -> Json:
 def write_live_report(run_dir: str | Path) -> Path:
     """Draws breakdown.json; returns the page's path."""
     run = open_run(run_dir)
-    document = read_json(run.path / "breakdown.json")
+    document = cast(WatchDocument | None, read_json(run.path / "breakdown.json"))
     if document is None:
         raise RecordError(f"{run.path}: no breakdown.json; judge the run first with plimsoll report")
     folder = run.path / "report"

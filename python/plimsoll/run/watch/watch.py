@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from plimsoll.analysis.watch.heard import AgentLine, Look
 from plimsoll.analysis.watch.kind import KIND
 from plimsoll.analysis.watch.live import Picture
 from plimsoll.environment.fingerprint import fingerprint
@@ -183,7 +184,7 @@ class Watch:
             self.observer.event("watching", probe=line["probes"]["breakdown"])
         elif event == "breakdown":
             self._tables.line(line)
-            self.picture.line(line)
+            self.picture.line(cast(AgentLine, line))
             if line.get("server_ended"):
                 self._ended_early = "the server ended while it was watched"
                 self._stop()
@@ -202,7 +203,7 @@ class Watch:
         event = line.get("event")
         if event == "look":
             self._tables.look(line)
-            self.picture.look(line)
+            self.picture.look(cast(Look, line))
         elif event == "session":
             self.session |= {key: value for key, value in line.items() if key != "event"}
             self.picture.own_pids.add(int(line["pid"]))

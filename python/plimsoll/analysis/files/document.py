@@ -1,0 +1,110 @@
+"""Loads on files as types: what a segment moved, and the `phases` and `operations` of verdict.json (schema/verdict.md).
+
+The fact that constrains it: what the record does not hold is null, and every key is there. Shares of CPU time are in
+CPUs, of the machine's time of all of it; a MB is 1,000,000 bytes.
+"""
+
+from typing import TypedDict
+
+from plimsoll.record.verdict import Mean
+
+
+class Moved(TypedDict):
+    """One segment in numbers; `bytes_per_second` is of payload."""
+
+    seconds: float
+    operations: int | None
+    bytes_read: int | None
+    bytes_written: int | None
+    bytes_per_second: float | None
+    operations_per_second: float | None
+    system_calls: int | None
+    cpu_user_share: float | None
+    cpu_system_share: float | None
+    cpu_share: float | None
+    load_ns_per_mb: float | None  # of the load's threads
+    machine_share: float | None
+    machine_ns_per_mb: float | None  # of all CPUs
+    device_read_share: float | None  # bytes at the devices over bytes read
+    device_write_share: float | None
+    cache: str  # what the page cache did, in words
+
+
+class PhaseMoved(Moved):
+    """A phase of one trial."""
+
+    phase: str
+    min_transfer_share: float | None  # the smallest transfer of a process, of its file
+    wrong: int
+
+
+class MixMoved(Moved):
+    """The measured segment of a mix of operations."""
+
+    system_calls_per_operation: float | None
+
+
+class CacheDid(TypedDict):
+    """What the page cache did, in words, and in how many trials."""
+
+    what: str
+    trials: int
+
+
+class Flows(TypedDict):
+    """What was moved and what that took, over blocks."""
+
+    bytes_per_second: Mean | None
+    operations_per_second: Mean | None
+    load_ns_per_mb: Mean | None
+    machine_ns_per_mb: Mean | None
+    cpu_share: Mean | None
+    machine_share: Mean | None
+    device_read_share: Mean | None
+    device_write_share: Mean | None
+    cache: list[CacheDid]
+
+
+class Phase(Flows):
+    """A phase of one treatment."""
+
+    seconds: Mean | None
+    cpu_user_share: Mean | None
+    cpu_system_share: Mean | None
+    min_transfer_share: Mean | None
+
+
+class Phases(TypedDict):
+    """`phases`: each phase's rate and cost by treatment."""
+
+    workload: str
+    like: str
+    rule: str
+    phases: list[str]  # those there are, in their order
+    treatments: dict[str, dict[str, Phase]]
+
+
+class Kind(TypedDict):
+    """One kind of operation: counts of all trials together, latencies over blocks by "mean" and percentile."""
+
+    kind: str
+    done: int
+    failed: int
+    latency_ns: dict[str, Mean | None]
+
+
+class Mix(Flows):
+    """The operations of one treatment."""
+
+    trials: list[int]
+    system_calls_per_operation: Mean | None
+    kinds: list[Kind]
+
+
+class Operations(TypedDict):
+    """`operations`: what a mix of operations moved, and each kind's count and latency, by treatment."""
+
+    workload: str
+    like: str
+    rule: str
+    treatments: dict[str, Mix]
