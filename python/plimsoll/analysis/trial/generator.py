@@ -20,14 +20,14 @@ ACHIEVED_MIN = 0.95
 CONNECTIONS_BUSY_MAX = 0.90
 HOST_BUSY = 0.90
 WAKING = (
-    f"at least {LAG_SHARE_MAX:.0%} of the mean latency is the delay of waking the generator up, less than "
+    f"at least {LAG_SHARE_MAX:.0%} of the mean latency is the wake-up latency of the load generator, less than "
     f"{OWN_LAG_NS_MIN / 1e6:.1f} ms"
 )
 RULE = (
     f"the load generator counts as saturated when its threads used at least {BUSY_MAX:.0%} of the CPU time they could "
     f"have, when the mean lag is at least {LAG_SHARE_MAX:.0%} of the mean latency, or when it dropped records; in an "
     f"open loop only the lag while a connection was free counts, from {OWN_LAG_NS_MIN / 1e6:.1f} ms on and not on "
-    "shared CPUs that were full, and it also counts as saturated when less than "
+    "shared CPUs that were fully busy, and it also counts as saturated when less than "
     f"{ACHIEVED_MIN:.0%} of the plan was done or the lag kept growing while connections were free"
 )
 
@@ -97,7 +97,7 @@ def _judge_open(trial: Trial, entry: Json, host_busy: float | None) -> None:
             if own.mean_ns < OWN_LAG_NS_MIN:
                 entry["notes"].append(WAKING)
             elif full:
-                entry["notes"].append(f"{words}: generator and server compete for CPUs that were full")
+                entry["notes"].append(f"{words}: generator and server compete for CPUs that were fully busy")
             else:
                 entry["limit"].append(words)
     busy = entry["connections_busy_share"]
