@@ -109,12 +109,12 @@ def _walk(source: Path, target: Path) -> _Work:
             if stat.S_ISLNK(mode):
                 leads = path.readlink()
                 if leads.is_absolute() or source.resolve() not in path.resolve().parents:
-                    raise Fault(f"{path}: a link out of the tree, to {leads}", remedy="build it without links")
+                    raise Fault(f"{path}: a symbolic link out of the tree, to {leads}", remedy="build it without links")
                 (there / name).symlink_to(leads)
             elif stat.S_ISREG(mode):
                 work.files.append((path, there / name, path.stat()))
             elif not stat.S_ISDIR(mode):
-                raise Fault(f"{path}: neither file nor folder", remedy="stop the server that made it, then clone")
+                raise Fault(f"{path}: neither a regular file nor a folder", remedy="stop the server that made it")
     return work
 
 
