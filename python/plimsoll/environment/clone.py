@@ -1,6 +1,6 @@
 """Copy a data set for a trial without leaving a page of either copy in the page cache.
 
-The constraint (traps.md, 1): a buffered copy leaves both trees cached and charged to us, and the target would then read
+The constraint: a buffered copy leaves both trees cached and charged to us, and the target would then read
 them for free whatever its limit. So both sides are read and written around the page cache, and zero residency is
 verified at the end. Where the file system shares blocks (reflink), nothing is copied at all.
 """

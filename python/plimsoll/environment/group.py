@@ -1,6 +1,6 @@
 """The target's group: memory limit with and without swap, CPU set, and the way into it.
 
-The constraint (traps.md, 1): a page is charged to whoever touches it first. So the group is made first, the program
+The constraint: a page is charged to whoever touches it first. So the group is made first, the program
 enters it before it is even executed, and every warm-up happens inside. Entering another way makes the limit a fiction.
 """
 

@@ -1,6 +1,6 @@
 """Stopping a PostgreSQL that a killed run left running, and what it leaves behind.
 
-The constraint (traps.md, 17): another server may be on the machine. Only processes that run a program of PostgreSQL's
+The constraint: another server may be on the machine. Only processes that run a program of PostgreSQL's
 server *and* work in the recorded data folder (or were started on it and are on their way there) are ours. The file
 postmaster.pid alone proves nothing, for its pid may be somebody else's by now.
 """

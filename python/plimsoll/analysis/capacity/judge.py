@@ -139,7 +139,7 @@ def _errors(readings: list[Reading], limit: float) -> tuple[Json, str]:
 
 
 def generator_limit(readings: list[Reading], objective: Objective) -> str | None:
-    """Why the generator was the limit; None where it was not, or where the server kept every connection in use."""
+    """Why the generator was saturated; None where it was not, or where the server kept every connection in use."""
     shares = [reading.load_busy_share for reading in readings if reading.load_busy_share is not None]
     if shares and max(shares) >= BUSY_MAX:
         return f"the generator's threads used {max(shares):.0%} of their time"

@@ -1,6 +1,6 @@
 """Was the load generator the limit, and what could its share of the cores explain?
 
-The generator was the limit when its threads had no time left, or when transactions started late by a share of their own
+The generator was saturated when its threads had no time left, or when transactions started late by a share of their own
 latency that matters although a connection was free: then the figures describe the generator and no verdict is drawn.
 Late because every connection was busy is the system under test, and belongs to the latency. On cores shared with the
 server the generator's time is taken from the server; what that alone could explain is stated beside the verdict.
@@ -33,7 +33,7 @@ RULE = (
 
 
 def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool = False) -> Json:
-    """The generator's health in one trial; `limit` lists why it was the limit, and is empty when it was not.
+    """The generator's health in one trial; `limit` lists why it was saturated, and is empty when it was not.
 
     `host_busy`: the share of all CPU time that was busy meanwhile. `is_target`: the load is itself what is under test,
     so that its CPU time is the result and takes nothing from a server.
