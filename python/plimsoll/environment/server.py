@@ -70,7 +70,7 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
 
     left = processes.wait_until_gone(remaining, _KILL_SECONDS)
     if left:
-        remedy = "they wait in the kernel, probably for a device; run `plimsoll undo` again later"
+        remedy = "they are in uninterruptible sleep, probably on I/O; run `plimsoll undo` again later"
         raise Fault(f"{data_dir}: server processes {left} did not end after SIGKILL", remedy=remedy)
     step("after server stopped")
     lines = _pid_file(data_dir) or lines  # it may have been completed since

@@ -78,7 +78,7 @@ def test_the_terminal_says_what_is_held_twice_in_fifteen_lines(tmp_path: Path, v
     lines, many = (terminal_lines(found, "runs/x/report/index.html", own) for found in (verdict, wide))
     assert max(len(lines), len(many)) <= LINES_MAX
     assert any("In both caches, most at shared_buffers " in line and " MB of the database" in line for line in lines)
-    assert any(line.startswith("Why: swap at most, MiB") for line in lines), "what differs most stands first"
+    assert any(line.startswith("Why: peak swap, MiB") for line in lines), "what differs most stands first"
 
 
 def test_the_verdict_is_plain_json_and_pure(folder: Path, verdict: dict[str, Any]) -> None:
