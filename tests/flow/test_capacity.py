@@ -235,7 +235,7 @@ REFUSED = [
     (["script", "--slo", "p99 <= 20ms"], "scripts need an experiment file"),
     (["banc", "--slo", "p99 <= 20ms"], "bank, order_entry, wpi_orders, "),
     (["./nowhere.toml", "--slo", "p99 <= 20ms"], "no such file"),
-    (["buffer-cache", "--slo", "p99 <= 20ms"], "levels, and a load line is that of one treatment"),
+    (["buffer-cache", "--slo", "p99 <= 20ms"], "levels, but a load line is measured for one treatment"),
     (["bank", "--slo", "p99 <= 20ms", "--out", "/dev/null/nothing"], "--out"),
 ]
 

@@ -212,7 +212,7 @@ def test_the_series_is_judged_as_one(laboratory: Laboratory) -> None:
     assert one["drift"][2]["remarks"] == []
     laboratory.call("report", str(run))
     page = (run / "report" / "index.html").read_text()
-    assert "Throughput from test to test" in page and "repeated, after 1 of it was interrupted" in page
+    assert "Throughput from test to test" in page and "repeated after 1 interrupted attempt" in page
 
 
 def test_data_log_and_temporary_files_at_places_of_their_own(laboratory: Laboratory) -> None:

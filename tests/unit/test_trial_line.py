@@ -8,13 +8,13 @@ from plimsoll.words.trial import trial_line
 def test_a_trial_of_transactions() -> None:
     values = {"throughput_per_second": 1234.4, "database_hit_ratio": 0.981, "swap_bytes_max": 12.0 * 2**20}
     assert trial_line(values) == (
-        "throughput   1,234 transactions/s  database hit ratio    98.1 %  swap at most      12 MiB"
+        "throughput   1,234 transactions/s  database hit ratio    98.1 %  peak swap      12 MiB"
     )
     assert trial_line({"throughput_per_second": 1.0, "database_hit_ratio": None}) == "throughput       1 transactions/s"
 
 
 def test_nothing_swapped_is_shown_as_zero() -> None:
-    assert trial_line({"swap_bytes_max": 0.0}) == "swap at most       0 MiB"
+    assert trial_line({"swap_bytes_max": 0.0}) == "peak swap       0 MiB"
 
 
 def test_a_workload_with_figures_of_its_own_has_no_rate_of_transactions_beside_them() -> None:

@@ -32,7 +32,7 @@ pub(crate) fn plan(request: &Plan) -> Result<(), Failure> {
     let workload = request::workload(&request.workload, Mode::default())?;
     let tables = workload::decision_support(workload.as_ref())?;
     if request.validation == request.streams.is_some() {
-        return Err(Failure::Request("streams: give them, or validation: true, and not both".to_owned()));
+        return Err(Failure::Request("streams: give either streams or validation: true".to_owned()));
     }
     let Some(streams) = &request.streams else { return validation(tables.scale_factor().value()) };
     if let Some(stream) = streams.iter().find(|stream| **stream > STREAM_MAX) {
@@ -46,7 +46,7 @@ pub(crate) fn plan(request: &Plan) -> Result<(), Failure> {
 
 fn validation(scale_factor: f64) -> Result<(), Failure> {
     if scale_factor != SCALE_FACTOR_ANSWERED {
-        let known = "answers are known at scale factor 1 alone";
+        let known = "answers are known at scale factor 1 only";
         return Err(Failure::Request(format!("validation: {known}, not at {scale_factor}")));
     }
     let missing = |error: queries::AnswerError| Failure::Identity(error.to_string());

@@ -28,7 +28,7 @@ pub(crate) fn refresh(request: &Refresh) -> Result<(), Failure> {
     let workload = request::workload(&request.workload, Mode::default())?;
     let tables = workload::decision_support(workload.as_ref())?;
     if request.functions.is_empty() || request.times == 0 {
-        return Err(Failure::Request("functions and times: nothing is to be done".to_owned()));
+        return Err(Failure::Request("functions and times: there is nothing to do".to_owned()));
     }
     let server = request.target.postgresql()?;
     stop::exit_on_signal("a refresh function that was under way is rolled back, or was committed whole")?;

@@ -148,7 +148,7 @@ pub(crate) fn verdict(summary: &Summary, ended: Ended, cause: Option<Cause>) -> 
         }
         (Ended::Undrained, _) => Err(Failure::Target("a window did not drain in time: no reply".to_owned())),
         (Ended::Told, Some(Cause::Misunderstood)) => {
-            let message = "a line `window` cannot be read, or came before the window before was told of";
+            let message = "a line `window` cannot be read, or came before the previous window was reported";
             Err(Failure::Request(message.to_owned()))
         }
         (Ended::Told, Some(Cause::Signal)) => Err(Failure::Ended("a signal")),

@@ -312,7 +312,7 @@ fn after_a_kill_the_next_segment_says_so() {
     std::fs::remove_dir_all(site.out.path().join("0")).unwrap();
     for said in [agent("load", &site.next(json!({}))), agent("check", &site.request(json!({"segments": []})))] {
         assert_eq!(said.code, Some(3), "{said:?}");
-        assert!(said.errors.contains("ended before it had kept what it wrote"), "{said:?}");
+        assert!(said.errors.contains("ended before its state was saved"), "{said:?}");
     }
     must("drop", &site.request(json!({})));
     site.populate();

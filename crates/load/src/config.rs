@@ -80,6 +80,6 @@ pub enum EngineError {
     #[error("transactions.npy, latency_seconds.npy or lag_seconds.npy cannot be written: {0}")]
     Record(io::Error),
     /// A worker panicked.
-    #[error("a worker panicked (a fault of Plimsoll)")]
+    #[error("a worker panicked (a bug in Plimsoll)")]
     Panicked,
 }

@@ -24,6 +24,6 @@ fn a_segment_without_a_ring_begins_nothing() {
     let refused = run_completion(sessions, &opener, &config(), &control, tables);
     setrlimit(Resource::Nofile, found).unwrap();
     let error = refused.unwrap_err().to_string();
-    assert!(error.contains("no io_uring can be made"), "{error}");
+    assert!(error.contains("no io_uring can be created"), "{error}");
     assert_eq!(control.identity().planned, 0);
 }

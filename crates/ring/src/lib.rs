@@ -172,7 +172,7 @@ fn explained(error: io::Error) -> io::Error {
             "io_uring is forbidden here",
             "set the sysctl kernel.io_uring_disabled to 0, and allow its calls where a container filters them (seccomp)",
         ),
-        _ => return io::Error::new(error.kind(), format!("no io_uring can be made: {error}")),
+        _ => return io::Error::new(error.kind(), format!("no io_uring can be created: {error}")),
     };
     io::Error::new(error.kind(), format!("{why} ({error}): {remedy}"))
 }
@@ -186,6 +186,6 @@ mod tests {
         let told = |errno: Errno| explained(errno.into()).to_string();
         assert!(told(Errno::PERM).contains("kernel.io_uring_disabled"), "{}", told(Errno::PERM));
         assert!(told(Errno::NOSYS).starts_with("this kernel has no io_uring"));
-        assert!(told(Errno::MFILE).contains("no io_uring can be made"));
+        assert!(told(Errno::MFILE).contains("no io_uring can be created"));
     }
 }

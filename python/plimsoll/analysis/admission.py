@@ -142,9 +142,9 @@ def settle_commits(of_trials: list[Commits]) -> None:
 
 def commit_words(commits: Commits) -> str:
     return (
-        f"the server committed {commits['commits']} and the load did {commits['done']} transactions"
-        f"{', ' + str(commits['rolled_back']) + ' of them rolled back' if commits.get('rolled_back') else ''}: the "
-        f"difference of {commits['excess']} is not what connecting explains (autovacuum's transactions count, too)"
+        f"the server committed {commits['commits']} transactions and the load completed {commits['done']}"
+        f"{', ' + str(commits['rolled_back']) + ' of them rolled back' if commits.get('rolled_back') else ''}: "
+        f"connecting does not explain the difference of {commits['excess']} (autovacuum's transactions count, too)"
     )
 
 
@@ -152,11 +152,11 @@ def _status_reasons(trial: Trial) -> list[str]:
     if trial.status != "finished":
         why = str(trial.data.get("reason") or "").strip()
         kills = (trial.data.get("group") or {}).get("oom_kills")
-        killed = f" ({kills} process killed for lack of memory)" if kills else ""
+        killed = f" (processes ended by the out-of-memory killer: {kills})" if kills else ""
         return [f"{trial.status}{': ' + why if why else ''}{killed}"]
     # An open loop in which a server stood still throughout is a finding: its percentiles have no bound.
     if not done_count(trial.measure) and not trial.data.get("load_test") and not unbounded(trial.measure):
-        return ["no transaction was done in the measured segment"]
+        return ["no transaction completed in the measured segment"]
     return []
 
 
@@ -197,8 +197,8 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
             admission.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}{why}")
     if unanswered(trial.measure):
         admission.caveats.append(
-            "transactions that were due and got no timely answer count as slower than any: a percentile among them has "
-            "no bound, and ranks behind every other of its block"
+            "transactions that were due and not answered in time count as slower than any other: a percentile among "
+            "them has no upper bound, and ranks last in its block"
         )
     if fact(trial.measure, "retries"):
         admission.caveats.append("transactions were retried after serialization failures or deadlocks")
@@ -206,7 +206,7 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
         admission.caveats.append("connections broke and were reopened")
     if not is_whole(trial.measure):
         admission.caveats.append(
-            "only a sample of the transactions has rows: percentiles are from the histograms of all"
+            "only a sample of the transactions is recorded row by row: percentiles are from histograms of all of them"
         )
     admission.caveats += admission.generator["notes"]
     checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))
@@ -222,15 +222,17 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
         admission.caveats.append(repeated_words(repeated))
     kills = (trial.data.get("group") or {}).get("oom_kills")
     if kills:
-        admission.caveats.append(f"{kills} process(es) of the group were killed for lack of memory")
+        admission.caveats.append(f"the out-of-memory killer ended {kills} process(es) of the group")
     admission.caveats += [str(caveat) for caveat in trial.data.get("caveats") or []]
 
 
 def repeated_words(repeated: Mapping[str, Any]) -> str:
     """Of a repeated trial: why, without the figures, so that like ones are counted together."""
     was_filling = any(why.startswith(FILLING) for why in repeated["why"])
-    what = "its caches were still filling, and the warm-up was longer" if was_filling else "the hypervisor took its CPU"
-    return f"repeated within its block: at the first attempt {what} (it is kept beside)"
+    what = (
+        "its caches were still filling (the repeat warmed up longer)" if was_filling else "the hypervisor took CPU time"
+    )
+    return f"repeated within its block: at the first attempt {what}; that attempt is kept in the record"
 
 
 def _by_error(trial: Trial) -> str:

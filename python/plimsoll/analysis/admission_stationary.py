@@ -48,13 +48,15 @@ def standing(
         }
     )
     if both.has_room and room is not None and both.turns is not None:
-        cold = f"the server's cache or its data have {room.blocks:,.0f} blocks, and {both.turns:.0%} of as many were "
+        cold = (
+            f"since its start the server has read {both.turns:.0%} of the {room.blocks:,.0f} blocks that fill its cache"
+        )
         if warmed.get("reached") is None:
-            judged.caveats.append(f"no warm-up was asked for: {cold}read since its start")
+            judged.caveats.append(f"no warm-up was asked for: {cold}")
         else:
-            judged.reasons.append(f"{FILLING}{cold}read since its start")
+            judged.reasons.append(f"{FILLING}{cold}")
     elif is_moving:
-        judged.reasons.append(f"{FILLING}the measured segment was moving towards another level")
+        judged.reasons.append(f"{FILLING}misses or device reads were still changing in the measured segment")
     elif not warmed.get("reached"):
         _unsettled(judged, warmed, both)
     return judged
@@ -73,7 +75,9 @@ def _unsettled(judged: Standing, warmed: Mapping[str, Any], both: stationary.Sta
             f"{both.turns:,.1f} times over since its start"
         )
     elif warmed.get("reached") is False:
-        judged.reasons.append(f"{FILLING}neither the warm-up nor its end with the measured segment was stationary")
+        judged.reasons.append(
+            f"{FILLING}neither the warm-up nor its end together with the measured segment was stationary"
+        )
     else:
         judged.caveats.append("no warm-up was asked for, and the measured segment is not shown stationary")
 

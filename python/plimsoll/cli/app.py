@@ -31,7 +31,7 @@ class Verbs(typer.core.TyperGroup):
                 outputs.register(output, 0)
             if outputs.poll(0):
                 raise
-            raise RuntimeError("a process that was to be told something had ended") from error
+            raise RuntimeError("a process that Plimsoll was writing to had ended (broken pipe)") from error
 
 
 app = typer.Typer(
@@ -48,7 +48,7 @@ ABORTED = 130  # what the command-line library makes of Ctrl-C
 Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="a name that `list` shows, or a path")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="the folder of a run")]
 Quick = Annotated[bool, typer.Option("--quick", help="the experiment's small size")]
-Blocks = Annotated[int | None, typer.Option("--blocks", help="repetitions")]
+Blocks = Annotated[int | None, typer.Option("--blocks", help="number of blocks: each runs every treatment once")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="set one value, such as workload.clients=16; may be repeated"),

@@ -21,7 +21,7 @@ from plimsoll.quantities import elapsed
 PHASES = {
     "clone": "cloning the data",
     "start": "starting the server",
-    "warm": "reading the data inside the group",
+    "warm": "reading the data into the page cache",
     "prewarm": "reading the data into the server's cache",
     "warmup": "warming until the caches are stationary",
     "measure": "measuring",
@@ -126,7 +126,7 @@ class Progress:
     def _on_trial_end(self, trial: PlannedTrial, status: str, reason: str | None) -> None:
         if status == "skipped":
             if self._said != reason:
-                self._print(f"what is left is not measured: {reason}")
+                self._print(f"the remaining trials are not run: {reason}")
             self._said = reason
             return
         now = time.monotonic()

@@ -119,7 +119,7 @@ class Version1:
             remedy = "boot with swapaccount=1, or leave the swap limit out"
             return Availability(False, f"{self.memory}: the kernel does not account swap", remedy)
         if limits.swappiness is not None and limits.swappiness > 100:
-            return Availability(False, "memory.swappiness: cgroup v1 has 0 to 100", "choose one of these")
+            return Availability(False, "memory.swappiness: cgroup v1 allows 0 to 100", "choose a value in that range")
         return AVAILABLE
 
     def can_freeze(self) -> Availability:
@@ -237,7 +237,7 @@ class Version2:
     def lacks(self, limits: Limits) -> Availability:
         if limits.swappiness is not None:
             remedy = "set environment.sysctl vm.swappiness instead"
-            return Availability(False, "memory.swappiness: cgroup v2 has none of its own for a group", remedy)
+            return Availability(False, "memory.swappiness: cgroup v2 has no swappiness per group", remedy)
         if limits.cpus is not None and "cpuset" not in self._wanted():
             reason = f"{self.root}: cgroup v2 has no cpuset controller here"
             return Availability(False, reason, "leave the CPU set out, or use a kernel with CONFIG_CPUSETS")

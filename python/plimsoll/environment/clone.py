@@ -1,6 +1,6 @@
 """Copy a data set for a trial without leaving a page of either copy in the page cache.
 
-The constraint (traps.md, 1): a buffered copy leaves both trees cached and charged to us, and the target would then read
+The constraint: a buffered copy leaves both trees cached and charged to us, and the target would then read
 them for free whatever its limit. So both sides are read and written around the page cache, and zero residency is
 verified at the end. Where the file system shares blocks (reflink), nothing is copied at all.
 """
@@ -109,12 +109,12 @@ def _walk(source: Path, target: Path) -> _Work:
             if stat.S_ISLNK(mode):
                 leads = path.readlink()
                 if leads.is_absolute() or source.resolve() not in path.resolve().parents:
-                    raise Fault(f"{path}: a link out of the tree, to {leads}", remedy="build it without links")
+                    raise Fault(f"{path}: a symbolic link out of the tree, to {leads}", remedy="build it without links")
                 (there / name).symlink_to(leads)
             elif stat.S_ISREG(mode):
                 work.files.append((path, there / name, path.stat()))
             elif not stat.S_ISDIR(mode):
-                raise Fault(f"{path}: neither file nor folder", remedy="stop the server that made it, then clone")
+                raise Fault(f"{path}: neither a regular file nor a folder", remedy="stop the server that made it")
     return work
 
 

@@ -1,4 +1,4 @@
-"""What DAMON is told to do on this machine. Read only: these schemes belong to whoever set them (traps.md, 2)."""
+"""What DAMON is told to do on this machine. Read only: these schemes belong to whoever set them."""
 
 from __future__ import annotations
 

@@ -175,7 +175,9 @@ def _other_swap(_: StateDir) -> Check:
     if not found:
         return Check("other swap", True, "none")
     listed = ", ".join(f"{area.path} ({area.size_bytes >> 20} MiB)" for area in found)
-    return Check("other swap", None, listed, "a group's own limit keeps the target from it; it is in the fingerprint")
+    return Check(
+        "other swap", None, listed, "the group's swap limit keeps the server off it; the fingerprint records it"
+    )
 
 
 def _file_systems(_: StateDir) -> Check:
@@ -236,7 +238,7 @@ def _disk(state: StateDir) -> Check:
 def _memory(_: StateDir) -> Check:
     available, total = (memory_kib().get(name, 0) for name in ("MemAvailable", "MemTotal"))
     ok = True if available >= _ENOUGH_MEMORY_KIB else None
-    remedy = "" if ok else f"end what uses it; the demo needs about {_ENOUGH_MEMORY_KIB >> 20} GiB"
+    remedy = "" if ok else f"stop what uses it; the demo needs about {_ENOUGH_MEMORY_KIB >> 20} GiB"
     return Check("free memory", ok, f"{available / 2**20:.1f} of {total / 2**20:.1f} GiB", remedy)
 
 

@@ -42,7 +42,7 @@ def freeze(folders: Sequence[Path]) -> int:
             if time.monotonic_ns() - began > FREEZE_SECONDS_MAX * 1e9:
                 thaw(folders)
                 what = f"{folder}: not frozen in {FREEZE_SECONDS_MAX:.0f} s"
-                raise NotFrozen(what, remedy="a process in it waits for a device; see the kernel's log")
+                raise NotFrozen(what, remedy="a process in it is in uninterruptible sleep, probably on I/O; see dmesg")
             time.sleep(_PAUSE_SECONDS)
         step("after freeze")
         return time.monotonic_ns() - began

@@ -1,6 +1,6 @@
 """The target's group: memory limit with and without swap, CPU set, and the way into it.
 
-The constraint (traps.md, 1): a page is charged to whoever touches it first. So the group is made first, the program
+The constraint: a page is charged to whoever touches it first. So the group is made first, the program
 enters it before it is even executed, and every warm-up happens inside. Entering another way makes the limit a fiction.
 """
 
@@ -232,7 +232,7 @@ def _kill_all(folders: Sequence[Path], estate: shared_memory.Estate | None = Non
 
     left = processes.wait_until_gone(remaining, _KILL_SECONDS)
     if left:
-        remedy = "they wait in the kernel, probably for a device; run `plimsoll undo` again later"
+        remedy = "they are in uninterruptible sleep, probably on I/O; run `plimsoll undo` again later"
         raise Fault(f"{folders[0]}: processes {left} did not end after SIGKILL", remedy=remedy)
 
 

@@ -26,7 +26,9 @@ def available(hierarchy: Hierarchy | None, mountinfo: str | None = None, proc: P
         return _nowhere(mounts(mountinfo), proc)
     root = hierarchy.folders("x")[0].parent.parent
     if os.geteuid() != 0:
-        return Availability(False, f"{root}: only root may make groups here", "run as root (sudo ./plimsoll ...)")
+        return Availability(
+            False, f"{root}: only root may create control groups here", "run as root (sudo ./plimsoll ...)"
+        )
     if "ro" in (mount_of(root) if mountinfo is None else _at(root, mounts(mountinfo))).options:
         return Availability(
             False, f"{root}: mounted read-only (a container?)", f"`mount -o remount,bind,rw {root}`, or {PRIVILEGED}"
@@ -40,7 +42,7 @@ def available(hierarchy: Hierarchy | None, mountinfo: str | None = None, proc: P
             f"`{move}`, or start the container with --cgroupns=host",
         )
     if not os.access(root, os.W_OK):
-        return Availability(False, f"{root}: no groups may be made here", PRIVILEGED)
+        return Availability(False, f"{root}: no control group may be created here", PRIVILEGED)
     return AVAILABLE
 
 

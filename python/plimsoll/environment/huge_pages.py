@@ -20,7 +20,7 @@ SETTINGS = ("enabled", "defrag", "shmem_enabled")
 
 
 class TransparentHugePages:
-    unseen_in_turns = "it counts for pages first touched in them, and khugepaged, which takes its time, is not shown"
+    unseen_in_turns = "it applies to pages first touched in its turns; what khugepaged does later is not shown"
 
     def __init__(self, setting: str = "enabled", root: Path = _ROOT) -> None:
         self.name = f"transparent_hugepage.{setting}"

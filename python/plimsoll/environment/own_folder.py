@@ -35,9 +35,9 @@ class OwnFolder:
             found = os.fstat(handle)
             if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise Fault(
-                    f"{self.path}: others than user {os.geteuid()} may write in it "
-                    f"(it is user {found.st_uid}'s, mode {stat.S_IMODE(found.st_mode):04o})",
-                    remedy="the folder of a server's log and configuration has to be the caller's alone",
+                    f"{self.path}: users other than {os.geteuid()} may write to it "
+                    f"(owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o})",
+                    remedy="the folder of a server's log and configuration has to be its owner's alone: mode 0700",
                 )
             yield handle
         finally:

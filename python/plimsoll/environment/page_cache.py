@@ -1,6 +1,6 @@
 """The page cache of a file or a tree: how much is resident, make it cold, make it warm.
 
-The constraint (traps.md, 1 and 2): cached pages stay charged to whoever brought them, and something else on the machine
+The constraint: cached pages stay charged to whoever brought them, and something else on the machine
 may evict them. So a cold start is not believed but measured, and residency is measured before and after each trial.
 """
 

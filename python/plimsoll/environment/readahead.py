@@ -33,7 +33,7 @@ class ReadAhead:
         deciding = self._deciding()
         if not deciding:
             return Availability(
-                False, f"{self._path}: no device with a read-ahead is under it", "use a disk file system"
+                False, f"{self._path}: no block device with a read-ahead is under it", "use a disk file system"
             )
         for device in deciding:
             if not os.access(str(device.read_ahead), os.W_OK):
@@ -66,7 +66,10 @@ class ReadAhead:
             path = Path(name)
             kernel_files.write(path, str(value))
             if kernel_files.read_int(path) != value:
-                raise Fault(f"{path}: {value} was written, {kernel_files.read(path)} is in force", remedy="use that")
+                raise Fault(
+                    f"{path}: {value} was written, {kernel_files.read(path)} is in force",
+                    remedy="use the value in force",
+                )
 
     def _found(self) -> dict[str, str | None]:
         paths = [device.read_ahead for device in self._deciding() if device.read_ahead is not None]

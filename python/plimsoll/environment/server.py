@@ -1,6 +1,6 @@
 """Stopping a PostgreSQL that a killed run left running, and what it leaves behind.
 
-The constraint (traps.md, 17): another server may be on the machine. Only processes that run a program of PostgreSQL's
+The constraint: another server may be on the machine. Only processes that run a program of PostgreSQL's
 server *and* work in the recorded data folder (or were started on it and are on their way there) are ours. The file
 postmaster.pid alone proves nothing, for its pid may be somebody else's by now.
 """
@@ -70,7 +70,7 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
 
     left = processes.wait_until_gone(remaining, _KILL_SECONDS)
     if left:
-        remedy = "they wait in the kernel, probably for a device; run `plimsoll undo` again later"
+        remedy = "they are in uninterruptible sleep, probably on I/O; run `plimsoll undo` again later"
         raise Fault(f"{data_dir}: server processes {left} did not end after SIGKILL", remedy=remedy)
     step("after server stopped")
     lines = _pid_file(data_dir) or lines  # it may have been completed since

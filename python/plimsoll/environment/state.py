@@ -101,8 +101,8 @@ class StateDir:
                 allowed = found.st_mode & stat.S_IXOTH
             if not allowed:
                 raise Fault(
-                    f"{what} {self.root}: the server's user {user or '(not root)'} may not pass {folder} "
-                    f"(mode {stat.S_IMODE(found.st_mode):04o})",
+                    f"{what} {self.root}: the server's user {user or '(not root)'} has no search permission on "
+                    f"{folder} (mode {stat.S_IMODE(found.st_mode):04o})",
                     remedy=f"`chmod o+x {folder}`, or set PLIMSOLL_STATE to a folder under /var/lib",
                 )
 

@@ -117,10 +117,10 @@ class DecisionSupport(AnyWorkload):
     @model_validator(mode="after")
     def _whole(self) -> DecisionSupport:
         if self.repeats > 1 and "throughput" not in self.tests:
-            raise ValueError('repeats are of the throughput test; allowed: with "throughput" among the tests')
+            raise ValueError('repeats need the throughput test; allowed: with "throughput" among the tests')
         if self.pairs > REFRESH_SETS:
             raise ValueError(
-                f"{self.pairs} pairs of refresh functions, and there are {REFRESH_SETS} refresh sets; allowed: fewer "
+                f"{self.pairs} pairs of refresh functions, but only {REFRESH_SETS} refresh sets; allowed: fewer "
                 "streams, fewer repeats, or refresh = false"
             )
         return self
@@ -202,7 +202,7 @@ class DecisionSupport(AnyWorkload):
         return f"{self.name}, scale factor {self.scale_factor:g}"
 
     def no_load_line(self) -> NotAsked | None:
-        what = "decision_support has streams of queries, and a load line is of transactions that arrive at a rate"
+        what = "decision_support has streams of queries, but a load line needs transactions that arrive at a rate"
         return NotAsked("workload.name", what, "another workload")
 
     def bytes_beside(self) -> int:
@@ -229,7 +229,7 @@ class DecisionSupport(AnyWorkload):
     def check_judged(self, judged: str) -> None:
         able = [metric for metric, needed in JUDGED.items() if set(needed) <= set(self.tests)]
         if judged not in able:
-            raise ValueError(f"judged is {judged}, which these tests do not give; allowed: {', '.join(able)}")
+            raise ValueError(f"judged is {judged}, which these tests do not measure; allowed: {', '.join(able)}")
 
     def check_measure(self, ends_given: int) -> None:
         if ends_given:

@@ -31,7 +31,7 @@ def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) ->
     """Raises ValueError with what is allowed."""
     if workload.made_of != TESTS:
         raise ValueError(
-            f'target.server is "duckdb", which runs no {workload.name}; allowed: workload decision_support, or '
+            f'target.server is "duckdb", which does not run {workload.name}; allowed: workload decision_support, or '
             'target.server = "postgresql"'
         )
     refused = {
@@ -47,5 +47,5 @@ def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) ->
     found = [name for name, is_asked in refused.items() if is_asked]
     if found:
         raise ValueError(
-            f'target.server is "duckdb", which is embedded and has no {", ".join(found)}; allowed: without'
+            f'target.server is "duckdb", which is embedded and has no {", ".join(found)}; allowed: none of these'
         )

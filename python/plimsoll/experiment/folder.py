@@ -28,5 +28,5 @@ def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) ->
     if found:
         raise ValueError(
             f'target.server is "files", which is a folder and no server, and has no {", ".join(found)}; allowed: '
-            "without (target.files.data names the folder)"
+            "none of these (target.files.data names the folder)"
         )

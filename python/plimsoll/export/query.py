@@ -104,13 +104,13 @@ def _plan(base: duckdb.DuckDBPyConnection, sql: str) -> list[Json]:
     """The steps that a SELECT would take, nothing left out; refuses what is none, or would write."""
     statements = base.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise ExportError("only one SELECT is taken (also FROM, WITH, DESCRIBE, SUMMARIZE): records are not changed")
+        raise ExportError("only one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE) is accepted: records are read-only")
     base.execute("PRAGMA disable_optimizer")
     plan = json.loads(base.execute(f"EXPLAIN (FORMAT json) {sql}").fetchall()[0][1])
     base.execute("PRAGMA enable_optimizer; SET lock_configuration = true")
     steps = list(_steps(plan))
     if any("COPY" in step["name"].upper() for step in steps):
-        raise ExportError("this query would write a file, and records are not changed; --json gives its answer")
+        raise ExportError("this query would write a file, but records are read-only; --json prints its result")
     return steps
 
 
@@ -131,7 +131,7 @@ def _message(error: duckdb.Error, tables: dict[str, Table]) -> str:
     if isinstance(error, duckdb.CatalogException) and "Table" in said:
         first = said.split("\n", 1)[0].removeprefix("Catalog Error: ")
         there = ", ".join(_name(name) if name in _RESERVED else name for name in sorted([*LOOKUPS, *tables]))
-        return f"{first}\n  what there is: {there}"
+        return f"{first}\n  available: {there}"
     if isinstance(error, duckdb.ParserException) and any(f'"{word}"' in said for word in _RESERVED):
         return said + '\n  what to do: group is a word of SQL; write "group" in double quotes for the table'
     if "pytz" in said:

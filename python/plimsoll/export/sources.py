@@ -64,10 +64,10 @@ def find_runs(places: Sequence[Path]) -> dict[str, Run]:
         elif place.is_dir():
             folders += sorted(path.parent for path in place.glob("*/run.json"))
         else:
-            raise RecordError(f"{place}: no such folder; name runs, or a folder that holds some")
+            raise RecordError(f"{place}: no such folder; name folders of runs, or a folder that holds some")
     if not folders:
         where = ", ".join(str(place) for place in places)
-        raise RecordError(f"{where}: no run in there; name runs, or a folder that holds some")
+        raise RecordError(f"{where}: no run in it; name folders of runs, or a folder that holds some")
     found: dict[str, Run] = {}
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         name = folder.name

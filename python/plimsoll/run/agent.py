@@ -93,7 +93,7 @@ class Agent:
         pipe, until = self._process.stdout.fileno(), time.monotonic() + seconds
         while b"\n" not in self._heard:
             if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
-                raise TimeoutError(f"the agent said nothing for {seconds:g} s")
+                raise TimeoutError(f"the agent sent nothing for {seconds:g} s")
             read = os.read(pipe, 65536)
             if not read:
                 return None

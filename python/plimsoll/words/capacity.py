@@ -77,7 +77,7 @@ def term_words(term: Term) -> str:
     if "limit_ns" not in term:
         return f"{name} {term['value']:.2%}"
     if term["value"] is None:
-        return f"{name} beyond every answer"
+        return f"{name} unbounded (operations without an answer)"
     high = time_words(term["high"]) if term["high"] is not None else "no bound"
     return f"{name} {time_words(term['value'])} [{time_words(term['low'] or 0.0)}, {high}]"
 

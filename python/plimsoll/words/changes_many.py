@@ -45,9 +45,9 @@ def function_lines(functions: FunctionsChange, spread: float | None = None) -> l
     """The CPU of the server's processes by function: its own, then with what it calls."""
     samples = " and ".join(f"{number:,}" for number in functions["samples"])
     lines = head("CPU of the server's processes", functions, spread, amount)
-    lines.append(f"    in functions themselves (from {samples} samples):")
+    lines.append(f"    self time of functions (from {samples} samples):")
     lines += _rows(functions, functions["own"], amount, _function)
-    lines.append("    with what they call:")
+    lines.append("    with their callees:")
     lines += _rows(functions, functions["with_callees"], amount, _function)
     if functions["lost"]:
         lines += wrapped("the probe lost samples: these are lower bounds")

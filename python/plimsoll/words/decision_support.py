@@ -129,7 +129,8 @@ def plan_lines(support: DecisionSupport) -> list[str]:
                 plan["query"] + _told(plan["change"])
             )
     return [
-        f"other plans than with {first} at {second}: {', '.join(names)}" for (first, second), names in pairs.items()
+        f"plans at {second} that differ from those at {first}: {', '.join(names)}"
+        for (first, second), names in pairs.items()
     ]
 
 

@@ -46,7 +46,7 @@ def _resume(_verdict: Json, _step: Step) -> str:
 
 def _mend(verdict: Json, _step: Step) -> str:
     count = len(verdict["exclusions"])
-    return f"See why {count} {'trial was' if count == 1 else 'trials were'} excluded, mend that, and run again"
+    return f"See why {count} {'trial was' if count == 1 else 'trials were'} excluded, fix the cause, and run again"
 
 
 def _full(_verdict: Json, _step: Step) -> str:
@@ -61,7 +61,7 @@ def _choose(_verdict: Json, step: Step) -> str:
 
 
 def _ease(_verdict: Json, _step: Step) -> str:
-    return "Ask for less: lower the rate until what is due is answered in time; ./plimsoll capacity finds that rate"
+    return "Lower the rate until transactions are answered in time; ./plimsoll capacity finds that rate"
 
 
 def _look(verdict: Json, _step: Step) -> str:
@@ -80,7 +80,7 @@ def _longer(_verdict: Json, step: Step) -> str:
     if not step["levels"]:
         return f"Run more blocks for a verdict with intervals{took}:"
     what = f"{step['levels'][0]} from {step['levels'][1]}, if they differ by a ratio of {step['ratio']:.2f}"
-    return f"To tell {what}: about {step['blocks']} blocks{took}:"
+    return f"To distinguish {what}: about {step['blocks']} blocks{took}:"
 
 
 def _vary(_verdict: Json, _step: Step) -> str:

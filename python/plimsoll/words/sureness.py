@@ -18,5 +18,5 @@ def sure_words(verdict: Json) -> str:
         text += " (indicative)"
     ratios = [one["noise"]["ratio_told"] for one in comparisons if one.get("noise")]
     if ratios:
-        text += f"; ratios from {max(ratios):.2f} on are told apart"
+        text += f"; ratios from {max(ratios):.2f} on are significant"
     return f"{text}; at most {verdict['alpha']:.0%} of runs call equals worse"

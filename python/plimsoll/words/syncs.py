@@ -50,7 +50,7 @@ def _line(label: str, one: Syncs) -> str | None:
     untold = f"; not measured on {', '.join(one['file_systems'])}: {', '.join(one['absent'])}" if one["absent"] else ""
     wrong = "" if abs(closed - 1) <= CLOSED else ", which leaves part of them unexplained"
     return (
-        f"{label}: an {call} of the log takes {_duration(whole / count)} ({count:,} calls), of which {of_which}; "
+        f"{label}: an {call} of the WAL takes {_duration(whole / count)} ({count:,} calls), of which {of_which}; "
         f"the parts sum to {closed:.1%} of the calls{wrong}{untold}"
     )
 

@@ -27,7 +27,7 @@ def a_a_words(verdict: Json) -> str:
     if own:
         interval = f" [{own['low']:.2f}, {own['high']:.2f}]" if own["low"] is not None else " [no interval]"
         said.append(
-            f"equal trials of this run differ by ratio {own['ratio']:.2f}{interval} over {own['blocks']} blocks"
+            f"equal trials of this run differ by a ratio of {own['ratio']:.2f}{interval} over {own['blocks']} blocks"
         )
     if stored and stored.get("ratio"):
         interval = f" [{stored['low']:.2f}, {stored['high']:.2f}]" if stored.get("low") is not None else ""
@@ -37,9 +37,9 @@ def a_a_words(verdict: Json) -> str:
         least = f"{min(ratios):.2f}" + (
             f" to {max(ratios):.2f}" if f"{max(ratios):.2f}" != f"{min(ratios):.2f}" else ""
         )
-        return f"A/A: {'; '.join(said)}. By the scatter of all trials levels are told apart from a ratio of {least} on"
+        return f"A/A: {'; '.join(said)}. By the scatter of all trials ratios of {least} or more are significant"
     if verdict["comparisons"]:
-        unknown = f"From which ratio on levels are told apart is not known: that takes {BLOCKS_MIN} common blocks"
+        unknown = f"From which ratio on a difference is significant is not known: that takes {BLOCKS_MIN} common blocks"
         return f"A/A: {'; '.join(said)}. {unknown}"
     return f"A/A: {'; '.join(said)}. Later runs here take this scatter where it is larger than their own"
 

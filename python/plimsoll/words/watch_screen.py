@@ -8,8 +8,8 @@ _TEXT_MAX = 80
 # What to read next, by the largest bucket: the section, and what it tells.
 _LOOK = {
     "lock": ("locks", "See which process blocks which, and in which relation"),
-    "wal_sync": ("waits", "See how often the log is synced and how long each takes"),
-    "wal_wait": ("waits", "See how often the log is synced and how long each takes"),
+    "wal_sync": ("waits", "See how often the WAL is synced and how long each takes"),
+    "wal_wait": ("waits", "See how often the WAL is synced and how long each takes"),
     "data_read": ("queries", "See which query reads what the caches do not hold"),
     "client": ("backends", "See which clients keep transactions open without asking for anything"),
 }
@@ -41,8 +41,8 @@ def _why(document: WatchDocument) -> list[Said]:
         text = " ".join(str(row["text"]).split())
         text = text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
         said.append(Said(f"The query that took most has {share(row['share'])} of the busy time: {text}", "queries"))
-    for wait in document["waits"][:1]:
-        said.append(Said(f"The longest wait in all is {wait['event']}: {share(wait['share'])} of it", "waits"))
+    for row in document["waits"][:1]:
+        said.append(Said(f"The largest wait in total is {row['event']}: {share(row['share'])} of it", "waits"))
     return said
 
 

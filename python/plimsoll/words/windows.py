@@ -38,7 +38,7 @@ def noise_words(noise: NoiseLevels) -> str:
 def _ended(looks: Looks) -> list[str]:
     if looks["decided_after"] is None:
         return []
-    return [f"Ended by itself after block {looks['decided_after']} of {looks['planned_blocks']}: it was decided"]
+    return [f"Ended early, after block {looks['decided_after']} of {looks['planned_blocks']}: the question was decided"]
 
 
 def lead_in_words(tested: LeadIn | None) -> str:
@@ -58,8 +58,8 @@ def lead_in_words(tested: LeadIn | None) -> str:
 def writes_words(written: OthersWrites | None) -> str:
     """How much of what the disks wrote was of frozen servers."""
     if written is None:
-        return "How much was written of frozen servers is not known: the groups' dirty pages were not read"
-    whole = f"{written['share']:.1%} of what the disks wrote was of servers that were frozen"
+        return "How much frozen servers wrote is not known: the groups' dirty pages were not read"
+    whole = f"{written['share']:.1%} of what the disks wrote came from frozen servers"
     if not written["is_named"]:
         return whole
     return f"{whole}: writes of one treatment fell into the windows of others"
@@ -71,14 +71,16 @@ def budget_words(stored: StoredEquals | None, planned: Arrangement) -> str:
         return ""
     noise = stored.get("windows") if stored else None
     if not stored or not noise:
-        return "What difference this can tell is not known: `./plimsoll run a-a` measures how equals differ here."
+        return (
+            "What difference this can detect is not known: `./plimsoll run a-a` measures how equal levels differ here."
+        )
     told = ratio_told(noise, planned)
     if told is None:
-        return "What difference this can tell is not known: that needs two blocks, in the A/A run as well."
-    text = f"Tells levels that differ by {told - 1:.1%} in {POWER:.0%} of such runs"
+        return "What difference this can detect is not known: that needs two blocks, in the A/A run as well."
+    text = f"Detects a difference of {told - 1:.1%} between levels in {POWER:.0%} of such runs"
     twice = ratio_told(noise, replace(planned, blocks=2 * planned.blocks))
     if twice is not None:
-        text += f", by {twice - 1:.1%} with twice the blocks"
+        text += f", of {twice - 1:.1%} with twice the blocks"
     scatter = f"a window scatters by {noise['window_sd_log']:.1%}, a start by {noise['start_sd_log']:.1%}"
     return f"{text} (by the A/A run {stored.get('run')}: {scatter})."
 

@@ -201,7 +201,7 @@ def test_those_of_several_of_the_servers_are_lost_by_their_length(
     counts = found["joined"]
     lost = counts["transactions_in_part"] / (counts["transactions_in_part"] + counts["transactions_joined"])
     assert share / 2 < lost < 2 * share
-    words = f"leaves out {lost:.0%} of the transactions it met, the long ones more often"
+    words = f"leaves out {lost:.0%} of the transactions it saw, the long ones more often"
     assert any(words in text for text in caveats(found)) == is_said
 
 
@@ -245,7 +245,7 @@ def test_it_is_said_that_not_all_of_the_time_was_watched(tmp_path: Path) -> None
     rows, asked = recorded(random, *population(random, 400), (1, 8))
     said = {"one_in_max": 8, "budget_share": 0.005, "share": 0.0049, "cut": 12}
     watched = "1 in 8 slices of time was watched"
-    cut = "the breakdown lacks 12 transactions that lasted longer than a slice of time is watched"
+    cut = "the breakdown lacks 12 transactions that lasted longer than one watched slice of time"
     for name, sampling, words in (
         ("a", said, [f"{watched}, to keep the probe within 0.5 % of the machine's CPU time", cut]),
         ("b", {}, [watched]),

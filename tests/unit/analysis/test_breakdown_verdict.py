@@ -115,7 +115,7 @@ def test_the_sentence_names_what_the_difference_consists_of() -> None:
     verdict = world(3, lambda block: 2900 + 10 * block)
     assert breakdown_words.why_lines(verdict) == [
         "Why: cache B against A, pay: +2.92 ms [2.90, 2.95] a transaction, of which +2.92 ms [2.90, 2.94] lock "
-        "(waiting for what another transaction holds: Lock:tuple)"
+        "(waiting for a lock that another process holds: Lock:tuple)"
     ]
 
 
@@ -144,7 +144,7 @@ def test_what_the_slowest_are_made_of() -> None:
     found = breakdown_words.of_slowest(world(3, lambda _block: 100), "a", "pay")
     assert found is not None
     assert breakdown_words.amount(found[0]["total"]) == "+0.90 ms [0.90, 0.90]"
-    assert found[1].more_by == ["+0.90 ms [0.90, 0.90] lock (waiting for what another transaction holds)"]
+    assert found[1].more_by == ["+0.90 ms [0.90, 0.90] lock (waiting for a lock that another process holds)"]
     few = breakdown_words.of_slowest(world(2, lambda _block: 100), "a", "pay")
     assert few is not None
     assert few[1].more_by == []

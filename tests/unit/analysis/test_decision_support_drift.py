@@ -129,7 +129,7 @@ def test_what_was_cut_stands_in_the_table_and_in_the_caveats(tmp_path: Path) -> 
     rows = found["decision_support"]["treatments"]["t1"]["drift"]
     assert [row["remarks"] for row in rows] == [
         [],
-        ["repeated, after 1 of it was interrupted", "begun with cold caches"],
+        ["repeated after 1 interrupted attempt", "begun with cold caches"],
         [],
     ]
     (one,) = found["trials"]

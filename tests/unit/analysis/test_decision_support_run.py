@@ -189,7 +189,7 @@ def test_a_query_that_is_slower_with_another_plan_is_told_with_both(tmp_path: Pa
     found = verdict(tmp_path, seconds=slow, explain=True, blocks=4)
     (changed,) = found["decision_support"]["plans"]
     assert changed["change"]["verdict"] == "slower"
-    (line,) = (line for line in terminal_lines(found, "x") if "other plans" in line)
+    (line,) = (line for line in terminal_lines(found, "x") if "that differ from those at" in line)
     assert "Q1 (slower: 2.0" in line and "times as long)" in line
 
 
@@ -204,7 +204,7 @@ def test_plans_that_differ_within_a_treatment_are_not_the_treatments_doing(tmp_p
     (changed,) = found["decision_support"]["plans"]
     assert (changed["blocks"], changed["differ"], changed["is_told"]) == (3, 2, False)
     assert {one["plan"] for one in found["decision_support"]["changes"] if one["query"] == "Q1"} == {"varies"}
-    assert not any("other plans" in line for line in terminal_lines(found, "x"))
+    assert not any("that differ from those at" in line for line in terminal_lines(found, "x"))
 
 
 def test_another_workload_has_no_such_part(tmp_path: Path) -> None:

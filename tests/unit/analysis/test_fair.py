@@ -77,5 +77,7 @@ def test_where_the_noise_is_unknown_no_ratio_is_said_to_be_told() -> None:
     short = a_a_words(verdict | {"comparisons": [{"noise": None}]})
     assert "is not known: that takes 3 common blocks" in short
     assert "1.19" not in short, "no ratio decides, whatever equals differ by"
-    assert "told apart" not in a_a_words(verdict | {"comparisons": []})
-    assert "from a ratio of 1.30" in a_a_words(verdict | {"comparisons": [{"noise": {"ratio_told": 1.3}}]})
+    assert "significant" not in a_a_words(verdict | {"comparisons": []})
+    assert "ratios of 1.30 or more are significant" in a_a_words(
+        verdict | {"comparisons": [{"noise": {"ratio_told": 1.3}}]}
+    )

@@ -57,7 +57,7 @@ def test_how_sure_says_from_which_ratio_and_how_often_wrong() -> None:
     one = {"grade": "interval", "blocks": 5, "noise": {"ratio_told": 1.117}}
     verdict = {"comparisons": [one], "blocks": 8, "alpha": 0.01}  # of which three were not begun
     assert sure_words(verdict) == (
-        "from 5 blocks; ratios from 1.12 on are told apart; at most 1% of runs call equals worse"
+        "from 5 blocks; ratios from 1.12 on are significant; at most 1% of runs call equals worse"
     )
     of_one = one | {"grade": "none", "blocks": 1}
     assert sure_words(verdict | {"comparisons": [of_one]}) == "from 1 block: no interval"

@@ -92,7 +92,8 @@ def test_what_cannot_be_told_names_the_blocks_and_the_command(tmp_path: Path) ->
     assert step["seconds"] == pytest.approx(step["blocks"] * seconds)
     said = next_lines(verdict)[0]
     assert (
-        said.text.startswith("To tell ") and f", if they differ by a ratio of {step['ratio']:.2f}: about " in said.text
+        said.text.startswith("To distinguish ")
+        and f", if they differ by a ratio of {step['ratio']:.2f}: about " in said.text
     )
     assert said.command == f"./plimsoll run mine.toml --set 'a=b c' --blocks {step['blocks']}"
 

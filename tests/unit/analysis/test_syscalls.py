@@ -117,7 +117,7 @@ def test_a_sentence_says_where_a_sync_of_the_log_spends_its_time(tmp_path: Path)
         return sync_words.lines({"syscalls": {"calls": {}, "syncs": {"t1": found}}}, {"t1": "8 clients"})
 
     assert said(journal=2_400_000, flush=1_100_000, cpu=100_000) == [
-        "8 clients: an fdatasync of the log takes 1.20 ms (3 calls), of which 0.80 ms the journal's commit, "
+        "8 clients: an fdatasync of the WAL takes 1.20 ms (3 calls), of which 0.80 ms the journal's commit, "
         "0.37 ms the device's flush; the parts sum to 100.0% of the calls"
     ]
     (line,) = said(journal=2_400_000)

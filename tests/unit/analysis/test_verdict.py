@@ -78,7 +78,7 @@ def test_the_terminal_says_what_is_held_twice_in_fifteen_lines(tmp_path: Path, v
     lines, many = (terminal_lines(found, "runs/x/report/index.html", own) for found in (verdict, wide))
     assert max(len(lines), len(many)) <= LINES_MAX
     assert any("In both caches, most at shared_buffers " in line and " MB of the database" in line for line in lines)
-    assert any(line.startswith("Why: swap at most, MiB") for line in lines), "what differs most stands first"
+    assert any(line.startswith("Why: peak swap, MiB") for line in lines), "what differs most stands first"
 
 
 def test_the_verdict_is_plain_json_and_pure(folder: Path, verdict: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ def test_the_terminal_cuts_no_reason_before_its_end(tmp_path: Path, width: int) 
 @pytest.mark.parametrize(
     ("where", "fields", "reason"),
     [
-        ("trial.json", {"status": "failed", "reason": "crash", "group": {"oom_kills": 2}}, "2 process killed"),
+        ("trial.json", {"status": "failed", "reason": "crash", "group": {"oom_kills": 2}}, "out-of-memory killer: 2"),
         ("trial.json", {"checks": [{"name": "sum of balances", "ok": False}]}, "sum of balances"),
         ("measure/summary.json", {"verification": {"checked": 9, "wrong": 1}}, "1 of 9 checked answers were wrong"),
         ("measure/summary.json", {"identity": {"planned": 9, "done": 7, "failed": 1}}, "accounting does not add up"),
@@ -182,7 +182,7 @@ def test_a_run_without_records_still_has_a_verdict(tmp_path: Path) -> None:
 def test_a_run_of_equals_says_its_spread(tmp_path: Path) -> None:
     found = analyse(open_run(make(tmp_path / "run", Shape(caches=(256,), blocks=5))))
     assert found["comparisons"] == []
-    assert words.headlines(found)[0].startswith("A/A: equal trials of this run differ by ratio")
+    assert words.headlines(found)[0].startswith("A/A: equal trials of this run differ by a ratio")
     assert found["a_a"]["within_run"]["blocks"] == 5
 
 

@@ -153,7 +153,7 @@ def test_what_a_decision_left_out_is_no_exclusion_and_the_verdict_spends_what_th
     assert verdict["exclusions"] == []
     assert verdict["windows"]["looks"]["decided_after"] == 2
     assert verdict["windows"]["looks"]["alpha"] == pytest.approx(at_look(2, 4).alpha)
-    assert "Ended by itself after block 2 of 4" in "\n".join(terminal_lines(verdict, "page"))
+    assert "Ended early, after block 2 of 4" in "\n".join(terminal_lines(verdict, "page"))
 
 
 def test_a_trial_that_failed_leaves_the_others(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_what_a_plan_can_tell_is_told_as_often_as_it_says() -> None:
     assert shown.told[:, 1, 0].mean() == pytest.approx(POWER, abs=0.12)
     longer = Arrangement(2, 3, 8, 20, 3.0, True)
     assert 1 < (ratio_told(stored["windows"], longer) or 0) < ratio
-    assert f"differ by {ratio - 1:.1%} in 80%" in budget_words(stored, planned)
+    assert f"a difference of {ratio - 1:.1%} between levels in 80%" in budget_words(stored, planned)
     assert "not known" in budget_words(None, planned)
     assert ratio_told({**stored["windows"], "start_sd_log": None}, planned) is None
 

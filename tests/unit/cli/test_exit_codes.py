@@ -100,7 +100,7 @@ app.main()
 def test_a_pipe_to_a_process_that_has_ended_is_no_reader_that_has_gone() -> None:
     said = subprocess.run([sys.executable, "-c", BROKEN_PIPE.format(to_reader=False)], capture_output=True, text=True)
     assert said.returncode == FAULT
-    assert "a process that was to be told something had ended" in said.stderr
+    assert "a process that Plimsoll was writing to had ended" in said.stderr
     piped = f"{shlex.quote(sys.executable)} -c {shlex.quote(BROKEN_PIPE.format(to_reader=True))} | true"
     said = subprocess.run(["sh", "-c", piped], capture_output=True, text=True)
     assert said.stderr == ""

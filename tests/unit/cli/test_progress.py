@@ -66,7 +66,7 @@ def test_a_block_of_windows_is_followed_by_its_rounds(clock: Clock) -> None:
         progress.event("trial_end", trial=trial(number, 2), status="skipped", reason="decided after block 1: all told")
     progress.event("block_end", block=2)
     said = cast(io.StringIO, progress._out.file).getvalue()
-    assert said.count("what is left is not measured: decided after block 1: all told") == 1
+    assert said.count("the remaining trials are not run: decided after block 1: all told") == 1
     assert "block 2 done" not in said
 
 

@@ -100,7 +100,7 @@ def test_what_a_version_lacks_is_an_obstacle_before_anything_starts(tree, monkey
     # Swap is not accounted.
     assert _keys_in_the_way(**wanted, swap=0) == ["environment.memory", "environment.target_cpus"]
     assert "set environment.memory too" in _keys_in_the_way(swap=0)[0]
-    assert GroupKnob("x").available(Limits(swappiness=101)).reason == "memory.swappiness: cgroup v1 has 0 to 100"
+    assert GroupKnob("x").available(Limits(swappiness=101)).reason == "memory.swappiness: cgroup v1 allows 0 to 100"
 
 
 def test_doctor_has_the_same_reason_and_makes_no_group(tree, state, monkeypatch):

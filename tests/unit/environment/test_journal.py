@@ -278,7 +278,7 @@ def _belongs_to_another(monkeypatch, path):
 def test_a_state_folder_the_server_cannot_reach_is_told(state):
     state.check_traversable("nobody")
     state.root.chmod(0o700)
-    with pytest.raises(Fault, match=r"may not pass .*chmod o\+x"):
+    with pytest.raises(Fault, match=r"has no search permission on .*chmod o\+x"):
         state.check_traversable("nobody")
     with pytest.raises(Fault, match="no such user"):
         state.check_traversable("no-such-user")

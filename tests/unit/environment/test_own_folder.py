@@ -60,7 +60,7 @@ def test_a_pipe_in_a_file_s_place_is_refused_at_once(folder: Path, call: Callabl
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_folder_that_others_may_write_is_refused(folder: Path, call: Callable[..., object]) -> None:
     folder.chmod(0o777)
-    with pytest.raises(Fault, match=rf"^{folder}: others than user"):
+    with pytest.raises(Fault, match=rf"^{folder}: users other than"):
         call(OwnFolder(folder))
     link = folder.with_name("link")
     folder.chmod(0o755)

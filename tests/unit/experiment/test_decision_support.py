@@ -107,7 +107,7 @@ def test_what_is_judged_by_default(tests: list[str], judged: str) -> None:
         ("scale_factor = 1.0\ntests = ['throughput', 'power']\n", "workload.tests", "out of order"),
         ("scale_factor = 1.0\ntests = ['power', 'power']\n", "workload.tests", "out of order"),
         ("scale_factor = 1.0\ntests = []\n", "workload.tests", "at least 1"),
-        ("scale_factor = 1.0\ntests = ['power']\nrepeats = 5\n", "workload", "of the throughput test"),
+        ("scale_factor = 1.0\ntests = ['power']\nrepeats = 5\n", "workload", "need the throughput test"),
         ("scale_factor = 1.0\nstreams = 500\nrepeats = 2\n", "workload", "999 refresh sets"),
         ("scale_factor = 1.0\nclients = 4\n", "workload.clients", "there is no such key"),
     ],
@@ -124,7 +124,7 @@ def test_faults_of_the_workload_name_their_key(tmp_path: Path, more: str, key: s
         ("", "warmup", 'warmup.until = "none"'),
         (COLD + "[schedule]\nkind = 'poisson'\nrate = 5.0\n", "schedule", "no [schedule]"),
         (COLD + "[design]\njudged = 'load_test_seconds'\n", "design", "composite_queries_per_hour"),
-        (COLD + "[design]\njudged = 'throughput_per_second'\n", "design", "which these tests do not give"),
+        (COLD + "[design]\njudged = 'throughput_per_second'\n", "design", "which these tests do not measure"),
     ],
 )
 def test_what_has_no_place_beside_it(tmp_path: Path, part: str, key: str, words: str) -> None:
@@ -140,8 +140,10 @@ def test_a_load_test_finds_no_tables_to_prewarm(tmp_path: Path) -> None:
 
 def test_other_workloads_still_need_an_end_and_have_no_power(tmp_path: Path) -> None:
     bank = '[workload]\nname = "bank"\nscale = 1\n'
-    assert "give one of seconds and transactions" in fault(tmp_path, bank)
-    assert "give one of seconds and transactions" in fault(tmp_path, bank, "[measure]\nseconds = 1\ntransactions = 1\n")
+    assert "give exactly one of seconds and transactions" in fault(tmp_path, bank)
+    assert "give exactly one of seconds and transactions" in fault(
+        tmp_path, bank, "[measure]\nseconds = 1\ntransactions = 1\n"
+    )
     judged = "[measure]\nseconds = 1\n[design]\njudged = 'power_queries_per_hour'\n"
     assert "which workload decision_support alone has" in fault(tmp_path, bank, judged)
 
@@ -185,7 +187,7 @@ memory_limit = "0.5 x memory"
         ((DUCK, '[target.settings]\ntemp_directory = "/x"\n', WORKLOAD, COLD), "target.settings.temp_directory"),
         (
             (DUCK, '[workload]\nname = "bank"\nscale = 1\nclients = 1\n', "[measure]\nseconds = 1\n"),
-            "runs no bank",
+            "does not run bank",
         ),
     ],
 )

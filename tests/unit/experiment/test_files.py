@@ -113,11 +113,11 @@ def test_metrics_have_all_their_owners() -> None:
         ('name = "files"\ncount = 1\nfile_size = 4096\nmix = [{operation = "stat", bytes = 1}]', "stat does not move"),
         (
             'name = "files"\ncount = 1\nfile_size = 4096\nmix = [{operation = "read", bytes = 4096, sync = "fsync"}]',
-            "read has no sync; allowed: of write and append",
+            "read has no sync; allowed: for write and append",
         ),
         (
             'name = "files"\ncount = 1\nfile_size = 4096\nmix = [{operation = "read", bytes = [512, 1024]}]',
-            "read has bytes in a range",
+            "read has a range of bytes",
         ),
         (
             'name = "files"\nengine = "io_uring"\ncount = 1\nfile_size = 4096\nmix = [{operation = "stat"}]',
@@ -125,7 +125,7 @@ def test_metrics_have_all_their_owners() -> None:
         ),
         (
             'name = "files"\nthreads = 2\ncount = 1\nfile_size = 4096\nmix = [{operation = "stat"}]',
-            "a thread a session",
+            "one thread a session",
         ),
         (
             'name = "files"\ncount = 1\nfile_size = 4096\nmix = [{operation = "stat", weight = 0}]',
@@ -136,7 +136,7 @@ def test_metrics_have_all_their_owners() -> None:
         ('name = "raw_storage"\nsize = "1 MiB"\nchunk = 4096', "chunk"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\npasses = ["read"]', "the first pass is read"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\npasses = ["write", "write"]', "the pass write is given twice"),
-        ('name = "sequential_io"\nfile_size = "1 MiB"\ndepth = 4', "depth are of io_uring"),
+        ('name = "sequential_io"\nfile_size = "1 MiB"\ndepth = 4', "depth: only with io_uring"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\nrecord = 1000', "record = 1000 is not a multiple of 512"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\ndirect = true\nuncached = true', "uncached with direct"),
         ('name = "file_serving"\nloadfile = "client.txt"', "'client.txt' is not an absolute path"),
@@ -178,8 +178,8 @@ def test_tables_are_no_load_of_a_folder() -> None:
         ({**PHASES, **MEASURE}, "the phases of raw_storage are measured whole"),
         ({}, "raw_storage has no warm-up"),
         ({**PHASES, "schedule": {"kind": "poisson", "rate": 1}}, "each phase of raw_storage goes on"),
-        ({**PHASES, "design": {"judged": "reread_bytes_per_second"}}, "which these phases do not give"),
-        ({**PHASES, "design": {"judged": "throughput_per_second"}}, "which these phases do not give"),
+        ({**PHASES, "design": {"judged": "reread_bytes_per_second"}}, "which these phases do not measure"),
+        ({**PHASES, "design": {"judged": "throughput_per_second"}}, "which these phases do not measure"),
     ],
 )
 def test_phases_have_their_own_begin_and_end(tables: dict[str, Any], said: str) -> None:

@@ -127,7 +127,7 @@ def test_an_old_copy_is_not_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("select * from nosuch", "nosuch does not exist!\n  what there is: "),
+        ("select * from nosuch", "nosuch does not exist!\n  available: "),
         ("from group", 'write "group" in double quotes'),
         ("select nosuch from runs", '"nosuch" not found'),
         ("selec 1", "syntax error"),
@@ -190,7 +190,7 @@ def test_a_delete_in_a_select_is_of_the_copy_in_memory(runs: dict[str, Run]) -> 
 def test_folders_without_runs_are_named(tmp_path: Path, place: Path) -> None:
     with pytest.raises(RecordError, match="no such folder"):
         find_runs([tmp_path / "nosuch"])
-    with pytest.raises(RecordError, match="no run in there"):
+    with pytest.raises(RecordError, match="no run in it"):
         find_runs([tmp_path])
     assert list(find_runs([place / "one", place, place])) == ["one", "two"]
 

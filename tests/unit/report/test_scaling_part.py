@@ -99,7 +99,7 @@ def test_the_sentence_names_the_lock_and_not_the_queue(tmp_path: Path) -> None:
     lines = scaling_words.growth_lines(cpu_verdict(a_run(tmp_path / "run")))
     over_cpus = [line for line in lines if "CPUs 8 against 1" in line]
     assert len(over_cpus) == 2
-    assert all("lock (waiting for what another transaction holds)" in line for line in over_cpus)
+    assert all("lock (waiting for a lock that another process holds)" in line for line in over_cpus)
     assert not any("run_queue" in line for line in over_cpus)
     over_clients = next(line for line in lines if "clients 16 against 4" in line)
     assert over_clients.endswith("no single part grew significantly")

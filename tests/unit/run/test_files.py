@@ -130,7 +130,7 @@ def test_a_mix_is_a_load_of_transactions(runner: Make, tmp_path: Path) -> None:
     probes = load["probes"]
     assert probes["sync"] == {} and probes["syscalls"] == {"counted": "slices"} and probes["breakdown"] is None
     assert set(probes["page_cache"]) == {"scratch"}
-    assert any("no breakdown of them" in caveat for caveat in trial(tmp_path)["caveats"])
+    assert any("no breakdown of where" in caveat for caveat in trial(tmp_path)["caveats"])
 
 
 @pytest.mark.parametrize("verb", ["populate", "load"])
@@ -149,8 +149,8 @@ def test_a_phase_that_the_kernel_has_ended_fails_the_trial_and_no_other_phase_is
     assert runner(RAW, failing=("operation", words, 0)).run() == "finished"
     found = trial(tmp_path)
     assert found["status"] == "failed" and [verb for verb, _ in heard(tmp_path)].count("load") == 1
-    assert found["reason"].startswith(f"the phase putc ended in its middle: {words}, in /")
-    assert found["reason"].endswith("; its device or server fails: see dmesg, or name another place")
+    assert found["reason"].startswith(f"the phase putc did not complete: {words}, in /")
+    assert found["reason"].endswith("; its device or file server fails: see dmesg, or name another folder")
 
 
 def test_a_record_that_cannot_be_written_ends_the_run(runner: Make) -> None:

@@ -230,5 +230,5 @@ def test_a_workload_that_the_server_does_not_perform_is_an_obstacle(
     toys: Toys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(servers.SERVERS, "toy tree", ServerFacts())
-    with pytest.raises(Impossible, match="it does not perform toy"):
+    with pytest.raises(Impossible, match="it does not run toy"):
         toys.runner().run()

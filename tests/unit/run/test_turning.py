@@ -198,7 +198,7 @@ def test_what_turns_do_not_show_is_said(tmp_path: Path) -> None:
         dirty, swappiness = turns.caveats()
     assert dirty.startswith("environment.sysctl.vm.dirty_bytes was switched for the whole machine at each turn")
     assert dirty.endswith("; dirty pages of all servers count towards it")
-    assert swappiness.endswith("in the turn of another goes by the other's setting")
+    assert swappiness.endswith("during another's turn is done under the other's setting")
 
 
 def test_what_cannot_be_set_is_refused_before_a_server_is_started(tmp_path: Path, kernel: Path) -> None:

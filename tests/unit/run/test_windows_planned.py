@@ -97,7 +97,7 @@ def test_what_each_server_group_or_load_has_for_itself_or_its_turns_can_set(tmp_
         ),
         (
             'path = "environment.page_cache"\nlevels = ["cold", "warm"]',
-            "environment.page_cache is varied, and it is of a server that has just started",
+            "environment.page_cache is varied, and a server's files are cold or warm only when it starts",
         ),
         (
             'path = "environment.swap"\nlevels = ["as found", "1 GiB"]',

@@ -98,7 +98,7 @@ def test_the_log_is_ours_and_no_link_is_read_in_its_place(
 def test_a_folder_that_the_server_s_user_may_write_is_refused(cluster: Path) -> None:
     cluster.chmod(0o775)
     server = _server(cluster)
-    with pytest.raises(Fault, match=rf"^{cluster}: others than user"):
+    with pytest.raises(Fault, match=rf"^{cluster}: users other than"):
         server.configure({}, None)
 
 

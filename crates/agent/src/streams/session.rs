@@ -166,7 +166,7 @@ impl Stream {
             _ => Status::Failed,
         };
         if self.broken && self.cancellers.hung_up.load(Ordering::SeqCst) {
-            let message = "no reply after the test was to end".to_owned();
+            let message = "no reply within the grace period after the test".to_owned();
             return (status, Failure { code: Failure::ABANDONED.to_owned(), message });
         }
         (status, failure)

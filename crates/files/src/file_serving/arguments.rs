@@ -62,17 +62,17 @@ impl<'w, 'a> Arguments<'w, 'a> {
 
     pub(super) fn handle(&mut self) -> Result<i64, String> {
         let word = self.word("a handle")?;
-        word.parse().map_err(|_| format!("{word:?} is no handle"))
+        word.parse().map_err(|_| format!("{word:?} is not a handle"))
     }
 
     pub(super) fn number(&mut self, what: &str) -> Result<u64, String> {
         let word = self.word(what)?;
-        number(word).ok_or_else(|| format!("{what}: {word:?} is no number"))
+        number(word).ok_or_else(|| format!("{what}: {word:?} is not a number"))
     }
 
     pub(super) fn bytes(&mut self, what: &str) -> Result<u32, String> {
         let number = self.number(what)?;
-        u32::try_from(number).map_err(|_| format!("{what}: {number} is too much"))
+        u32::try_from(number).map_err(|_| format!("{what}: {number} is too large"))
     }
 
     /// A number that nothing depends on, if there is one.

@@ -67,9 +67,9 @@ fn unknown(name: &str) -> String {
     if name.starts_with("SMB") {
         "names that begin with SMB are of dbench 1: give a load file of generation 2.1 or 4.0".to_owned()
     } else if name.starts_with(|first: char| first.is_ascii_digit()) {
-        "a line that is due at a time is not known here: remove the first column".to_owned()
+        "lines with a time are not supported: remove the first column".to_owned()
     } else if CONTROLS.contains(&name) {
-        format!("{name} is of dbench's later versions, and not known here")
+        format!("{name} is of dbench's later versions, and not supported")
     } else {
         format!("the operation {name:?} is not known")
     }
@@ -215,12 +215,12 @@ Rmdir "\clients\client1\none" NT_STATUS_OBJECT_NAME_NOT_FOUND
         let second = |line: &str| refused(&format!("Mkdir \"\\clients\" NT_STATUS_OK\n{line}\n"));
         let cases = [
             ("Frobnicate 1 NT_STATUS_OK", "the operation \"Frobnicate\" is not known"),
-            ("12.5 Close 1 NT_STATUS_OK", "a line that is due at a time"),
+            ("12.5 Close 1 NT_STATUS_OK", "lines with a time"),
             ("SMBcreate 1 0", "of dbench 1"),
             ("LOOP 5", "LOOP is of dbench's later versions"),
             ("Close 5 NT_STATUS_OK", "handle 5 is not open"),
-            ("Close five NT_STATUS_OK", "\"five\" is no handle"),
-            ("Close NT_STATUS_OK", "is no handle"),
+            ("Close five NT_STATUS_OK", "\"five\" is not a handle"),
+            ("Close NT_STATUS_OK", "is not a handle"),
             ("Mkdir \"\\clients\"", "the status at its end"),
             ("Mkdir \"\\clients NT_STATUS_OK", "a quote is not closed"),
             ("Mkdir clients NT_STATUS_OK", "a path in quotes is missing"),
@@ -229,7 +229,7 @@ Rmdir "\clients\client1\none" NT_STATUS_OBJECT_NAME_NOT_FOUND
             ("Mkdir \"\\..\\x\" NT_STATUS_OK", "leads out"),
             ("Unlink \"\\clients\\x\" 0x16 NT_STATUS_OK", "the clients would share it"),
             ("NTCreateX \"\\client1\\x\" 0x40 0x9 1 NT_STATUS_OK", "disposition 9"),
-            ("NTCreateX \"\\client1\\x\" forty 0x2 1 NT_STATUS_OK", "options: \"forty\" is no number"),
+            ("NTCreateX \"\\client1\\x\" forty 0x2 1 NT_STATUS_OK", "options: \"forty\" is not a number"),
         ];
         for (line, why) in cases {
             let (number, said) = second(line);

@@ -265,7 +265,8 @@ impl Operator {
     fn refuse_write(&mut self, block: u64) {
         self.end_versions(false);
         self.write_name();
-        let message = format!("write {} byte {}: it has had all its versions: populate anew", self.name, block * BLOCK);
+        let message =
+            format!("write {} byte {}: its version numbers are used up: populate again", self.name, block * BLOCK);
         self.at.refused = Some(Failure { code: "EOVERFLOW".to_owned(), message });
     }
 
@@ -374,7 +375,7 @@ impl Operator {
     /// Its calls never came back.
     pub(super) fn abandon(&mut self) -> Ending {
         self.settle(false);
-        let message = "no reply after the segment was to end".to_owned();
+        let message = "no reply within the grace period after the segment".to_owned();
         let failure = Some(Failure { code: Failure::ABANDONED.to_owned(), message });
         Ending { failure, statements: 1, requests: 1, ..Ending::of_nothing(Outcome::Lost, false) }
     }

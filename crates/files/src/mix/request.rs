@@ -135,7 +135,7 @@ impl Parameters {
         let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
         let weights: Vec<u64> = self.mix.iter().map(|step| u64::from(step.weight)).collect();
         if weights.iter().sum::<u64>() == 0 {
-            return Err("workload.mix: every weight is 0: nothing is to be done".to_owned());
+            return Err("workload.mix: every weight is 0: there is nothing to do".to_owned());
         }
         Ok(Plan {
             seed: self.seed,
@@ -225,7 +225,7 @@ impl Parameters {
 }
 
 fn exactly(field: &str, (least, most): (u64, u64)) -> Result<u64, String> {
-    if least == most { Ok(least) } else { Err(format!("workload.{field}: one number is needed, no range")) }
+    if least == most { Ok(least) } else { Err(format!("workload.{field}: one number is needed, not a range")) }
 }
 
 fn ordered(field: &str, (least, most): (u64, u64)) -> Result<(), String> {
@@ -241,7 +241,7 @@ fn within(field: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
 }
 
 fn multiple(field: &str, value: u64, of: u64) -> Result<(), String> {
-    if value.is_multiple_of(of) { Ok(()) } else { Err(format!("workload.{field}: {value} is no multiple of {of}")) }
+    if value.is_multiple_of(of) { Ok(()) } else { Err(format!("workload.{field}: {value} is not a multiple of {of}")) }
 }
 
 /// The plan of a request, for tests: `more` beside what every request has.
@@ -278,7 +278,7 @@ mod tests {
         for (more, field) in [
             (json!({"count": 0}), "workload.count: 0"),
             (json!({"fanout": 0}), "workload.fanout: 0"),
-            (json!({"file_bytes": 4097}), "workload.file_bytes: 4097 is no multiple of 4096"),
+            (json!({"file_bytes": 4097}), "workload.file_bytes: 4097 is not a multiple of 4096"),
             (json!({"file_bytes": [8192, 4096]}), "workload.file_bytes: 8192 is more than 4096"),
             (json!({"keys": {"zipf": 0.0}}), "workload.keys.zipf: 0"),
             (json!({"mix": []}), "workload.mix: 0 operations"),
@@ -297,12 +297,12 @@ mod tests {
         for (step, field) in [
             (json!({"operation": "read", "weight": 1}), "workload.mix[1].bytes: read needs it"),
             (json!({"operation": "read", "weight": 1, "bytes": 100}), "workload.mix[1].bytes: 100 is not between 512"),
-            (json!({"operation": "read", "weight": 1, "bytes": 1000}), "1000 is no multiple of 512"),
-            (json!({"operation": "write", "weight": 1, "bytes": 4608}), "4608 is no multiple of 4096"),
+            (json!({"operation": "read", "weight": 1, "bytes": 1000}), "1000 is not a multiple of 512"),
+            (json!({"operation": "write", "weight": 1, "bytes": 4608}), "4608 is not a multiple of 4096"),
             (json!({"operation": "write", "weight": 1, "bytes": 131072}), "more than the smallest file has (65536)"),
             (json!({"operation": "write", "weight": 1, "bytes": [4096, 8192]}), "one number is needed"),
             (json!({"operation": "append", "weight": 1, "bytes": 0}), "0 is not between 1"),
-            (json!({"operation": "create", "weight": 1, "bytes": 1}), "1 is no multiple of 4096"),
+            (json!({"operation": "create", "weight": 1, "bytes": 1}), "1 is not a multiple of 4096"),
             (json!({"operation": "unlink", "weight": 1, "bytes": 4096}), "workload.mix[1].bytes: unlink has none"),
             (json!({"operation": "stat", "weight": 1, "sync": "fsync"}), "workload.mix[1].sync: only write and append"),
             (json!({"operation": "sync", "weight": 1}), "unknown variant `sync`"),
@@ -312,7 +312,7 @@ mod tests {
             assert!(said.contains(field), "{step}: {said}");
         }
         let direct = json!({"direct": true, "mix": [{"operation": "append", "weight": 1, "bytes": 512}]});
-        assert!(refused(direct).contains("workload.mix[0].bytes: 512 is no multiple of 4096"));
+        assert!(refused(direct).contains("workload.mix[0].bytes: 512 is not a multiple of 4096"));
     }
 
     #[test]

@@ -161,11 +161,11 @@ impl State {
         let data = tree.data_path();
         let content = |what: String| FilesError::Content(format!("{}: {what}", data.display()));
         if !bytes.starts_with(MAGIC) {
-            return Err(content(format!("what is kept beside it is not of this workload: {anew}")));
+            return Err(content(format!("its state file is not of this workload: {anew}")));
         }
         if word(0) != Some(0) {
-            let why = "a segment, or the layout, was ended before it had kept what it wrote";
-            return Err(content(format!("{why}: no read could be verified any more; {anew}")));
+            let why = "a segment, or the layout, ended before its state was saved";
+            return Err(content(format!("{why}, so no read can be verified; {anew}")));
         }
         for (place, (name, asked)) in (1..).zip(Self::identity(plan)) {
             if word(place) != Some(asked) {
@@ -176,7 +176,7 @@ impl State {
                 )));
             }
         }
-        Self::decoded(&bytes).ok_or_else(|| content(format!("what is kept beside it is cut short: {anew}")))
+        Self::decoded(&bytes).ok_or_else(|| content(format!("its state file is truncated: {anew}")))
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         State::laid_out(&plan).create(&tree, &plan).unwrap();
         State::begin(&tree).unwrap();
         let said = State::read(&tree, &plan).unwrap_err().to_string();
-        assert!(said.contains("ended before it had kept what it wrote") && said.contains("populate again"), "{said}");
+        assert!(said.contains("ended before its state was saved") && said.contains("populate again"), "{said}");
     }
 
     #[test]

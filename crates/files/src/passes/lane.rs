@@ -156,7 +156,7 @@ impl Lane {
     pub(crate) fn abandon(&mut self, progress: &Progress) -> Ending {
         self.place = None;
         progress.lose();
-        let message = "no end of the operation after the segment was to end".to_owned();
+        let message = "no completion within the grace period after the segment".to_owned();
         let failure = Failure { code: Failure::ABANDONED.to_owned(), message };
         let requests = std::mem::take(&mut self.calls);
         Ending { requests, failure: Some(failure), ..Ending::of_nothing(Outcome::Lost, false) }

@@ -111,7 +111,7 @@ impl Parameters {
             return refuse("depth", format!("{} is not between 1 and {DEPTH_MAX}", self.depth));
         }
         if self.direct && self.uncached {
-            return refuse("uncached", "what is direct passes the page cache by: leave one of them out".to_owned());
+            return refuse("uncached", "direct I/O bypasses the page cache: leave one of them out".to_owned());
         }
         if self.engine == Engine::IoUring {
             return match self {

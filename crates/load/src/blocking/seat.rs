@@ -125,7 +125,7 @@ impl Seat {
     pub(super) fn take(&self, shared: &Shared, counts: &Counts, now_ns: i64) -> Option<Tally> {
         let mut held = self.lock().take()?;
         if held.under_way.is_some() {
-            let message = "no reply after the segment was to end".to_owned();
+            let message = "no reply within the grace period after the segment".to_owned();
             let failure = Some(Failure { code: Failure::ABANDONED.to_owned(), message });
             let ending = Ending { failure, ..Ending::of_nothing(Outcome::Lost, false) };
             held.ended(shared, counts, &ending, now_ns);

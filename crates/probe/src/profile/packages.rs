@@ -32,7 +32,7 @@ fn remedy(path: &str, build_id: Option<&str>, lists: &Path) -> String {
     let by_package = package.map(|name| format!("install {name} (from Debian's archive of debug symbols)"));
     let by_build = build_id.map(|id| {
         format!(
-            "put what `debuginfod-find debuginfo {id}` finds to /usr/lib/debug/.build-id/{}/{}.debug",
+            "copy what `debuginfod-find debuginfo {id}` finds to /usr/lib/debug/.build-id/{}/{}.debug",
             &id[..2.min(id.len())],
             &id[2.min(id.len())..]
         )

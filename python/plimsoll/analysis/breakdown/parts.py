@@ -30,10 +30,10 @@ PLAIN = {
     USER: "on a CPU, in the server's own code",
     KERNEL: "on a CPU, in the kernel",
     RUN_QUEUE: "ready to run, and no CPU free",
-    "lock": "waiting for what another transaction holds",
-    "wal_sync": "syncing the log",
-    "wal_wait": "waiting for another process's sync of the log",
-    "wal_write": "writing the log",
+    "lock": "waiting for a lock that another process holds",
+    "wal_sync": "syncing the WAL",
+    "wal_wait": "waiting for another process's sync of the WAL",
+    "wal_write": "writing the WAL",
     "data_read": "reading data that neither cache held",
     "data_write": "writing data",
     "data_sync": "syncing data files",
@@ -49,8 +49,8 @@ PLAIN = {
 
 BY_CALLS = (
     "the server's wait events cannot be read: waits are named by the system call, and the file, in which a process "
-    "blocks; locks of tables and rows, workers and sleeps are other_wait together, and waits for the log's write lock "
-    "are in lock"
+    "blocks; locks of tables and rows, workers and sleeps are other_wait together, and waits for WALWriteLock are "
+    "in lock"
 )
 
 

@@ -112,9 +112,9 @@ def sampling_caveats(sampling: Sampling, joined: Mapping[str, int]) -> list[str]
     watched, cut, part = sampling_words(sampling), sampling["cut"], joined["transactions_in_part"]
     said = [watched] if watched else []
     if cut:
-        said.append(f"the breakdown lacks {cut:,} transactions that lasted longer than a slice of time is watched")
+        said.append(f"the breakdown lacks {cut:,} transactions that lasted longer than one watched slice of time")
     met = part + joined["transactions_joined"] + joined["transactions_thinned"]
     if part > IN_PART_MAX * met:
-        left_out = f"the breakdown leaves out {part / met:.0%} of the transactions it met"
+        left_out = f"the breakdown leaves out {part / met:.0%} of the transactions it saw"
         said.append(f"{left_out}, the long ones more often: it has only a part of each")
     return said

@@ -28,10 +28,11 @@ CPU_EXHAUSTED = 0.95
 EXCESS_MAX = math.log(4)
 BACKLOG_EXCESS = 0.1  # a rate at which a backlog builds is beyond the line, however short the segment kept latencies
 GENERATOR_RULE = (
-    f"a rate that does not hold is the generator's limit when its threads used at least {BUSY_MAX:.0%} of their time, "
-    f"or when its lag reached {LAG_SHARE_MAX:.0%} of a limit at that limit's percentile although connections were "
-    "free: in the seconds (at least half of them) in which, with as many in use as there were, arrivals by chance find "
-    f"all of them in use (Erlang's C) less than {FULL_SHARE:g} times as often as operations lie beyond the percentile, "
+    "at a rate that does not hold the load generator counts as saturated when its threads used at least "
+    f"{BUSY_MAX:.0%} of their time, or when its lag reached {LAG_SHARE_MAX:.0%} of a limit at that limit's percentile "
+    "although connections were free: in the seconds (at least half of them) in which, with as many in use as there "
+    f"were, arrivals by chance find all of them in use (Erlang's C) less than {FULL_SHARE:g} times as often as "
+    "operations lie beyond the percentile, "
     f"while the host's CPUs were less than {CPU_EXHAUSTED:.0%} busy; lag that waits for a connection is the server's "
     "queue"
 )
@@ -73,7 +74,7 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
     for wanted in objective.percentiles:
         estimate = percentile(cells, wanted.share)
         if estimate is None:
-            open_.append(f"{wanted.name} is not known: nothing ended")
+            open_.append(f"{wanted.name} is not known: no operation ended")
             continue
         found: PercentileTerm = {"term": str(wanted), "limit_ns": wanted.limit_ns, **as_json(estimate)}
         terms.append(found)
@@ -145,7 +146,7 @@ def _errors(readings: list[Reading], limit: float) -> tuple[ErrorsTerm, str]:
 
 
 def generator_limit(readings: list[Reading], objective: Objective) -> str | None:
-    """Why the generator was the limit; None where it was not, or where the server kept every connection in use."""
+    """Why the generator was saturated; None where it was not, or where the server kept every connection in use."""
     shares = [reading.load_busy_share for reading in readings if reading.load_busy_share is not None]
     if shares and max(shares) >= BUSY_MAX:
         return f"the generator's threads used {max(shares):.0%} of their time"
@@ -203,6 +204,6 @@ def _finite(value: float) -> float | None:
 
 def _words(estimate: Estimate) -> str:
     if not math.isfinite(estimate.value):
-        return "lies among operations without an answer"
+        return "(among operations without an answer)"
     high = time_words(estimate.high) if math.isfinite(estimate.high) else "no bound"
     return f"{time_words(estimate.value)} [{time_words(estimate.low)}, {high}]"

@@ -212,8 +212,8 @@ def _changed(entries: list[SearchTrial], line: Line) -> list[str]:
         return []
     (least, cheap), (most, dear) = min(near), max(near)
     return [
-        f"the machine changed during the search: near the line {CONDITIONS[key][0]} went from {least / 1e3:,.1f} us "
-        f"(trial {cheap}) to {most / 1e3:,.1f} us (trial {dear})"
+        f"the machine changed during the search: near the line {CONDITIONS[key][0]} went from {least / 1e3:,.1f} µs "
+        f"(trial {cheap}) to {most / 1e3:,.1f} µs (trial {dear})"
     ]
 
 

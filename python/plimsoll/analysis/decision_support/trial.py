@@ -126,7 +126,7 @@ def _own_words(of_tests: TrialReading) -> list[str]:
 def _remarks(entry: Json, cut: list[Json]) -> list[str]:
     """What befell a test of a series that was killed on the way."""
     before = sum(interrupted.get("segment") == entry["segment"] for interrupted in cut)
-    said = [f"repeated, after {before} of it {'was' if before == 1 else 'were'} interrupted"] if before else []
+    said = [f"repeated after {before} interrupted {'attempt' if before == 1 else 'attempts'}"] if before else []
     return said + (["begun with cold caches"] if entry.get("begins_cold") else [])
 
 

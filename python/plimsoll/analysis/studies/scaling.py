@@ -221,7 +221,7 @@ def _notes(grid: _Grid, used: Used) -> list[str]:
         return []
     return [
         f"with {_many(own)} for the server the load generator had CPUs of its own, with {_many(none)} it had none: "
-        "what it takes there makes the scaling look worse than the server's"
+        "the CPU time that it takes there makes the server's scaling look worse than it is"
     ]
 
 

@@ -1,6 +1,6 @@
 """Was the load generator the limit, and what could its share of the cores explain?
 
-The generator was the limit when its threads had no time left, or when transactions started late by a share of their own
+The generator was saturated when its threads had no time left, or when transactions started late by a share of their own
 latency that matters although a connection was free: then the figures describe the generator and no verdict is drawn.
 Late because every connection was busy is the system under test, and belongs to the latency. On cores shared with the
 server the generator's time is taken from the server; what that alone could explain is stated beside the verdict.
@@ -18,20 +18,20 @@ ACHIEVED_MIN = 0.95
 CONNECTIONS_BUSY_MAX = 0.90
 HOST_BUSY = 0.90
 WAKING = (
-    f"at least {LAG_SHARE_MAX:.0%} of the mean latency is the delay of waking the generator up, less than "
+    f"at least {LAG_SHARE_MAX:.0%} of the mean latency is the wake-up latency of the load generator, less than "
     f"{OWN_LAG_NS_MIN / 1e6:.1f} ms"
 )
 RULE = (
     f"the load generator counts as saturated when its threads used at least {BUSY_MAX:.0%} of the CPU time they could "
     f"have, when the mean lag is at least {LAG_SHARE_MAX:.0%} of the mean latency, or when it dropped records; in an "
     f"open loop only the lag while a connection was free counts, from {OWN_LAG_NS_MIN / 1e6:.1f} ms on and not on "
-    "shared CPUs that were full, and it also counts as saturated when less than "
+    "shared CPUs that were fully busy, and it also counts as saturated when less than "
     f"{ACHIEVED_MIN:.0%} of the plan was done or the lag kept growing while connections were free"
 )
 
 
 def generator(trial: Trial, host_busy: float | None = None, *, is_target: bool = False) -> Generator:
-    """The generator's health in one trial; `limit` lists why it was the limit, and is empty when it was not.
+    """The generator's health in one trial; `limit` lists why it was saturated, and is empty when it was not.
 
     `host_busy`: the share of all CPU time that was busy meanwhile. `is_target`: the load is itself what is under test,
     so that its CPU time is the result and takes nothing from a server.
@@ -95,7 +95,7 @@ def _judge_open(trial: Trial, entry: Generator, host_busy: float | None) -> None
             if own.mean_ns < OWN_LAG_NS_MIN:
                 entry["notes"].append(WAKING)
             elif full:
-                entry["notes"].append(f"{words}: generator and server compete for CPUs that were full")
+                entry["notes"].append(f"{words}: generator and server compete for CPUs that were fully busy")
             else:
                 entry["limit"].append(words)
     busy = entry["connections_busy_share"]

@@ -130,18 +130,16 @@ TRIAL_METRICS = [
     ),
     Metric(
         "swap_bytes_max",
-        "largest swap of the group",
+        "peak swap of the group",
         "bytes",
         "plain",
         "lower",
         "largest swap of the server's group seen at 1 s",
-        short="swap at most",
+        short="peak swap",
         display=Display("MiB", 2.0**-20, ".0f"),
         shown_in=(EVIDENCE, PROGRESS),
     ),
-    Metric(
-        "usage_bytes_max", "largest memory of the group", "bytes", "plain", None, "largest usage of the group at 1 s"
-    ),
+    Metric("usage_bytes_max", "peak memory of the group", "bytes", "plain", None, "largest usage of the group at 1 s"),
     Metric(
         "cpu_busy_share",
         "CPU busy",

@@ -25,7 +25,7 @@ _DISKSTATS = (
 
 
 def _find(tree: Any, key: str) -> float | None:
-    """A counter by name, wherever its view put it."""
+    """A counter by name, whichever view it is read from."""
     if not isinstance(tree, dict):
         return None
     value = tree.get(key)

@@ -59,8 +59,8 @@ def _of_sharing(document: Watched) -> list[str]:
         return said
     if document["queries"] and all(row["query_id"] is None for row in document["queries"]):
         said.append(
-            "the server gives no query identifiers (compute_query_id): queries are distinguished by the first 200 "
-            "characters of their text without its values"
+            "the server computes no query identifiers (from PostgreSQL 14: compute_query_id = on): queries are "
+            "distinguished by the first 200 characters of their text without its values"
         )
     missed = sum(ns for name, ns in sharing["unshared"].items() if name != "client")
     if document["busy_ns"] and missed / document["busy_ns"] > UNSHARED_MAX:

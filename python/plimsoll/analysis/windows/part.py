@@ -172,8 +172,8 @@ def _caveats(context: Context) -> list[str]:
     written = others_writes.of_blocks(_blocks(trials))
     if written and written["is_named"]:
         said.append(
-            f"{written['share']:.0%} of what the disks wrote was of servers that were frozen: writes of one treatment "
-            "fell into the windows of others"
+            f"{written['share']:.0%} of what the disks wrote came from frozen servers: writes of one treatment fell "
+            "into the windows of others"
         )
     return said
 

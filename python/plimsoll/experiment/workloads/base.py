@@ -148,7 +148,7 @@ class AnyWorkload(Strict, ABC):
     def check_measure(self, ends_given: int) -> None:
         """Of [measure]: how many keys it has that say when to end."""
         if ends_given != 1:
-            raise ValueError("give one of seconds and transactions (or transactions_per_client)")
+            raise ValueError("give exactly one of seconds and transactions (or transactions_per_client)")
 
     def check_warmup(self, until: str, *, prewarm: bool) -> None:
         """Of [warmup]."""

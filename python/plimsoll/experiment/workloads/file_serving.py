@@ -93,4 +93,8 @@ class FileServing(OnFiles):
     def no_load_line(self) -> NotAsked | None:
         if not self.passes:
             return None
-        return NotAsked("workload.passes", "so many passes, and a load line needs a load that goes on", "passes = 0")
+        return NotAsked(
+            "workload.passes",
+            "a fixed number of passes ends the load, but a load line needs one that goes on",
+            "passes = 0",
+        )

@@ -49,9 +49,9 @@ class MixedOperation(Strict):
             allowed = "with bytes" if name in MOVES else "without bytes"
             raise ValueError(f"{name} {'moves' if name in MOVES else 'does not move'} bytes; allowed: {allowed}")
         if self.sync is not None and name not in SYNCS:
-            raise ValueError(f"{name} has no sync; allowed: of {' and '.join(SYNCS)}")
+            raise ValueError(f"{name} has no sync; allowed: for {' and '.join(SYNCS)}")
         if isinstance(self.bytes, tuple) and name != "append":
-            raise ValueError(f"{name} has bytes in a range; allowed: one size (a range of append)")
+            raise ValueError(f"{name} has a range of bytes; allowed: one size (a range only for append)")
         if self.bytes is not None and name in UNITS:
             check_multiple("bytes", self.bytes, of=UNITS[name])
         return self
@@ -101,7 +101,7 @@ class FileMix(OnFiles):
                     f'{", ".join(BY_RING)}, or engine = "sync"'
                 )
         elif self.threads is not None:
-            raise ValueError('threads are given, and engine "sync" has a thread a session; allowed: without threads')
+            raise ValueError('threads are given, but engine "sync" has one thread a session; allowed: no threads')
         return self
 
     def request(self, memory_bytes: int) -> Json:

@@ -72,7 +72,7 @@ class PassesOverFiles(OnFiles, ABC):
     def check_judged(self, judged: str) -> None:
         able = [name for phase in self.phases_run() for name in (rate_of(phase), f"{phase}_cpu_ns_per_mb")]
         if judged not in able:
-            raise ValueError(f"judged is {judged}, which these phases do not give; allowed: {', '.join(able)}")
+            raise ValueError(f"judged is {judged}, which these phases do not measure; allowed: {', '.join(able)}")
 
     def check_measure(self, ends_given: int) -> None:
         if ends_given:
@@ -92,7 +92,7 @@ class PassesOverFiles(OnFiles, ABC):
             )
 
     def no_load_line(self) -> NotAsked | None:
-        what = f"{self.name} passes over files, and a load line is of operations that arrive at a rate"
+        what = f"{self.name} passes over files, but a load line needs operations that arrive at a rate"
         return NotAsked("workload.name", what, 'another workload, such as "files"')
 
 

@@ -106,7 +106,7 @@ class OrderEntry(Load):
     def check_arrivals(self, *, is_open: bool) -> None:
         if self.keying_and_think and is_open:
             raise ValueError(
-                "workload.keying_and_think has users who wait for each answer, and this schedule starts transactions "
+                "workload.keying_and_think has users who wait for each answer, but this schedule starts transactions "
                 'whoever waits; allowed: schedule.kind = "closed", or keying_and_think = false'
             )
 
@@ -117,5 +117,5 @@ class OrderEntry(Load):
     def no_load_line(self) -> NotAsked | None:
         if not self.keying_and_think:
             return None
-        what = "has users who wait for each answer, and a load line is of arrivals that wait for nobody"
+        what = "has users who wait for each answer, but a load line needs arrivals that wait for no answer"
         return NotAsked("workload.keying_and_think", what, "workload.keying_and_think = false")

@@ -72,9 +72,9 @@ class SequentialIo(PassesOverFiles):
         of_ring = {"depth": self.depth > 1, "fixed_buffers": self.fixed_buffers, "fixed_files": self.fixed_files}
         asked = [name for name, is_asked in of_ring.items() if is_asked]
         if asked and self.engine != "io_uring":
-            raise ValueError(f'{", ".join(asked)} are of io_uring; allowed: with engine = "io_uring", or without')
+            raise ValueError(f'{", ".join(asked)}: only with io_uring; allowed: engine = "io_uring", or none of these')
         if self.uncached and self.direct:
-            raise ValueError("uncached with direct, which passes the page cache by; allowed: one of the two")
+            raise ValueError("uncached with direct, which bypasses the page cache; allowed: one of the two")
         if self.include_close and self.engine == "io_uring":
             raise ValueError('include_close with io_uring, whose sessions share a file; allowed: engine = "sync"')
         return self

@@ -58,7 +58,7 @@ def joined(trials: list[OfTrial]) -> list[tuple[str, str]]:
     sums = added(one["joined"] for one in trials)
     names = {
         "requests_joined": "requests joined with a transaction",
-        "requests_without_transaction": "requests of no transaction",
+        "requests_without_transaction": "requests without a transaction",
         "requests_of_others": "requests of other clients of the server",
         "requests_straddling": "requests that reach into the next transaction",
         "requests_ended_later": "requests whose end was noted after the client had the answer",
@@ -72,7 +72,7 @@ def joined(trials: list[OfTrial]) -> list[tuple[str, str]]:
     for what, total in added(one["counts"] for one in trials).items():
         rows.append((f"of every client, {what.replace('_', ' ')}", f"{total:,}"))
     if any(one["sampled"] for one in trials):
-        rows.append(("transactions recorded", "a sample: requests of the others are of no transaction"))
+        rows.append(("transactions recorded", "a sample: requests of the others count as without a transaction"))
     return rows
 
 

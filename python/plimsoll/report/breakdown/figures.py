@@ -117,9 +117,9 @@ def bars_figure(verdict: Json) -> Figure:
     chart = alt.concat(*panels, columns=2, spacing=24).add_params(choice("kind", "type", kinds))
     caption = (
         "Means over blocks of the transactions' parts; the line across a bar is the latency from the planned start, "
-        "measured apart from the parts, so that what lies between is the closure error. The slowest 1 % are those of "
-        "each trial and type beyond its p99; point at a line for their number. cpu stands for itself where fewer than "
-        "30 of the kernel's ticks fell on it: too few to tell the server's code from the kernel's."
+        "measured separately from the parts: the gap between the two is the closure error. The slowest 1 % are those "
+        "of each trial and type beyond its p99; point at a line for their number. cpu stands for itself where fewer "
+        "than 30 of the kernel's ticks fell on it: too few to split it into the server's code and the kernel's."
     )
     return Figure(name, title, caption, spec=spec_of(chart))
 

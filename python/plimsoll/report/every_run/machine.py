@@ -23,10 +23,12 @@ def generator_rows(verdict: Json) -> list[tuple[str, str]]:
         ("share of the CPU time its threads could have", percent(generator["busy_share_max"])),
         ("mean lag as a share of the mean latency", percent(generator["lag_share_max"])),
         ("shares cores with the server", shared),
-        ("CPUs the same in every arm", _placed(generator.get("placement"))),
+        ("the same CPUs in every treatment", _placed(generator.get("placement"))),
     ]
     if generator.get("own_lag_share_max") is not None:
-        rows.insert(3, ("lag while a connection was free, as a share", percent(generator["own_lag_share_max"])))
+        rows.insert(
+            3, ("mean lag with a connection free, as a share of the latency", percent(generator["own_lag_share_max"]))
+        )
     if generator.get("connections_busy_share_max") is not None:
         rows.append(("connections busy", percent(generator["connections_busy_share_max"])))
     if generator["shares_cores"]:

@@ -43,8 +43,8 @@ def _distributions(block: dict[str, BlockRequests], labels: dict[str, str]) -> F
     if not charts:
         return Figure(name, title, absent="no request was made")
     caption = (
-        f"The share of requests that took no longer; the {_LINES_MAX} kinds that took most of the time. "
-        "The scale of time is logarithmic."
+        f"Cumulative distribution of the times of requests, of the {_LINES_MAX} kinds that took most of the time; "
+        "logarithmic time axis."
     )
     return Figure(name, title, caption, spec=spec_of(alt.concat(*charts, columns=2, spacing=26)))
 

@@ -30,7 +30,7 @@ def closing_figure(verdict: Json) -> Figure:
     caption = (
         "Throughput of the second level over the first, on a logarithmic scale, as rounds went on. Band: 95 % by the "
         "windows alone, which is what these starts of the servers differ by. Bars: each look, after a block, with the "
-        f"noise of starts, at the confidence of that look; only they tell levels apart.{more}"
+        f"noise of starts, at the confidence of that look; only they distinguish levels.{more}"
     )
     return Figure(name, title, caption, spec=spec_of(chart))
 
@@ -88,7 +88,7 @@ def rates_figure(verdict: Json) -> Figure:
     chart = side_by_side(panels, _BLOCKS_A_ROW, y="shared")
     caption = (
         "Transactions that ended between the end of the lead-in and the end of the window, divided by that time. "
-        "Windows of one round lie side by side, so what goes on for minutes strikes all treatments alike."
+        "Windows of one round lie side by side, so what goes on for minutes affects all treatments alike."
     )
     return Figure(name, title, caption, spec=spec_of(chart, datasets))
 

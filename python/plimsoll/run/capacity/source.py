@@ -100,7 +100,7 @@ def _one_treatment(source: Source) -> None:
         Problem(
             str(source.path),
             factor.key,
-            f"has {len(factor.levels)} levels, and a load line is that of one treatment",
+            f"has {len(factor.levels)} levels, but a load line is measured for one treatment",
             f"one of them: --set '{factor.key}=LEVEL'",
         )
         for factor in source.experiment.factors

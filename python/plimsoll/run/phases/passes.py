@@ -77,7 +77,7 @@ class Phase(Segment):
         """A call that the kernel refuses ends a phase; the next one could only say that it knows of no whole one."""
         for error in summary.get("errors") or []:
             if error["sqlstate"] in errno.errorcode.values():
-                raise TrialFailed(told(f"the phase {self.kind} ended in its middle: {error['message']}", data))
+                raise TrialFailed(told(f"the phase {self.kind} did not complete: {error['message']}", data))
 
 
 def _read(at: AtWork, log: TrialLog, name: str, entry: Json) -> None:

@@ -57,7 +57,7 @@ def _unable(settings: Experiment) -> str | None:
     if target.dsn is not None or workload.made_of in facts_of(target).performs:
         return None  # what somebody else's server is refused, its kind says
     able = " or ".join(f'"{name}"' for name, facts in SERVERS.items() if workload.made_of in facts.performs)
-    return f"target.server = {target.server}: it does not perform {workload.name}; choose {able or 'another workload'}"
+    return f"target.server = {target.server}: it does not run {workload.name}; choose {able or 'another workload'}"
 
 
 def _room(needs: Needs, state: StateDir) -> Iterator[str]:
@@ -73,11 +73,11 @@ def _room(needs: Needs, state: StateDir) -> Iterator[str]:
     if needs.disk_bytes > free:
         yield (
             f"{size.show(needs.disk_bytes)} of disk are needed under {state.root}, {size.show(free)} are free; "
-            "./plimsoll cache remove frees kept data sets, PLIMSOLL_STATE names another folder"
+            "remove kept data sets (./plimsoll cache remove), or set PLIMSOLL_STATE to another folder"
         )
     path = Path(state.work) / SOCKET
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-        yield f"{path}: too long for a socket's path ({SOCKET_PATH_MAX} bytes); PLIMSOLL_STATE names a shorter folder"
+        yield f"{path}: too long for a socket's path ({SOCKET_PATH_MAX} bytes); set PLIMSOLL_STATE to a shorter path"
 
 
 def _descriptors(plan: Plan) -> Iterator[str]:

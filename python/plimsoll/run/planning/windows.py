@@ -29,7 +29,7 @@ from plimsoll.run.windows import turning
 
 READ_AHEAD = "environment.read_ahead"
 # Settings that no knob turns, and that servers which are up at once cannot differ in.
-SHARED = {"environment.page_cache": "it is of a server that has just started"}
+SHARED = {"environment.page_cache": "a server's files are cold or warm only when it starts"}
 BUFFERS_BYTES, BESIDE_BYTES = 128 * 2**20, 256 * 2**20  # of a server whose memory nobody limits: by default, and beside
 
 
@@ -68,7 +68,7 @@ def _shared(plan: Plan, state: StateDir) -> Iterator[str]:
         if any(value != values[0] for value in values):
             yield f"{key} is varied, and {why}"
     if READ_AHEAD in turned and are_varied(plan.experiment):
-        yield f"{READ_AHEAD} is varied, and the places of the files are varied too"
+        yield f"{READ_AHEAD} is varied, and the file locations are varied too"
     swaps = [one.environment.swap for one in settings]
     if AS_FOUND in swaps and any(swap_bytes(one) for one in settings):
         yield f'environment.swap is "{AS_FOUND}" in some treatments, which could use the swap file of others'

@@ -98,7 +98,7 @@ class Files(Knob[FileLocations]):
             try:
                 StateDir(place).check_traversable(HERE.server_user(), f"target.files.{key} =")
             except Fault as fault:
-                yield f"{fault.what}; `chmod o+x` lets it pass"
+                yield f"{fault.what}; `chmod o+x` grants it"
 
     def arrange(self, site: Site, journal: Journal) -> FileLocations:
         locations = locations_of(site.settings, site.state, site.name)

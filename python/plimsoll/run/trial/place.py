@@ -35,7 +35,7 @@ class Place:
 def read_counters(server: Server, place: Place, log: TrialLog, name: str, into: dict[str, Any]) -> None:
     """Reads every counter exactly, with no client connected, into `into`; `name`: "before" or "after"."""
     if not server.is_settled():
-        log.caveat(f"{name} the measured segment clients were still connected: counters may be late")
+        log.caveat(f"clients were still connected {name} the measured segment: counters may be late")
     into.setdefault("counters", {})[name] = server.counters()
     into.setdefault("device_counters", {})[name] = place.host.device_counters(place.devices)
     if place.group is not None:

@@ -60,7 +60,7 @@ class WindowedLoad:
             if line.get("event") == event:
                 return line
         self._finish()
-        raise TrialFailed(f"the agent ended by itself before it told of {event}")
+        raise TrialFailed(f"the agent ended by itself before it reported {event}")
 
     def _line(self, until: float, what: str) -> Json | None:
         try:

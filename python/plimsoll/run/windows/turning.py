@@ -102,8 +102,8 @@ class Turning:
         for key, switch in self.switches.items():
             beside = f"; {switch.part.unseen_in_turns}" if switch.part.unseen_in_turns else ""
             yield (
-                f"{key} was switched for the whole machine at each turn of a server: what the kernel does for one in "
-                f"the turn of another goes by the other's setting{beside}"
+                f"{key} was switched for the whole machine at each turn of a server: what the kernel does for one "
+                f"during another's turn is done under the other's setting{beside}"
             )
 
 

@@ -22,9 +22,9 @@ REMEDIES = {
     errno.ENOSPC: "free space there, or ask for fewer or smaller files",
     errno.EDQUOT: "raise the quota there, or ask for fewer or smaller files",
     errno.EROFS: "mount it for writing; where the kernel made it read-only dmesg says why",
-    errno.EIO: "its device or server fails: see dmesg, or name another place",
+    errno.EIO: "its device or file server fails: see dmesg, or name another folder",
     errno.ENOENT: "somebody removed or unmounted it during the trial: leave it alone, and run again",
-    errno.ESTALE: "its server has forgotten it: mount it again",
+    errno.ESTALE: "the file server no longer knows it (stale handle): mount it again",
 }
 
 

@@ -54,7 +54,7 @@ class PrivateFiles(PrivateKind[Folder]):
         if place is not None and Path(place).is_dir() and "ro" in mount_of(Path(place)).options:
             yield f"target.files.data = {place}: its file system is mounted read-only; mount it for writing"
         elif place is not None and Path(place).is_dir() and not os.access(place, os.W_OK):
-            yield f"target.files.data = {place}: we may not make a folder in it; name one that we may write to"
+            yield f"target.files.data = {place}: it is not writable; name a folder that Plimsoll may write to"
 
     # --- a trial ------------------------------------------------------------------------------------------------------
 
@@ -93,11 +93,11 @@ class PrivateFiles(PrivateKind[Folder]):
 
     def before_start(self, at: PrivateAtWork, log: TrialLog, before: Residency) -> None:
         if _is_in_memory(at.data):
-            log.caveat("the files lie in a file system that is memory itself: nothing of it is ever cold")
+            log.caveat("the files are in a file system that is memory itself (tmpfs): they are never cold")
         elif before.resident_bytes:
             log.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
         if at.settings.probes.breakdown:
-            log.caveat("files: where an operation's time goes is not known yet, there is no breakdown of them")
+            log.caveat("files: there is no breakdown of where an operation's time goes yet")
 
     def start(self, at: PrivateAtWork, log: TrialLog, *, is_new: bool) -> None:
         del is_new  # none goes on after a kill
