@@ -10,6 +10,7 @@ A lane's output is shown whole when it ends. Exit codes: 0 all passed; 1 otherwi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import once_more
 import touched
@@ -43,6 +45,7 @@ FLOW = ("tests/flow",)
 COUNTED = ("tests/known", "tests/guest")
 ALONE_IN_RUST = "alone::"  # the module of tests that a clock judges
 STILL_AT_WORK_SECONDS = 60.0
+COMMAND_SECONDS_MAX = 2_400.0  # without --long: three times what the longest takes on a slow machine
 NO_TEST_OF_THIS_LANE = 5  # pytest's exit code
 
 
@@ -56,6 +59,7 @@ class Lane:
     failed: bool = False
     said: str = ""
     seconds: float = 0.0
+    seconds_max: float | None = None  # of one of its commands; one that takes longer hangs
     at_work: subprocess.Popen[bytes] | None = None
     ended: bool = False
 
@@ -69,10 +73,22 @@ class Lane:
                 self.at_work = subprocess.Popen(
                     command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, process_group=0
                 )
-                self.failed |= self.at_work.wait() not in (0, NO_TEST_OF_THIS_LANE if self.cache else 0)
+                code = self._waited(self.at_work, out)
+                self.failed |= code not in (0, NO_TEST_OF_THIS_LANE if self.cache else 0)
             out.seek(0)
             self.said = out.read()
         self.seconds = time.monotonic() - began
+
+    def _waited(self, command: subprocess.Popen[bytes], out: IO[str]) -> int:
+        try:
+            return command.wait(self.seconds_max)
+        except subprocess.TimeoutExpired:
+            out.write(f"\nended, for it had not after {self.seconds_max:.0f} s: what it said last is above\n")
+            for how in (signal.SIGINT, signal.SIGKILL):
+                os.killpg(command.pid, how)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return command.wait(60)
+            return command.wait()
 
     def end(self) -> None:
         """As Ctrl-C would, all that it has started, so that tests put back what they have changed."""
@@ -81,8 +97,10 @@ class Lane:
             os.killpg(self.at_work.pid, signal.SIGINT)
 
 
-def together(lanes: Sequence[Lane]) -> None:
-    """Runs the lanes at the same time and shows each when it ends."""
+def together(lanes: Sequence[Lane], seconds_max: float | None = None) -> None:
+    """Runs the lanes at the same time and shows each when it ends; one of its commands may take so long."""
+    for lane in lanes:
+        lane.seconds_max = seconds_max
     began = time.monotonic()
     at_work = {lane.name: (lane, threading.Thread(target=lane.run, daemon=True)) for lane in lanes if lane.commands}
     for _, thread in at_work.values():
@@ -179,13 +197,14 @@ def main() -> int:
     matrix = "full" if options.long or plan.full_matrix else "turn"
     and_not = "" if options.long else " and not long"
     company = f"not alone{and_not}"
+    at_most = None if options.long else COMMAND_SECONDS_MAX
 
     of_python, of_rust = lints()
     computed = pytest_lane("computed", plan.below(COMPUTED), company, matrix, *ANALYSIS)
     computed.commands = [*of_python, *computed.commands]
     analysis = pytest_lane("computed: analysis", plan.below(ANALYSIS), company, matrix)
     first = [computed, analysis, Lane("Rust: lints and build", of_rust if plan.packages else [])]
-    together(first)
+    together(first, at_most)
     if any(lane.failed for lane in first):
         print("\nFix these first: nothing that starts a server or watches the machine was run.", flush=True)
         return 1
@@ -194,11 +213,11 @@ def main() -> int:
     flow = pytest_lane("flow", plan.below(FLOW), company, matrix, *WHOLE_MACHINE, *DECISION_SUPPORT)
     counted = pytest_lane("counted", plan.below(COUNTED), company, matrix, *WHOLE_MACHINE)
     rust = rust_lane("Rust", plan.packages, options.long, "--skip", ALONE_IN_RUST)
-    together([rust, machine, deciding, flow, counted])
+    together([rust, machine, deciding, flow, counted], at_most)
     alone = pytest_lane("alone", plan.below(marked_alone()), f"alone{and_not}", matrix)
-    together([alone])
+    together([alone], at_most)
     rust_alone = rust_lane("Rust, alone", plan.packages, options.long, ALONE_IN_RUST)
-    together([rust_alone])
+    together([rust_alone], at_most)
 
     lanes = [computed, analysis, rust, machine, deciding, flow, counted, alone, rust_alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)

@@ -43,6 +43,15 @@ def test_what_ends_a_lane_ends_all_that_its_command_started(tmp_path: Path) -> N
     assert gone
 
 
+def test_a_command_that_hangs_is_ended_and_fails_its_lane() -> None:
+    lane = suite.Lane("one", [["sh", "-c", "echo begun; sleep 60"], ["echo", "the next one"]])
+    began = time.monotonic()
+    suite.together([lane], 0.5)
+    assert lane.failed and time.monotonic() - began < 30
+    begun, said, after = lane.said.split("\n", 2)
+    assert begun == "begun" and "ended, for it had not after" in after + said and "the next one" in after
+
+
 def _matrix(test: str, file_systems: int = 3, ways: int = 2, every: bool = False) -> list[Case]:
     points = product(range(file_systems), range(ways))
     return [Case(test, {"file_system": place, "paths": way}, every) for place, way in points]

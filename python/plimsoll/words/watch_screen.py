@@ -41,8 +41,8 @@ def _why(document: WatchDocument) -> list[Said]:
         text = " ".join(str(row["text"]).split())
         text = text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
         said.append(Said(f"The query that took most has {share(row['share'])} of the busy time: {text}", "queries"))
-    for row in document["waits"][:1]:
-        said.append(Said(f"The largest wait in total is {row['event']}: {share(row['share'])} of it", "waits"))
+    for wait in document["waits"][:1]:
+        said.append(Said(f"The largest wait in total is {wait['event']}: {share(wait['share'])} of it", "waits"))
     return said
 
 

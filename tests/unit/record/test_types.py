@@ -13,8 +13,8 @@ import pytest
 
 from plimsoll.analysis import analyse, parts
 from plimsoll.analysis.caches import document as of_caches
-from plimsoll.analysis.probes import document as of_probes
 from plimsoll.analysis.next_steps.step import Step
+from plimsoll.analysis.probes import document as of_probes
 from plimsoll.record import open_run, summary
 from plimsoll.record.trial import TrialDocument
 from plimsoll.record.verdict import Verdict
