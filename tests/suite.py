@@ -84,6 +84,7 @@ class Lane:
             return command.wait(self.seconds_max)
         except subprocess.TimeoutExpired:
             out.write(f"\nended, for it had not after {self.seconds_max:.0f} s: what it said last is above\n")
+            out.flush()
             for how in (signal.SIGINT, signal.SIGKILL):
                 os.killpg(command.pid, how)
                 with contextlib.suppress(subprocess.TimeoutExpired):
