@@ -13,6 +13,7 @@ from plimsoll.record import Run
 from plimsoll.report import page as page_of_run
 from plimsoll.report import write_report
 from plimsoll.report.drawing.figure import Figure
+from plimsoll.report.drawing.html import piece
 from plimsoll.report.original_studies import S4, STUDIES, study_of
 from plimsoll.report.section import Page, Section
 from plimsoll.report.sections import CLOSING, SECTIONS
@@ -28,6 +29,14 @@ def _page(verdict: dict[str, Any], **experiment: Any) -> Page:
 
 def _applying(page: Page, *keys: str) -> list[str]:
     return [section.key for section in SECTIONS if section.key in keys and section.applies(page)]
+
+
+@pytest.mark.parametrize("study", [None, *STUDIES])
+def test_what_a_study_says_of_system_calls_stands_beside_ours_if_it_says_anything(study: str | None) -> None:
+    """The probe may watch an experiment of any study."""
+    of_study = STUDIES[study] if study else None
+    drawn = piece("probes/syscalls.html.j2", {"syscalls": {"calls": [], "syncs": []}, "figures": [], "study": of_study})
+    assert ("Beside the original" in drawn) == ("calls" in (of_study or {}))
 
 
 def test_each_section_has_a_key_and_a_template_of_its_own() -> None:
