@@ -53,7 +53,7 @@ class Query:
     @property
     def buckets(self) -> dict[str, float]:
         """Exact and sampled together."""
-        return {name: self.exact.get(name, 0) + self.sampled.get(name, 0) for name in self.exact.keys() | self.sampled}
+        return {name: self.exact.get(name, 0) + self.sampled.get(name, 0) for name in {**self.exact, **self.sampled}}
 
     @property
     def busy_ns(self) -> float:
