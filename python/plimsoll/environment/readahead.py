@@ -85,7 +85,7 @@ class ReadAheadOfData(KnobOfParts[int]):
     def wanted(self, site: Site) -> Iterator[tuple[str, ReadAhead, int]]:
         wanted = site.settings.environment.read_ahead
         if isinstance(wanted, int):
-            yield self.keys[0], ReadAhead(existing(site.data)), wanted // 4096 * 4
+            yield self.keys[0], ReadAhead(existing(site.data)), wanted // 1024
 
     def turned(self, site: Site) -> Iterator[tuple[str, ReadAhead, int]]:
         return self.wanted(site)
