@@ -17,6 +17,8 @@ from .journal import Entry, Journal
 from .knob import AVAILABLE, Availability, KnobOfParts, Site
 from .registry import Args, ChangedSince, changed_since, puts_back, values_set
 
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
 
 class ReadAhead:
     unseen_in_turns = ""  # a file keeps what was in force when it was opened, and a server opens its own in its turns
@@ -85,7 +87,8 @@ class ReadAheadOfData(KnobOfParts[int]):
     def wanted(self, site: Site) -> Iterator[tuple[str, ReadAhead, int]]:
         wanted = site.settings.environment.read_ahead
         if isinstance(wanted, int):
-            yield self.keys[0], ReadAhead(existing(site.data)), wanted // 1024
+            # A share of memory is seldom a whole number of pages.
+            yield self.keys[0], ReadAhead(existing(site.data)), wanted // _PAGE_BYTES * (_PAGE_BYTES // 1024)
 
     def turned(self, site: Site) -> Iterator[tuple[str, ReadAhead, int]]:
         return self.wanted(site)
@@ -95,7 +98,7 @@ KNOB = ReadAheadOfData()
 
 
 def _refuse_parts_of_pages(kib: int) -> None:
-    page_kib = os.sysconf("SC_PAGE_SIZE") // 1024
+    page_kib = _PAGE_BYTES // 1024
     if kib < 0 or kib % page_kib:
         raise Fault(f"read-ahead of {kib} KiB: not a whole number of pages", remedy=f"use a multiple of {page_kib}")
 
