@@ -81,7 +81,7 @@ def planned(tmp_path: Path, factor: str = SWAPPINESS) -> Plan:
 
 def around(tmp_path: Path, plan: Plan) -> Any:
     state = StateDir(tmp_path / "state")
-    context = RunContext(SimpleNamespace(), tmp_path / "out", state, Silent())  # type: ignore[arg-type]
+    context = RunContext(SimpleNamespace(), tmp_path / "out", state, Silent())  # type: ignore[arg-type]  # no source
     context.at_turns = turning.varied(plan, state)
     return context
 
