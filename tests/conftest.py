@@ -23,7 +23,9 @@ import user_mode_linux
 
 import guest
 import matrix
-from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, cgroups, discover, page_cache
+from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, discover
+from plimsoll.environment.groups import cgroups
+from plimsoll.environment.memory import page_cache
 from plimsoll.run import agent
 
 MISSING = "missing capability"

@@ -18,8 +18,10 @@ from typing import Protocol
 
 import numpy as np
 
-from plimsoll.environment import Fault, Journal, StateDir, page_cache, server, work_dir
+from plimsoll.environment import Fault, Journal, StateDir, server
 from plimsoll.environment.discover import PostgresInstall
+from plimsoll.environment.folders import work_dir
+from plimsoll.environment.memory import page_cache
 from plimsoll.record.npy import read_table
 from plimsoll.run import agent
 from plimsoll.run.host import HERE

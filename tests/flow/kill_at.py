@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from plimsoll.cli import main
-from plimsoll.environment import journal
+from plimsoll.environment.journal import journal
 
 wanted = int(sys.argv[1])
 sys.argv = ["plimsoll", *sys.argv[2:]]

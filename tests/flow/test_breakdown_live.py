@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from live_server import LiveServer, bpf_objects, files_of, live_server
 
-from plimsoll.environment import page_cache
+from plimsoll.environment.memory import page_cache
 from plimsoll.record import read_table
 
 Json = dict[str, Any]

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from laboratory import Laboratory, in_this_process
 
-from plimsoll.environment import Journal, StateDir, discover, work_dir
+from plimsoll.environment import Journal, StateDir, discover
 from plimsoll.environment import server as server_knob
+from plimsoll.environment.folders import work_dir
 from plimsoll.record import open_run
 from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer

@@ -12,8 +12,9 @@ import pytest
 from laboratory import Laboratory
 
 from plimsoll.analysis import analyse
-from plimsoll.environment import Journal, StateDir, discover, work_dir
+from plimsoll.environment import Journal, StateDir, discover
 from plimsoll.environment import server as server_knob
+from plimsoll.environment.folders import work_dir
 from plimsoll.record import Run, open_run
 from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer

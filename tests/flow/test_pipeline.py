@@ -11,8 +11,9 @@ import pytest
 from laboratory import Laboratory, make_reachable
 
 from plimsoll.analysis import analyse
-from plimsoll.environment import Journal, StateDir, discover, work_dir
+from plimsoll.environment import Journal, StateDir, discover
 from plimsoll.environment import server as server_knob
+from plimsoll.environment.folders import work_dir
 from plimsoll.experiment import load
 from plimsoll.record import open_run
 from plimsoll.run.host import HERE

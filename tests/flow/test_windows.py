@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from laboratory import Laboratory
 
-from plimsoll.environment import StateDir, cgroups, freezer
+from plimsoll.environment import StateDir
+from plimsoll.environment.groups import cgroups, freezer
 from plimsoll.experiment import load
 from plimsoll.record import open_run
 from plimsoll.run.runner import Runner

@@ -14,7 +14,7 @@ from typing import Any
 
 from plimsoll.analysis import compare_runs
 from plimsoll.record import open_run
-from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.comparing.comparison import comparison_lines
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "compare.expected.json"

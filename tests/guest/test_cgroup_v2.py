@@ -13,7 +13,7 @@ import user_mode_linux
 from plimsoll.analysis import analyse
 from plimsoll.environment import StateDir
 from plimsoll.experiment import plan_trials
-from plimsoll.experiment.source import load
+from plimsoll.experiment.reading.source import load
 from plimsoll.record import compact, open_run
 from plimsoll.run import datasets
 from plimsoll.run.observer import Silent

@@ -15,8 +15,9 @@ from typing import Any
 import psycopg
 from breakdown_watch import Breakdown
 
-from plimsoll.environment import Journal, StateDir, discover, work_dir
+from plimsoll.environment import Journal, StateDir, discover
 from plimsoll.environment import server as server_knob
+from plimsoll.environment.folders import work_dir
 from plimsoll.run.host import HERE
 from plimsoll.target import PostgresServer
 

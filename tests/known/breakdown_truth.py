@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scipy.stats import binom
 
-from plimsoll.environment import cgroups
+from plimsoll.environment.groups import cgroups
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -11,7 +11,7 @@ import pytest
 from loop_file_system import FileSystem, loop_file_system
 from page_probe import Watch
 
-from plimsoll.environment import cgroups
+from plimsoll.environment.groups import cgroups
 
 Slowly = Callable[[str, Path], "subprocess.Popen[bytes]"]
 

@@ -29,7 +29,7 @@ from activity_shares import CLIENT_READ, HEAD, Share, off, outside, shares
 from breakdown_load import Json, Loaded, summary_of, tables_of
 from breakdown_server import NEEDS, Laboratory, laboratory, server_user
 
-from plimsoll.environment import page_cache
+from plimsoll.environment.memory import page_cache
 from plimsoll.target.postgres import DATABASE
 
 pytestmark = pytest.mark.alone

@@ -16,7 +16,7 @@ from breakdown_server import Laboratory
 from breakdown_slow_wal import SlowWal
 from breakdown_watch import MS, US, Asked, Asking, Breakdown, Request, ask
 
-from plimsoll.environment import page_cache
+from plimsoll.environment.memory import page_cache
 
 pytestmark = pytest.mark.alone
 

@@ -16,7 +16,8 @@ from breakdown_server import Laboratory
 from breakdown_truth import PAGE, Meter, Spent, large_mapping, on_one_cpu, page_out, slow_reads, swapped_pages
 from breakdown_watch import MS, Request, ask, lands
 
-from plimsoll.environment import Journal, SwapFile, Sysctl, discover, page_cache
+from plimsoll.environment import Journal, SwapFile, Sysctl, discover
+from plimsoll.environment.memory import page_cache
 
 pytestmark = pytest.mark.alone
 

@@ -13,7 +13,7 @@ from breakdown_server import Laboratory
 from breakdown_truth import Meter, slow_reads
 from breakdown_watch import MS, OWN_READ, Asked, Asking, ask, lands
 
-from plimsoll.environment import page_cache
+from plimsoll.environment.memory import page_cache
 
 pytestmark = pytest.mark.alone
 

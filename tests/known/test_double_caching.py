@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.environment import Journal, StateDir, discover, page_cache, work_dir
+from plimsoll.environment import Journal, StateDir, discover
 from plimsoll.environment import server as server_knob
+from plimsoll.environment.folders import work_dir
+from plimsoll.environment.memory import page_cache
 from plimsoll.run.host import HERE
 from plimsoll.run.servers.double_caching import Watch
 from plimsoll.target import PostgresServer

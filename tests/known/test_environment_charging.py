@@ -5,8 +5,9 @@ import subprocess
 
 import pytest
 
-from plimsoll.environment import Fault, GroupKnob, Journal, Limits, page_cache
-from plimsoll.environment.clone import clone_tree
+from plimsoll.environment import Fault, GroupKnob, Journal, Limits
+from plimsoll.environment.folders.clone import clone_tree
+from plimsoll.environment.memory import page_cache
 
 LIMIT = 64 << 20
 SIZE = 2 * LIMIT
@@ -136,7 +137,7 @@ def test_a_clone_is_equal_and_leaves_nothing_in_the_page_cache(needs, state, ser
 def test_a_clone_where_direct_io_or_reflink_may_be_refused(state):
     source, target = state.datasets / "one", state.work / "clone"
     _tree(source)
-    from plimsoll.environment import clone
+    from plimsoll.environment.folders import clone
 
     original = clone._open
     clone._open = lambda path, flags: (os.open(path, flags), False)  # as on a file system without O_DIRECT

@@ -21,10 +21,9 @@ from plimsoll.environment import (
     TransparentHugePages,
     doctor,
     fingerprint,
-    swap,
-    sysctl,
     undo,
 )
+from plimsoll.environment.memory import swap, sysctl
 
 HOG = """import sys, time
 data = bytearray(int(sys.argv[1]))

@@ -18,18 +18,14 @@ from plimsoll.environment import (
     SwapFile,
     Sysctl,
     TransparentHugePages,
-    cgroups,
     discover,
-    freezer,
     server,
-    shared_memory,
-    swap,
     undo,
-    work_dir,
 )
-from plimsoll.environment import (
-    journal as journals,
-)
+from plimsoll.environment.folders import work_dir
+from plimsoll.environment.groups import cgroups, freezer
+from plimsoll.environment.journal import journal as journals
+from plimsoll.environment.memory import shared_memory, swap
 
 
 def _machine(state, run_id):

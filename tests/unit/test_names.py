@@ -12,7 +12,7 @@ from typing import get_args
 
 from plimsoll.analysis import metrics, parts
 from plimsoll.cli.kinds.registry import KINDS
-from plimsoll.experiment.servers import SERVERS
+from plimsoll.experiment.servers.registry import SERVERS
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Workload
 from plimsoll.run.servers import registry as of_servers
@@ -33,18 +33,19 @@ JUDGES = {"is_latency", "is_time", "is_capacity", "is_breakdown"}
 # What belongs to one of them is its room: a folder, or the files that begin so.
 ROOMS = (
     # workloads
-    "experiment/workloads/", "experiment/decision_support", "run/decision_support/", "run/phases/",
-    *(f"{stage}/{room}" for stage in ("analysis", "words", "report") for room in ("decision_support", "order_entry")),
-    "analysis/files/", "report/files/", "words/files",
+    "experiment/workloads/", "words/workloads/", "run/decision_support/", "run/phases/",
+    "analysis/files/", "report/files/",
+    *(f"{stage}/{room}" for stage in ("analysis", "report") for room in ("decision_support", "order_entry")),
     # servers
-    "experiment/embedded", "experiment/folder", "target/postgres", "target/reached_postgres", "target/duckdb",
+    "experiment/servers/embedded", "experiment/servers/folder",
+    "target/postgres", "target/reached_postgres", "target/duckdb",
     "run/servers/postgresql/", "run/servers/duckdb/", "run/servers/files/",
     # kinds of run
     "analysis/capacity/", "analysis/watch/", "run/watch/", "cli/capacity", "cli/breakdown", "cli/kinds/",
 )  # fmt: skip
 # A registry names what it lists.
 REGISTRIES = (
-    "experiment/workload.py", "experiment/servers.py", "run/servers/registry.py", "run/segments.py",
+    "experiment/workload.py", "experiment/servers/registry.py", "run/servers/registry.py", "run/segments.py",
     "analysis/workloads.py", "analysis/metrics.py", "analysis/parts.py", "words/parts.py", "report/sections.py",
 )  # fmt: skip
 REASONS = {
@@ -148,7 +149,7 @@ def test_a_name_that_is_tested_is_seen() -> None:
         "words/c.py": 'SPEED, BOTH = "throughput_per_second", ("bank", "script")',
         "words/d.py": "def f(x):\n    return x in (SPEED, c.SPEED) or x in BOTH",
         "words/e.py": 'def f(x):\n    match x:\n        case "duckdb":\n            return 1',
-        "words/order_entry.py": 'def f(x):\n    return x == "order_entry"',
+        "words/workloads/order_entry.py": 'def f(x):\n    return x == "order_entry"',
         "run/a.py": "def f(x):\n    assert not isinstance(x, (y.DecisionSupport, int))",
         "run/b.py": 'def f(x):\n    return str(x.target.server) == "postgresql"',
         "run/c.py": "from plimsoll.target import PostgresServer, ServerFailed",

@@ -109,7 +109,7 @@ KNOWN = {
         (["tests/faults/faults.toml"], {"tests/faults", "tests/unit/test_faults.py"}, set(), False),
         (["tests/known/test_sync.py"], {"tests/known/test_sync.py"}, set(), False),
         (["tests/known/page_oracle.py"], {"tests/known"}, set(), False),
-        (["python/plimsoll/environment/swap.py"], {"tests"}, set(), True),
+        (["python/plimsoll/environment/memory/swap.py"], {"tests"}, set(), True),
         (["setup/setup"], {"tests"}, set(KNOWN), True),
         (["a new folder/file.c", "docs/run.md"], {"tests"}, set(KNOWN), True),
     ],

@@ -3,7 +3,7 @@
 use crate::clock::monotonic_ns;
 use crate::gate::{Gate, WindowTimes};
 use crate::outcomes::Ended;
-use crate::tally::Counts;
+use crate::recording::tally::Counts;
 use crate::window::Window;
 use plimsoll_record::Identity;
 use std::sync::Arc;

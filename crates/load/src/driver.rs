@@ -1,8 +1,8 @@
 //! What the drivers have in common: what they leave, and what a thread's end means for the others.
 
 use crate::outcomes::Ended;
+use crate::recording::tally::Tally;
 use crate::shared::Shared;
-use crate::tally::Tally;
 
 /// What a driver leaves when its sessions have ended.
 pub(crate) struct Carried {

@@ -1,17 +1,17 @@
 //! One segment: what drives the sessions, the writer and the opener beside it, and the identity at the end.
 
-use crate::buckets::Buckets;
 use crate::clock::monotonic_ns;
 use crate::config::{Config, EngineError};
 use crate::control::Control;
 use crate::cpus::dealt_out;
 use crate::driver::Carried;
-use crate::keep::Keep;
 use crate::outcomes::{Ended, Outcomes};
-use crate::recorder::{Recorder, Tables};
+use crate::recording::buckets::Buckets;
+use crate::recording::keep::Keep;
+use crate::recording::recorder::{Recorder, Tables};
+use crate::recording::tally::Tally;
 use crate::settle::{Settled, settle};
 use crate::shared::Shared;
-use crate::tally::Tally;
 use crate::{blocking, completion, readiness};
 use plimsoll_record::Rows;
 use plimsoll_session::{BlockingOpener, BlockingSession, CompletionOpener, CompletionSession, Opener, Session};

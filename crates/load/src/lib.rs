@@ -15,7 +15,6 @@
 //! - [`mock`]: sessions without a server.
 
 mod blocking;
-mod buckets;
 mod clock;
 mod completion;
 mod config;
@@ -26,18 +25,15 @@ mod dispatch;
 mod driver;
 mod engine;
 mod gate;
-mod keep;
 pub mod mock;
 mod open_plan;
 mod opening;
 mod outcomes;
 mod readiness;
-mod recorder;
-mod seconds;
+mod recording;
 mod settle;
 mod shared;
 mod slots;
-mod tally;
 mod threads;
 mod under_way;
 mod window;
@@ -49,5 +45,5 @@ pub use engine::{run, run_blocking, run_completion};
 pub use gate::WindowTimes;
 pub use opening::{open_all, raise_descriptor_limit};
 pub use outcomes::{CpuNs, Ended, Outcomes};
-pub use recorder::{Seconds, Tables};
-pub use tally::Counts;
+pub use recording::recorder::{Seconds, Tables};
+pub use recording::tally::Counts;

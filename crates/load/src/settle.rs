@@ -5,9 +5,9 @@
 
 use crate::clock::monotonic_ns;
 use crate::outcomes::Ended;
-use crate::recorder::RowSink;
+use crate::recording::recorder::RowSink;
+use crate::recording::tally::Counts;
 use crate::shared::{Claim, Shared};
-use crate::tally::Counts;
 use plimsoll_record::{Outcome, Transaction};
 use plimsoll_schedule::Open;
 use std::sync::atomic::Ordering;

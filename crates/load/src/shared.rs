@@ -5,7 +5,7 @@
 use crate::config::Config;
 use crate::control::Control;
 use crate::outcomes::Ended;
-use crate::tally::Errors;
+use crate::recording::tally::Errors;
 use crate::window::Window;
 use plimsoll_schedule::Open;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};

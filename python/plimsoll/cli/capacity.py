@@ -23,7 +23,7 @@ from plimsoll.record.run import read_json
 from plimsoll.run.capacity import source as capacity_source
 from plimsoll.run.capacity.search import Asked, CapacityRunner
 from plimsoll.run.observer import Silent
-from plimsoll.words.capacity import compared_words, terminal_lines, trial_words
+from plimsoll.words.capacity.capacity import compared_words, terminal_lines, trial_words
 
 EARLIER_MAX = 5
 

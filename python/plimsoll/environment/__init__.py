@@ -4,18 +4,21 @@ The constraint: importing this package must declare how every kind of change is 
 process that knows nothing but the journal.
 """
 
-from . import group, huge_pages, placed, readahead, server, swap, sysctl, work_dir  # noqa: F401 (they declare their kinds)
-from .cgroups import Limits
-from .fault import Fault
-from .group import Group, GroupKnob
-from .huge_pages import TransparentHugePages
-from .journal import Entry, Journal, PutBackFailed, Undone
-from .knob import Availability, Knob, Part, Site
-from .readahead import ReadAhead
-from .recovery import live_runs, undo
-from .state import StateDir
-from .swap import SwapFile
-from .sysctl import Sysctl
+from plimsoll.environment import readahead, server  # noqa: F401 (they declare their kinds)
+from plimsoll.environment.fault import Fault
+from plimsoll.environment.folders import placed, work_dir  # noqa: F401 (they declare their kinds)
+from plimsoll.environment.groups import group  # noqa: F401 (they declare their kinds)
+from plimsoll.environment.groups.cgroups import Limits
+from plimsoll.environment.groups.group import Group, GroupKnob
+from plimsoll.environment.journal.journal import Entry, Journal, PutBackFailed, Undone
+from plimsoll.environment.journal.recovery import live_runs, undo
+from plimsoll.environment.knob import Availability, Knob, Part, Site
+from plimsoll.environment.memory import huge_pages, swap, sysctl  # noqa: F401 (they declare their kinds)
+from plimsoll.environment.memory.huge_pages import TransparentHugePages
+from plimsoll.environment.memory.swap import SwapFile
+from plimsoll.environment.memory.sysctl import Sysctl
+from plimsoll.environment.readahead import ReadAhead
+from plimsoll.environment.state import StateDir
 
 __all__ = [
     "Availability",

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import kernel_files
-from .fault import Fault
+from plimsoll.environment import kernel_files
+from plimsoll.environment.fault import Fault
 
 
 def parse(text: str) -> list[int]:

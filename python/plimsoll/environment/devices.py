@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import kernel_files
+from plimsoll.environment import kernel_files
 
 _SYS = Path("/sys")
 _OPTIONS = {

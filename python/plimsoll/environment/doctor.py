@@ -16,11 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cgroups, cpus, damon, devices, discover, group_access, kernel_files, page_cache, swap
-from .fault import Fault
-from .fingerprint import memory_kib
-from .readahead import ReadAhead
-from .state import StateDir
+from plimsoll.environment import cpus, devices, discover, kernel_files
+from plimsoll.environment.fault import Fault
+from plimsoll.environment.fingerprint import memory_kib
+from plimsoll.environment.groups import cgroups, group_access
+from plimsoll.environment.memory import damon, page_cache, swap
+from plimsoll.environment.readahead import ReadAhead
+from plimsoll.environment.state import StateDir
 
 SERVER_USER = "plimsoll"
 _libc = ctypes.CDLL(None, use_errno=True)

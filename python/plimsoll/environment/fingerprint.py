@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import cgroups, cpus, damon, devices, discover, huge_pages, kernel_files, swap, sysctl
+from plimsoll.environment import cpus, devices, discover, kernel_files
+from plimsoll.environment.groups import cgroups
+from plimsoll.environment.memory import damon, huge_pages, swap, sysctl
 
 FORMAT = 1
 

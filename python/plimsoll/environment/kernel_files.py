@@ -10,7 +10,7 @@ import errno
 import os
 from pathlib import Path
 
-from .fault import Fault
+from plimsoll.environment.fault import Fault
 
 _MEANING = {
     errno.EINVAL: "the kernel does not accept this value",

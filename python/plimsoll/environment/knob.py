@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from .journal import Entry, Journal
-from .state import StateDir
+from plimsoll.environment.journal.journal import Entry, Journal
+from plimsoll.environment.state import StateDir
 
 if TYPE_CHECKING:
     from plimsoll.experiment import Experiment

@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from . import kernel_files
-from .devices import Device, devices_of, existing
-from .fault import Fault
-from .journal import Entry, Journal
-from .knob import AVAILABLE, Availability, KnobOfParts, Site
-from .registry import Args, ChangedSince, changed_since, puts_back, values_set
+from plimsoll.environment import kernel_files
+from plimsoll.environment.devices import Device, devices_of, existing
+from plimsoll.environment.fault import Fault
+from plimsoll.environment.journal.journal import Entry, Journal
+from plimsoll.environment.journal.registry import Args, ChangedSince, changed_since, puts_back, values_set
+from plimsoll.environment.knob import AVAILABLE, Availability, KnobOfParts, Site
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

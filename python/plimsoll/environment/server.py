@@ -13,10 +13,12 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import freezer, processes, shared_memory
-from .fault import Fault
-from .journal import Entry, Journal, step
-from .registry import Args, puts_back
+from plimsoll.environment import processes
+from plimsoll.environment.fault import Fault
+from plimsoll.environment.groups import freezer
+from plimsoll.environment.journal.journal import Entry, Journal, step
+from plimsoll.environment.journal.registry import Args, puts_back
+from plimsoll.environment.memory import shared_memory
 
 _LADDER = ((signal.SIGINT, 15.0), (signal.SIGQUIT, 5.0))  # fast, then immediate shutdown
 _PROGRAMS = ("postgres", "postmaster", "initdb", "pg_ctl")

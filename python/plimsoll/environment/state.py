@@ -15,8 +15,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import processes
-from .fault import Fault
+from plimsoll.environment import processes
+from plimsoll.environment.fault import Fault
 
 
 def default_root() -> Path:

@@ -3,7 +3,7 @@
 from plimsoll.experiment.design import Plan, PlannedTrial, Treatment, plan_trials
 from plimsoll.experiment.errors import ExperimentError, Problem
 from plimsoll.experiment.model import Experiment
-from plimsoll.experiment.source import Source, load, shipped
+from plimsoll.experiment.reading.source import Source, load, shipped
 
 __all__ = [
     "Experiment",

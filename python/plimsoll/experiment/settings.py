@@ -16,7 +16,7 @@ from plimsoll.experiment.measuring import Measure, Warmup
 from plimsoll.experiment.page import SectionKey, Study, each_once
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
-from plimsoll.experiment.servers import SERVERS
+from plimsoll.experiment.servers.registry import SERVERS
 from plimsoll.experiment.strict import Fixed, Strict
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import OWNERS, Workload

@@ -6,9 +6,9 @@ from typing import Annotated, Final, get_args
 
 from pydantic import Discriminator
 
-from plimsoll.experiment.decision_support import DecisionSupport
 from plimsoll.experiment.workloads.bank import Bank
 from plimsoll.experiment.workloads.base import AnyWorkload, Load
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.experiment.workloads.file_serving import FileServing
 from plimsoll.experiment.workloads.files import FileMix
 from plimsoll.experiment.workloads.keys import Zipf

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from plimsoll.environment import StateDir, page_cache
+from plimsoll.environment import StateDir
+from plimsoll.environment.memory import page_cache
 from plimsoll.experiment import Experiment, Plan
 from plimsoll.run.observer import Observer
 from plimsoll.run.servers.datasets import refusal

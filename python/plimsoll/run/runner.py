@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from plimsoll import record
-from plimsoll.environment import Fault, recovery
+from plimsoll.environment import Fault
 from plimsoll.environment.fingerprint import comparable, fingerprint
+from plimsoll.environment.journal import recovery
 from plimsoll.environment.state import StateDir
 from plimsoll.experiment import ExperimentError, PlannedTrial, Problem, plan_trials
-from plimsoll.experiment.source import reload
+from plimsoll.experiment.reading.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
 from plimsoll.run import a_a, datasets, designs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from plimsoll.experiment import Experiment, size
 from plimsoll.experiment.environment import AS_FOUND, Environment
-from plimsoll.experiment.servers import facts_of
-from plimsoll.experiment.source import memory_of
+from plimsoll.experiment.reading.source import memory_of
+from plimsoll.experiment.servers.registry import facts_of
 from plimsoll.run.host import HERE
 
 

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from plimsoll.environment.own_folder import OwnFolder
+from plimsoll.environment.folders.own_folder import OwnFolder
 from plimsoll.experiment import size
 from plimsoll.target.server import LOG, LOG_TAIL_BYTES, Launch, Server, ServerFailed, Settings
 

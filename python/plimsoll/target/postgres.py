@@ -3,7 +3,7 @@ experiment says so a port of loopback behind a password.
 
 It is never the machine's own cluster, and it never runs as root: a dedicated user owns what it writes, which is the
 cluster and the folder of its socket. Its log and its configuration lie in a folder that is ours, since what the
-server's user may write, a program of a user's script may have replaced (environment/own_folder.py).
+server's user may write, a program of a user's script may have replaced (environment/folders/own_folder.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from plimsoll.environment.own_folder import OwnFolder, read_theirs
+from plimsoll.environment.folders.own_folder import OwnFolder, read_theirs
 from plimsoll.experiment import size
 from plimsoll.target.connection import Connection
 from plimsoll.target.reached_postgres import ReachedPostgres

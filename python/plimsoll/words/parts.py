@@ -1,7 +1,10 @@
 """Who speaks of the parts of a verdict, in the order in which they do: a new one is a file, and a line here."""
 
-from plimsoll.words import breakdown, caches, clients, decision_support, files, order_entry, scaling, syncs, windows
+from plimsoll.words import windows
 from plimsoll.words.part import Sentences
+from plimsoll.words.probes import breakdown, caches, syncs
+from plimsoll.words.studies import clients, scaling
+from plimsoll.words.workloads import decision_support, files, order_entry
 
 SENTENCES: tuple[Sentences, ...] = (
     clients.SENTENCES,

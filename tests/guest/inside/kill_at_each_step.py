@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from plimsoll.environment import GroupKnob, Journal, Limits, StateDir, undo
-from plimsoll.environment import journal as journals
+from plimsoll.environment.journal import journal as journals
 
 ROOT = Path("/sys/fs/cgroup")
 LIMIT = 16 << 20

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.environment import StateDir
-from plimsoll.experiment.source import load
+from plimsoll.experiment.reading.source import load
 from plimsoll.run.observer import Silent
 from plimsoll.run.runner import Runner
 

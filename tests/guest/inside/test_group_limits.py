@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.environment import Fault, GroupKnob, Journal, Limits, SwapFile, cgroups, doctor, page_cache
+from plimsoll.environment import Fault, GroupKnob, Journal, Limits, SwapFile, doctor
+from plimsoll.environment.groups import cgroups
+from plimsoll.environment.memory import page_cache
 
 ROOT = Path("/sys/fs/cgroup")
 LIMIT = 16 << 20

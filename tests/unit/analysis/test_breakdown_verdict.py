@@ -13,7 +13,7 @@ from plimsoll.analysis.breakdown.breakdown import breakdown
 from plimsoll.analysis.breakdown.difference import over
 from plimsoll.analysis.studies import clients
 from plimsoll.record import open_run
-from plimsoll.words import breakdown as breakdown_words
+from plimsoll.words.probes import breakdown as breakdown_words
 from plimsoll.words.terminal import LINES_MAX, terminal_lines
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))

@@ -19,7 +19,7 @@ from plimsoll.analysis.capacity.verdict import analyse_capacity
 from plimsoll.analysis.statistics.percentile import Cells
 from plimsoll.record import compact, open_run
 from plimsoll.report.capacity.page import write_capacity_report
-from plimsoll.words.capacity import compared_words, evidence_lines, headline, terminal_lines, trial_words
+from plimsoll.words.capacity.capacity import compared_words, evidence_lines, headline, terminal_lines, trial_words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("capacity_world.py")))
 RATES = [700, 910, 200, 400, 750, 780, 800, 790, 770, 810, 820, 780, 800]

@@ -12,8 +12,8 @@ from plimsoll.analysis import Unknown, compare_runs, compare_treatments
 from plimsoll.analysis.breakdown.changes import of_cpu, of_latency, word
 from plimsoll.analysis.statistics.intervals import welch
 from plimsoll.record import open_run
-from plimsoll.words.changes import changes_lines
-from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.comparing.changes import changes_lines
+from plimsoll.words.comparing.comparison import comparison_lines
 
 _VERDICT = runpy.run_path(str(Path(__file__).with_name("test_breakdown_verdict.py")))
 _WORLD = runpy.run_path(str(Path(__file__).with_name("breakdown_world.py")))

@@ -17,7 +17,7 @@ from plimsoll.analysis.breakdown.changes import whole_of
 from plimsoll.analysis.runs.changes_many import confidence_of, ranked
 from plimsoll.analysis.statistics.intervals import paired, unpaired
 from plimsoll.record import open_run
-from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.comparing.comparison import comparison_lines
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("changes_world.py")))
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.studies.clients import CLIENTS, EACH, SCALE, clients
-from plimsoll.words.clients import lines
+from plimsoll.words.studies.clients import lines
 
 EXPERIMENT = {"workload": {"name": "bank", "scale": 1}, "measure": {"transactions_per_client": 200}}
 

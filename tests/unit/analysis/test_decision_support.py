@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.analysis.decision_support import formulas as metrics
 from plimsoll.analysis.decision_support.formulas import Figure
-from plimsoll.experiment.decision_support import streams_min
+from plimsoll.experiment.workloads.decision_support import streams_min
 
 
 def times(seconds: float = 10.0, **others: float | None) -> dict[int | str, float | None]:

@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.analysis.caches import double_caching
 from plimsoll.analysis.probes.page_cache import double_cached_bytes
 from plimsoll.record import Trial
-from plimsoll.words import caches as cache_words
+from plimsoll.words.probes import caches as cache_words
 
 Json = dict[str, Any]
 MB = 10**6

@@ -15,7 +15,7 @@ from plimsoll.analysis.metrics import METRICS
 from plimsoll.experiment.judged import Judged
 from plimsoll.experiment.workload import RawStorage, SequentialIo
 from plimsoll.record import open_run
-from plimsoll.words.files import operation_lines, phase_lines
+from plimsoll.words.workloads.files import operation_lines, phase_lines
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("files_world.py")))
 make, BYTES, SEEKS = _WORLD["make"], _WORLD["BYTES"], _WORLD["SEEKS"]

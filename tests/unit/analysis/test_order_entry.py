@@ -18,7 +18,7 @@ from plimsoll.analysis.statistics.distributions import rate_interval, share_inte
 from plimsoll.analysis.trial.histograms import Histogram
 from plimsoll.record import Trial, open_run
 from plimsoll.report import write_report
-from plimsoll.words import order_entry as order_entry_words
+from plimsoll.words.workloads import order_entry as order_entry_words
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_open.py"))
 make, Shape = _MAKER["make"], _MAKER["Shape"]

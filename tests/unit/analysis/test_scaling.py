@@ -12,7 +12,7 @@ from plimsoll.analysis.statistics.usl import rate
 from plimsoll.analysis.studies.memory_scaling import memory_scaling
 from plimsoll.analysis.studies.scaling import ABOUT, pairs, scaling
 from plimsoll.record import open_run
-from plimsoll.words import scaling as scaling_words
+from plimsoll.words.studies import scaling as scaling_words
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("scaling_world.py")))
 CPUS, CLIENTS, MEMORY, HUGE = (_WORLD[name] for name in ("CPUS", "CLIENTS", "MEMORY", "HUGE"))

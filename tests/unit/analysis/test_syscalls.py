@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.analysis.probes.syscalls import added, calls_of, syncs_of, typical
 from plimsoll.report.probes.syscalls import size_of, system_calls_part
-from plimsoll.words import syncs as sync_words
+from plimsoll.words.probes import syncs as sync_words
 
 trial = runpy.run_path(str(Path(__file__).with_name("probe_trial.py")))["trial"]
 

@@ -17,7 +17,7 @@ from plimsoll.analysis.runs.runs import compare_treatments
 from plimsoll.record import open_run
 from plimsoll.report import write_report
 from plimsoll.report.every_run.levels import level_tables
-from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.comparing.comparison import comparison_lines
 from plimsoll.words.levels import headline
 from plimsoll.words.terminal import terminal_lines
 

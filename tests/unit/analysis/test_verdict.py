@@ -15,7 +15,7 @@ from plimsoll.analysis.trial.latency import percentile
 from plimsoll.analysis.trial.readings import cpu_list
 from plimsoll.record import Run, open_run
 from plimsoll.words import verdict as words
-from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.comparing.comparison import comparison_lines
 from plimsoll.words.levels import headline
 from plimsoll.words.terminal import LINES_MAX, terminal_lines
 

@@ -4,7 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from plimsoll.environment import GroupKnob, StateDir, SwapFile, Sysctl, cgroups, discover, doctor, swap
+from plimsoll.environment import GroupKnob, StateDir, SwapFile, Sysctl, discover, doctor
+from plimsoll.environment.groups import cgroups
+from plimsoll.environment.memory import swap
 
 
 def test_an_unprivileged_look_names_each_missing_part_once_with_its_remedy(needs, state):

@@ -5,21 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.environment import (
-    Fault,
-    GroupKnob,
-    Journal,
-    Limits,
-    Sysctl,
-    cgroups,
-    cpus,
-    damon,
-    devices,
-    fingerprint,
-    freezer,
-    group,
-)
-from plimsoll.environment.page_cache import Residency, unexplained_loss
+from plimsoll.environment import Fault, GroupKnob, Journal, Limits, Sysctl, cpus, devices, fingerprint
+from plimsoll.environment.groups import cgroups, freezer, group
+from plimsoll.environment.memory import damon
+from plimsoll.environment.memory.page_cache import Residency, unexplained_loss
 
 
 def _fake_v2(root: Path, controllers="cpuset cpu io memory pids", on="cpu pids") -> cgroups.Version2:

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from plimsoll.environment import GroupKnob, Limits, Site, cgroups, doctor, group_access, group_limits
+from plimsoll.environment import GroupKnob, Limits, Site, doctor
+from plimsoll.environment.groups import cgroups, group_access, group_limits
 from plimsoll.experiment.environment import Environment
 
 

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from plimsoll.environment import Fault, Journal, PutBackFailed, live_runs, registry, undo
-from plimsoll.environment import journal as journals
+from plimsoll.environment import Fault, Journal, PutBackFailed, live_runs, undo
+from plimsoll.environment.journal import journal as journals
+from plimsoll.environment.journal import registry
 
 done: list[str] = []
 
@@ -168,7 +169,7 @@ def test_a_kind_of_another_stage_is_found_by_the_module_that_the_journal_names(s
 
 def test_a_module_that_has_moved_is_found_by_the_name_in_an_old_journal():
     script = """
-from plimsoll.environment import registry
+from plimsoll.environment.journal import registry
 print(registry.find("schema", "plimsoll.run.existing").action.__module__)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

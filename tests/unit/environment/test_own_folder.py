@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.environment import Fault
-from plimsoll.environment.own_folder import OwnFolder, read_theirs
+from plimsoll.environment.folders.own_folder import OwnFolder, read_theirs
 
 GROUP = os.getegid()
 

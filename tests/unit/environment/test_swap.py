@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.environment import Journal, StateDir, swap, undo
+from plimsoll.environment import Journal, StateDir, undo
+from plimsoll.environment.memory import swap
 
 
 class _Kernel:

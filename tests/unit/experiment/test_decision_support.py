@@ -7,9 +7,9 @@ import duckdb
 import pytest
 
 from plimsoll.experiment import ExperimentError, load
-from plimsoll.experiment.decision_support import DecisionSupport, streams_min
+from plimsoll.experiment.reading.source import reload
 from plimsoll.experiment.schedule import Closed
-from plimsoll.experiment.source import reload
+from plimsoll.experiment.workloads.decision_support import DecisionSupport, streams_min
 from plimsoll.run.planning.needs import BUILD_BYTES_PER_S
 from plimsoll.run.servers.registry import kind_of
 from plimsoll.run.sizes import data_bytes

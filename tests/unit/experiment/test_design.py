@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.experiment import load, plan_trials, size
+from plimsoll.experiment.reading.source import EXPERIMENTS, reload
 from plimsoll.experiment.schema import schema
-from plimsoll.experiment.source import EXPERIMENTS, reload
 
 TRIALS = ['design.kind="full factorial"', "design.blocks=3", "design.duplicate=true"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.experiment import ExperimentError, Source, load, plan_trials
-from plimsoll.experiment.source import reload
+from plimsoll.experiment.reading.source import reload
 from plimsoll.run.planning.documents import plan_document
 
 FILE = """format = 1

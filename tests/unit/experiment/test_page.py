@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.experiment import ExperimentError, load
-from plimsoll.experiment.source import shipped
+from plimsoll.experiment.reading.source import shipped
 
 NAMED = {
     "buffer-cache": ("wpi-2002-caches", []),

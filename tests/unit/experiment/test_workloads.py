@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.experiment import ExperimentError, load
-from plimsoll.experiment.source import reload
+from plimsoll.experiment.reading.source import reload
 
 HEAD = """format = 1
 name = "mine"

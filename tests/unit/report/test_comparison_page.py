@@ -16,7 +16,7 @@ from plimsoll.experiment import ExperimentError
 from plimsoll.record import open_run
 from plimsoll.report.comparison.page import changes_figures, write_comparison
 from plimsoll.report.drawing import theme
-from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.comparing.comparison import comparison_lines
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
 _WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "changes_world.py"))

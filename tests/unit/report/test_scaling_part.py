@@ -14,7 +14,7 @@ from plimsoll.analysis.studies.memory_scaling import memory_scaling
 from plimsoll.analysis.studies.scaling import pairs, scaling
 from plimsoll.record import open_run
 from plimsoll.report import write_report
-from plimsoll.words import scaling as scaling_words
+from plimsoll.words.studies import scaling as scaling_words
 
 _UNIT = Path(__file__).parents[1]
 _FIGURES = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))

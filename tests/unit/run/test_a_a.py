@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.environment.state import StateDir
-from plimsoll.experiment import source
+from plimsoll.experiment.reading import source
 from plimsoll.run import a_a
 
 SPREAD: dict[str, Any] = {"ratio_spread": 1.02, "pairs": 4}

@@ -10,8 +10,8 @@ import numpy as np
 import psycopg
 import pytest
 
-from plimsoll.environment import page_cache
-from plimsoll.environment.page_cache import PageMap
+from plimsoll.environment.memory import page_cache
+from plimsoll.environment.memory.page_cache import PageMap
 from plimsoll.run.servers import double_caching
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.target import Connection, buffers

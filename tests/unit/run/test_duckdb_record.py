@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.decision_support.trial import caveats, reading
-from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.record import Trial, transactions
 from plimsoll.record.summary import REQUIRED, Summary
 from plimsoll.run.servers.duckdb import record as records

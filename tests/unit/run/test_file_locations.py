@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.environment import Fault, Journal, StateDir, placed
-from plimsoll.environment.recovery import undo
+from plimsoll.environment import Fault, Journal, StateDir
+from plimsoll.environment.folders import placed
+from plimsoll.environment.journal.recovery import undo
 from plimsoll.experiment import Experiment, load, plan_trials
 from plimsoll.run.planning.needs import needs_of
 from plimsoll.run.servers.postgresql.files import move_wal, temp_settings

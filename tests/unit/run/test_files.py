@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import pytest
 
-from plimsoll.environment import Fault, Group, StateDir, cgroups
+from plimsoll.environment import Fault, Group, StateDir
+from plimsoll.environment.groups import cgroups
 from plimsoll.experiment import Experiment, Source, Treatment
 from plimsoll.record import open_run
 from plimsoll.run import agent

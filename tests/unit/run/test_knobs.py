@@ -21,12 +21,12 @@ from plimsoll.environment import (
     SwapFile,
     Sysctl,
     TransparentHugePages,
-    cgroups,
-    placed,
 )
-from plimsoll.environment.group import GroupKnob
+from plimsoll.environment.folders import placed
+from plimsoll.environment.groups import cgroups
+from plimsoll.environment.groups.group import GroupKnob
+from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.environment.knob import AVAILABLE, Availability, in_order
-from plimsoll.environment.registry import Args, puts_back
 from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS

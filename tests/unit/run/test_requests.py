@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.source import load
+from plimsoll.experiment.reading.source import load
 from plimsoll.run.planning.documents import plan_document, resolved
 from plimsoll.run.planning.needs import measured_seconds
 from plimsoll.run.requests import data_request, load_request, schedule_request, workload_request

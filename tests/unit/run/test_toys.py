@@ -13,9 +13,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
-from plimsoll.environment import StateDir, cgroups
-from plimsoll.experiment import Experiment, Source, Treatment, servers
-from plimsoll.experiment.servers import ServerFacts
+from plimsoll.environment import StateDir
+from plimsoll.environment.groups import cgroups
+from plimsoll.experiment import Experiment, Source, Treatment
+from plimsoll.experiment.servers import registry as servers
+from plimsoll.experiment.servers.registry import ServerFacts
 from plimsoll.experiment.strict import Fixed
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workloads.base import AnyWorkload

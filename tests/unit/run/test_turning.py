@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.environment import StateDir, huge_pages, kernel_files, recovery, sysctl
+from plimsoll.environment import StateDir, kernel_files
 from plimsoll.environment.fault import Fault
+from plimsoll.environment.journal import recovery
+from plimsoll.environment.memory import huge_pages, sysctl
 from plimsoll.experiment import Plan, load, plan_trials
 from plimsoll.run.context import RunContext
 from plimsoll.run.observer import Silent

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from plimsoll.environment import Fault, StateDir
-from plimsoll.environment.freezer import NotFrozen
+from plimsoll.environment.groups.freezer import NotFrozen
 from plimsoll.experiment import PlannedTrial, load
 from plimsoll.experiment.design import turns
 from plimsoll.record import open_run

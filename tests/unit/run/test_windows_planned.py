@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.environment import StateDir, cgroups, group_access
+from plimsoll.environment import StateDir
+from plimsoll.environment.groups import cgroups, group_access
 from plimsoll.environment.knob import AVAILABLE
 from plimsoll.experiment import ExperimentError, Plan, load, plan_trials
 from plimsoll.run.designs import fallen_back

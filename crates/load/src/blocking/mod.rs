@@ -12,7 +12,7 @@ use crate::driver::{Carried, Member};
 use crate::gate::Gate;
 use crate::opening::LEFT_BEHIND_AFTER;
 use crate::outcomes::Ended;
-use crate::recorder::Recorder;
+use crate::recording::recorder::Recorder;
 use crate::shared::Shared;
 use crate::window::Window;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};

@@ -4,9 +4,9 @@
 //! contents settles what was under way; the thread, should it return one day, finds nothing and ends.
 
 use crate::outcomes::Ended;
-use crate::recorder::RowSink;
+use crate::recording::recorder::RowSink;
+use crate::recording::tally::{Counts, Tally};
 use crate::shared::{Claim, Shared};
-use crate::tally::{Counts, Tally};
 use crate::under_way::UnderWay;
 use plimsoll_record::{KIND_NOT_DRAWN, Outcome, Transaction};
 use plimsoll_session::{BlockingSession, Ending, Failure, Interrupt};

@@ -5,7 +5,7 @@ mod worker;
 
 use crate::config::EngineError;
 use crate::driver::Carried;
-use crate::recorder::Recorder;
+use crate::recording::recorder::Recorder;
 use crate::shared::Shared;
 use crate::threads;
 use plimsoll_ring::Ring;

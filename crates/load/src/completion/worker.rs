@@ -7,7 +7,7 @@ use crate::clock::{TICK_NS, monotonic_ns};
 use crate::config::EngineError;
 use crate::dispatch::Dispatcher;
 use crate::outcomes::Ended;
-use crate::tally::Tally;
+use crate::recording::tally::Tally;
 use plimsoll_ring::Ring;
 use plimsoll_session::{Completed, CompletionSession, Operation};
 use std::time::Duration;

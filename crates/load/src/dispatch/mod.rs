@@ -13,10 +13,10 @@ use crate::conversation::Conversation;
 use crate::open_plan::OpenPlan;
 use crate::opening::Reopening;
 use crate::outcomes::{CpuNs, Ended};
-use crate::recorder::{FLUSH_NS, RowSink};
+use crate::recording::recorder::{FLUSH_NS, RowSink};
+use crate::recording::tally::Tally;
 use crate::shared::Shared;
 use crate::slots::{Slots, Wake};
-use crate::tally::Tally;
 use crate::window::Window;
 use std::sync::Arc;
 

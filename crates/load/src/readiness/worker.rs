@@ -5,8 +5,8 @@ use crate::clock::monotonic_ns;
 use crate::config::EngineError;
 use crate::dispatch::Dispatcher;
 use crate::outcomes::Ended;
+use crate::recording::tally::Tally;
 use crate::slots::Wake;
-use crate::tally::Tally;
 use plimsoll_session::{Progress, Ready, Session};
 
 pub(super) struct Worker {

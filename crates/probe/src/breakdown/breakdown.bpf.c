@@ -11,7 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "breakdown.h"
-#include "answers.bpf.h"
+#include "bpf/answers.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -5,12 +5,12 @@
 
 use super::counters::BUSY;
 use super::live::Lives;
-use super::presence::{self, Found};
+use super::live::presence::{self, Found};
+use super::live::teller::{self, Teller};
 use super::processes::{self, Processes};
 use super::records::{PROCESS_ENDED, QUEUED, Record, split};
 use super::slices::Watching;
 use super::target::Server;
-use super::teller::{self, Teller};
 use crate::bpf::{now_ns, summed};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use plimsoll_record::BreakdownWriter;

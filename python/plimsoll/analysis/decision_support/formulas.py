@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.experiment.decision_support import streams_min
+from plimsoll.experiment.workloads.decision_support import streams_min
 
 QUERIES: Final = range(1, 23)
 REFRESH: Final = ("RF1", "RF2")

@@ -62,7 +62,7 @@ def _check_free(page: Path | None) -> None:
 
 def _compared(result: Json, page: Path | None) -> Compared:
     from plimsoll.cli.folders import shown
-    from plimsoll.words.comparison import comparison_lines
+    from plimsoll.words.comparing.comparison import comparison_lines
 
     if page is not None:
         from plimsoll.report.comparison.page import write_comparison

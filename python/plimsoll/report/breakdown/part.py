@@ -15,7 +15,7 @@ from plimsoll.report.breakdown.cost import boundaries, by_calls, cost_row, joine
 from plimsoll.report.breakdown.figures import breakdown_figures, shown_figure, type_name
 from plimsoll.report.drawing.tables import NONE, number, trials_words
 from plimsoll.report.section import Page, Section
-from plimsoll.words import breakdown as breakdown_words
+from plimsoll.words.probes import breakdown as breakdown_words
 
 Json = dict[str, Any]
 _US = 1e-3

@@ -15,7 +15,7 @@ from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
-from plimsoll.words.breakdown import is_told, subject
+from plimsoll.words.probes.breakdown import is_told, subject
 
 Json = dict[str, Any]
 MS = 1e-6

@@ -8,7 +8,7 @@ from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.levels import levels_figure
 from plimsoll.report.original_studies import study_of
 from plimsoll.report.section import Page, Section
-from plimsoll.words.caches import cache_lines
+from plimsoll.words.probes.caches import cache_lines
 
 Json = dict[str, Any]
 

@@ -12,8 +12,8 @@ from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.marks import by_colour
 from plimsoll.report.drawing.tables import NONE, number, trials_words
 from plimsoll.report.section import Section
-from plimsoll.words import caches as cache_words
 from plimsoll.words.levels import at_words
+from plimsoll.words.probes import caches as cache_words
 
 Json = dict[str, Any]
 _MB = 1e-6

@@ -16,8 +16,8 @@ from plimsoll.report.drawing import tables, theme
 from plimsoll.report.drawing.html import write_page
 from plimsoll.report.drawing.machine import machine_rows
 from plimsoll.report.drawing.tables import NONE, number
-from plimsoll.words import capacity as words
-from plimsoll.words.capacity_screen import capacity_screen
+from plimsoll.words.capacity import capacity as words
+from plimsoll.words.capacity.capacity_screen import capacity_screen
 
 Json = dict[str, Any]
 _TITLES = {

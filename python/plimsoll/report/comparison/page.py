@@ -12,7 +12,7 @@ from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.flame import flame
 from plimsoll.report.drawing.html import rendered
-from plimsoll.words.comparison import comparison_lines
+from plimsoll.words.comparing.comparison import comparison_lines
 
 Json = dict[str, Any]
 _US = 1e-3

@@ -22,7 +22,7 @@ from plimsoll.report.decision_support.figures import decision_support_figures
 from plimsoll.report.drawing.tables import NONE, interval, number
 from plimsoll.report.original_studies import S3_THROUGHPUT
 from plimsoll.report.section import Page, Section
-from plimsoll.words.decision_support import absent_lines, answer_lines, lines, trend_line
+from plimsoll.words.workloads.decision_support import absent_lines, answer_lines, lines, trend_line
 
 Json = dict[str, Any]
 _COLUMNS = (LOAD, POWER, THROUGHPUT, COMPOSITE)

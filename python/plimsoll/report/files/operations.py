@@ -11,7 +11,7 @@ from plimsoll.analysis.percentiles import PERCENTILE_NAMES
 from plimsoll.report.drawing.tables import interval, number
 from plimsoll.report.files.cells import MB, MS, US, cache_words, in_unit
 from plimsoll.report.section import Page, Section
-from plimsoll.words.files import operation_lines
+from plimsoll.words.workloads.files import operation_lines
 
 Json = dict[str, Any]
 _MEAN = "mean"

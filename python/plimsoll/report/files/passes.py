@@ -10,7 +10,7 @@ from plimsoll.analysis.files.metrics import SEQUENTIAL_IO, name_of
 from plimsoll.report.drawing.tables import interval
 from plimsoll.report.files.cells import MB, MS, cache_words, in_unit
 from plimsoll.report.section import Page, Section
-from plimsoll.words.files import phase_lines
+from plimsoll.words.workloads.files import phase_lines
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from plimsoll.report.drawing.tables import interval
 from plimsoll.report.files.cells import MS, bonnie_cell, cache_words, in_unit, study_rows
 from plimsoll.report.original_studies import BONNIE
 from plimsoll.report.section import Page, Section
-from plimsoll.words.files import phase_lines
+from plimsoll.words.workloads.files import phase_lines
 
 Json = dict[str, Any]
 # As Bonnie's own head names them, in the order in which it prints them.

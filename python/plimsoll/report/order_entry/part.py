@@ -7,7 +7,7 @@ from plimsoll.analysis.order_entry.document import Bound, Limit, Lost, OfTreatme
 from plimsoll.analysis.order_entry.order_entry import CEILING_PER_WAREHOUSE, MINIMUM_PER_WAREHOUSE, NAMES
 from plimsoll.report.drawing.tables import NONE, flat, interval, number
 from plimsoll.report.section import Section
-from plimsoll.words.order_entry import ledger_lines, lines
+from plimsoll.words.workloads.order_entry import ledger_lines, lines
 
 Json = dict[str, Any]
 _LOST_SHOWN = 20

@@ -25,8 +25,8 @@ from plimsoll.analysis.studies.scaling import ABOUT
 from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing.tables import NONE, interval, number
 from plimsoll.report.original_studies import S4_FACTORS
-from plimsoll.words import scaling as scaling_words
-from plimsoll.words.breakdown import is_told
+from plimsoll.words.probes.breakdown import is_told
+from plimsoll.words.studies import scaling as scaling_words
 
 Json = dict[str, Any]
 _US = 1e-3

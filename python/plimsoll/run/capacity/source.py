@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.analysis.capacity import objective as capacity_objective
 from plimsoll.analysis.capacity.objective import Objective
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
-from plimsoll.experiment.source import find
+from plimsoll.experiment.reading.source import find
 from plimsoll.experiment.workload import BY_NAME
 
 WORKLOADS = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plimsoll.analysis.trial.answers import AGREED, KNOWN, Row, Rule, differences
-from plimsoll.experiment.decision_support import Against
+from plimsoll.experiment.workloads.decision_support import Against
 from plimsoll.run import agent
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.servers.duckdb.alone import alone, filled

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.run.decision_support import answers
 from plimsoll.run.trial.at_work import AtWork
 from plimsoll.run.trial.capabilities import AnswersQueries, LoadsItself, PerformsStreams

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from plimsoll.environment import page_cache
+from plimsoll.environment.memory import page_cache
 from plimsoll.experiment.workloads.on_files import PassesOverFiles
 from plimsoll.run.host import Host
 from plimsoll.run.refusals import TrialFailed

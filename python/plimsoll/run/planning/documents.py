@@ -7,8 +7,8 @@ from typing import Any
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import level_unit, level_value, show_level
 from plimsoll.experiment.factors import AnyFactor
+from plimsoll.experiment.reading.source import memory_of
 from plimsoll.experiment.settings import Design
-from plimsoll.experiment.source import memory_of
 from plimsoll.run.host import HERE
 from plimsoll.run.sizes import data_bytes, environment_in_bytes, memory_bytes
 

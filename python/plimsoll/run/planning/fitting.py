@@ -12,7 +12,7 @@ from typing import Any
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Source, size
 from plimsoll.experiment.design import show_level
-from plimsoll.experiment.source import reload
+from plimsoll.experiment.reading.source import reload
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import LOAD_MEMORY_BYTES
 

@@ -15,7 +15,7 @@ from plimsoll.environment import StateDir
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.experiment import Experiment, Plan, size
-from plimsoll.experiment.servers import SERVERS, facts_of
+from plimsoll.experiment.servers.registry import SERVERS, facts_of
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import Needs
 from plimsoll.run.servers.registry import kind_of, kinds_of

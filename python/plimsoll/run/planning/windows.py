@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
-from plimsoll.environment import StateDir, cgroups, group_access
+from plimsoll.environment import StateDir
 from plimsoll.environment.devices import existing
+from plimsoll.environment.groups import cgroups, group_access
 from plimsoll.environment.knob import Availability
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import blocks_of

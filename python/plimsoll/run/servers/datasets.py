@@ -14,8 +14,10 @@ from typing import Any, Generic
 
 import psycopg
 
-from plimsoll.environment import Fault, Group, Journal, StateDir, page_cache, server, work_dir
-from plimsoll.environment.group_limits import make_cage
+from plimsoll.environment import Fault, Group, Journal, StateDir, server
+from plimsoll.environment.folders import work_dir
+from plimsoll.environment.groups.group_limits import make_cage
+from plimsoll.environment.memory import page_cache
 from plimsoll.experiment import Experiment
 from plimsoll.run import agent
 from plimsoll.run.host import HERE

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from plimsoll.environment import page_cache
-from plimsoll.environment.page_cache import PageMap
+from plimsoll.environment.memory import page_cache
+from plimsoll.environment.memory.page_cache import PageMap
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.target import Connection, buffers
 from plimsoll.target.buffers import Buffers, Layout, Relation

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import psycopg
 
-from plimsoll.environment import StateDir, page_cache
+from plimsoll.environment import StateDir
 from plimsoll.environment.fault import Fault
+from plimsoll.environment.memory import page_cache
 from plimsoll.experiment import Experiment, Plan, Treatment
 from plimsoll.record import writer
 from plimsoll.run import agent

@@ -1,6 +1,6 @@
 """The kinds of servers there are: a new one is a room of this folder and a line here.
 
-What an experiment may ask of each stands in experiment/servers.py, under the same name.
+What an experiment may ask of each stands in experiment/servers/registry.py, under the same name.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plimsoll.environment import page_cache
+from plimsoll.environment.memory import page_cache
 from plimsoll.run.surroundings.arranged import PrivatePlace
 from plimsoll.run.trial.log import TrialLog
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.environment import Group, Journal, Limits, group_limits, server, work_dir
+from plimsoll.environment import Group, Journal, Limits, server
 from plimsoll.environment import cpus as cpu_lists
+from plimsoll.environment.folders import work_dir
+from plimsoll.environment.groups import group_limits
 from plimsoll.experiment import Experiment
 from plimsoll.run.surroundings import file_locations, knobs
 from plimsoll.run.surroundings.file_locations import FileLocations

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plimsoll.environment import Fault, Journal, StateDir, placed
+from plimsoll.environment import Fault, Journal, StateDir
+from plimsoll.environment.folders import placed
 from plimsoll.environment.knob import Knob, Site
 from plimsoll.experiment import Experiment
-from plimsoll.experiment.servers import facts_of
+from plimsoll.experiment.servers.registry import facts_of
 from plimsoll.run.host import HERE
 
 

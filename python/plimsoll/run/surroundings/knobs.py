@@ -7,8 +7,10 @@ the experiment's tables.
 
 from __future__ import annotations
 
-from plimsoll.environment import StateDir, group_limits, huge_pages, readahead, swap, sysctl
+from plimsoll.environment import StateDir, readahead
+from plimsoll.environment.groups import group_limits
 from plimsoll.environment.knob import Knob, Site, in_order
+from plimsoll.environment.memory import huge_pages, swap, sysctl
 from plimsoll.experiment import Experiment
 from plimsoll.run.sizes import environment_in_bytes
 from plimsoll.run.surroundings import file_locations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from plimsoll.analysis.trial.answers import Row
 
 if TYPE_CHECKING:
-    from plimsoll.experiment.decision_support import DecisionSupport
+    from plimsoll.experiment.workloads.decision_support import DecisionSupport
 
 Json = dict[str, Any]
 Ask = Callable[[str], Sequence[Row]]

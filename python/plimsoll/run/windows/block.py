@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from plimsoll.environment import Fault, Group
-from plimsoll.environment.freezer import NotFrozen
+from plimsoll.environment.groups.freezer import NotFrozen
 from plimsoll.experiment import PlannedTrial
 from plimsoll.experiment.design import turns
 from plimsoll.record import writer

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll.environment import Fault, Journal, StateDir, registry
-from plimsoll.environment.journal import Entry
+from plimsoll.environment import Fault, Journal, StateDir
+from plimsoll.environment.journal import registry
+from plimsoll.environment.journal.journal import Entry
 from plimsoll.environment.knob import TurnedPart
 from plimsoll.experiment import Experiment, Plan, PlannedTrial
 from plimsoll.run.context import RunContext

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.analysis.trial.answers import Row
-from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.run.requests import data_request
 from plimsoll.run.servers.duckdb.loading import Loading
 from plimsoll.run.servers.duckdb.refresh_sets import RefreshSets

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from plimsoll.environment import Group
-from plimsoll.environment.clone import clone_tree
+from plimsoll.environment.folders.clone import clone_tree
 from plimsoll.experiment import Experiment
 from plimsoll.run.host import HERE
 from plimsoll.run.observer import Observer

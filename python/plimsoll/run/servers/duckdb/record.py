@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from plimsoll.analysis.decision_support.formulas import REFRESH
 from plimsoll.analysis.decision_support.trial import NAMES
-from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.record.format import FORMAT
 from plimsoll.record.transactions import OUTCOMES
 

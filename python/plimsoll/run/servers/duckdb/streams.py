@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.environment import cpus as cpu_lists
-from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.record import transactions, writer
 from plimsoll.run import agent
 from plimsoll.run.requests import workload_request

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from plimsoll.environment import page_cache
 from plimsoll.environment.devices import mount_of
-from plimsoll.environment.page_cache import Residency
+from plimsoll.environment.memory import page_cache
+from plimsoll.environment.memory.page_cache import Residency
 from plimsoll.experiment import Experiment
 from plimsoll.run import agent
 from plimsoll.run.requests import data_request, workload_request

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from plimsoll.analysis.trial.answers import Row
-from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.run import agent
 from plimsoll.run.requests import LOADERS, data_request
 from plimsoll.run.servers.double_caching import Watch

@@ -6,7 +6,7 @@ import shutil
 
 from psycopg import sql
 
-from plimsoll.environment.clone import clone_tree
+from plimsoll.environment.folders.clone import clone_tree
 from plimsoll.run.surroundings.file_locations import FileLocations
 from plimsoll.target import PostgresServer
 

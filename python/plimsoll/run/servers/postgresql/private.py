@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.environment import Group
-from plimsoll.environment.clone import clone_tree
-from plimsoll.environment.page_cache import Residency
+from plimsoll.environment.folders.clone import clone_tree
+from plimsoll.environment.memory.page_cache import Residency
 from plimsoll.experiment import Experiment, Plan, Treatment, size
 from plimsoll.run.host import HERE
 from plimsoll.run.observer import Observer

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from plimsoll.environment import Fault
-from plimsoll.environment.registry import Args, puts_back
+from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.experiment import Experiment
 from plimsoll.run.requests import data_request
 from plimsoll.target import Connection, bank

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll.experiment.decision_support import DecisionSupport
+from plimsoll.experiment.workloads.decision_support import DecisionSupport
 from plimsoll.run import agent
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.load_session import LoadSession

@@ -1,0 +1,50 @@
+"""The servers that an experiment may name (`target.server`), and what may be asked of each; a new one is a line here.
+
+Only what decides whether a plan makes sense stands here. How a server is started and loaded is a room of run/servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.experiment.measuring import Warmup
+from plimsoll.experiment.probes import Probes
+from plimsoll.experiment.servers import embedded, folder
+from plimsoll.experiment.target import Target
+from plimsoll.experiment.workload import Workload
+from plimsoll.experiment.workloads.base import FILES, PHASES, TABLES, TESTS, TRANSACTIONS
+
+Check = Callable[[Workload, Target, Warmup, Probes], None]
+
+
+def _anything(*_tables: object) -> None:
+    """Every setting that the tables allow."""
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """What may be asked of a kind of server."""
+
+    performs: frozenset[str] = frozenset({TRANSACTIONS})  # what trials may be made of (`made_of` of a workload)
+    holds: str = TABLES  # what it has that a load may be on (`on` of a workload)
+    check: Check = _anything  # raises ValueError where an experiment asks for what it has not
+    has_file_locations: bool = False  # its data, log and temporary files can lie at places of their own (target.files)
+    recovers: bool = False  # started again after a kill it goes on with the data that it had
+    is_columnar: bool = False  # it keeps columns, and so takes less room
+
+
+SERVERS: Final[dict[str, ServerFacts]] = {
+    "postgresql": ServerFacts(performs=frozenset({TRANSACTIONS, TESTS}), has_file_locations=True, recovers=True),
+    "duckdb": ServerFacts(performs=frozenset({TESTS}), check=embedded.check, is_columnar=True),
+    "files": ServerFacts(
+        performs=frozenset({TRANSACTIONS, PHASES}), holds=FILES, check=folder.check, has_file_locations=True
+    ),
+}
+OF_SOMEBODY_ELSE: Final = ServerFacts()
+
+
+def facts_of(target: Target) -> ServerFacts:
+    """Of the server that a target names. Nothing can be arranged for one that somebody else runs."""
+    return OF_SOMEBODY_ELSE if target.dsn is not None else SERVERS[target.server]

@@ -1,0 +1,1 @@
+"""Sentences about searches for the load line."""

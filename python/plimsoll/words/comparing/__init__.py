@@ -1,0 +1,1 @@
+"""Sentences about levels against levels, and about what changed between runs."""

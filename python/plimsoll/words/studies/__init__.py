@@ -1,0 +1,1 @@
+"""Sentences about the studies that have a design of their own."""

@@ -1,0 +1,1 @@
+"""Sentences about what single workloads have to say."""
