@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from plimsoll.cli import folders
 from plimsoll.cli.codes import FAILED, STOPPED
 from plimsoll.cli.folders import shown
+from plimsoll.cli.options import refuse
 
 if TYPE_CHECKING:
     from plimsoll.analysis.watch.document import WatchDocument
@@ -92,7 +93,7 @@ def _asked(request: Request) -> Asked:
 
     seconds = _seconds(request.seconds)
     if not 1 <= request.top <= TOP_MAX:
-        _wrong("--top", f"{request.top} rows cannot be shown", f"1 to {TOP_MAX}")
+        refuse("--top", f"{request.top} rows cannot be shown", f"1 to {TOP_MAX}")
     connection = _connection(request.dsn) if request.dsn is not None else None
     if os.geteuid() != 0:
         _impossible(
@@ -116,7 +117,7 @@ def _connection(dsn: str) -> Connection:
         return Connection.from_dsn(dsn)
     except ValueError as error:
         text = str(error).replace("target.dsn", "--dsn").partition("; allowed: ")
-        _wrong("--dsn", text[0].removeprefix("--dsn: "), text[2] or "a connection string of libpq")
+        refuse("--dsn", text[0].removeprefix("--dsn: "), text[2] or "a connection string of libpq")
 
 
 def _answering(connection: Connection) -> RunningServer:
@@ -133,10 +134,10 @@ def _answering(connection: Connection) -> RunningServer:
 def _seconds(text: str) -> float:
     amount = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip())
     if amount is None or amount[2] not in _UNITS:
-        _wrong("--for", f"{text} is not a duration", "such as 30s, 5m, 1h")
+        refuse("--for", f"{text} is not a duration", "such as 30s, 5m, 1h")
     seconds = float(amount[1]) * _UNITS[amount[2]]
     if not 1 <= seconds <= SECONDS_MAX:
-        _wrong("--for", f"{text} is too {'short' if seconds < 1 else 'long'}", "1s to 1h")
+        refuse("--for", f"{text} is too {'short' if seconds < 1 else 'long'}", "1s to 1h")
     return seconds
 
 
@@ -152,12 +153,6 @@ def _remove(folder: Path) -> None:
 
     if (folder / "run.json").is_file():
         shutil.rmtree(folder)
-
-
-def _wrong(where: str, message: str, allowed: str) -> NoReturn:
-    from plimsoll.experiment import ExperimentError, Problem
-
-    raise ExperimentError([Problem("command line", where, message, allowed)])
 
 
 def _impossible(reasons: list[str]) -> NoReturn:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis import NotComparable
-from plimsoll.cli.app import exit_codes
 from plimsoll.cli.codes import FAULT
+from plimsoll.cli.failures import exit_codes
 from plimsoll.environment import Fault
 from plimsoll.experiment import ExperimentError, Problem
 from plimsoll.export import ExportError
