@@ -4,21 +4,29 @@
 
 mod files;
 mod postgresql;
+mod prepared;
 
 use crate::failure::Failure;
-pub(crate) use files::Files;
+use files::Files;
 use plimsoll_probe::Probe;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject};
+use plimsoll_record::Summary;
 use plimsoll_target::postgres::Mode;
+use plimsoll_workload::AnyWorkload;
 pub(crate) use postgresql::Postgresql;
+pub(crate) use prepared::{Prepared, Wanted};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 
-/// `target`.
+/// `target`. Nobody outside of this room can ask of which kind it is: what depends on that is asked of it.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) struct Target(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
     /// A server that is talked to.
     Postgresql(Postgresql),
     /// A folder, and whoever uses it.
@@ -41,9 +49,9 @@ impl<'de> Deserialize<'de> for Target {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Map::deserialize(deserializer)?;
         match fields.remove(KIND) {
-            None => read(fields).map(Self::Postgresql),
-            Some(kind) if kind == POSTGRESQL => read(fields).map(Self::Postgresql),
-            Some(kind) if kind == FILES => read(fields).map(Self::Files),
+            None => read(fields).map(Kind::Postgresql).map(Self),
+            Some(kind) if kind == POSTGRESQL => read(fields).map(Kind::Postgresql).map(Self),
+            Some(kind) if kind == FILES => read(fields).map(Kind::Files).map(Self),
             Some(kind) => Err(Error::custom(format!("target.{KIND}: {kind} is not \"{POSTGRESQL}\" or \"{FILES}\""))),
         }
     }
@@ -52,9 +60,9 @@ impl<'de> Deserialize<'de> for Target {
 impl Target {
     /// The server, for what needs one.
     pub(crate) fn postgresql(&self) -> Result<&Postgresql, Failure> {
-        match self {
-            Self::Postgresql(server) => Ok(server),
-            Self::Files(_) => {
+        match &self.0 {
+            Kind::Postgresql(server) => Ok(server),
+            Kind::Files(_) => {
                 let text =
                     format!("target.{KIND}: this needs a server, and \"{FILES}\" has none: give \"{POSTGRESQL}\"");
                 Err(Failure::Request(text))
@@ -62,34 +70,71 @@ impl Target {
         }
     }
 
+    /// Makes the data of a workload; over so many connections, where there are any.
+    pub(crate) fn populate(&self, workload: Box<dyn AnyWorkload>, parallel: u32) -> Result<(), Failure> {
+        match &self.0 {
+            Kind::Postgresql(server) => server.populate(workload.as_ref(), parallel),
+            Kind::Files(files) => files.populate(workload),
+        }
+    }
+
+    /// Opens the sessions of a load.
+    pub(crate) fn prepare(&self, wanted: &Wanted<'_>, workload: Box<dyn AnyWorkload>) -> Result<Prepared, Failure> {
+        match &self.0 {
+            Kind::Postgresql(server) => server.prepare(wanted, workload),
+            Kind::Files(files) => files.prepare(wanted, workload),
+        }
+    }
+
+    /// Checks what `segments`, whose summaries lie at `paths`, have left of a workload's data.
+    pub(crate) fn check(
+        &self,
+        workload: Box<dyn AnyWorkload>,
+        segments: &[Summary],
+        paths: &[PathBuf],
+    ) -> Result<(), Failure> {
+        match &self.0 {
+            Kind::Postgresql(server) => server.check(workload.as_ref(), segments, paths),
+            Kind::Files(files) => files.check(workload, segments),
+        }
+    }
+
+    /// Removes a workload's data.
+    pub(crate) fn remove(&self, workload: &dyn AnyWorkload) -> Result<(), Failure> {
+        match &self.0 {
+            Kind::Postgresql(server) => server.remove(workload),
+            Kind::Files(files) => files.remove(),
+        }
+    }
+
     /// Its own counters; None if it has none.
     pub(crate) fn series(&self) -> Result<Option<Series>, Failure> {
-        match self {
-            Self::Postgresql(server) => Ok(Some(("server", Box::new(server.series()?)))),
-            Self::Files(_) => Ok(None),
+        match &self.0 {
+            Kind::Postgresql(server) => Ok(Some(("server", Box::new(server.series()?)))),
+            Kind::Files(_) => Ok(None),
         }
     }
 
     /// What so many sessions commit beside their transactions; None where nothing is committed.
     pub(crate) fn commits_beside(&self, mode: Mode, sessions: u64) -> Option<u64> {
-        match self {
-            Self::Postgresql(_) => Some(postgresql::commits_beside(mode, sessions)),
-            Self::Files(_) => None,
+        match &self.0 {
+            Kind::Postgresql(_) => Some(postgresql::commits_beside(mode, sessions)),
+            Kind::Files(_) => None,
         }
     }
 
     /// Whether it tells its processes and files itself. A server of PostgreSQL may be elsewhere: probes are told its data
     /// directory.
     pub(crate) fn tells_its_files(&self) -> bool {
-        matches!(self, Self::Files(_))
+        matches!(self.0, Kind::Files(_))
     }
 
     /// Its processes and files, if it tells them.
     #[cfg(feature = "bpf")]
     pub(crate) fn subject(&self) -> Option<Result<Subject, Refusal>> {
-        match self {
-            Self::Postgresql(_) => None,
-            Self::Files(files) => Some(files.subject()),
+        match &self.0 {
+            Kind::Postgresql(_) => None,
+            Kind::Files(files) => Some(files.subject()),
         }
     }
 }

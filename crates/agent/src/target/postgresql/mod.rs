@@ -1,5 +1,8 @@
 //! A server of PostgreSQL: how it is reached, its series, and what it commits beside a load.
 
+mod data;
+mod load;
+
 use crate::failure::Failure;
 use plimsoll_probe::postgres::Counters;
 use plimsoll_target::postgres::{Address, Mode, quoted};

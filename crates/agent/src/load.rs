@@ -1,21 +1,16 @@
 //! `load`: sessions, probes and the engine, wired together; the summary at the end.
 
-mod files;
-mod postgresql;
-mod prepared;
-
 use crate::failure::Failure;
 use crate::output::{self, Event};
 use crate::request::{self, Load};
 use crate::sampler::{Latest, Sampler};
 use crate::segment::{Conductor, PATIENCE_NS};
 use crate::summary::{Asked, summary, verdict, write_json};
-use crate::target::Target;
+use crate::target::{Prepared, Wanted};
 use crate::workload::without_transactions;
 use plimsoll_load::{Config, Outcomes, Tables};
 use plimsoll_record::{Identity, Summary, write_latency};
 use plimsoll_schedule::Schedule;
-use prepared::Prepared;
 use serde::Serialize;
 use std::sync::{Arc, OnceLock};
 
@@ -42,10 +37,15 @@ pub(crate) fn load(request: &Load) -> Result<(), Failure> {
     }
     let mut conductor = Conductor::new()?;
     let end = Arc::new(OnceLock::new());
-    let prepared = match &request.target {
-        Target::Postgresql(server) => postgresql::prepare(request, server, workload)?,
-        Target::Files(folder) => files::prepare(request, folder, workload, &end)?,
+    let wanted = Wanted {
+        clients: request.clients,
+        threads: request.threads,
+        protocol: request.protocol(),
+        retries_max: request.retries_max,
+        out: &request.out,
+        end: &end,
     };
+    let prepared = request.target.prepare(&wanted, workload)?;
     let sampler = Sampler::beside_load(&request.out, &request.target, &request.sample, request.probes.as_ref())?;
     let tables =
         Tables::create(&request.out).map_err(|error| Failure::Record(format!("a table cannot be written: {error}")))?;

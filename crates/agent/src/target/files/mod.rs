@@ -1,11 +1,14 @@
 //! Files in a folder: no server, no connection, no series of counters.
 
+mod data;
+mod load;
+
 use crate::failure::Failure;
 use plimsoll_files::Tree;
 #[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject};
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A folder, and whose processes use it.
 #[derive(Clone, Debug, Deserialize)]
@@ -19,19 +22,9 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Where they lie.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// The folder with what `workload` has laid out in it.
-    pub(crate) fn open(&self, workload: &str) -> Result<Tree, Failure> {
+    fn open(&self, workload: &str) -> Result<Tree, Failure> {
         Ok(Tree::open(&self.folder, workload)?)
-    }
-
-    /// Removes what a workload has laid out; false where nothing was.
-    pub(crate) fn remove(&self) -> Result<bool, Failure> {
-        Ok(Tree::remove(&self.folder)?)
     }
 
     /// What probes watch.
