@@ -56,13 +56,13 @@ def unescape(text: str) -> str:
 
 def mounts(mountinfo: str | None = None) -> list[Mount]:
     """All mounts of this process, in mount order."""
-    found = []
+    listed = []
     for line in (mountinfo if mountinfo is not None else Path("/proc/self/mountinfo").read_text()).splitlines():
         left, _, right = line.partition(" - ")
         fields, (fs, source, super_options) = left.split(), right.split(" ", 2)
         options = list(dict.fromkeys([*fields[5].split(","), *super_options.split(",")]))
-        found.append(Mount(unescape(source), unescape(fields[4]), fs, options, unescape(fields[3]), fields[2]))
-    return found
+        listed.append(Mount(unescape(source), unescape(fields[4]), fs, options, unescape(fields[3]), fields[2]))
+    return listed
 
 
 def existing(path: Path) -> Path:

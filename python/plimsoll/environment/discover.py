@@ -31,13 +31,13 @@ def servers(places: Iterable[str] = _PLACES) -> list[PostgresInstall]:
     on_path = shutil.which("postgres")
     if on_path is not None:
         folders.append(Path(os.path.realpath(on_path)).parent)
-    found: dict[str, PostgresInstall] = {}
+    installs: dict[str, PostgresInstall] = {}
     for folder in folders:
         install = _look(folder.resolve())
         if install is not None:
-            found.setdefault(install.full_version, install)
+            installs.setdefault(install.full_version, install)
     return sorted(
-        found.values(), key=lambda install: [int(part) for part in re.findall(r"\d+", install.full_version)[:2]]
+        installs.values(), key=lambda install: [int(part) for part in re.findall(r"\d+", install.full_version)[:2]]
     )
 
 

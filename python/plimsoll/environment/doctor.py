@@ -58,13 +58,13 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
         _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus, _load,
     ]  # fmt: skip
-    found = []
+    results = []
     for check in checks:
         try:
-            found.append(check(where))
+            results.append(check(where))
         except (OSError, Fault, ValueError) as error:
-            found.append(Check(check.__name__.strip("_").replace("_", " "), False, f"could not be examined: {error}"))
-    return found
+            results.append(Check(check.__name__.strip("_").replace("_", " "), False, f"could not be examined: {error}"))
+    return results
 
 
 def capabilities() -> set[str]:
@@ -80,8 +80,8 @@ def _privileges(_: StateDir) -> Check:
     held = capabilities()
     if os.geteuid() == 0 and "SYS_ADMIN" in held:
         return Check("privileges", True, "root")
-    found = "root without CAP_SYS_ADMIN (a container?)" if os.geteuid() == 0 else f"user {os.geteuid()}, not root"
-    return Check("privileges", False, found, "run as root for groups, swap, sysctls and BPF; the rest works without")
+    who = "root without CAP_SYS_ADMIN (a container?)" if os.geteuid() == 0 else f"user {os.geteuid()}, not root"
+    return Check("privileges", False, who, "run as root for groups, swap, sysctls and BPF; the rest works without")
 
 
 def _kernel(_: StateDir) -> Check:
@@ -132,20 +132,20 @@ def _cgroup(_: StateDir) -> Check:
         return Check("memory groups", False, able.reason, able.remedy)
     root = hierarchy.folders("x")[0].parent.parent
     trial = root / f"plimsoll-doctor-{os.getpid()}"
-    found = f"version {hierarchy.version} at {root}"
+    described = f"version {hierarchy.version} at {root}"
     try:
         trial.mkdir()
         # Only a group shows whether version 2 accounts swap, and only where the controller is passed on already.
         unaccounted = (trial / "memory.max").exists() and not (trial / "memory.swap.max").exists()
         trial.rmdir()
     except OSError as error:
-        return Check("memory groups", False, f"{found}: {trial}: {error.strerror}", group_access.PRIVILEGED)
-    found += ", a group could be made and removed"
+        return Check("memory groups", False, f"{described}: {trial}: {error.strerror}", group_access.PRIVILEGED)
+    described += ", a group could be made and removed"
     if later := [controller for _, controller in hierarchy.switched_on()]:
-        found += f"; {' and '.join(later)} would be switched on for as long as a run lasts"
+        described += f"; {' and '.join(later)} would be switched on for as long as a run lasts"
     if unaccounted or not hierarchy.lacks(cgroups.Limits(swap_bytes=0)).ok:
-        return Check("memory groups", None, f"{found}; swap is not accounted", "boot with swapaccount=1")
-    return Check("memory groups", True, found)
+        return Check("memory groups", None, f"{described}; swap is not accounted", "boot with swapaccount=1")
+    return Check("memory groups", True, described)
 
 
 def _cpuset(_: StateDir) -> Check:
@@ -173,10 +173,10 @@ def _swap_file(state: StateDir) -> Check:
 
 
 def _other_swap(_: StateDir) -> Check:
-    found = swap.areas()
-    if not found:
+    areas = swap.areas()
+    if not areas:
         return Check("other swap", True, "none")
-    listed = ", ".join(f"{area.path} ({area.size_bytes >> 20} MiB)" for area in found)
+    listed = ", ".join(f"{area.path} ({area.size_bytes >> 20} MiB)" for area in areas)
     return Check(
         "other swap", None, listed, "the group's swap limit keeps the server off it; the fingerprint records it"
     )
@@ -199,10 +199,10 @@ def _loop(_: StateDir) -> Check:
 
 
 def _postgres(_: StateDir) -> Check:
-    found = discover.servers()
-    remedy = "" if found else "run `./plimsoll setup`, or install the package postgresql (no cluster is needed)"
-    listed = ", ".join(f"{install.version} in {install.bin_dir}" for install in found)
-    return Check("PostgreSQL", bool(found), listed or "no server found", remedy)
+    servers = discover.servers()
+    remedy = "" if servers else "run `./plimsoll setup`, or install the package postgresql (no cluster is needed)"
+    listed = ", ".join(f"{install.version} in {install.bin_dir}" for install in servers)
+    return Check("PostgreSQL", bool(servers), listed or "no server found", remedy)
 
 
 def _user(_: StateDir) -> Check:
@@ -266,11 +266,11 @@ def _damon(_: StateDir) -> Check:
 
 
 def _read_ahead(state: StateDir) -> Check:
-    found = ReadAhead(state.root).show()
-    listed = ", ".join(f"{name} {size} KiB" for name, size in found.items())
-    large = any(size is not None and size > 1024 for size in found.values())
+    sizes = ReadAhead(state.root).show()
+    listed = ", ".join(f"{name} {size} KiB" for name, size in sizes.items())
+    large = any(size is not None and size > 1024 for size in sizes.values())
     remedy = "random reads load much more than they ask for; set environment.read_ahead in experiments" if large else ""
-    return Check("read-ahead", None if large or not found else True, listed or "no device found", remedy)
+    return Check("read-ahead", None if large or not sizes else True, listed or "no device found", remedy)
 
 
 def _cpus(_: StateDir) -> Check:

@@ -44,7 +44,7 @@ _TOLERANCE = {"machine.memory_kib": 0.01}
 
 def fingerprint(paths: Sequence[Path], *, agent: Path | None = None) -> dict[str, Any]:
     """`paths`: folders whose file systems matter (data, WAL, state). `agent`: the agent's binary, for its version."""
-    found: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "format": FORMAT,
         "machine": _machine(),
         "kernel": _kernel(),
@@ -58,7 +58,7 @@ def fingerprint(paths: Sequence[Path], *, agent: Path | None = None) -> dict[str
         "psi": Path("/proc/pressure/memory").exists(),
         "versions": _versions(agent),
     }
-    return {name: _without_none(part) for name, part in found.items()}
+    return {name: _without_none(part) for name, part in parts.items()}
 
 
 def comparable(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
@@ -68,17 +68,17 @@ def comparable(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
     for key in sorted(left.keys() | right.keys()):
         if not any(key == checked or key.startswith(f"{checked}.") for checked in CHECKED) or _UNCHECKED.match(key):
             continue
-        one, other = left.get(key), right.get(key)
+        first, second = left.get(key), right.get(key)
         tolerance = _TOLERANCE.get(key)
         if (
             tolerance
-            and isinstance(one, int)
-            and isinstance(other, int)
-            and abs(one - other) <= tolerance * max(one, other)
+            and isinstance(first, int)
+            and isinstance(second, int)
+            and abs(first - second) <= tolerance * max(first, second)
         ):
             continue
-        if one != other:
-            differences.append({"key": key, "a": one, "b": other})
+        if first != second:
+            differences.append({"key": key, "a": first, "b": second})
     return differences
 
 
@@ -135,12 +135,12 @@ def _machine() -> dict[str, Any]:
 
 
 def _caches() -> dict[str, str]:
-    found = {}
+    sizes = {}
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level, kind, size = (kernel_files.read(folder / name) for name in ("level", "type", "size"))
         if level and kind and size:
-            found[f"L{level} {kind.lower()}"] = size
-    return found
+            sizes[f"L{level} {kind.lower()}"] = size
+    return sizes
 
 
 def memory_kib() -> dict[str, int]:
@@ -175,24 +175,24 @@ def _kernel() -> dict[str, Any]:
 
 def _mount(path: Path) -> dict[str, Any]:
     mount = devices.mount_of(path)
-    found = mount.as_json()
+    described = mount.as_json()
     if mount.fs in ("ext3", "ext4") and mount.source.startswith("/dev/"):
         # A file system without a journal syncs with fewer flushes; the mount options do not say so.
         name = Path(os.path.realpath(mount.source)).name
         if Path("/proc/fs/ext4", name).exists():
-            found["journal"] = any(Path("/proc/fs/jbd2").glob(f"{name}-*"))
+            described["journal"] = any(Path("/proc/fs/jbd2").glob(f"{name}-*"))
         full = kernel_files.read(Path("/proc/fs/ext4", name, "options"))
         if full:
-            found["all_options"] = sorted(full.split())
-    return found
+            described["all_options"] = sorted(full.split())
+    return described
 
 
 def _devices(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    described: dict[str, dict[str, Any]] = {}
     for path in paths:
         for device in devices.devices_of(path):
-            found.setdefault(device.name, devices.describe(device))
-    return list(found.values())
+            described.setdefault(device.name, devices.describe(device))
+    return list(described.values())
 
 
 def _cgroup() -> dict[str, Any]:

@@ -68,9 +68,9 @@ def selected(text: str) -> str:
 
 def pairs(text: str) -> dict[str, int]:
     """`name number` lines, as in memory.stat and memory.events."""
-    found = {}
+    numbers = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if value.strip().lstrip("-").isdigit():
-            found[name] = int(value)
-    return found
+            numbers[name] = int(value)
+    return numbers

@@ -53,10 +53,10 @@ class ReadAhead:
         if not able.ok:
             raise Fault(able.reason, remedy=able.remedy)
         _refuse_parts_of_pages(value)
-        found = self._found()
-        if all(text == str(value) for text in found.values()):
+        before = self._found()
+        if all(text == str(value) for text in before.values()):
             return None
-        return journal.change("read_ahead", lambda: self.write(value), found=found, set=str(value))
+        return journal.change("read_ahead", lambda: self.write(value), found=before, set=str(value))
 
     def expect(self, wanted: Mapping[str, Sequence[int]], journal: Journal) -> Entry:
         for value in wanted[self.name]:

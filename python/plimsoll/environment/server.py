@@ -54,10 +54,10 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
     place = os.path.realpath(data_dir)
     lines = _pid_file(data_dir)
     postmaster = int(lines[0]) if lines and lines[0].strip().isdigit() else None
-    found = processes_of(data_dir)
+    running = processes_of(data_dir)
     estate = shared_memory.Estate()
-    estate.see(found)
-    if found and postmaster in found and patient:
+    estate.see(running)
+    if running and postmaster in running and patient:
         for number, seconds in _LADDER:
             processes.signal_if(postmaster, number, lambda pid: _is_ours(pid, place))
             if not processes.wait_until_gone(lambda: processes_of(data_dir), seconds):
@@ -79,7 +79,7 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
     if len(lines) >= 7 and (numbers := re.fullmatch(r"\s*(-?\d+)\s+(\d+)\s*", lines[6])):
         estate.see_remembered(key=int(numbers[1]), shmid=int(numbers[2]))
     estate.remove()
-    return bool(found)
+    return bool(running)
 
 
 @puts_back("server", survives_reboot=False)

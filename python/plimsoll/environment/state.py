@@ -28,14 +28,14 @@ def default_root() -> Path:
     return Path.home() / ".local/state/plimsoll"
 
 
-def check_owner(path: Path, found: os.stat_result) -> None:
+def check_owner(path: Path, status: os.stat_result) -> None:
     """Refuses what the calling user does not own: what stands in it, another user may have written."""
     mine = os.geteuid()
-    if found.st_uid == mine:
+    if status.st_uid == mine:
         return
     raise Fault(
-        f"{path}: belongs to {_name_of(found.st_uid)}, and Plimsoll runs as {_name_of(mine)}",
-        remedy=f"run it as {_name_of(found.st_uid)}, or set PLIMSOLL_STATE to a folder of {_name_of(mine)}",
+        f"{path}: belongs to {_name_of(status.st_uid)}, and Plimsoll runs as {_name_of(mine)}",
+        remedy=f"run it as {_name_of(status.st_uid)}, or set PLIMSOLL_STATE to a folder of {_name_of(mine)}",
     )
 
 
@@ -90,19 +90,19 @@ class StateDir:
                 raise Fault(f"user {user}: no such user", remedy="run `./plimsoll setup`") from None
         groups = set(os.getgrouplist(user, account.pw_gid)) if account and user else set()
         for folder in [*reversed(self.root.parents), self.root]:
-            found = folder.stat()
+            status = folder.stat()
             if account and account.pw_uid == 0:
                 continue
-            if account and found.st_uid == account.pw_uid:
-                allowed = found.st_mode & stat.S_IXUSR
-            elif found.st_gid in groups:
-                allowed = found.st_mode & stat.S_IXGRP
+            if account and status.st_uid == account.pw_uid:
+                allowed = status.st_mode & stat.S_IXUSR
+            elif status.st_gid in groups:
+                allowed = status.st_mode & stat.S_IXGRP
             else:
-                allowed = found.st_mode & stat.S_IXOTH
+                allowed = status.st_mode & stat.S_IXOTH
             if not allowed:
                 raise Fault(
                     f"{what} {self.root}: the server's user {user or '(not root)'} has no search permission on "
-                    f"{folder} (mode {stat.S_IMODE(found.st_mode):04o})",
+                    f"{folder} (mode {stat.S_IMODE(status.st_mode):04o})",
                     remedy=f"`chmod o+x {folder}`, or set PLIMSOLL_STATE to a folder under /var/lib",
                 )
 

@@ -37,4 +37,4 @@ def build_all(plan: Plan, state: StateDir, observer: Observer, interrupts: Inter
 def _needed(plan: Plan) -> dict[str, Experiment]:
     """One treatment's settings for each data set the plan needs, by key: target/dataset.py says what decides it."""
     settings = [treatment.settings for treatment in plan.treatments]
-    return {key: one for one in settings if (key := kind_of(one).dataset_key(one))}
+    return {key: experiment for experiment in settings if (key := kind_of(experiment).dataset_key(experiment))}

@@ -172,7 +172,7 @@ class Runner(Carrier):
 
     def _places(self) -> list[Path]:
         """Folders whose file systems matter: the state folder, and where files of the server lie apart."""
-        given = [one.settings.target.files.given.values() for one in self.plan.treatments]
+        given = [treatment.settings.target.files.given.values() for treatment in self.plan.treatments]
         return [self.state.root, *(Path(place) for place in dict.fromkeys(itertools.chain(*given)))]
 
     def _refuse_another_machine(self) -> None:
@@ -180,7 +180,12 @@ class Runner(Carrier):
         stored = read_json(self.out / "fingerprint.json") or {}
         differences = comparable(stored, fingerprint(self._places()))
         if differences:
-            raise Impossible([f"{one['key']} was {one['a']} and is {one['b']}: begin a new run" for one in differences])
+            raise Impossible(
+                [
+                    f"{difference['key']} was {difference['a']} and is {difference['b']}: begin a new run"
+                    for difference in differences
+                ]
+            )
 
 
 def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:

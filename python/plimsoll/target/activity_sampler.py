@@ -174,7 +174,9 @@ class _Looking:
     def __init__(self, session: psycopg.Connection, way: Way, tell: Tell) -> None:
         self._session, self._tell = session, tell
         self._connection = next(
-            one for one in way.connections if one.user == session.info.user and one.dbname == session.info.dbname
+            connection
+            for connection in way.connections
+            if connection.user == session.info.user and connection.dbname == session.info.dbname
         )
         self._about = activity.about(session)
         self._statement = activity.statement(session.info.server_version)
@@ -199,67 +201,85 @@ class _Looking:
 
     def _look(self) -> None:
         began = time.monotonic_ns()
-        found = activity.look(self._session, self._statement)
+        look = activity.look(self._session, self._statement)
         took = time.monotonic_ns() - began
         at = began + took // 2
         new: dict[str, Any] = {"queries": {}, "sessions": {}}
         rows = []
-        for one in found.seen:
-            since = None if one.since_us is None else at - (found.now_us - one.since_us) * 1000
-            transaction = None if one.transaction_us is None else at - (found.now_us - one.transaction_us) * 1000
-            place = self._place_of(one, new)
-            where = _placed(self._sessions, (one.database, one.user, one.application), new["sessions"])
-            rows.append([one.pid, one.kind, one.state, place, one.event, one.leader, since, transaction, where])
-        line = {"event": "look", "t_ns": at, "took_ns": took, "idle": found.idle, "seen": rows}
+        for backend in look.seen:
+            since = None if backend.since_us is None else at - (look.now_us - backend.since_us) * 1000
+            transaction = None if backend.transaction_us is None else at - (look.now_us - backend.transaction_us) * 1000
+            place = self._place_of(backend, new)
+            where = _placed(self._sessions, (backend.database, backend.user, backend.application), new["sessions"])
+            rows.append(
+                [
+                    backend.pid,
+                    backend.kind,
+                    backend.state,
+                    place,
+                    backend.event,
+                    backend.leader,
+                    since,
+                    transaction,
+                    where,
+                ]
+            )
+        line = {"event": "look", "t_ns": at, "took_ns": took, "idle": look.idle, "seen": rows}
         line |= {key: value for key, value in new.items() if value}
-        waiting = [one.pid for one in found.seen if (one.event or "").startswith("Lock:")]
+        waiting = [backend.pid for backend in look.seen if (backend.event or "").startswith("Lock:")]
         now = time.monotonic()
         if (waiting or self._waiting) and now - self._locks_at >= LOCKS_SECONDS:
             self._locks_at, self._waiting = now, bool(waiting)
-            line["locks"] = self._locks(waiting, at, found.now_us) if waiting else []
+            line["locks"] = self._locks(waiting, at, look.now_us) if waiting else []
             line["locks_t_ns"] = time.monotonic_ns()
         self._tell(line)
 
-    def _place_of(self, one: activity.Seen, new: dict[str, Any]) -> int:
-        text = without_values(one.query)
-        key = (one.query_id, "") if one.query_id is not None else (None, text)
+    def _place_of(self, backend: activity.Seen, new: dict[str, Any]) -> int:
+        text = without_values(backend.query)
+        key = (backend.query_id, "") if backend.query_id is not None else (None, text)
         if key not in self._queries and len(self._queries) >= QUERIES_MAX:
             key, text = (None, OTHER_QUERIES), OTHER_QUERIES
         if key not in self._queries:
             self._queries[key] = len(self._queries)
-            cut = len(one.query) >= activity.QUERY_CHARACTERS
-            new["queries"][self._queries[key]] = {"text": text, "query_id": one.query_id, "cut": cut}
+            cut = len(backend.query) >= activity.QUERY_CHARACTERS
+            new["queries"][self._queries[key]] = {"text": text, "query_id": backend.query_id, "cut": cut}
         return self._queries[key]
 
     def _locks(self, pids: list[int], at: int, now_us: int) -> list[dict[str, Any]]:
-        found = []
-        for one in activity.locks(self._session, pids, self._session.info.server_version):
-            since = None if one.since_us is None else at - (now_us - one.since_us) * 1000
-            found.append(
-                {"pid": one.pid, "blockers": one.blockers, "kind": one.kind, "mode": one.mode, "since_ns": since}
-                | {"relation": self._relation(one)}
+        rows = []
+        for waiting in activity.locks(self._session, pids, self._session.info.server_version):
+            since = None if waiting.since_us is None else at - (now_us - waiting.since_us) * 1000
+            rows.append(
+                {
+                    "pid": waiting.pid,
+                    "blockers": waiting.blockers,
+                    "kind": waiting.kind,
+                    "mode": waiting.mode,
+                    "since_ns": since,
+                }
+                | {"relation": self._relation(waiting)}
             )
-        return found
+        return rows
 
-    def _relation(self, one: activity.Waiting) -> str | None:
+    def _relation(self, waiting: activity.Waiting) -> str | None:
         """Its name, asked once of its own database; None where it cannot be told."""
-        if one.relation is None:
+        if waiting.relation is None:
             return None
-        key = (one.database or 0, one.relation)
+        key = (waiting.database or 0, waiting.relation)
         if key not in self._relations and len(self._relations) < NAMES_MAX:
-            self._relations[key] = self._named(one)
+            self._relations[key] = self._named(waiting)
         return self._relations.get(key)
 
-    def _named(self, one: activity.Waiting) -> str | None:
-        assert one.relation is not None
+    def _named(self, waiting: activity.Waiting) -> str | None:
+        assert waiting.relation is not None
         try:
-            row = self._session.execute("select datname from pg_database where oid = %s", [one.database]).fetchone()
+            row = self._session.execute("select datname from pg_database where oid = %s", [waiting.database]).fetchone()
             database = str(row[0]) if row else None
             if database is None or database == self._session.info.dbname:
-                return activity.relation_names(self._session, [one.relation]).get(one.relation)
+                return activity.relation_names(self._session, [waiting.relation]).get(waiting.relation)
             with open_session(self._connection, database) as there:
                 self._tell({"event": "own", "pid": there.info.backend_pid})
-                return activity.relation_names(there, [one.relation]).get(one.relation)
+                return activity.relation_names(there, [waiting.relation]).get(waiting.relation)
         except psycopg.Error:
             return None
 

@@ -13,7 +13,7 @@ TELLERS_PER_BRANCH = 10
 
 
 @dataclass(frozen=True)
-class Found:
+class PgbenchTables:
     """pgbench's tables in a database that was there before us."""
 
     schema: str
@@ -21,7 +21,7 @@ class Found:
     accounts: int
 
 
-def find(connection: Connection) -> Found | None:
+def find(connection: Connection) -> PgbenchTables | None:
     """The tables that `pgbench -i` made, where this user's search path finds them; None when there are none."""
     with connection.open(connection.dbname) as opened:
         row = opened.execute(
@@ -33,26 +33,26 @@ def find(connection: Connection) -> Found | None:
         schema = str(row[0])
 
         def number(question: sql.SQL, table: str) -> int:
-            found = opened.execute(question.format(sql.Identifier(schema, table))).fetchone()
-            return int(found[0] or 0) if found else 0
+            row = opened.execute(question.format(sql.Identifier(schema, table))).fetchone()
+            return int(row[0] or 0) if row else 0
 
-        return Found(
+        return PgbenchTables(
             schema,
             scale=number(sql.SQL("select count(*) from {}"), "pgbench_branches"),
             accounts=number(sql.SQL("select max(aid) from {}"), "pgbench_accounts"),
         )
 
 
-def unfit(found: Found, scale: int) -> str | None:
+def unfit(tables: PgbenchTables, scale: int) -> str | None:
     """Why tables that were found cannot be used as they are; None when they can."""
-    if found.scale != scale:
+    if tables.scale != scale:
         return (
-            f"the tables of pgbench in schema {found.schema} have scale {found.scale}, and workload.scale is {scale}; "
-            f"set workload.scale={found.scale}, or name a database without them"
+            f"the tables of pgbench in schema {tables.schema} have scale {tables.scale}, and workload.scale is "
+            f"{scale}; set workload.scale={tables.scale}, or name a database without them"
         )
-    if found.accounts != scale * ACCOUNTS_PER_BRANCH:
+    if tables.accounts != scale * ACCOUNTS_PER_BRANCH:
         return (
-            f"pgbench_accounts in schema {found.schema} ends at {found.accounts:,}, not at "
+            f"pgbench_accounts in schema {tables.schema} ends at {tables.accounts:,}, not at "
             f"{scale * ACCOUNTS_PER_BRANCH:,} as pgbench -i at scale {scale} makes it; recreate it with pgbench -i"
         )
     return None

@@ -119,16 +119,16 @@ def as_buffers(rows: Iterable[tuple[Any, ...]], database: int) -> Buffers:
     """The answer to _BLOCKS as arrays: (database, relfilenode, fork, packed block numbers)."""
     import numpy as np
 
-    found: dict[Fork, np.ndarray] = {}
+    by_fork: dict[Fork, np.ndarray] = {}
     elsewhere = 0
     for owner, node, fork, packed in rows:
         # A block number is unsigned in the server, and the last of them means none.
         blocks = np.frombuffer(packed, ">u4").astype(np.int64)
         if owner == database:
-            found[node, fork] = blocks
+            by_fork[node, fork] = blocks
         else:
             elsewhere += len(blocks)
-    return Buffers(found, elsewhere)
+    return Buffers(by_fork, elsewhere)
 
 
 def parse_file(name: str) -> tuple[Fork, int] | None:

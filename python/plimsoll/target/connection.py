@@ -70,10 +70,10 @@ class Connection:
         A password that it does not hold is looked for where libpq looks: the agent, which has no libpq, needs it too.
         """
         try:
-            found = conninfo_to_dict(dsn)
+            given = conninfo_to_dict(dsn)
         except psycopg.ProgrammingError as error:
             raise ValueError(f"target.dsn cannot be read: {_without_values(str(error))}; {_allowed()}") from None
-        parts = {key: str(value) for key, value in found.items() if value is not None}
+        parts = {key: str(value) for key, value in given.items() if value is not None}
         _check_keys(parts)
         address = parts.get("hostaddr") or parts.get("host") or SOCKET_FOLDER
         port = parts.get("port") or "5432"
@@ -143,19 +143,19 @@ class Connection:
 
     def counters(self) -> dict[str, int]:
         """The server's cumulative counters for the database under test; columns the server lacks are absent."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         with self.open() as connection:
             if connection.info.server_version < 150000:
                 # Before 15 a statistics collector received the counters as messages and served a snapshot up to 500 ms
                 # old. No client is connected, so waiting changes nothing but that the snapshot is then a new one.
                 time.sleep(1)
             cursor = connection.execute("select * from pg_stat_database where datname = %s", [self.dbname])
-            _take(found, "pg_stat_database", cursor)
+            _take(counts, "pg_stat_database", cursor)
             for view in COUNTER_VIEWS:
                 known = connection.execute("select to_regclass(%s)", [view]).fetchone()
                 if known and known[0]:
-                    _take(found, view, connection.execute(sql.SQL("select * from {}").format(sql.Identifier(view))))
-        return found
+                    _take(counts, view, connection.execute(sql.SQL("select * from {}").format(sql.Identifier(view))))
+        return counts
 
     def cache(self) -> dict[str, int]:
         """The server's cache and what is to be read into it, in blocks, and how many were read by now (`read_before`).
@@ -171,8 +171,8 @@ class Connection:
         if row is None:
             return {}
         blocks, block_bytes, data_bytes, read = map(int, row)
-        found = {"cache_blocks": blocks, "data_blocks": data_bytes // block_bytes, "read_before": read}
-        return found | {"block_bytes": block_bytes}
+        sizes = {"cache_blocks": blocks, "data_blocks": data_bytes // block_bytes, "read_before": read}
+        return sizes | {"block_bytes": block_bytes}
 
     def describe(self) -> dict[str, Any]:
         """Version, the settings that are not default, and those that decide durability."""
@@ -198,14 +198,14 @@ def described(connection: psycopg.Connection) -> dict[str, Any]:
 
 def as_counters(view: str, row: Iterable[tuple[str, Any]]) -> dict[str, int]:
     """The counters among the columns of a statistics view, under the names of schema/record.md."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for column, value in row:
         if value is not None and not isinstance(value, str) and column not in {"datid", "numbackends"}:
             try:
-                found[RENAMED.get((view, column), column)] = int(value)
+                counts[RENAMED.get((view, column), column)] = int(value)
             except (TypeError, ValueError):
                 continue  # time stamps are no counters
-    return found
+    return counts
 
 
 def shown_setting(name: str, setting: str | None, unit: str | None) -> str:
@@ -279,6 +279,6 @@ def _without_values(message: str) -> str:
     return re.sub(r'"[^"]*"', '"..."', redact(first))
 
 
-def _take(found: dict[str, int], view: str, cursor: psycopg.Cursor[Any]) -> None:
+def _take(into: dict[str, int], view: str, cursor: psycopg.Cursor[Any]) -> None:
     names = [column.name for column in cursor.description or []]
-    found.update(as_counters(view, zip(names, cursor.fetchone() or [], strict=False)))
+    into.update(as_counters(view, zip(names, cursor.fetchone() or [], strict=False)))

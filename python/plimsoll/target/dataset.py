@@ -95,14 +95,14 @@ def _extent(data: dict[str, Any]) -> str:
 
 def kept(folder: Path) -> list[Dataset]:
     """Every complete data set below `folder`."""
-    found = []
+    datasets = []
     for path in sorted(folder.glob("*/dataset.json")):
         try:
             stored = json.loads(path.read_text())
-            found.append(Dataset(**{**stored, "path": path.parent}))
+            datasets.append(Dataset(**{**stored, "path": path.parent}))
         except (OSError, ValueError, TypeError):
             continue  # not ours to judge: `cache` lists and removes folders, not only readable ones
-    return found
+    return datasets
 
 
 def find(folder: Path, key: str) -> Dataset | None:

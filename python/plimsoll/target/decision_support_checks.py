@@ -67,13 +67,13 @@ def others(rows: dict[str, int]) -> list[str]:
 
 
 def checks(
-    rows: dict[str, int], taken: dict[str, int], lines: dict[str, int], found: list[list[list[Any]]]
+    rows: dict[str, int], taken: dict[str, int], lines: dict[str, int], answers: list[list[list[Any]]]
 ) -> list[Json]:
     """The checks, as the agent's `check` tells them. `lines`: of the sets that each function has taken, together;
-    `found`: the answers to `statements`."""
+    `answers`: to `statements`."""
     a_set = rows["orders"] // SETS_OF_ALL
     left, inserted = rows["orders"] - taken["RF2"] * a_set, taken["RF1"] * a_set
-    orders, line_count, broken, loaded, of_sets = (int(value) for value in found[0][0])
+    orders, line_count, broken, loaded, of_sets = (int(value) for value in answers[0][0])
     told = [
         ("orders whose o_totalprice is not that of their lines", 0, broken),
         ("orders: rows", left + inserted, orders),
@@ -83,7 +83,7 @@ def checks(
     ]
     told += [
         (f"{table}: rows", rows[table], int(answer[0][0]))
-        for table, answer in zip(others(rows), found[1:], strict=True)
+        for table, answer in zip(others(rows), answers[1:], strict=True)
     ]
     return [
         {"name": name, "expected": str(expected), "found": str(value), "ok": expected == value}

@@ -49,28 +49,29 @@ def _count(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
     return int(connection.execute(sql).fetchall()[0][0])
 
 
-def refresh(connection: duckdb.DuckDBPyConnection, function: str, one: Json) -> tuple[int, int]:
+def refresh(connection: duckdb.DuckDBPyConnection, function: str, refresh_set: Json) -> tuple[int, int]:
     """A refresh function with its set, in one transaction that takes the set, too; its orders and lines.
 
     Raises Refused where the set was taken before, or the tables do not hold what it needs; nothing is changed then.
     """
     connection.execute("begin transaction")
     try:
-        if not connection.execute(_TAKE, [one["set"], function]).fetchall():
-            raise Refused(f"{function}: set {one['set']} was taken before")
+        if not connection.execute(_TAKE, [refresh_set["set"], function]).fetchall():
+            raise Refused(f"{function}: set {refresh_set['set']} was taken before")
         if function == "RF1":
-            lines = copy(connection, "lineitem", one["lineitem"])
-            orders = copy(connection, "orders", one["orders"])
+            lines = copy(connection, "lineitem", refresh_set["lineitem"])
+            orders = copy(connection, "orders", refresh_set["orders"])
         else:
             connection.execute("create temporary table refresh_key (orderkey bigint)")
-            copy(connection, "refresh_key", one["refresh_key"])
+            copy(connection, "refresh_key", refresh_set["refresh_key"])
             lines = _count(connection, _DELETE.format("lineitem", "l_orderkey"))
             orders = _count(connection, _DELETE.format("orders", "o_orderkey"))
             connection.execute("drop table refresh_key")
-        if (orders, lines) != (one["order_count"], one["line_count"]):
+        if (orders, lines) != (refresh_set["order_count"], refresh_set["line_count"]):
             raise Refused(
-                f"{function} of set {one['set']} found {orders} orders and {lines} lines instead of "
-                f"{one['order_count']} and {one['line_count']}: the tables are not as the refresh functions left them"
+                f"{function} of set {refresh_set['set']} found {orders} orders and {lines} lines instead of "
+                f"{refresh_set['order_count']} and {refresh_set['line_count']}: the tables are not as the refresh "
+                "functions left them"
             )
         connection.execute("commit")
     except BaseException:
@@ -86,8 +87,8 @@ def verified(connection: duckdb.DuckDBPyConnection, done: Json) -> Json | None:
         orders, lines, prices_wrong = connection.execute(done["verify"]).fetchall()[0]
     except (duckdb.Error, RuntimeError):
         return None
-    found = {"orders": orders, "lines": lines, "prices_wrong": prices_wrong}
-    return found | {"ok": found == done["left"]}
+    left = {"orders": orders, "lines": lines, "prices_wrong": prices_wrong}
+    return left | {"ok": left == done["left"]}
 
 
 @dataclass
@@ -158,12 +159,12 @@ class Streams:
             self._wake.wait(self._patience_seconds())
             self._wake.clear()
             self._interrupt()
-        for one in self._under_way:
-            one.connection.close()
+        for stream in self._under_way:
+            stream.connection.close()
         return {
             "released_ns": self._released_ns,
-            "own_cpu_user_ns": sum(one.user_ns for one in self._own),
-            "own_cpu_system_ns": sum(one.system_ns for one in self._own),
+            "own_cpu_user_ns": sum(own.user_ns for own in self._own),
+            "own_cpu_system_ns": sum(own.system_ns for own in self._own),
             "memory_bytes_max": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         }
 
@@ -175,22 +176,22 @@ class Streams:
         if self._stopping.is_set() or self._timeout_ns is None:
             return AGAIN_SECONDS
         now = time.monotonic_ns()
-        deadlines = [one.deadline_ns for one in self._under_way if one.deadline_ns is not None]
+        deadlines = [stream.deadline_ns for stream in self._under_way if stream.deadline_ns is not None]
         soonest = (min([*deadlines, now + self._timeout_ns]) - now) / 1e9
         return max(LOOK_SECONDS, min(AGAIN_SECONDS, soonest))
 
     def _interrupt(self) -> None:
         now = time.monotonic_ns()
-        for one in self._under_way:
-            with one.lock:
-                is_late = one.deadline_ns is not None and now >= one.deadline_ns
-                if one.is_busy and (is_late or self._stopping.is_set()):
-                    one.is_late |= is_late
-                    one.connection.interrupt()
+        for stream in self._under_way:
+            with stream.lock:
+                is_late = stream.deadline_ns is not None and now >= stream.deadline_ns
+                if stream.is_busy and (is_late or self._stopping.is_set()):
+                    stream.is_late |= is_late
+                    stream.connection.interrupt()
 
     def _carry(self, place: int) -> None:
         """One session's work, in its own thread."""
-        one, own = self._under_way[place], self._own[place]
+        stream, own = self._under_way[place], self._own[place]
         try:
             self._release.wait()
             planned_ns = self._released_ns
@@ -199,62 +200,62 @@ class Streams:
                 if self._stopping.is_set():
                     self._tell("ended", index=work["index"], status="skipped", planned_ns=planned_ns)
                     continue
-                planned_ns = self._perform(one, own, work, planned_ns)
+                planned_ns = self._perform(stream, own, work, planned_ns)
             own.end()
         finally:
             self._wake.set()
 
-    def _perform(self, one: UnderWay, own: OwnCpu, work: Json, planned_ns: int) -> int:
+    def _perform(self, stream: UnderWay, own: OwnCpu, work: Json, planned_ns: int) -> int:
         """One piece of work; when it ended."""
         function = work.get("function")
-        found: Json = {"index": work["index"], "planned_ns": planned_ns, "status": "done"}
+        outcome: Json = {"index": work["index"], "planned_ns": planned_ns, "status": "done"}
         if function is not None:
-            found["set"] = self._sets[function][0]["set"] if self._sets[function] else None
+            outcome["set"] = self._sets[function][0]["set"] if self._sets[function] else None
         self._tell("began", index=work["index"], t_ns=time.monotonic_ns())
         own.end()
-        began_ns = self._enter(one, limited=function is None)
+        began_ns = self._enter(stream, limited=function is None)
         answered_ns = None
         try:
             if function is None:
-                one.connection.execute(work["sql"])
+                stream.connection.execute(work["sql"])
                 answered_ns = time.monotonic_ns()
-                found["rows"] = len(one.connection.fetchall())
+                outcome["rows"] = len(stream.connection.fetchall())
             else:
-                orders, lines = refresh(one.connection, function, self._sets[function][0])
-                found |= {"orders": orders, "lines": lines, "rows": orders + lines}
+                orders, lines = refresh(stream.connection, function, self._sets[function][0])
+                outcome |= {"orders": orders, "lines": lines, "rows": orders + lines}
         except (duckdb.Error, RuntimeError, Refused, IndexError) as error:
-            found |= self._failure(one, error)
+            outcome |= self._failure(stream, error)
         ended_ns = time.monotonic_ns()
-        self._leave(one)
-        if function is not None and found["status"] == "done":
+        self._leave(stream)
+        if function is not None and outcome["status"] == "done":
             done = self._sets[function].pop(0)  # a set of a function that failed is the next one's
-            found["verified"] = verified(one.connection, done)
+            outcome["verified"] = verified(stream.connection, done)
         own.begin()
-        own_ns = ended_ns - answered_ns if answered_ns is not None and found["status"] == "done" else None
-        self._tell("ended", **found, start_ns=began_ns, end_ns=ended_ns, own_ns=own_ns)
-        return time.monotonic_ns() if found.get("verified") else ended_ns
+        own_ns = ended_ns - answered_ns if answered_ns is not None and outcome["status"] == "done" else None
+        self._tell("ended", **outcome, start_ns=began_ns, end_ns=ended_ns, own_ns=own_ns)
+        return time.monotonic_ns() if outcome.get("verified") else ended_ns
 
-    def _enter(self, one: UnderWay, *, limited: bool) -> int:
-        with one.lock:
+    def _enter(self, stream: UnderWay, *, limited: bool) -> int:
+        with stream.lock:
             began_ns = time.monotonic_ns()
-            one.is_busy, one.is_late = True, False
-            one.deadline_ns = began_ns + self._timeout_ns if limited and self._timeout_ns is not None else None
+            stream.is_busy, stream.is_late = True, False
+            stream.deadline_ns = began_ns + self._timeout_ns if limited and self._timeout_ns is not None else None
         if self._stopping.is_set():
             self._wake.set()  # told between our look and now
         return began_ns
 
     @staticmethod
-    def _leave(one: UnderWay) -> None:
-        with one.lock:
-            one.is_busy, one.deadline_ns = False, None
+    def _leave(stream: UnderWay) -> None:
+        with stream.lock:
+            stream.is_busy, stream.deadline_ns = False, None
 
     @staticmethod
-    def _failure(one: UnderWay, error: Exception) -> Json:
+    def _failure(stream: UnderWay, error: Exception) -> Json:
         if isinstance(error, IndexError):
             error = Refused("no refresh set is left: load the tables again")
         # Who interrupts a query while Python turns its rows is told otherwise than who interrupts it before.
         status = (
-            "timed out" if one.is_late and isinstance(error, duckdb.InterruptException | RuntimeError) else "failed"
+            "timed out" if stream.is_late and isinstance(error, duckdb.InterruptException | RuntimeError) else "failed"
         )
         return {"status": status, "error": str(error).strip(), "error_class": type(error).__name__}
 
@@ -294,11 +295,11 @@ class Driver:
         while True:
             command = json.loads(self._commands.get())
             try:
-                found = getattr(self, f"_{command.pop('do')}")(**command)
+                answer = getattr(self, f"_{command.pop('do')}")(**command)
             except (duckdb.Error, OSError, Refused) as error:
                 self.tell("refused", error=str(error).strip())
                 continue
-            self.tell("done", **found)
+            self.tell("done", **answer)
             if self._connection is None:
                 return
 

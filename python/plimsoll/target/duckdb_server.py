@@ -107,10 +107,10 @@ class DuckServer(Server):
             code = self._process.wait()
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise DriverEnded(f"the driver of DuckDB ended ({how}): {self.log_tail(2000)}")
-        found: Json = json.loads(line)
-        if found["event"] == "refused":
-            raise ServerFailed(f"DuckDB: {found['error']}")
-        return found
+        answer: Json = json.loads(line)
+        if answer["event"] == "refused":
+            raise ServerFailed(f"DuckDB: {answer['error']}")
+        return answer
 
     def begin(self, command: str, **about: Any) -> None:
         """A command whose lines are then heard, up to the one with the event "done"."""

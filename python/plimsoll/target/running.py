@@ -58,8 +58,8 @@ def by_pid(pid: int) -> RunningServer:
         raise NotFound(f"--pid {pid}: there is no such process", remedy=_advice())
     at: int | None = pid
     while at is not None and at > 1:
-        if (found := _server_at(at)) is not None:
-            return found
+        if (server := _server_at(at)) is not None:
+            return server
         at = _parent(at)
     name = Path(processes.link(pid, "exe") or "").name or "a process of the kernel"
     if name in _PROGRAMS:
@@ -81,31 +81,31 @@ def by_connection(connection: Connection) -> RunningServer:
 def _checked(connection: Connection, backend: int, started: float) -> RunningServer:
     """The server of a backend here, if it is the one that began when the answering one did."""
     try:
-        found = by_pid(backend)
+        server = by_pid(backend)
     except NotFound:
-        found = None
-    if found is None or found.started_epoch is None or abs(found.started_epoch - started) > START_APART_SECONDS:
+        server = None
+    if server is None or server.started_epoch is None or abs(server.started_epoch - started) > START_APART_SECONDS:
         where = connection.host if connection.host.startswith("/") else f"{connection.host}, port {connection.port}"
         raise Elsewhere(
             f"--dsn: the server at {where} does not run on this machine, or runs in a container of its own",
             remedy="run plimsoll breakdown on the host that it runs on, or name its process there with --pid",
         )
-    return found
+    return server
 
 
 def all_running() -> list[RunningServer]:
     """Every server on this machine that may be looked at, by process number."""
     names = set(_PROGRAMS)
     pids = [pid for pid in processes.all_pids() if Path(processes.link(pid, "exe") or "").name in names]
-    return [found for pid in sorted(pids) if (found := _server_at(pid)) is not None]
+    return [server for pid in sorted(pids) if (server := _server_at(pid)) is not None]
 
 
 def _advice() -> str:
-    found = all_running()
-    if not found:
+    servers = all_running()
+    if not servers:
         return "no PostgreSQL server that you may inspect runs here; start it, or run this on its host"
-    listed = ", ".join(f"--pid {one.pid} ({one.data})" for one in found[:LISTED_MAX])
-    return f"running here: {listed}{' and more' if len(found) > LISTED_MAX else ''}"
+    listed = ", ".join(f"--pid {server.pid} ({server.data})" for server in servers[:LISTED_MAX])
+    return f"running here: {listed}{' and more' if len(servers) > LISTED_MAX else ''}"
 
 
 def nothing_named() -> Fault:

@@ -106,7 +106,7 @@ def _source(name: str, quick: bool, sets: list[str] | None, blocks: int | None) 
     from plimsoll.experiment import load
     from plimsoll.run.planning.fitting import Machine, fitted
 
-    return fitted(load(name, quick=quick, sets=sets, blocks=blocks), Machine.found())
+    return fitted(load(name, quick=quick, sets=sets, blocks=blocks), Machine.here())
 
 
 def _runner(source: Any, out: Path, command: list[str], seed: int | None) -> Any:

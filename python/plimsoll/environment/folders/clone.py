@@ -71,12 +71,12 @@ def clone_tree(
         raise Fault(f"{target}: is not empty", remedy="run `plimsoll undo`, or remove it if you know what it is")
     target.mkdir(exist_ok=True)
     work = _walk(source, target)
-    total = sum(found.st_size for _, _, found in work.files)
-    for _, to, found in work.files:
+    total = sum(status.st_size for _, _, status in work.files)
+    for _, to, status in work.files:
         descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.fchown(descriptor, uid, gid)
-            os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+            os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
         finally:
             os.close(descriptor)
     method = "reflink" if reflink and _reflink_all(work) else ""
@@ -87,9 +87,9 @@ def clone_tree(
         method = _copy_all(work, total, progress)
     elif progress is not None:
         progress(total, total)
-    for folder, found in reversed(work.folders):
+    for folder, status in reversed(work.folders):
         os.chown(folder, uid, gid)
-        folder.chmod(stat.S_IMODE(found.st_mode))
+        folder.chmod(stat.S_IMODE(status.st_mode))
     _sync_file_system(target)
     page_cache.evict(source, target)
     return Cloned(len(work.files), total, time.monotonic() - started, method)
@@ -135,9 +135,9 @@ def _copy_all(work: _Work, total: int, progress: Progress | None) -> str:
     """Several threads, each with its own aligned buffer; returns the method of the worst file."""
     pieces: queue.SimpleQueue[tuple[Path, Path, int, int]] = queue.SimpleQueue()
     # Big files first, so that the end is not one thread alone with a gigabyte.
-    for origin, to, found in sorted(work.files, key=lambda item: -item[2].st_size):
-        for start in range(0, found.st_size, _PIECE):
-            pieces.put((origin, to, start, found.st_size))
+    for origin, to, status in sorted(work.files, key=lambda item: -item[2].st_size):
+        for start in range(0, status.st_size, _PIECE):
+            pieces.put((origin, to, start, status.st_size))
     counters = [0] * _THREADS
     buffered: set[Path] = set()
     stop = threading.Event()
@@ -205,14 +205,14 @@ def _copy_piece(origin: Path, to: Path, start: int, size: int, view: memoryview,
             place = start
             while place < end:
                 length = min(_BUFFER, end - place)
-                found = os.preadv(reader, [view[: _rounded(length)]], place)
-                found = min(found, length)
-                if found == 0:
+                length_read = os.preadv(reader, [view[: _rounded(length)]], place)
+                length_read = min(length_read, length)
+                if length_read == 0:
                     raise OSError(errno.EIO, "became shorter while it was copied", str(origin))
                 # A direct write takes whole blocks only; what the last one holds too much is cut off below.
-                _write_whole(writer, view[: _rounded(found) if write_direct else found], place)
-                place += found
-                count(found)
+                _write_whole(writer, view[: _rounded(length_read) if write_direct else length_read], place)
+                place += length_read
+                count(length_read)
             if end == size:
                 os.ftruncate(writer, size)
             if not (read_direct and write_direct):

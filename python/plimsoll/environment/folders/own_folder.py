@@ -32,11 +32,11 @@ class OwnFolder:
         except OSError as error:
             raise Fault(f"{self.path}: {error.strerror}", remedy="run `plimsoll undo`, then try again") from error
         try:
-            found = os.fstat(handle)
-            if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            status = os.fstat(handle)
+            if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise Fault(
                     f"{self.path}: users other than {os.geteuid()} may write to it "
-                    f"(owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o})",
+                    f"(owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):04o})",
                     remedy="the folder of a server's log and configuration has to be its owner's alone: mode 0700",
                 )
             yield handle
@@ -53,8 +53,8 @@ class OwnFolder:
             except OSError as error:
                 raise _odd(self.path / name, error.strerror or str(error)) from error
         with os.fdopen(opened, "rb" if flags == os.O_RDONLY else "wb") as file:
-            found = os.fstat(opened)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            status = os.fstat(opened)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise _odd(self.path / name, "it is not a file that Plimsoll made")
             yield file
 
@@ -109,8 +109,8 @@ def read_theirs(folder: Path, name: str, uid: int, size_max: int = 1 << 20) -> s
     except OSError as error:
         raise _odd(path, error.strerror or str(error)) from error
     with os.fdopen(opened, "rb") as file:
-        found = os.fstat(opened)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_nlink != 1:
+        status = os.fstat(opened)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != uid or status.st_nlink != 1:
             raise _odd(path, f"it is not a file of the server's user ({uid}) alone")
         return file.read(size_max).decode(errors="replace")
 

@@ -72,10 +72,10 @@ def _number(path: Path) -> int:
 
 def _set_bytes(path: Path, wanted: int) -> None:
     kernel_files.write(path, str(wanted))
-    found = _number(path)
-    if abs(found - wanted) >= os.sysconf("SC_PAGE_SIZE"):
+    in_force = _number(path)
+    if abs(in_force - wanted) >= os.sysconf("SC_PAGE_SIZE"):
         raise Fault(
-            f"{path}: {wanted} was written and {found} is in force",
+            f"{path}: {wanted} was written and {in_force} is in force",
             remedy="choose a limit that the kernel accepts as it is",
         )
 
@@ -205,15 +205,15 @@ class Version1:
             "pgfault": "pgfault",
             "pgmajfault": "pgmajfault",
         }
-        found = {"usage_bytes": _number(folder / "memory.usage_in_bytes")}
-        found |= {ours: stat[f"total_{theirs}"] for ours, theirs in names.items() if f"total_{theirs}" in stat}
+        counters = {"usage_bytes": _number(folder / "memory.usage_in_bytes")}
+        counters |= {ours: stat[f"total_{theirs}"] for ours, theirs in names.items() if f"total_{theirs}" in stat}
         # With a swap limit of 0 both limits are equal, the sum is charged first, and its failures were not counted by
         # either file (kernel 6.18): a 0 that means nothing is left out.
         if self.limits(name).swap_bytes != 0:
-            found["limit_hits"] = _number(folder / "memory.failcnt")
+            counters["limit_hits"] = _number(folder / "memory.failcnt")
         if "oom_kill" in events:
-            found["oom_kills"] = events["oom_kill"]
-        return found
+            counters["oom_kills"] = events["oom_kill"]
+        return counters
 
 
 @dataclass(frozen=True)
@@ -305,17 +305,17 @@ class Version2:
             "pgfault": "pgfault",
             "pgmajfault": "pgmajfault",
         }
-        found = {"usage_bytes": _number(folder / "memory.current")}
+        counters = {"usage_bytes": _number(folder / "memory.current")}
         swap = kernel_files.read_int(folder / "memory.swap.current")
         if swap is not None:
-            found["swap_bytes"] = swap
-        found |= {ours: stat[theirs] for ours, theirs in names.items() if theirs in stat}
-        found |= {
+            counters["swap_bytes"] = swap
+        counters |= {ours: stat[theirs] for ours, theirs in names.items() if theirs in stat}
+        counters |= {
             ours: events[theirs]
             for ours, theirs in (("limit_hits", "max"), ("oom_kills", "oom_kill"))
             if theirs in events
         }
-        return found
+        return counters
 
 
 def detect(mountinfo: str | None = None) -> Version1 | Version2 | None:

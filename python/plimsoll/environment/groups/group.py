@@ -213,10 +213,10 @@ def _tree(folder: Path) -> list[Path]:
 
 
 def _pids(folders: Sequence[Path]) -> list[int]:
-    found = set()
+    pids = set()
     for folder in (deeper for each in folders for deeper in _tree(each)):
-        found |= {int(line) for line in (kernel_files.read(folder / "cgroup.procs") or "").split()}
-    return sorted(found)
+        pids |= {int(line) for line in (kernel_files.read(folder / "cgroup.procs") or "").split()}
+    return sorted(pids)
 
 
 def _kill_all(folders: Sequence[Path], estate: shared_memory.Estate | None = None) -> None:

@@ -139,11 +139,11 @@ class Journal:
         by_number: dict[int, Entry] = {}
         for position, line in enumerate(lines[1:], start=2):
             try:
-                found = json.loads(line)
-                if found.get("undone"):
-                    by_number[found["n"]].undone = True
+                stored = json.loads(line)
+                if stored.get("undone"):
+                    by_number[stored["n"]].undone = True
                 else:
-                    by_number[found["n"]] = Entry(found["n"], found["kind"], found["args"], found["by"])
+                    by_number[stored["n"]] = Entry(stored["n"], stored["kind"], stored["args"], stored["by"])
             except (ValueError, KeyError, TypeError, AttributeError):
                 journal.damage = f"{path}, line {position}: not readable"
         journal.entries = list(by_number.values())

@@ -49,7 +49,7 @@ def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
             except (ValueError, KeyError) as error:
                 remedy = "inspect it, put back by hand what it names, then delete it"
                 results.append(Undone(path.stem, "journal", False, f"{path}: not readable ({error})", remedy))
-        for journal in sorted(journals, key=lambda found: -int(found.owner["epoch_ns"])):
+        for journal in sorted(journals, key=lambda journal: -int(journal.owner["epoch_ns"])):
             if force or not journal.owner_is_alive():
                 results.extend(journal.put_back_each())
         _sweep_unborn(state.journal)
@@ -60,15 +60,15 @@ def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
 
 def live_runs(state: StateDir) -> list[tuple[str, int]]:
     """Runs with a journal whose owner lives: (run id, pid). `undo` leaves these alone."""
-    found = []
+    alive = []
     for path in sorted(state.journal.glob("*.jsonl")) if state.journal.is_dir() else []:
         try:
             journal = Journal.load(path)
         except (OSError, Fault, ValueError, KeyError):
             continue
         if journal.owner_is_alive():
-            found.append((journal.run_id, int(journal.owner["pid"])))
-    return found
+            alive.append((journal.run_id, int(journal.owner["pid"])))
+    return alive
 
 
 def _take_turn(folder: int, path: Path) -> None:

@@ -31,8 +31,8 @@ def state(sysfs: Path = _SYSFS, modules: Path = _MODULES) -> dict[str, Any]:
 
 
 def _numbered(folder: Path) -> list[Path]:
-    found = [entry for entry in folder.iterdir() if entry.name.isdigit()] if folder.is_dir() else []
-    return sorted(found, key=lambda entry: int(entry.name))
+    entries = [entry for entry in folder.iterdir() if entry.name.isdigit()] if folder.is_dir() else []
+    return sorted(entries, key=lambda entry: int(entry.name))
 
 
 def _scheme(folder: Path) -> dict[str, Any]:
@@ -45,17 +45,17 @@ def _scheme(folder: Path) -> dict[str, Any]:
     return scheme
 
 
-def active_schemes(found: dict[str, Any] | None = None) -> list[str]:
+def active_schemes(daemons: dict[str, Any] | None = None) -> list[str]:
     """Schemes that act now, in words. `stat` only counts and is left out."""
-    found = state() if found is None else found
+    daemons = state() if daemons is None else daemons
     active = [
         f"kdamond {number}: {scheme['action']}"
-        for number, kdamond in enumerate(found["kdamonds"])
+        for number, kdamond in enumerate(daemons["kdamonds"])
         if kdamond["state"] == "on"
         for context in kdamond["contexts"]
         for scheme in context["schemes"]
         if scheme["action"] not in (None, "stat")
     ]
     return active + [
-        name for name, values in found["modules"].items() if values.get("enabled") == "Y" and name != "damon_stat"
+        name for name, values in daemons["modules"].items() if values.get("enabled") == "Y" and name != "damon_stat"
     ]

@@ -50,10 +50,10 @@ class TransparentHugePages:
             raise Fault(able.reason, remedy=able.remedy)
         if value not in self.choices():
             raise Fault(f"{self._path}: {value!r} is not a choice", remedy=f"use one of {', '.join(self.choices())}")
-        found = self.show()
-        if found == value:
+        before = self.show()
+        if before == value:
             return None
-        return journal.change("huge_pages", lambda: self.write(value), path=str(self._path), found=found, set=value)
+        return journal.change("huge_pages", lambda: self.write(value), path=str(self._path), found=before, set=value)
 
     def expect(self, wanted: Mapping[str, Sequence[str]], journal: Journal) -> Entry:
         return journal.record("huge_pages", path=str(self._path), found=self.show(), set=list(wanted[self.name]))
@@ -103,9 +103,9 @@ def explicit() -> dict[str, dict[str, int]]:
 
 def transparent(root: Path = _ROOT) -> dict[str, str]:
     """Every setting of transparent huge pages, those per size and of khugepaged included."""
-    found = {}
+    settings = {}
     for path in sorted(root.rglob("*")) if root.is_dir() else []:
         counter = path.parent.name == "stats" or path.name in ("pages_collapsed", "full_scans")
         if path.is_file() and not counter and (text := kernel_files.read(path)) is not None:
-            found[str(path.relative_to(root))] = kernel_files.selected(text)
-    return found
+            settings[str(path.relative_to(root))] = kernel_files.selected(text)
+    return settings

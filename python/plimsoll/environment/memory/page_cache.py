@@ -75,9 +75,9 @@ def cachestat_works() -> bool:
 
 def _cachestat(descriptor: int) -> int | None:
     """Resident bytes by cachestat(2), kernel 6.5 and later; None where it cannot be used."""
-    whole, found = _Range(0, 0), _Cachestat()
-    if _libc.syscall(_CACHESTAT, descriptor, ctypes.byref(whole), ctypes.byref(found), 0) == 0:
-        return int(found.cache) * _PAGE
+    whole, counts = _Range(0, 0), _Cachestat()
+    if _libc.syscall(_CACHESTAT, descriptor, ctypes.byref(whole), ctypes.byref(counts), 0) == 0:
+        return int(counts.cache) * _PAGE
     if (number := ctypes.get_errno()) in (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP):
         return None
     raise OSError(number, os.strerror(number))
@@ -147,12 +147,12 @@ def resident_bytes(file: Path, *, by: str | None = None) -> int:
         size = os.fstat(descriptor).st_size
         if size == 0:
             return 0
-        found = _cachestat(descriptor) if by != "mincore" else None
-        if found is None:
+        resident = _cachestat(descriptor) if by != "mincore" else None
+        if resident is None:
             if by == "cachestat":
                 raise Fault("cachestat(2): this kernel does not have it", remedy="use mincore")
-            found = _mincore(descriptor, size)
-        return min(found, size)
+            resident = _mincore(descriptor, size)
+        return min(resident, size)
     finally:
         os.close(descriptor)
 
@@ -197,8 +197,8 @@ def _drop(file: Path) -> int:
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         size = os.fstat(descriptor).st_size
-        found = _cachestat(descriptor) if size else 0
-        before = _mincore(descriptor, size) if found is None else found
+        resident = _cachestat(descriptor) if size else 0
+        before = _mincore(descriptor, size) if resident is None else resident
         if before:
             os.fsync(descriptor)  # dirty pages would stay
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -45,8 +45,8 @@ def mapped_by(pids: Iterable[int]) -> Segments:
         except OSError:
             continue
         for line in maps.splitlines():
-            if "SYSV" in line and (found := re.search(r" (\d+) +/SYSV[0-9a-f]{8}", line)):
-                system_v.add(int(found[1]))  # the inode of such a mapping is its shmid
+            if "SYSV" in line and (mapping := re.search(r" (\d+) +/SYSV[0-9a-f]{8}", line)):
+                system_v.add(int(mapping[1]))  # the inode of such a mapping is its shmid
             elif "/dev/shm/PostgreSQL." in line:
                 files.add(line[line.index("/dev/shm/") :].removesuffix(" (deleted)"))
     return Segments(frozenset(system_v), frozenset(files))
@@ -62,9 +62,9 @@ class Estate:
 
     def see(self, pids: Iterable[int]) -> None:
         for pid in pids:
-            found = mapped_by([pid])
-            self._system_v |= found.system_v
-            self._files |= found.files
+            segments = mapped_by([pid])
+            self._system_v |= segments.system_v
+            self._files |= segments.files
             self._creators.setdefault(pid, processes.start_epoch(pid))
 
     def see_remembered(self, key: int, shmid: int) -> None:

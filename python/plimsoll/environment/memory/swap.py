@@ -44,12 +44,12 @@ class SwapArea:
 
 def areas() -> list[SwapArea]:
     """All swap that is on, whoever made it."""
-    found = []
+    listed = []
     for line in Path("/proc/swaps").read_text().splitlines()[1:]:
         name, _, size, used, priority = line.split()
         name = unescape(name).removesuffix(" (deleted)")
-        found.append(SwapArea(name, int(size) * 1024, int(used) * 1024, int(priority)))
-    return found
+        listed.append(SwapArea(name, int(size) * 1024, int(used) * 1024, int(priority)))
+    return listed
 
 
 def of_the_machine() -> list[SwapArea]:

@@ -48,12 +48,12 @@ def value_of(name: str, root: Path = _ROOT) -> str | None:
 
 def all_vm(root: Path = _ROOT) -> dict[str, str]:
     """Every vm.* sysctl that has a value to read."""
-    found = {}
+    values = {}
     for path in sorted((root / "vm").iterdir()) if (root / "vm").is_dir() else []:
         value = value_of(f"vm.{path.name}", root)
         if value is not None and f"vm.{path.name}" not in _ACTIONS:
-            found[f"vm.{path.name}"] = value
-    return found
+            values[f"vm.{path.name}"] = value
+    return values
 
 
 class Sysctl:
@@ -97,7 +97,9 @@ class Sysctl:
         return "dirty pages of all servers count towards it" if self.name in _PARTNERS else ""
 
     def expect(self, wanted: Mapping[str, Sequence[int | str]], journal: Journal) -> Entry:
-        values, partners = ([_plain(value) for value in wanted.get(one or "", ())] for one in (self.name, self.partner))
+        values, partners = (
+            [_plain(value) for value in wanted.get(name or "", ())] for name in (self.name, self.partner)
+        )
         return journal.record("sysctl", **self._found(), set=values, partner_set=partners)
 
     def _found(self) -> dict[str, str | None]:

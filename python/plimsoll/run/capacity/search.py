@@ -131,7 +131,7 @@ class CapacityRunner(Runner):
         return step
 
     def _limits(self) -> Any:
-        tail = 1 - max(one.share for one in self.asked.objective.percentiles)
+        tail = 1 - max(percentile.share for percentile in self.asked.objective.percentiles)
         return limits(self.asked.seconds - CLOSING_SECONDS, tail, self.seed or 0)
 
     # --- the search -------------------------------------------------------------------------------------------------

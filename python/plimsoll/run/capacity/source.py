@@ -66,7 +66,7 @@ def source_of(what: str, *, quick: bool, sets: list[str] | None, clients: int | 
     if what in WORKLOADS and treatment.settings.target.dsn:
         document["target"]["settings"] = {}  # ours, for a private server; --set target.settings is refused later
         document["warmup"]["prewarm"] = False
-        chosen = [one for one in given if one.partition("=")[0].strip().startswith("target.settings")]
+        chosen = [setting for setting in given if setting.partition("=")[0].strip().startswith("target.settings")]
         if chosen:
             allowed = "a private server, without --dsn"
             what_wrong = "an existing server is never configured"

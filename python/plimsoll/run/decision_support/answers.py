@@ -54,7 +54,7 @@ def known() -> list[Right]:
     request = {"workload": {"name": "decision_support", "scale_factor": 1}, "validation": True}
     planned = agent.call("plan", request)
     rows = {answer["query"]: answer["rows"] for answer in planned["answers"]}
-    return [Right(one["query"], one["sql"], rows[one["query"]], KNOWN) for one in planned["validation"]]
+    return [Right(query["query"], query["sql"], rows[query["query"]], KNOWN) for query in planned["validation"]]
 
 
 def by_duckdb(at: AtWork, folder: Path, owner: tuple[int, int]) -> list[Right]:
@@ -65,19 +65,21 @@ def by_duckdb(at: AtWork, folder: Path, owner: tuple[int, int]) -> list[Right]:
     try:
         server = alone(folder, owner)
         with filled(server, data_request(at.settings) or {}, owner, at.observer):
-            queries = sorted(planned["streams"][0]["queries"], key=lambda one: int(one["query"]))
-            return [Right(one["query"], one["sql"], server.ask(one["sql"]), AGREED) for one in _each(queries, at)]
+            queries = sorted(planned["streams"][0]["queries"], key=lambda query: int(query["query"]))
+            return [
+                Right(query["query"], query["sql"], server.ask(query["sql"]), AGREED) for query in _each(queries, at)
+            ]
     finally:
         shutil.rmtree(folder)
 
 
 def _each(several: Sequence[T], at: AtWork) -> Iterator[T]:
     """One after the other, told as they begin. Raises Stopped when the run is to end."""
-    for number, one in enumerate(several):
+    for number, item in enumerate(several):
         if at.is_stopping():
             raise Stopped
         at.observer.event("asking", done=number, planned=len(several))
-        yield one
+        yield item
 
 
 def _checked(right: Right, ask: Ask) -> Json:

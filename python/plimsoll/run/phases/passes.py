@@ -38,9 +38,9 @@ class HasFiles(Protocol):
 
 def segments(workload: PassesOverFiles) -> list[Segment]:
     """Every phase of a trial. The first stands for the trial."""
-    found = [Phase(workload, name) for name in workload.phases_run()]
-    found[0].stands_for_trial = True
-    return list(found)
+    phases = [Phase(workload, name) for name in workload.phases_run()]
+    phases[0].stands_for_trial = True
+    return list(phases)
 
 
 class Phase(Segment):
@@ -57,7 +57,7 @@ class Phase(Segment):
         load = load_of(at)
         if self.stands_for_trial:
             log.facts["measured_segment"] = self.name
-        one = replace(
+        of_phase = replace(
             load,
             workload=self._workload.phase_request(self.name, memory_bytes(at.settings)),
             asked={"clients": self._workload.phase_clients(self.name)},
@@ -66,7 +66,7 @@ class Phase(Segment):
         entry["residency"] = {"before": in_bytes(page_cache.residency(at.data))}
         _read(at, log, "before", entry)
         with log.phase(self.kind, at.observer):
-            summary = one.segment(self.name, {})
+            summary = of_phase.segment(self.name, {})
         self._refuse_a_part(summary, at.data)
         _read(at, log, "after", entry)
         entry["residency"]["after"] = in_bytes(page_cache.residency(at.data))
@@ -89,4 +89,4 @@ def cpu_ticks(host: Host) -> list[int]:
     """The line of all CPUs of /proc/stat, in the kernel's order: user, nice, system, idle, iowait, irq, softirq,
     steal."""
     first = host.read("/proc/stat").splitlines()[0].split()
-    return [int(one) for one in first[1:9]]
+    return [int(ticks) for ticks in first[1:9]]

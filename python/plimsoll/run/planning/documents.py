@@ -38,7 +38,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for factor in experiment.factors
         ],
         "treatments": {
-            one.id: {"label": one.label, "levels": _labels(plan, one.levels, memory)} for one in plan.treatments
+            treatment.id: {"label": treatment.label, "levels": _labels(plan, treatment.levels, memory)}
+            for treatment in plan.treatments
         },
         "trials": [
             {

@@ -29,7 +29,7 @@ class Machine:
     available_bytes: int
 
     @classmethod
-    def found(cls) -> Machine:
+    def here(cls) -> Machine:
         """The one we are on."""
         return cls(frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes())
 

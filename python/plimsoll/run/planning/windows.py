@@ -65,13 +65,13 @@ def _shared(plan: Plan, state: StateDir) -> Iterator[str]:
     settings = [treatment.settings for treatment in plan.treatments]
     turned = turning.varied(plan, state)
     for key, why in shared.items():
-        values = [turning.left(_value(one, key), key, turned) for one in settings]
+        values = [turning.left(_value(experiment, key), key, turned) for experiment in settings]
         if any(value != values[0] for value in values):
             yield f"{key} is varied, and {why}"
     if READ_AHEAD in turned and are_varied(plan.experiment):
         yield f"{READ_AHEAD} is varied, and the file locations are varied too"
-    swaps = [one.environment.swap for one in settings]
-    if AS_FOUND in swaps and any(swap_bytes(one) for one in settings):
+    swaps = [experiment.environment.swap for experiment in settings]
+    if AS_FOUND in swaps and any(swap_bytes(experiment) for experiment in settings):
         yield f'environment.swap is "{AS_FOUND}" in some treatments, which could use the swap file of others'
 
 

@@ -130,16 +130,16 @@ def combine(layout: Layout, held: Buffers, files: Iterable[tuple[str, PageMap]])
                 of_file.both_bytes = both_bytes(pages.resident, inside, layout.block_bytes)
         sums.setdefault(relation, _Sums()).add(of_file)
     total = _Sums()
-    for one in sums.values():
-        total.add(one)
+    for of_relation in sums.values():
+        total.add(of_relation)
     listed = sorted(sums.items(), key=lambda item: (item[0] == OTHERS, -item[1].bytes, item[0].name))
     return {
         "block_bytes": layout.block_bytes,
         "source": "mincore",
         "relations": [
-            {"relation": relation.name, "kind": relation.kind, **vars(one)}
-            for relation, one in listed
-            if one.bytes or one.server_bytes
+            {"relation": relation.name, "kind": relation.kind, **vars(of_relation)}
+            for relation, of_relation in listed
+            if of_relation.bytes or of_relation.server_bytes
         ],
         "total": vars(total),
         "elsewhere_bytes": held.elsewhere * layout.block_bytes,

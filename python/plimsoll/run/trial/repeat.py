@@ -62,10 +62,10 @@ def set_aside(out: Path, plan: Plan, log: TrialLog) -> list[str]:
 def curable(trial: Trial) -> list[str]:
     """What spoilt a finished trial and would not spoil a later one; empty where something else is wrong with it too."""
     try:
-        found = admit(trial, estimates(trial))
+        admission = admit(trial, estimates(trial))
     except RecordError:
         return []  # the verdict will say what cannot be read
-    return [] if set(found.reasons) - set(found.curable) else found.curable
+    return [] if set(admission.reasons) - set(admission.curable) else admission.curable
 
 
 def _budget(plan: Plan) -> int:

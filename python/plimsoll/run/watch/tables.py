@@ -70,11 +70,11 @@ class LiveTables:
         lasted = int(line["lasted_ns"])
         rows = [(at, lasted, int(line.get("watched_ns", lasted)), 0, 0, 0, 0, 0, 0)]
         waits = []
-        for one in line["processes"]:
-            pid, role = int(one["pid"]), self._place("roles", one["what"])
-            counts = (one.get("transactions") or 0, one.get("requests") or 0)
-            rows.append((at, 0, 0, pid, role, *counts, one.get("cpu_ns") or 0, one.get("run_queue_ns") or 0))
-            for wait in one.get("waits") or []:
+        for process in line["processes"]:
+            pid, role = int(process["pid"]), self._place("roles", process["what"])
+            counts = (process.get("transactions") or 0, process.get("requests") or 0)
+            rows.append((at, 0, 0, pid, role, *counts, process.get("cpu_ns") or 0, process.get("run_queue_ns") or 0))
+            for wait in process.get("waits") or []:
                 bucket = self._place("buckets", wait["bucket"])
                 waits.append((at, pid, int(wait["event"] or 0), bucket, wait["count"], wait["ns"]))
         self._tables["live"].add(rows)
@@ -87,13 +87,13 @@ class LiveTables:
             self._texts[key] |= look.get(key) or {}
         row = (number, look["t_ns"], look["took_ns"], look["idle"], look.get("locks_t_ns", MISSING))
         self._tables["looks"].add([row])
-        self._tables["seen"].add([self._seen(number, *one) for one in look["seen"]])
+        self._tables["seen"].add([self._seen(number, *entry) for entry in look["seen"]])
         locks = []
-        for one in look.get("locks") or []:
-            names = [self._place("lock_kinds", one["kind"]), self._place("modes", one["mode"])]
-            names.append(self._place("relations", one["relation"]))
-            since = MISSING if one["since_ns"] is None else one["since_ns"]
-            locks += [(number, one["pid"], blocker, *names, since) for blocker in one["blockers"]]
+        for entry in look.get("locks") or []:
+            names = [self._place("lock_kinds", entry["kind"]), self._place("modes", entry["mode"])]
+            names.append(self._place("relations", entry["relation"]))
+            since = MISSING if entry["since_ns"] is None else entry["since_ns"]
+            locks += [(number, entry["pid"], blocker, *names, since) for blocker in entry["blockers"]]
         self._tables["locks"].add(locks)
 
     def _seen(

@@ -56,10 +56,10 @@ class Asked:
 
     def document(self) -> Json:
         """The `breakdown` of run.json."""
-        one = self.server
-        described = {"pid": one.pid, "data_directory": str(one.data), "major": one.major, "port": one.port}
+        server = self.server
+        described = {"pid": server.pid, "data_directory": str(server.data), "major": server.major, "port": server.port}
         return {
-            "server": described | {"owner": one.owner},
+            "server": described | {"owner": server.owner},
             "seconds": self.seconds,
             "top": self.top,
             "ended_early": None,

@@ -51,5 +51,5 @@ def _why_enough(plan: Plan, out: Path, last: int, seconds: float, took: list[flo
 
 def _decided(out: Path) -> str | None:
     """What the record says by now, where it is enough."""
-    found = looks.decision(out)
-    return found.why if found is not None and found.decided else None
+    decision = looks.decision(out)
+    return decision.why if decision is not None and decision.decided else None

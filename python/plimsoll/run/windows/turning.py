@@ -38,7 +38,11 @@ def varied(plan: Plan, state: StateDir) -> frozenset[str]:
     values = [
         {key: value for key, (_, value) in parts_of(treatment.settings, state).items()} for treatment in plan.treatments
     ]
-    return frozenset(key for key in set().union(*values) if any(one.get(key) != values[0].get(key) for one in values))
+    return frozenset(
+        key
+        for key in set().union(*values)
+        if any(of_treatment.get(key) != values[0].get(key) for of_treatment in values)
+    )
 
 
 def left(value: Any, key: str, keys: frozenset[str]) -> Any:
@@ -88,7 +92,7 @@ class Turning:
         wanted = self.of(trial)
         try:
             # To put one of a pair back clears the other, so what is wanted is written after that.
-            for key in sorted(wanted, key=lambda one: wanted[one] is not None):
+            for key in sorted(wanted, key=lambda name: wanted[name] is not None):
                 self.switches[key].put(wanted[key])
         finally:
             for switch in self.switches.values():

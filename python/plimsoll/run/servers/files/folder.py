@@ -35,7 +35,7 @@ class Folder(LoadedServer):
 
     def describe(self) -> Json:
         mount = mount_of(self.data)
-        options = {name: value or True for name, _, value in (one.partition("=") for one in mount.options)}
+        options = {name: value or True for name, _, value in (option.partition("=") for option in mount.options)}
         return {
             "version": f"{mount.fs}, Linux {os.uname().release}",
             "settings": {"file system": mount.fs, "mounted from": mount.source, "options": ",".join(mount.options)},

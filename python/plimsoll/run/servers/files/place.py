@@ -43,7 +43,7 @@ class LoadPlace(PrivatePlace):
     def of(cls, place: PrivatePlace, settings: Experiment) -> LoadPlace:
         """The same place, with the load on the target's CPUs and its files' devices alone."""
         wanted = settings.environment.target_cpus
-        given: dict[str, Any] = {one.name: getattr(place, one.name) for one in fields(place)}
+        given: dict[str, Any] = {field.name: getattr(place, field.name) for field in fields(place)}
         given |= {
             "host": InGroup(place.inside),
             "load_cpus": None if wanted == "all" else set(cpu_lists.parse(wanted)),
