@@ -340,7 +340,9 @@ def test_a_table_that_cannot_be_filled_fails_the_load(tmp_path: Path, monkeypatc
 def test_the_work_is_the_agents(database: DuckServer) -> None:
     """What the agent's `plan` tells, in the shape that the driver and the record know."""
     del database
-    told = agent.call("plan", {"workload": workload(SCALE_FACTOR, seed=SEED), "streams": [1, 2]})
-    works = record.planned("throughput", told["streams"], refresh=True)
+    asked = {"test": "throughput", "streams": 2, "refresh": True}
+    works = agent.call("plan", {"workload": workload(SCALE_FACTOR, seed=SEED), "work": asked})["work"]
+    assert record.sets_needed(works) == {"RF1": 2, "RF2": 2}
+    assert [len(session) for session in record.sessions_of(works)] == [22, 22, 4]
     assert [work["name"] for work in works[:3]] == ["Q21", "Q3", "Q18"]
     assert len(works) == 48 and works[0]["sql"] == streams(SCALE_FACTOR, 1, seed=SEED)[0]["sql"]

@@ -5,6 +5,7 @@
 use crate::failure::Failure;
 use crate::output;
 use crate::request;
+use crate::streams::{AskedTest, told_work};
 use crate::workload;
 use plimsoll_target::postgres::Mode;
 use plimsoll_workload::decision_support::queries;
@@ -24,15 +25,22 @@ pub(crate) struct Plan {
     #[serde(default)]
     streams: Option<Vec<u32>>,
     #[serde(default)]
+    work: Option<AskedTest>,
+    #[serde(default)]
     validation: bool,
 }
 
-/// Prints the queries of streams in their order, or those of the validation with their answers.
+/// Prints the queries of streams in their order, the work of a test, or the queries of the validation with their answers.
 pub(crate) fn plan(request: &Plan) -> Result<(), Failure> {
     let workload = request::workload(&request.workload, Mode::default())?;
     let tables = workload::decision_support(workload.as_ref())?;
-    if request.validation == request.streams.is_some() {
-        return Err(Failure::Request("streams: give either streams or validation: true".to_owned()));
+    let asked = [request.streams.is_some(), request.work.is_some(), request.validation];
+    if asked.into_iter().filter(|is_asked| *is_asked).count() != 1 {
+        return Err(Failure::Request("streams: give one of streams, work and validation: true".to_owned()));
+    }
+    if let Some(asked) = request.work {
+        output::event("plan", json!({"work": told_work(asked, &tables.queries())?}));
+        return Ok(());
     }
     let Some(streams) = &request.streams else { return validation(tables.scale_factor().value()) };
     if let Some(stream) = streams.iter().find(|stream| **stream > STREAM_MAX) {

@@ -33,6 +33,30 @@ fn a_plan_has_every_stream_in_its_order() {
 }
 
 #[test]
+fn the_work_of_a_test_is_told_piece_by_piece() {
+    let told = |work: Value| {
+        let planned = must("plan", &json!({"workload": workload(0.1), "work": work}));
+        planned["work"].as_array().unwrap().clone()
+    };
+    let work = told(json!({"test": "throughput", "streams": 2, "refresh": true}));
+    assert_eq!(work.len(), 2 * 22 + 4);
+    let streams = must("plan", &json!({"workload": workload(0.1), "streams": [1, 2]}))["streams"].clone();
+    for (at, piece) in work[..44].iter().enumerate() {
+        let query = &streams[at / 22]["queries"][at % 22];
+        assert_eq!((&piece["sql"], &piece["title"]), (&query["sql"], &query["title"]));
+        assert_eq!(piece["parameters"], query["parameters"]);
+        let name = json!(format!("Q{}", query["query"]));
+        assert_eq!((&piece["name"], &piece["index"], &piece["place"]), (&name, &json!(at), &json!(at % 22)));
+        assert_eq!((&piece["stream"], &piece["connection"]), (&json!(at / 22 + 1), &json!(at / 22)));
+        assert!(piece.get("function").is_none());
+    }
+    let last = json!({"index": 47, "stream": null, "connection": 2, "place": 3, "name": "RF2", "title": "Old sales",
+        "parameters": {}, "function": "RF2"});
+    assert_eq!(work[47], last);
+    assert_eq!(told(json!({"test": "power", "refresh": false})).len(), 22);
+}
+
+#[test]
 fn the_validation_has_answers_to_its_queries() {
     let planned = must("plan", &json!({"workload": workload(1.0), "validation": true}));
     assert_eq!(numbers(&planned["validation"]), (1..=22).collect::<Vec<_>>());
@@ -59,6 +83,13 @@ fn wrong_requests_name_the_field() {
         (plan(workload(1.0), Value::Null), "streams"),
         (("plan", json!({"workload": workload(0.1), "validation": true})), "validation"),
         (("plan", json!({"workload": workload(1.0), "validation": true, "streams": [1]})), "streams"),
+        (
+            ("plan", json!({"workload": workload(1.0), "work": {"test": "power", "refresh": true}, "streams": [1]})),
+            "streams",
+        ),
+        (("plan", json!({"workload": workload(1.0), "work": {"test": "throughput", "refresh": true}})), "streams"),
+        (("plan", json!({"workload": workload(1.0), "work": {"test": "power", "refresh": true, "more": 1}})), "more"),
+        (("plan", json!({"workload": workload(1.0), "work": {"test": "load", "refresh": true}})), "test"),
     ] {
         let said = agent(verb, &request);
         assert!(said.code == Some(2) && said.errors.contains(field), "{request}: {said:?}");

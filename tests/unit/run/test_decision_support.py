@@ -19,7 +19,6 @@ from plimsoll.run.observer import Silent
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.segments import segments_of
 from plimsoll.run.servers.postgresql.at_work import PostgresAtWork
-from plimsoll.run.servers.postgresql.streams import streams_request
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.log import TrialLog
@@ -147,13 +146,13 @@ def test_each_repeat_may_ask_anew(played: Played, tmp_path: Path) -> None:
 def test_what_streams_are_asked_for() -> None:
     workload = made(streams=4, query_timeout_seconds=90).workload
     common = {"timeout_seconds": 90.0}
-    assert streams_request(workload, "power") == common | {
+    assert workload.streams_request("power") == common | {
         "test": "power", "streams": 1, "refresh": True, "explain": False,
     }  # fmt: skip
-    assert streams_request(workload, "throughput") == common | {
+    assert workload.streams_request("throughput") == common | {
         "test": "throughput", "streams": 4, "refresh": True, "explain": False,
     }  # fmt: skip
-    assert streams_request(workload, "plans") == common | {
+    assert workload.streams_request("plans") == common | {
         "test": "power", "streams": 1, "refresh": False, "explain": True,
     }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,24 @@ def workload(**about: Any) -> DecisionSupport:
     return DecisionSupport.model_validate({"name": "decision_support", "scale_factor": 1.0, **about})
 
 
-def streams(*numbers: int) -> list[Json]:
-    """As the agent's `plan` tells them."""
-    queries = [
-        {"query": number, "title": f"title {number}", "parameters": {"date": "1995-01-01"}, "sql": f"select {number}"}
+def planned(*streams: int, refresh: bool) -> list[Json]:
+    """As the agent's `plan` tells the work of a test: with stream 0 a power test, with others a throughput test."""
+    queries: list[Json] = [
+        {"name": f"Q{number}", "title": f"title {number}", "parameters": {"day": "1"}, "sql": f"select {number}"}
         for number in range(1, 23)
     ]
-    return [{"stream": number, "queries": queries} for number in numbers]
+    first, last = ({"name": name, "title": name, "parameters": {}, "function": name} for name in ("RF1", "RF2"))
+    sessions: list[tuple[int | None, list[Json]]] = [(number, queries) for number in streams]
+    if refresh and streams == (0,):
+        sessions = [(0, [first, *queries, last])]
+    elif refresh:
+        sessions.append((None, [first, last] * len(streams)))
+    placed = [
+        {"stream": stream, "connection": connection, "place": place, **work}
+        for connection, (stream, works) in enumerate(sessions)
+        for place, work in enumerate(works)
+    ]
+    return [{"index": index, **work} for index, work in enumerate(placed)]
 
 
 def done(works: list[Json], **other: str) -> records.Progress:
@@ -65,28 +77,19 @@ def done(works: list[Json], **other: str) -> records.Progress:
     return progress
 
 
-def test_a_power_test_is_stream_0_between_a_pair() -> None:
-    works = records.planned("power", streams(0), refresh=True)
-    assert [work["name"] for work in works][:3] == ["RF1", "Q1", "Q2"] and works[-1]["name"] == "RF2"
-    assert {(work["stream"], work["connection"]) for work in works} == {(0, 0)}
-    assert [work["index"] for work in works] == [work["place"] for work in works] == list(range(24))
-    assert len(records.planned("power", streams(0), refresh=False)) == 22
+def test_sessions_and_sets_follow_from_the_work() -> None:
+    works = planned(0, refresh=True)
     assert records.sets_needed(works) == {"RF1": 1, "RF2": 1}
     (session,) = records.sessions_of(works)
     assert session[:2] == [{"index": 0, "function": "RF1"}, {"index": 1, "sql": "select 1"}]
-
-
-def test_a_throughput_test_has_a_pair_a_stream_in_a_session_of_its_own() -> None:
-    works = records.planned("throughput", streams(1, 2), refresh=True)
-    assert [(work["stream"], work["connection"]) for work in works[21:23]] == [(1, 0), (2, 1)]
-    assert [work["name"] for work in works[44:]] == ["RF1", "RF2", "RF1", "RF2"]
-    assert {(work["stream"], work["connection"]) for work in works[44:]} == {(None, 2)}
+    works = planned(1, 2, refresh=True)
+    assert records.sets_needed(works) == {"RF1": 2, "RF2": 2}
     assert [len(session) for session in records.sessions_of(works)] == [22, 22, 4]
-    assert len(records.planned("throughput", streams(1, 2), refresh=False)) == 44
+    assert records.sets_needed(planned(1, 2, refresh=False)) == {"RF1": 0, "RF2": 0}
 
 
 def test_a_test_is_accounted_for_at_any_moment() -> None:
-    works = records.planned("power", streams(0), refresh=True)
+    works = planned(0, refresh=True)
     progress = records.Progress(works)
     progress.see({"event": "began", "index": 0, "t_ns": 12})
     assert progress.at() == [{"stream": 0, "connection": 0, "place": 0, "name": "RF1", "began_ns": 12}]
@@ -113,7 +116,7 @@ def trial_of(folder: Path, progress: records.Progress, test: str, one: DecisionS
 
 def test_the_analysis_reads_it(tmp_path: Path) -> None:
     one = workload(tests=["power"])
-    trial = trial_of(tmp_path, done(records.planned("power", streams(0), refresh=True)), "power", one)
+    trial = trial_of(tmp_path, done(planned(0, refresh=True)), "power", one)
     found = reading(trial)
     assert found is not None
     # 24 pieces of a second each, less the five nanoseconds before each.
@@ -136,7 +139,7 @@ def test_the_analysis_reads_it(tmp_path: Path) -> None:
 
 def test_what_failed_leaves_no_metric_and_says_so(tmp_path: Path) -> None:
     one = workload(tests=["throughput"], query_timeout_seconds=1)
-    works = records.planned("throughput", streams(1, 2), refresh=True)
+    works = planned(1, 2, refresh=True)
     trial = trial_of(tmp_path, done(works, Q3="timed out", Q4="failed", RF2="skipped"), "throughput", one)
     found = reading(trial)
     assert found is not None
@@ -154,3 +157,20 @@ def test_what_failed_leaves_no_metric_and_says_so(tmp_path: Path) -> None:
     assert by_index[45]["outcome"] == 2 and by_index[45]["statements"] == 0
     (skipped, *_rest) = [row for row in (trial.measure.queries or {})["queries"] if row["name"] == "RF2"]
     assert (skipped["began_ns"], skipped["rows"], skipped["status"]) == (None, None, "skipped")
+
+
+def agents_keys(struct: str) -> set[str]:
+    """The keys of queries.json as the agent writes it, read where they are declared."""
+    source = (Path(__file__).parents[3] / "crates/agent/src/streams/record.rs").read_text()
+    body = re.search(rf"struct {struct}<'a> \{{(.*?)\n\}}", source, re.DOTALL)
+    assert body is not None
+    return set(re.findall(r"^    (\w+):", body[1], re.MULTILINE))
+
+
+def test_its_keys_are_the_agents() -> None:
+    one = workload(tests=["power"])
+    written = records.queries(one, "power", done(planned(0, refresh=True)))
+    assert written.keys() == agents_keys("Queries")
+    entries = {key for entry in written["queries"] for key in entry}
+    # Its driver tells what it took for itself, and no plans.
+    assert entries == agents_keys("Entry") - {"plan"} | {"own_ns"}

@@ -27,6 +27,7 @@ use results::Results;
 use session::{Stream, Terms};
 use std::io;
 use std::sync::Arc;
+pub(crate) use work::{AskedTest, told as told_work};
 use work::{Work, kinds};
 
 pub(crate) fn streams(request: &Streams) -> Result<(), Failure> {

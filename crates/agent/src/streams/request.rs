@@ -25,6 +25,19 @@ pub(crate) enum Test {
     Throughput,
 }
 
+/// As many streams as a test may have.
+pub(super) fn check_streams(test: Test, streams: Option<u32>) -> Result<(), Failure> {
+    let refuse = |text: String| Err(Failure::Request(text));
+    match (test, streams) {
+        (Test::Power, None | Some(1)) | (Test::Throughput, Some(1..=STREAMS_MAX)) => Ok(()),
+        (Test::Power, Some(_)) => refuse("streams: the power test is one stream".to_owned()),
+        (Test::Throughput, given) => {
+            let given = given.map_or_else(|| "nothing".to_owned(), |count| count.to_string());
+            refuse(format!("streams: {given} is not between 1 and {STREAMS_MAX}"))
+        }
+    }
+}
+
 /// `streams`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,14 +78,7 @@ impl Streams {
     /// Checks what the types cannot.
     pub(super) fn validate(&self) -> Result<(), Failure> {
         let refuse = |text: String| Err(Failure::Request(text));
-        match (self.test, self.streams) {
-            (Test::Power, None | Some(1)) | (Test::Throughput, Some(1..=STREAMS_MAX)) => {}
-            (Test::Power, Some(_)) => return refuse("streams: the power test is one stream".to_owned()),
-            (Test::Throughput, given) => {
-                let given = given.map_or_else(|| "nothing".to_owned(), |count| count.to_string());
-                return refuse(format!("streams: {given} is not between 1 and {STREAMS_MAX}"));
-            }
-        }
+        check_streams(self.test, self.streams)?;
         let allowed = TIMEOUT_SECONDS_MIN..=TIMEOUT_SECONDS_MAX;
         if let Some(seconds) = self.timeout_seconds.filter(|seconds| !allowed.contains(seconds)) {
             let text = format!("{seconds} is not between {TIMEOUT_SECONDS_MIN} and {TIMEOUT_SECONDS_MAX}");

@@ -3,9 +3,12 @@
 //! The fact that constrains it: the whole test is known before it begins, so that whatever happens to it, each piece of its work is
 //! accounted for.
 
-use super::request::Test;
+use super::request::{Test, check_streams};
+use crate::failure::Failure;
 use plimsoll_workload::decision_support::queries::{QUERIES, Query, Source};
 use plimsoll_workload::decision_support::refresh::Function;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A query, or a refresh function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +91,53 @@ pub(super) fn planned(test: Test, streams: u32, refresh: bool, source: &Source) 
         }
     }
     works
+}
+
+/// A test whose work is asked for: keys of `streams`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AskedTest {
+    test: Test,
+    #[serde(default)]
+    streams: Option<u32>,
+    refresh: bool,
+}
+
+/// A piece of work as a client that is another program is told of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct ToldWork {
+    index: usize,
+    stream: Option<u32>,
+    connection: u32,
+    place: u32,
+    name: String,
+    title: &'static str,
+    parameters: BTreeMap<&'static str, String>,
+    #[serde(flatten)]
+    task: ToldTask,
+}
+
+/// What is to be performed: a statement, or a refresh function by its name.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum ToldTask {
+    Sql(String),
+    Function(&'static str),
+}
+
+/// The work of a test, as it would be performed here.
+pub(crate) fn told(asked: AskedTest, source: &Source) -> Result<Vec<ToldWork>, Failure> {
+    check_streams(asked.test, asked.streams)?;
+    let works = planned(asked.test, asked.streams.unwrap_or(1), asked.refresh, source);
+    let tell = |Work { index, stream, connection, place, task }| {
+        let (name, title) = (task.name(), task.title());
+        let (parameters, task) = match task {
+            Task::Query(query) => (query.parameters, ToldTask::Sql(query.sql)),
+            Task::Refresh(function) => (BTreeMap::new(), ToldTask::Function(function.name())),
+        };
+        ToldWork { index, stream, connection, place, name, title, parameters, task }
+    };
+    Ok(works.into_iter().map(tell).collect())
 }
 
 #[cfg(test)]

@@ -198,6 +198,16 @@ class DecisionSupport(AnyWorkload):
             found.append("a scale factor below 1, for which the specification has no parameters: for trying out")
         return found
 
+    def streams_request(self, test: str) -> Json:
+        """A test: keys of the agent's `streams`. `test`: "power", "throughput", or "plans", a pass under EXPLAIN."""
+        return {
+            "test": "throughput" if test == "throughput" else "power",
+            "streams": self.streams_run if test == "throughput" else 1,
+            "refresh": self.refresh and test != "plans",
+            "timeout_seconds": self.query_timeout_seconds,
+            "explain": test == "plans",
+        }
+
     def subject(self) -> str:
         return f"{self.name}, scale factor {self.scale_factor:g}"
 

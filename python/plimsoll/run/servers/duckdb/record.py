@@ -16,35 +16,11 @@ from plimsoll.record.format import FORMAT
 from plimsoll.record.transactions import OUTCOMES
 
 Json = dict[str, Any]
-TITLES: Final = {"RF1": "New sales", "RF2": "Old sales"}
 OF_STATUS: Final = {status: OUTCOMES.index(status) for status in ("done", "failed", "skipped")} | {
     "timed out": OUTCOMES.index("failed")
 }
 TIMED_OUT: Final = "57014"
 EXAMPLES_MAX: Final = 10
-
-
-def planned(test: str, streams: list[Json], *, refresh: bool) -> list[Json]:
-    """Every piece of a test's work, session after session; `streams`: what the agent's `plan` told of them."""
-    sessions: list[tuple[int | None, list[Json]]] = [
-        (one["stream"], list(map(_query, one["queries"]))) for one in streams
-    ]
-    pair: list[Json] = [{"name": name, "title": TITLES[name], "parameters": {}, "function": name} for name in REFRESH]
-    if refresh and test == "power":
-        sessions = [(sessions[0][0], [pair[0], *sessions[0][1], pair[1]])]
-    elif refresh:
-        sessions.append((None, [dict(one) for _ in streams for one in pair]))
-    placed = [
-        {"stream": stream, "connection": connection, "place": place, **work}
-        for connection, (stream, works) in enumerate(sessions)
-        for place, work in enumerate(works)
-    ]
-    return [{"index": index, **work} for index, work in enumerate(placed)]
-
-
-def _query(query: Json) -> Json:
-    about = {key: query[key] for key in ("title", "parameters", "sql")}
-    return {"name": f"Q{query['query']}", **about}
 
 
 def sessions_of(works: list[Json]) -> list[list[Json]]:
@@ -97,13 +73,12 @@ class Progress:
 def queries(workload: DecisionSupport, test: str, progress: Progress) -> Json:
     """queries.json."""
     begun = progress.begun()
+    asked = workload.streams_request(test)
     return {
         "format": FORMAT,
-        "test": test,
-        "streams": workload.streams_run if test == "throughput" else 1,
-        "refresh": workload.refresh,
-        "explained": False,
-        "timeout_seconds": workload.query_timeout_seconds,
+        **{key: asked[key] for key in ("test", "streams", "refresh")},
+        "explained": asked["explain"],
+        "timeout_seconds": asked["timeout_seconds"],
         "began_ns": min((one["start_ns"] for one in begun), default=None),
         "ended_ns": max((one["end_ns"] for one in begun), default=None),
         "queries": [
@@ -243,11 +218,7 @@ def summary(workload: DecisionSupport, test: str, progress: Progress, told: Json
             "scale_factor": workload.scale_factor,
             "seed": surroundings["seed"],
             "ranges": workload.ranges,
-            "test": test,
-            "streams": workload.streams_run if test == "throughput" else 1,
-            "refresh": workload.refresh,
-            "explain": False,
-            "timeout_seconds": workload.query_timeout_seconds,
+            **workload.streams_request(test),
             "server": "duckdb",
             "driver_own_ns": sum(own),
             "driver_own_queries": len(own),

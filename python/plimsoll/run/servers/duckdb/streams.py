@@ -45,10 +45,11 @@ class Streams:
         cls, at: PrivateAtWork, server: DuckServer, refresh: RefreshSets, workload: DecisionSupport, test: str,
         name: str, seed: int,
     ) -> Streams:  # fmt: skip
-        """The work of a test, its texts by the agent, and the refresh sets that it takes."""
-        numbers = list(range(1, workload.streams_run + 1)) if test == "throughput" else [0]
-        planned = agent.call("plan", {"workload": workload_request(at.settings) | {"seed": seed}, "streams": numbers})
-        works = record.planned(test, planned["streams"], refresh=workload.refresh)
+        """The work of a test as the agent tells it, and the refresh sets that it takes."""
+        asked = workload.streams_request(test)
+        asked = {key: asked[key] for key in ("test", "streams", "refresh")}
+        planned = agent.call("plan", {"workload": workload_request(at.settings) | {"seed": seed}, "work": asked})
+        works: list[Json] = planned["work"]
         sets = refresh.prepare(record.sets_needed(works))
         return cls(at, server, workload, test, name, seed, works, sets)
 

@@ -22,11 +22,9 @@ class Watch:
         wanted = settings.probes
         trees = [{"path": str(server.data), "class": "data"}, {"path": str(server.temp), "class": "temp"}]
         scratch = str(place.folder)
-        self._request = {
+        self._request = place.sample() | {
             "out": str(out),
             "host": True,
-            "devices": place.devices,
-            "group": place.group.for_agent() if place.group is not None else None,
             "probes": {
                 "page_cache": {"trees": trees, "scratch": scratch} if wanted.page_cache else None,
                 "buffer_heads": {"path": scratch} if wanted.buffer_heads else None,

@@ -29,7 +29,7 @@ class Streams:
         request = {
             "target": load.server.load_connection.as_request(),
             "workload": load.workload | {"seed": self.seed},
-            **streams_request(self.workload, self.test),
+            **self.workload.streams_request(self.test),
             "out": str(out),
             "sample": load.place.sample(),
             "probes": load.place.probes(load.settings),
@@ -44,14 +44,3 @@ class Streams:
         # A test that came to its end before it heard of a stop is done.
         if load.is_stopping() and told.get("ended_by") != "transactions":
             raise Stopped
-
-
-def streams_request(workload: DecisionSupport, test: str) -> dict[str, Any]:
-    """What is run: keys of the agent's `streams`. `test`: "power", "throughput", or "plans", a pass under EXPLAIN."""
-    return {
-        "test": "throughput" if test == "throughput" else "power",
-        "streams": workload.streams_run if test == "throughput" else 1,
-        "refresh": workload.refresh and test != "plans",
-        "timeout_seconds": workload.query_timeout_seconds,
-        "explain": test == "plans",
-    }
