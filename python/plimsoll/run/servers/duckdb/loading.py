@@ -51,7 +51,7 @@ class Loading:
         seconds = self._seconds()
         with self._phase("checkpoint"):
             self._server.ask("checkpoint")
-        row_counts = {one["table"]: one["rows"] for one in self._work}
+        row_counts = {work["table"]: work["rows"] for work in self._work}
         about = {"tables": row_counts, "bytes": self._server.bytes(), "seconds": seconds}
         return about | {"phases": self._phases, "work": self._work}
 
@@ -59,7 +59,7 @@ class Loading:
         return time.monotonic() - self._began
 
     def _bytes(self) -> int:
-        return sum(int(one["bytes"]) for one in self._work)
+        return sum(int(work["bytes"]) for work in self._work)
 
     def _tell(self, event: str, **about: Any) -> None:
         self._observer.event("dataset", line={"event": event, **about, "seconds": self._seconds()})
@@ -84,7 +84,7 @@ class Loading:
                     raise ServerFailed(f"{table}: {generated['rows']} rows were written and {rows} read")
                 about = {"rows": rows, "bytes": generated["bytes"], "began_s": began_s, "ended_s": self._seconds()}
                 self._work.append({"phase": "rows", "table": table, **about})
-                done = sum(one["rows"] for one in self._work)
+                done = sum(work["rows"] for work in self._work)
                 self._tell("progress", done=done, total=total, table=table, bytes=self._bytes())
         except BaseException:
             generating.kill()

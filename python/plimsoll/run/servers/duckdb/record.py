@@ -54,7 +54,7 @@ class Progress:
 
     def identity(self) -> dict[str, int]:
         """Planned, and what of it has become what."""
-        outcomes = [OF_STATUS[one["status"]] for one in self.ended.values()]
+        outcomes = [OF_STATUS[line["status"]] for line in self.ended.values()]
         return {"planned": len(self.works)} | {name: outcomes.count(code) for code, name in enumerate(OUTCOMES)}
 
     def at(self) -> list[Json]:
@@ -67,7 +67,7 @@ class Progress:
 
     def begun(self) -> list[Json]:
         """What was begun and has ended."""
-        return [one for one in self.ended.values() if one["status"] != "skipped"]
+        return [line for line in self.ended.values() if line["status"] != "skipped"]
 
 
 def queries(workload: DecisionSupport, test: str, progress: Progress) -> Json:
@@ -79,8 +79,8 @@ def queries(workload: DecisionSupport, test: str, progress: Progress) -> Json:
         **{key: asked[key] for key in ("test", "streams", "refresh")},
         "explained": asked["explain"],
         "timeout_seconds": asked["timeout_seconds"],
-        "began_ns": min((one["start_ns"] for one in begun), default=None),
-        "ended_ns": max((one["end_ns"] for one in begun), default=None),
+        "began_ns": min((line["start_ns"] for line in begun), default=None),
+        "ended_ns": max((line["end_ns"] for line in begun), default=None),
         "queries": [
             _entry(work, progress.ended[work["index"]]) for work in progress.works if work["index"] in progress.ended
         ],
@@ -107,16 +107,16 @@ def _entry(work: Json, ended: Json) -> Json:
 
 def verification(progress: Progress) -> Json:
     """What the refresh functions left, beside what they should have."""
-    asked = [one for one in progress.begun() if one.get("verified")]
-    wrong = [one for one in asked if not one["verified"]["ok"]]
+    asked = [line for line in progress.begun() if line.get("verified")]
+    wrong = [line for line in asked if not line["verified"]["ok"]]
     examples = [
         {
-            "index": one["index"],
-            "message": f"after {progress.works[one['index']]['name']} of set {one['set']} there are "
-            f"{one['verified']['orders']} of its orders and {one['verified']['lines']} lines, and "
-            f"{one['verified']['prices_wrong']} have a wrong price",
+            "index": line["index"],
+            "message": f"after {progress.works[line['index']]['name']} of set {line['set']} there are "
+            f"{line['verified']['orders']} of its orders and {line['verified']['lines']} lines, and "
+            f"{line['verified']['prices_wrong']} have a wrong price",
         }
-        for one in wrong[:EXAMPLES_MAX]
+        for line in wrong[:EXAMPLES_MAX]
     ]
     return {"checked": len(asked), "wrong": len(wrong), "examples": examples}
 
@@ -176,8 +176,8 @@ def summary(workload: DecisionSupport, test: str, progress: Progress, told: Json
     """summary.json. `told`: what the driver told at the end; `surroundings`: `samples`, `sample_late_ns_max`, `probes`,
     `devices`, `cpus_allowed`, `epoch_minus_monotonic_ns`, `pid`, `is_stopped`, `seed` (of the test)."""
     begun = progress.begun()
-    lags = sorted(one["start_ns"] - one["planned_ns"] for one in begun)
-    own = [one["own_ns"] for one in begun if one.get("own_ns") is not None]
+    lags = sorted(line["start_ns"] - line["planned_ns"] for line in begun)
+    own = [line["own_ns"] for line in begun if line.get("own_ns") is not None]
     connections = 1 + max(work["connection"] for work in progress.works)
     return {
         "format": FORMAT,
@@ -186,7 +186,7 @@ def summary(workload: DecisionSupport, test: str, progress: Progress, told: Json
         "first_index": 0,
         "next_index": len(progress.works),
         "started_ns": told["released_ns"],
-        "ended_ns": max((one["end_ns"] for one in begun), default=told["released_ns"]),
+        "ended_ns": max((line["end_ns"] for line in begun), default=told["released_ns"]),
         "epoch_minus_monotonic_ns": surroundings["epoch_minus_monotonic_ns"],
         "identity": progress.identity(),
         "by_kind": _by_kind(progress),
