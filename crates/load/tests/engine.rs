@@ -11,6 +11,8 @@ use plimsoll_schedule::{Schedule, Wait};
 use plimsoll_session::Opener;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::undisturbed::undisturbed;
 use support::{MS, config, controlled, segment};
 
 fn closed(think_ms: Wait, keying_ms: Wait) -> Schedule {
@@ -84,26 +86,28 @@ fn a_pause_under_way_at_the_end_leaves_nothing_open() {
 
 #[test]
 fn failures_go_on_and_are_counted_by_reason() {
-    let script = |index| match index % 10 {
-        0 => Scripted::Failed("40001"),
-        1 => Scripted::Failed("23505"),
-        2 => Scripted::Skipped,
-        3 => Scripted::DoneAfterRetries(2),
-        _ => Scripted::Done,
-    };
-    let segment = segment(4, 2, &config(), script);
-    let identity = segment.outcomes.identity;
-    assert_eq!((identity.done, identity.failed, identity.skipped, identity.lost), (3_500, 1_000, 500, 0));
-    assert_eq!(segment.outcomes.by_kind[0].retries, 1_000);
-    assert_eq!(segment.column("retries").iter().sum::<i64>(), 1_000);
-    let errors = &segment.outcomes.errors;
-    let mut reasons: Vec<_> = errors.iter().map(|e| (e.sqlstate.as_str(), e.count)).collect();
-    reasons.sort_unstable();
-    assert_eq!(reasons, [("23505", 500), ("40001", 500)]);
-    for (index, error) in segment.column("index").into_iter().zip(segment.column("error")) {
-        let reason = (error > 0).then(|| errors[error as usize - 1].sqlstate.as_str());
-        assert_eq!(reason, [Some("40001"), Some("23505")].get((index % 10) as usize).copied().flatten());
-    }
+    undisturbed(Duration::from_millis(10), || {
+        let script = |index| match index % 10 {
+            0 => Scripted::Failed("40001"),
+            1 => Scripted::Failed("23505"),
+            2 => Scripted::Skipped,
+            3 => Scripted::DoneAfterRetries(2),
+            _ => Scripted::Done,
+        };
+        let segment = segment(4, 2, &config(), script);
+        let identity = segment.outcomes.identity;
+        assert_eq!((identity.done, identity.failed, identity.skipped, identity.lost), (3_500, 1_000, 500, 0));
+        assert_eq!(segment.outcomes.by_kind[0].retries, 1_000);
+        assert_eq!(segment.column("retries").iter().sum::<i64>(), 1_000);
+        let errors = &segment.outcomes.errors;
+        let mut reasons: Vec<_> = errors.iter().map(|e| (e.sqlstate.as_str(), e.count)).collect();
+        reasons.sort_unstable();
+        assert_eq!(reasons, [("23505", 500), ("40001", 500)]);
+        for (index, error) in segment.column("index").into_iter().zip(segment.column("error")) {
+            let reason = (error > 0).then(|| errors[error as usize - 1].sqlstate.as_str());
+            assert_eq!(reason, [Some("40001"), Some("23505")].get((index % 10) as usize).copied().flatten());
+        }
+    });
 }
 
 #[test]

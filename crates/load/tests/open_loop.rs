@@ -8,23 +8,27 @@ use plimsoll_load::mock::{MockOpener, Scripted};
 use plimsoll_load::{Config, Control, Ended};
 use plimsoll_schedule::{Arrivals, Schedule, Step};
 use std::sync::Arc;
+use std::time::Duration;
+use support::undisturbed::undisturbed;
 use support::{MS, constant, controlled, segment};
 
 #[test]
 fn poisson_arrivals_start_when_due_on_any_number_of_threads() {
-    for threads in 1..=4 {
-        let schedule = Schedule::Poisson { rate: 3_000.0, seed: 5, late_limit_ms: None };
-        let config = Config { schedule, ..constant(1.0, 500) };
-        let segment = segment(16, threads, &config, |_| Scripted::DoneAfter(MS / 10));
-        assert_eq!(segment.outcomes.ended, Ended::Seconds);
-        assert_eq!(segment.outcomes.identity.done, segment.outcomes.identity.planned);
-        assert!((segment.outcomes.planned_rate.unwrap() - 3_000.0).abs() < 1e-6);
-        // Two cores that others may be using: the median says that starts are on time, the rest is scheduling.
-        let lag_ns = segment.outcomes.lag_ns.value_at_quantile(0.5);
-        assert!(lag_ns < 2 * MS as u64, "{threads} threads: median lag {lag_ns} ns");
-        let ended = segment.outcomes.ended_ns - segment.outcomes.started_ns;
-        assert!((500 * MS..1_500 * MS).contains(&ended), "a segment lasts as long as its plan: {ended}");
-    }
+    undisturbed(Duration::from_millis(2), || {
+        for threads in 1..=4 {
+            let schedule = Schedule::Poisson { rate: 3_000.0, seed: 5, late_limit_ms: None };
+            let config = Config { schedule, ..constant(1.0, 500) };
+            let segment = segment(16, threads, &config, |_| Scripted::DoneAfter(MS / 10));
+            assert_eq!(segment.outcomes.ended, Ended::Seconds);
+            assert_eq!(segment.outcomes.identity.done, segment.outcomes.identity.planned);
+            assert!((segment.outcomes.planned_rate.unwrap() - 3_000.0).abs() < 1e-6);
+            // Two cores that others may be using: the median says that starts are on time, the rest is scheduling.
+            let lag_ns = segment.outcomes.lag_ns.value_at_quantile(0.5);
+            assert!(lag_ns < 2 * MS as u64, "{threads} threads: median lag {lag_ns} ns");
+            let ended = segment.outcomes.ended_ns - segment.outcomes.started_ns;
+            assert!((500 * MS..1_500 * MS).contains(&ended), "a segment lasts as long as its plan: {ended}");
+        }
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ use plimsoll_load::{Config, Control, Ended};
 use plimsoll_schedule::{Schedule, Wait};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use support::undisturbed::undisturbed;
 use support::windows::{Carry, Gatekeeper, Seen, in_windows, plan_ns};
 use support::{MS, Segment, blocking, completion, config, constant, controlled};
 
@@ -93,18 +94,24 @@ fn what_a_window_had_no_time_for_is_as_late_in_the_next() {
 
 #[test]
 fn what_is_under_way_drains() {
-    each(
-        &unbounded(),
-        |_| Scripted::DoneAfter(60 * MS),
-        |gate| gate.windows(3, 5 * MS),
-        |segment, windows| {
-            for seen in &windows {
-                assert_eq!((seen.done(), seen.length_ns()), (u64::from(CLIENTS), 5 * MS), "one a session: {seen:?}");
-                assert!(seen.times.drained_ns - seen.times.opened_ns >= 60 * MS, "{seen:?}");
-            }
-            assert_eq!(segment.outcomes.identity.done, 9);
-        },
-    );
+    undisturbed(Duration::from_millis(2), || {
+        each(
+            &unbounded(),
+            |_| Scripted::DoneAfter(60 * MS),
+            |gate| gate.windows(3, 5 * MS),
+            |segment, windows| {
+                for seen in &windows {
+                    assert_eq!(
+                        (seen.done(), seen.length_ns()),
+                        (u64::from(CLIENTS), 5 * MS),
+                        "one a session: {seen:?}"
+                    );
+                    assert!(seen.times.drained_ns - seen.times.opened_ns >= 60 * MS, "{seen:?}");
+                }
+                assert_eq!(segment.outcomes.identity.done, 9);
+            },
+        );
+    });
 }
 
 #[test]
@@ -254,28 +261,30 @@ fn a_stop_while_it_drains_lets_what_is_under_way_end() {
 
 #[test]
 fn a_window_that_never_drains_ends_the_segment() {
-    let silent = |index| if index == 107 { Scripted::Silent } else { Scripted::DoneAfter(MS) };
-    let open = Config { duration_ns: None, ..constant(1_000.0, 0) };
-    for config in [unbounded(), open] {
-        let config = Config { patience_ns: 100 * MS, ..config };
-        for (driver, opener) in DRIVERS.into_iter().flat_map(|driver| {
-            [MockOpener::new(silent), MockOpener::deaf(silent)].map(|opener| (driver, Arc::new(opener)))
-        }) {
-            let (segment, control) = in_windows(driver, (&opener, CLIENTS), &config, |gate| {
-                gate.control.open(200 * MS).unwrap();
-                assert!(!gate.hears(Duration::from_millis(250)), "it has not drained");
-                while gate.control.window().is_none() {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Arc::clone(&gate.control)
-            });
-            let (outcomes, times) = (&segment.outcomes, control.window().unwrap());
-            assert_eq!((outcomes.ended, outcomes.identity.lost), (Ended::Undrained, 1), "{:?}", outcomes.identity);
-            assert_eq!(times.closed_ns - times.opened_ns, 200 * MS);
-            assert!(times.drained_ns - times.closed_ns >= 100 * MS, "{times:?}");
-            assert!(outcomes.identity.done > 10, "the others went on");
+    undisturbed(Duration::from_millis(2), || {
+        let silent = |index| if index == 107 { Scripted::Silent } else { Scripted::DoneAfter(MS) };
+        let open = Config { duration_ns: None, ..constant(1_000.0, 0) };
+        for config in [unbounded(), open] {
+            let config = Config { patience_ns: 100 * MS, ..config };
+            for (driver, opener) in DRIVERS.into_iter().flat_map(|driver| {
+                [MockOpener::new(silent), MockOpener::deaf(silent)].map(|opener| (driver, Arc::new(opener)))
+            }) {
+                let (segment, control) = in_windows(driver, (&opener, CLIENTS), &config, |gate| {
+                    gate.control.open(200 * MS).unwrap();
+                    assert!(!gate.hears(Duration::from_millis(250)), "it has not drained");
+                    while gate.control.window().is_none() {
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    Arc::clone(&gate.control)
+                });
+                let (outcomes, times) = (&segment.outcomes, control.window().unwrap());
+                assert_eq!((outcomes.ended, outcomes.identity.lost), (Ended::Undrained, 1), "{:?}", outcomes.identity);
+                assert_eq!(times.closed_ns - times.opened_ns, 200 * MS);
+                assert!(times.drained_ns - times.closed_ns >= 100 * MS, "{times:?}");
+                assert!(outcomes.identity.done > 10, "the others went on");
+            }
         }
-    }
+    });
 }
 
 #[test]

@@ -30,8 +30,12 @@ const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 const CANCEL: u64 = u64::MAX;
 
 /// An io_uring with operations under way. Each has a token, by which whoever submitted it knows it again.
+///
+/// It may be made and told of files and buffers by any thread; the first that submits is the only one that may.
 pub struct Ring<T> {
     ring: IoUring,
+    /// Closed to operations until its own thread submits the first.
+    is_enabled: bool,
     held: Held<T>,
     /// Dropped after the ring itself, which the order of these fields sees to.
     known: Known,
@@ -46,11 +50,12 @@ impl<T> Ring<T> {
     /// When the kernel has no io_uring, an old one, or does not give one to this process; the text says what to do.
     pub fn new(depth: u32) -> io::Result<Self> {
         let entries = depth.clamp(1, ENTRIES_MAX).next_power_of_two();
-        let ring = IoUring::builder().dontfork().build(entries).map_err(explained)?;
+        let ring = built(entries).map_err(explained)?;
         if !(ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop()) {
             return Err(io::Error::other("this kernel's io_uring cannot wait with a timeout: Linux 5.11 or later can"));
         }
-        Ok(Self { ring, held: Held::new(), known: Known::default(), queued: VecDeque::new() })
+        let is_enabled = !ring.params().is_setup_single_issuer();
+        Ok(Self { ring, is_enabled, held: Held::new(), known: Known::default(), queued: VecDeque::new() })
     }
 
     /// Has the kernel look up `files` and map `buffers` now and not with each operation on them; both stay its own as long as the ring
@@ -108,6 +113,10 @@ impl<T> Ring<T> {
     /// When the kernel refuses the call itself; an operation that it refuses completes with its error.
     #[allow(unsafe_code)]
     pub fn submit_and_wait(&mut self, timeout: Duration) -> io::Result<()> {
+        if !self.is_enabled {
+            self.ring.submitter().register_enable_rings()?;
+            self.is_enabled = true;
+        }
         let (submitter, mut submissions, completions) = self.ring.split();
         while let Some(entry) = self.queued.front() {
             // SAFETY: what the entry names by address or number is in `held` until the kernel has told of its end, and never
@@ -161,6 +170,20 @@ impl<T> Drop for Ring<T> {
         if !self.let_go() {
             self.held.leak();
         }
+    }
+}
+
+/// A ring whose completions are worked off when its thread asks for them: by default the kernel interrupts the thread for each
+/// that another one of its threads has performed (on tmpfs all of them), which costs more than the operation. Since Linux 6.1;
+/// an older kernel gives the default.
+fn built(entries: u32) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    builder.dontfork().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_r_disabled();
+    match builder.build(entries) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+            IoUring::builder().dontfork().build(entries)
+        }
+        built => built,
     }
 }
 

@@ -181,3 +181,29 @@ fn registered_files_and_buffers_are_known_again_and_others_go_on_beside_them() {
     drop(ring);
     assert_eq!(Arc::strong_count(&file), 1);
 }
+
+#[test]
+fn made_and_told_of_files_by_one_thread_it_serves_another() {
+    let file: Arc<OwnedFd> = Arc::new(tempfile::tempfile().unwrap().into());
+    let mut ring = Ring::new(4).unwrap();
+    ring.register(vec![Arc::clone(&file)], vec![]).unwrap();
+    let written = std::thread::spawn(move || {
+        one(&mut ring, Operation::Write { file, offset: 0, buffer: Buffer::zeroed(10) }).result.unwrap()
+    });
+    assert_eq!(written.join().unwrap(), 10);
+}
+
+#[test]
+fn what_completes_is_found_by_who_never_waits() {
+    let mut ring = Ring::new(4).unwrap();
+    let (read, _reader, writer) = silent();
+    ring.push(7, read);
+    ring.submit_and_wait(Duration::ZERO).unwrap();
+    assert!(ring.completed().is_none());
+    rustix::io::write(&writer, b"12345678").unwrap();
+    let began = Instant::now();
+    while ring.completed().is_none() {
+        assert!(began.elapsed() < 10 * SECOND, "never found");
+        ring.submit_and_wait(Duration::ZERO).unwrap();
+    }
+}

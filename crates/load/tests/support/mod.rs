@@ -4,6 +4,7 @@
 
 pub(crate) mod driver;
 pub(crate) mod files;
+pub(crate) mod undisturbed;
 pub(crate) mod windows;
 
 use plimsoll_load::mock::{MockOpener, Scripted};
