@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis import analyse, compare_treatments
+from plimsoll.analysis.comparing.compare import ALPHA_OF_TEST
 from plimsoll.analysis.trial.readings import device_counter, seconds_measured
 from plimsoll.analysis.trial.windows import windows
 from plimsoll.analysis.windows import judge, lead_in
@@ -112,13 +113,13 @@ def test_two_blocks_tell_a_large_difference(tmp_path: Path) -> None:
 def test_looks_share_the_errors_of_one_verdict() -> None:
     for planned in range(1, 12):
         looks = [at_look(block, planned) for block in range(FIRST, planned)]
-        assert sum(one.alpha for one in looks) + at_end(planned, planned).alpha == pytest.approx(0.01)
+        assert sum(one.alpha for one in looks) + at_end(planned, planned).alpha == pytest.approx(ALPHA_OF_TEST)
         missed = sum(1 - one.confidence for one in looks) + 1 - at_end(planned, planned).confidence
         assert missed == pytest.approx(0.05)
         # a budget of time may end it after any block: never more than is left
         for block in range(FIRST, planned):
             before = sum(at_look(one, planned).alpha for one in range(FIRST, block))
-            assert before + at_end(block, planned).alpha == pytest.approx(0.01)
+            assert before + at_end(block, planned).alpha == pytest.approx(ALPHA_OF_TEST)
 
 
 def test_a_run_is_decided_when_every_pair_is_told_or_alike(tmp_path: Path) -> None:

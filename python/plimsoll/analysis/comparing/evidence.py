@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plimsoll.analysis.comparing import unbounded
-from plimsoll.analysis.comparing.compare import ALPHA
+from plimsoll.analysis.comparing.compare import alpha_of_test
 from plimsoll.analysis.comparing.unbounded import Compared
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN
@@ -25,7 +25,9 @@ from plimsoll.record.verdict import Noise, Used
 class Evidence:
     """Of some treatments; arrays are (copies, blocks, treatments) and (blocks, treatments).
 
-    `sure` is `found` without the treatments of fewer than `blocks_min` blocks, which are not judged.
+    `sure` is `found` without the treatments of fewer than `blocks_min` blocks, which are not judged. `centre` has each
+    treatment's level where its own blocks do not tell it; `apart` [i, j] are pairs without a block in common, compared
+    through the treatment `reference`.
     """
 
     copies: np.ndarray
@@ -34,6 +36,9 @@ class Evidence:
     sure: Compared
     noise: Noise | None
     blocks_min: int = BLOCKS_MIN
+    centre: np.ndarray | None = None
+    apart: np.ndarray | None = None
+    reference: str | None = None
 
 
 # Of the treatments, the trials that stand for each block and treatment, and their duplicates.
@@ -71,9 +76,9 @@ def by_trials(floor: float = 0.0) -> Method:
         again, again_beyond = matrix(blocks, treatments, twins, metric)
         copies = np.stack([logs, np.where(beyond | again_beyond, np.nan, again)])
         judged = np.isfinite(logs).sum(0) >= BLOCKS_MIN
-        found = unbounded.compare(copies, beyond, ALPHA, floor)
+        found = unbounded.compare(copies, beyond, floor)
         # Only what has enough blocks takes part in the set; the number of levels that are allowed for stays.
-        sure = unbounded.compare(np.where(judged, copies, np.nan), beyond & judged, ALPHA, floor)
+        sure = unbounded.compare(np.where(judged, copies, np.nan), beyond & judged, floor)
         return Evidence(copies, beyond, found, sure, _noise(found, copies))
 
     return method
@@ -88,6 +93,6 @@ def _noise(found: Compared, copies: np.ndarray) -> Noise | None:
     blocks, noise = int(np.isfinite(copies[0]).sum(0).max(initial=0)), found.noise
     if blocks < BLOCKS_MIN or not np.isfinite(noise.variance):
         return None
-    critical = float(range_quantile(1 - ALPHA, copies.shape[-1], noise.freedom))
+    critical = float(range_quantile(1 - alpha_of_test(blocks), copies.shape[-1], noise.freedom))
     sd = math.sqrt(float(noise.variance))
     return {"sd_log": sd, "freedom": int(noise.freedom), "ratio_told": math.exp(critical * sd / math.sqrt(blocks))}

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.comparing.compare import ALPHA, Pairs, beaten, pairs
+from plimsoll.analysis.comparing.compare import Pairs, beaten, pairs
 from plimsoll.analysis.comparing.noise import Noise, cells, noise_of
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, over_blocks
@@ -140,7 +140,7 @@ def _ends(compared: Pairs, first: int, second: int, sign: float) -> tuple[float,
     return math.exp(centre), math.exp(centre - half), math.exp(centre + half)
 
 
-def compare(copies: np.ndarray, beyond: np.ndarray, alpha: float = ALPHA, floor: float = 0.0) -> Compared:
+def compare(copies: np.ndarray, beyond: np.ndarray, floor: float = 0.0) -> Compared:
     """Every level against every other, of (..., copies, blocks, levels) as in noise.py.
 
     `beyond`, (..., blocks, levels), marks originals at the least they can be; such a one has no duplicate.
@@ -152,9 +152,9 @@ def compare(copies: np.ndarray, beyond: np.ndarray, alpha: float = ALPHA, floor:
     lost = (both & beyond[..., :, None] & ~beyond[..., None, :]).sum(-3)
     tied = (both & beyond[..., :, None] & beyond[..., None, :]).sum(-3) * ~np.eye(copies.shape[-1], dtype=bool)
     noise = noise_of(at_least, floor)
-    tells = beaten(shown, noise, alpha)
+    tells = beaten(shown, noise)
     if beyond.any():
-        tells |= beaten(bounded, noise_of(np.where(beyond[..., None, :, :], np.nan, copies), floor), alpha)
+        tells |= beaten(bounded, noise_of(np.where(beyond[..., None, :, :], np.nan, copies), floor))
         tells |= (lost == shown.blocks) & always_tells(shown.blocks, copies.shape[-1])
     return Compared(shown, bounded, lost, tied, tells & (lost.swapaxes(-1, -2) == 0), noise)
 

@@ -9,7 +9,7 @@ tests/unit/analysis/test_next_steps.py has it by simulation.
 import math
 import statistics
 
-from plimsoll.analysis.comparing.compare import ALPHA
+from plimsoll.analysis.comparing.compare import alpha_of_test
 from plimsoll.analysis.statistics.distributions import normal_quantile, t_quantile
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE
 from plimsoll.analysis.statistics.simultaneous import range_quantile
@@ -30,7 +30,7 @@ def blocks_to_tell(ratio: float, levels: int, sd: float, freedom_a_block: float,
         return None
 
     def is_told(blocks: int) -> bool:
-        critical = float(range_quantile(1 - ALPHA, levels, max(1, round(freedom_a_block * blocks))))
+        critical = float(range_quantile(1 - alpha_of_test(blocks), levels, max(1, round(freedom_a_block * blocks))))
         pooled = (critical / math.sqrt(2) + power) * sd * math.sqrt(2 / blocks)
         own = (float(t_quantile(0.5 + CONFIDENCE / 2, blocks - 1)) + power) * own_sd / math.sqrt(blocks)
         return distance >= max(pooled, own)

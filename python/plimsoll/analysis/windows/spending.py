@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.analysis.comparing.compare import ALPHA
+from plimsoll.analysis.comparing.compare import ALPHA_OF_TEST
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
 
 FIRST = 2  # the first block after which starts are known to differ by this or that
@@ -26,11 +26,11 @@ class Share:
     confidence: float
 
 
-FULL: Final = Share(ALPHA, CONFIDENCE)
+FULL: Final = Share(ALPHA_OF_TEST, CONFIDENCE)
 
 
 def _of(part: float) -> Share:
-    return Share(part * ALPHA, 1 - part * (1 - CONFIDENCE))
+    return Share(part * ALPHA_OF_TEST, 1 - part * (1 - CONFIDENCE))
 
 
 def at_look(block: int, planned: int) -> Share:
