@@ -18,7 +18,15 @@ FAULTS = "tests/unit/test_faults.py"  # whether each planted fault still fits it
 RULES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/", ("tests/unit/test_documents.py",)),
     ("README.md", ("tests/unit/test_documents.py", "tests/flow/test_readme.py")),
-    ("benches/simulate/", ("tests/unit/analysis/test_fair.py", "tests/unit/analysis/test_moderated.py")),
+    (
+        "benches/simulate/",
+        (
+            "tests/unit/analysis/test_fair.py",
+            "tests/unit/analysis/test_moderated.py",
+            "tests/unit/analysis/test_windows.py",
+            "tests/unit/analysis/test_windows_groups.py",
+        ),
+    ),
     ("benches/", ("tests/unit/test_documents.py",)),
     ("schema/", ("tests/unit",)),
     ("experiments/", ("tests/unit", "tests/flow/test_readme.py")),

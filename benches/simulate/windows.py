@@ -16,6 +16,7 @@ import numpy as np
 from plimsoll.analysis.windows import spending
 from plimsoll.analysis.windows.judge import Start, compare
 from plimsoll.analysis.windows.spending import Share
+from plimsoll.analysis.windows.through import Through
 from simulate.rows import Row, Section
 
 KINDS = ("normal", "heavy", "slow tail", "shared AR 0.9", "own AR 0.9", "stalls", "one noisy")
@@ -123,8 +124,8 @@ class Shown:
     at: np.ndarray
 
 
-def _look(found: np.ndarray, block: int, share: Share, start: Start | None) -> Shown:
-    said, _ = compare(found[:, :, :block], start, share)
+def _look(found: np.ndarray, block: int, share: Share, start: Start | None, through: Through | None) -> Shown:
+    said, _ = compare(found, start, share, through)
     return Shown(said.beaten, said.shown.mean, said.half(), np.full(len(found), block))
 
 
@@ -135,14 +136,18 @@ def decided(said: Shown) -> np.ndarray:
     return np.asarray((alike | apart | np.eye(said.mean.shape[-1], dtype=bool)).all((-1, -2)))
 
 
-def run(found: np.ndarray, start: Start | None = None) -> tuple[Shown, np.ndarray]:
-    """What was shown where each run stopped, and [run]: whether any look would have called a level worse."""
-    planned = found.shape[2]
+def run(found: np.ndarray, start: Start | None = None, through: Through | None = None) -> tuple[Shown, np.ndarray]:
+    """What was shown where each run stopped, and [run]: whether any look would have called a level worse.
+
+    In groups (`through`) a replicate takes the place of a block.
+    """
+    each = through.groups if through else 1
+    planned = found.shape[2] // each
     ended, ever = None, np.zeros(len(found), bool)
     first = min(planned, spending.FIRST if start is None else planned)
     for block in range(first, planned + 1):
         share = spending.at_end(block, planned) if block == planned else spending.at_look(block, planned)
-        said = _look(found, block, share, start)
+        said = _look(found[:, :, : block * each], block, share, start, through)
         ever |= said.told.any((-1, -2))
         if ended is None:
             ended, open_ = said, ~decided(said)
@@ -256,8 +261,9 @@ def sections() -> list[Section]:
         (f"{ratio} {start}", partial(_all_power, ratio, start)) for ratio in (1.02, 1.05, 1.5) for start in (0.0, 0.01)
     ]
     stored = [
-        (f"stored {freedom}", partial(_stored, Noise("normal", start, 0.15), Shape(4, 1, 40), freedom))
-        for freedom, start in ((4, 0.02), (12, 0.02), (12, 0.05))
+        (f"stored {freedom} {start} {levels}", partial(_stored, Noise("normal", start, 0.15), shape, freedom))
+        for levels, shape in ((2, Shape(2, 1, 40)), (4, Shape(4, 1, 40)))
+        for freedom, start in ((4, 0.02), (4, 0.05), (12, 0.02), (12, 0.05))
     ]
     return [
         Section("windows", tuple(false), 2_000),

@@ -42,6 +42,7 @@ class PairOfLevels(JudgedRatio):
 
     first: str
     second: str
+    through: NotRequired[str]  # the treatment by which levels are compared that were never up at once
 
 
 class Point(TypedDict):

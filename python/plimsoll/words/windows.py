@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from plimsoll.analysis.windows.budget import POWER, Arrangement, ratio_told
-from plimsoll.analysis.windows.document import LeadIn, Looks, OthersWrites, WindowsOfRun
+from plimsoll.analysis.windows.document import LeadIn, Looks, OthersWrites, TogetherGroups, WindowsOfRun
 from plimsoll.record.verdict import NoiseLevels, StoredEquals
 from plimsoll.words.part import Sentences
 
@@ -21,7 +21,29 @@ def lines(verdict: Json) -> list[str]:
         f"{found['lead_in_seconds']:g} s are left out"
     )
     noise = [one["noise"]["levels"] for one in verdict["comparisons"] if (one.get("noise") or {}).get("levels")]
-    return [text + (f"; {noise_words(noise[0])}" if noise else ""), *_ended(found["looks"])]
+    measured = text + (f"; {noise_words(noise[0])}" if noise else "")
+    return [measured, *groups_words(verdict), *_ended(found["looks"])]
+
+
+def groups_words(verdict: Json) -> list[str]:
+    """That treatments were up in groups, why, and how levels of different groups are compared."""
+    groups: TogetherGroups | None = verdict["windows"].get("groups")
+    if not groups:
+        return []
+    shared = verdict["treatments"][groups["reference"]]["label"]
+    return [
+        f"A block had one of {len(groups['members'])} groups of treatments, which share {shared} ({groups['why']}): "
+        "levels of different groups are compared through it, with the errors of both comparisons"
+    ]
+
+
+def members_words(verdict: Json) -> list[str]:
+    """The treatments of each group, without the one that all share."""
+    groups: TogetherGroups | None = verdict["windows"].get("groups")
+    if not groups:
+        return []
+    labels = {name: treatment["label"] for name, treatment in verdict["treatments"].items()}
+    return [", ".join(labels[name] for name in members if name != groups["reference"]) for members in groups["members"]]
 
 
 def noise_words(noise: NoiseLevels) -> str:

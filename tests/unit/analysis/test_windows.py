@@ -236,6 +236,19 @@ def test_intervals_hold_where_the_run_stopped() -> None:
         assert held.mean() >= worlds.COVERED
 
 
+@pytest.mark.parametrize("levels", [2, 4])
+def test_starts_that_few_duplicates_have_told_accuse_no_equals(levels: int) -> None:
+    """An A/A of four duplicates says little of starts, and that their share is small just where it is wrong."""
+    freedom, runs = 4, 1500
+    found = worlds.rates(worlds.Noise("normal", 0.05, 0.15), worlds.Shape(levels, 1, 40), runs, 3)
+    random = np.random.default_rng(5)
+    stored = 0.05 * np.sqrt(random.chisquare(freedom, runs) / freedom)
+    told = [compare(one, Start(sd, freedom))[0].beaten.any() for one, sd in zip(found, stored.tolist(), strict=True)]
+    assert np.mean(told) <= 0.01  # by one freedom for both it was 0.015 of two levels, and 0.018 of four
+    held = [compare(one, Start(sd, freedom))[0] for one, sd in zip(found[:400], stored[:400].tolist(), strict=True)]
+    assert np.mean([abs(one.shown.mean[0, 1]) <= one.half()[0, 1] for one in held]) >= worlds.COVERED
+
+
 def test_starts_that_are_known_hold_in_one_block() -> None:
     found = worlds.rates(worlds.Noise("normal", 0.03, 0.15), worlds.Shape(4, 1, 40), 400, 3)
     told = [compare(one, Start(0.03, 20))[0].beaten.any() for one in found]

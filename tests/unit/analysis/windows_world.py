@@ -41,7 +41,9 @@ class Shape:
     """What ran; `effects` are of the levels, on the log; `slow_start` is what the first third of a window lacks.
 
     `foreign` is the share of a server's writes that the kernel does while it is frozen; `stalled` the
-    share of windows without a transaction; `last_block` the last that ran, where fewer ran than planned.
+    share of windows without a transaction; `last_block` the last that ran, where fewer ran than planned. `groups` are
+    places of levels that were up together, each a block, the first place in all of them; `blocks` are then replicates.
+    `blocks_differ`, in tenths on the log, is what blocks scatter by.
     """
 
     effects: tuple[float, ...] = (0.0, 0.0, 0.2)
@@ -61,6 +63,13 @@ class Shape:
     why_skipped: str = ""
     design: Json = field(default_factory=dict)
     a_a: Json | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
+    blocks_differ: float = 0.0
+
+    @property
+    def blocks_in_all(self) -> int:
+        """Of all replicates."""
+        return self.blocks * max(1, len(self.groups))
 
 
 def make(out: Path, shape: Shape | None = None) -> Path:
@@ -75,9 +84,9 @@ def make(out: Path, shape: Shape | None = None) -> Path:
     experiment |= {"design": design, "factors": [{"path": PATH}], "sections": []}
     for name, document in (("run", run), ("plan", plan), ("experiment", experiment), ("fingerprint", {})):
         (out / f"{name}.json").write_text(json.dumps(document))
-    for block in range(1, shape.blocks + 1):
+    for block in range(1, shape.blocks_in_all + 1):
         trials = [entry for entry in plan["trials"] if entry["block"] == block]
-        if block <= (shape.last_block or shape.blocks):
+        if block <= (shape.last_block or shape.blocks_in_all):
             _block(out / "trials", shape, trials)
         elif shape.decided:
             for entry in trials:
@@ -94,22 +103,31 @@ def _plan(shape: Shape) -> Json:
         for place, label in enumerate(labels, start=1)
     }
     trials: list[Json] = []
-    for block in range(1, shape.blocks + 1):
-        arms = [(name, False) for name in treatments]
+    for block in range(1, shape.blocks_in_all + 1):
+        names, turn = list(treatments), block
+        if shape.groups:
+            names = [f"t{place + 1}" for place in shape.groups[(block - 1) % len(shape.groups)]]
+            turn = (block - 1) // len(shape.groups)
+        arms = [(name, False) for name in names]
         if shape.duplicate:
-            arms.append((f"t{block % len(treatments) + 1}", True))
+            arms.append((names[turn % len(names)], True))
         for position, (name, duplicate) in enumerate(arms, start=1):
             where = {"number": len(trials) + 1, "block": block, "position": position}
             trials.append({**where, "treatment": name, "duplicate": duplicate, "levels": treatments[name]["levels"]})
     levels = [{"label": label, "value": 2**26 * 2**place} for place, label in enumerate(labels)]
     factors = [{"path": PATH, "label": "shared_buffers", "unit": "bytes", "levels": levels}]
-    return {"trials": trials, "treatments": treatments, "factors": factors, "judged": "throughput_per_second"}
+    plan = {"trials": trials, "treatments": treatments, "factors": factors, "judged": "throughput_per_second"}
+    if shape.groups:
+        members = [[f"t{place + 1}" for place in one] for one in shape.groups]
+        plan["groups"] = {"reference": f"t{shape.groups[0][0] + 1}", "members": members, "why": "they need too much"}
+    return plan
 
 
 def _block(folder: Path, shape: Shape, trials: list[Json]) -> None:
     random = np.random.default_rng([shape.seed, trials[0]["block"]])
     clock = trials[0]["block"] * 10_000 * SECOND
-    arms = [_Arm(shape, entry, random, 0.1 * random.standard_normal()) for entry in trials]
+    of_block = 0.1 * shape.blocks_differ * random.standard_normal()
+    arms = [_Arm(shape, entry, random, of_block) for entry in trials]
     written = 0
     for place in range(shape.rounds):
         for position, index in enumerate(random.permutation(len(arms)), start=1):
@@ -131,7 +149,7 @@ class _Arm:
     def __init__(self, shape: Shape, entry: Json, random: np.random.Generator, block: float) -> None:
         self.shape, self.entry, self.random = shape, entry, random
         effect = shape.effects[int(entry["treatment"][1:]) - 1]
-        self.rate = shape.rate * math.exp(effect + block * 0 + shape.start * random.standard_normal())
+        self.rate = shape.rate * math.exp(effect + block + shape.start * random.standard_normal())
         self.windows: list[tuple[int, ...]] = []
         self.ends: list[np.ndarray] = []
         self.done: list[int] = []

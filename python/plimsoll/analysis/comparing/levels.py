@@ -131,7 +131,7 @@ def compare_levels(
         "best_set": [level["level"] for level in levels if level["in_best_set"]],
         "best_set_alike": _alike(judge),
         "levels": levels,
-        "pairs": _pairs(group, judge, metric),
+        "pairs": _pairs(group, judge, metric, evidence),
     }
 
 
@@ -224,7 +224,7 @@ def _judge(evidence: Evidence, delta: float) -> _Judge:
     judged = np.isfinite(logs).sum(0) >= evidence.blocks_min
     inside = ~evidence.sure.beaten.any(-1) & judged & np.isfinite(logs).any(0)
     means = cells(evidence.copies)
-    known = effects(np.where(beyond, np.nan, means))
+    known = effects(np.where(beyond, np.nan, means)) if evidence.centre is None else evidence.centre
     centre = np.where(np.isfinite(known), known, effects(means)) if beyond.any() else known
     compared, present = evidence.found, np.isfinite(logs).sum(0)
     return _Judge(compared, compared.half(), centre, beyond.sum(0), present, judged, inside, delta, evidence.blocks_min)
@@ -240,15 +240,24 @@ def _alike(judge: _Judge) -> bool:
     )
 
 
-def _pairs(group: Group, judge: _Judge, metric: Metric) -> list[PairOfLevels]:
+def _pairs(group: Group, judge: _Judge, metric: Metric, evidence: Evidence) -> list[PairOfLevels]:
     """Each pair once: ratio of the metric, second level over first, with its own 95 % interval."""
+    apart, through = evidence.apart, evidence.reference
     result: list[PairOfLevels] = []
     for first in range(len(group.treatments)):
         for second in range(first + 1, len(group.treatments)):
             if judge.found.shown.blocks[second, first]:
                 ratio = pair_ratio(judge.found, first, second, metric)
                 said = judge.pair(second, first)
-                result.append({"first": group.levels[first], "second": group.levels[second], **ratio, "verdict": said})
+                pair: PairOfLevels = {
+                    "first": group.levels[first],
+                    "second": group.levels[second],
+                    **ratio,
+                    "verdict": said,
+                }
+                if apart is not None and through is not None and apart[first, second]:
+                    pair["through"] = through
+                result.append(pair)
     return result
 
 

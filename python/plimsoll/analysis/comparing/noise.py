@@ -36,10 +36,14 @@ class Noise:
 
     def error(self) -> np.ndarray:
         """[..., i, j]: standard error of the mean difference of two levels over the blocks that have both."""
+        return np.asarray(np.sqrt(np.fmax(*self.squares())))
+
+    def squares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Its square by all trials, and by the noisier of the two levels alone; the larger counts."""
         with np.errstate(invalid="ignore", divide="ignore"):
             pooled = self.variance[..., None, None] * self.weight
             alone = np.fmax(self.own[..., :, None], self.own[..., None, :]) * 2 / self.blocks
-            return np.asarray(np.sqrt(np.fmax(pooled, alone)))
+        return pooled, alone
 
 
 def noise_of(copies: np.ndarray, floor: float = 0.0) -> Noise:

@@ -4,13 +4,16 @@ The fact that constrains it: it says nothing that the verdict does not carry. A 
 told to be worse, and a longer run with the ratio that it would tell.
 """
 
+import math
+
 from plimsoll.analysis.metrics import metric_of
 from plimsoll.analysis.next_steps.blocks import block_seconds, blocks_to_tell, own_sd
 from plimsoll.analysis.next_steps.command import again
 from plimsoll.analysis.next_steps.step import Step
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import BLOCKS_FULL, BLOCKS_MIN
-from plimsoll.record.verdict import Comparison, Level, Ratio
+from plimsoll.record import Run
+from plimsoll.record.verdict import Comparison, Level, PairOfLevels
 
 _BLOCKS = {"--blocks": 1}
 _QUICK = {"--quick": 0}
@@ -95,13 +98,17 @@ def _longer(context: Context, comparison: Comparison) -> Step | None:
     pair = doubtful["times_slower"]
     assert pair is not None, "it was chosen by its ratio"
     ratio = max(float(pair["ratio"] or 1), 1 + comparison["delta"])
-    freedom = noise["freedom"] / comparison["blocks"]
-    scatter = own_sd(_of_pair(comparison, doubtful), noise)
-    blocks = blocks_to_tell(ratio, len(comparison["levels"]), noise["sd_log"], freedom, scatter)
+    # Of treatments in groups what is asked for, and what has happened so often, are replicates: all groups once.
+    compared = _of_pair(comparison, doubtful)
+    done = compared["blocks"] if _groups(run) > 1 else comparison["blocks"]
+    freedom = noise["freedom"] / done
+    # through a reference a pair has the errors of two
+    scatter = noise["sd_log"] * (math.sqrt(2) if compared.get("through") else 1)
+    blocks = blocks_to_tell(ratio, len(comparison["levels"]), scatter, freedom, own_sd(compared, noise))
     if blocks is None:
         return None
     chosen = [doubtful["level"], str(doubtful["against"])]
-    return _blocks_step(context, comparison, chosen, ratio, max(blocks, comparison["blocks"] + 1))
+    return _blocks_step(context, comparison, chosen, ratio, max(blocks, done + 1))
 
 
 def _doubtful(comparison: Comparison) -> Level | None:
@@ -115,7 +122,13 @@ def _doubtful(comparison: Comparison) -> Level | None:
     return max((level for level in found if ratio(level)), key=ratio, default=None)
 
 
-def _of_pair(comparison: Comparison, level: Level) -> Ratio:
+def _groups(run: Run) -> int:
+    """How many blocks a replicate has."""
+    groups = run.plan.get("groups")
+    return len(groups["members"]) if groups else 1
+
+
+def _of_pair(comparison: Comparison, level: Level) -> PairOfLevels:
     """The ratio of a level and the one it is set against, with the interval of that pair alone."""
     both = {level["level"], level["against"]}
     return next(pair for pair in comparison["pairs"] if {pair["first"], pair["second"]} == both)
@@ -125,7 +138,7 @@ def _blocks_step(context: Context, comparison: Comparison, levels: list[str], ra
     seconds = block_seconds(context.run)
     step: Step = {**_about(comparison, levels), "kind": "longer", "blocks": blocks}
     step["command"] = again(context.run, _BLOCKS, "--blocks", str(blocks))
-    step["seconds"] = None if seconds is None else seconds * blocks
+    step["seconds"] = None if seconds is None else seconds * blocks * _groups(context.run)
     return step if ratio is None else {**step, "ratio": ratio}
 
 

@@ -129,16 +129,17 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
 
 
 def _paired_row(evidence: Evidence, metric: Metric, delta: float, spread_log: float) -> Json | None:
-    """Two treatments over the blocks that they share; None where they share none."""
+    """Two treatments over the blocks that they share, or each with a reference; None where there are none."""
     common = np.isfinite(evidence.copies[0]).all(1)
-    if not common.any():
-        return None
     compared, beyond = evidence.found, evidence.beyond[common]
+    blocks = int(compared.shown.blocks[0, 1])
+    if not blocks:
+        return None
     if compared.touched[1, 0]:
         said: str = "worse" if compared.beaten[1, 0] else "better" if compared.beaten[0, 1] else "cannot tell"
     else:
         said = word(float(compared.shown.mean[1, 0]), float(compared.half()[1, 0]), delta, spread_log)
-    row: Json = {**pair_ratio(compared, 0, 1, metric), "blocks": int(common.sum()), "verdict": said}
+    row: Json = {**pair_ratio(compared, 0, 1, metric), "blocks": blocks, "verdict": said}
     if beyond.any():
         row["unbounded"] = [{"blocks": int(beyond_side.sum()), "of": row["blocks"]} for beyond_side in beyond.T]
     return row | {"grade": grade(row["blocks"], evidence.blocks_min)}

@@ -24,6 +24,14 @@ class Arrangement(TypedDict):
     freeze_ns_max: float | None
 
 
+class TogetherGroups(TypedDict):
+    """Treatments that were up together, by id; `reference` is a member of each; `why` they were not up all at once."""
+
+    reference: str
+    members: list[list[str]]
+    why: str
+
+
 class Looks(TypedDict):
     """Whether looks could end the run, whether one did, and what the last may spend of the errors."""
 
@@ -99,6 +107,7 @@ class OthersWrites(TypedDict):
 class WindowsOfRun(Arrangement):
     """All of it; what is not known is null."""
 
+    groups: TogetherGroups | None
     noise: WindowsNoise | None
     looks: Looks
     closing: list[Closing]

@@ -6,7 +6,8 @@ without a transaction included; none is left out, which would favour what stalls
 from the next by more than its windows do, and only further blocks tell by how much. So levels are told apart by what
 neither block nor level explains of the blocks' log rates (noise.py; Tukey's test of all pairs at once), of which the
 windows' noise is a part. Beside that a difference has to be beyond what the windows alone scatter, with what a stored
-A/A of windows found of starts: few blocks may agree by chance.
+A/A of windows found of starts: few blocks may agree by chance. Levels of different groups are compared through one that
+all groups have (through.py).
 
 Arrays are (..., copies, blocks, levels, rounds) of rates, copy 0 the original and copy 1 the duplicate; NaN is a window
 that is not there. benches/verdicts.py has the errors by simulation (its sections of windows).
@@ -14,8 +15,9 @@ that is not there. benches/verdicts.py has the errors by simulation (its section
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
 from plimsoll.analysis.statistics.simultaneous import range_quantile
 from plimsoll.analysis.windows.spending import FULL, Share
+from plimsoll.analysis.windows.through import Through, is_direct
 
 _CORRELATION_MAX = 0.9
 _MANY = 200  # from so many degrees of freedom on a critical value stays within 1 %
@@ -41,22 +44,48 @@ class Start:
 
 @dataclass(frozen=True)
 class WindowNoise(Noise):
-    """As `Noise`, and what the windows alone say: the standard error of each pair, with the starts of a stored A/A.
+    """As `Noise`, and what the windows alone say, with the starts of a stored A/A.
 
-    `window_freedom` are its degrees of freedom. A difference has to be beyond both errors, each with its own freedom.
+    `between` is the standard error of each pair by whole blocks; `windows` and `starts` are the variances that windows
+    and stored starts each add to it, with their degrees of freedom (`start_freedom` is None without an A/A). A
+    difference has to be beyond both errors.
     """
 
-    least: np.ndarray
+    between: np.ndarray
+    windows: np.ndarray
+    starts: np.ndarray
     window_freedom: np.ndarray
+    start_freedom: float | None
+
+    @property
+    def least_freedom(self) -> np.ndarray:
+        """Of the windows' error with the stored starts: at least that of the one which is known less well."""
+        known = math.inf if self.start_freedom is None else self.start_freedom
+        return np.minimum(self.window_freedom, known)
 
     def error(self) -> np.ndarray:
         """[..., i, j]: standard error of the mean difference of two levels; of one block that of the windows alone."""
-        return np.asarray(np.where(self.freedom[..., None, None] >= 1, super().error(), self.least))
+        least = np.sqrt(self.windows + self.starts)
+        return np.asarray(np.where(self.freedom[..., None, None] >= 1, self.between, least))
 
     def beyond(self, quantile: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """[..., i, j]: what a difference has to exceed, for a critical value of given degrees of freedom."""
-        own = quantile(np.where(self.freedom >= 1, self.freedom, np.nan))[..., None, None] * super().error()
-        return np.asarray(np.fmax(own, quantile(self.window_freedom)[..., None, None] * self.least))
+        """[..., i, j]: what a difference has to exceed, for a critical value of given degrees of freedom.
+
+        Windows and stored starts each count with the critical value of their own freedom (Banerjee, Sankhya 22, 1960),
+        which errs to the safe side whatever their shares are. One freedom of both, estimated from them, is too large
+        just where the starts happen to look small: it accused up to 1.8 of 100 runs of equals.
+        """
+        own = quantile(np.where(self.freedom >= 1, self.freedom, np.nan))[..., None, None] * self.between
+        least = quantile(self.window_freedom)[..., None, None] ** 2 * self.windows
+        if self.start_freedom is not None:
+            least = least + quantile(np.asarray(self.start_freedom)) ** 2 * self.starts
+        return np.asarray(np.fmax(own, np.sqrt(least)))
+
+    def first(self, levels: int) -> WindowNoise:
+        """Of the first so many levels; the noise stays that of all."""
+        cut = (..., slice(levels), slice(levels))
+        square = {name: getattr(self, name)[cut] for name in ("weight", "blocks", "between", "windows", "starts")}
+        return replace(self, own=self.own[..., :levels], **square)
 
 
 @dataclass(frozen=True)
@@ -133,42 +162,58 @@ def _of_differences(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     return np.asarray(own[..., :, None] + own[..., None, :] - product - np.swapaxes(product, -1, -2))
 
 
-def noise(rates: np.ndarray, start: Start | None = None) -> tuple[WindowNoise, Within]:
+def noise(rates: np.ndarray, start: Start | None = None, through: Through | None = None) -> tuple[WindowNoise, Within]:
     """The noise of a comparison by windows, and what of it is the windows'."""
     found, inside = noise_of(logs_of(rates)), within(rates)
+    found = found if through is None else through.noise(found)
     known = np.isfinite(inside.pair)
     blocks = known.sum(-3)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(known, inside.pair, 0.0).sum(-3) / np.where(blocks > 0, blocks, np.nan) ** 2
-        of_starts = 0.0 if start is None else 2 * start.sd_log**2 / blocks
-        freedom = _window_freedom(variance, of_starts, inside, start)
-        least = np.sqrt(variance + of_starts)
-    own = np.asarray(found.freedom, float)
-    return WindowNoise(found.variance, own, found.own, found.weight, found.blocks, least, freedom), inside
+        of_starts = np.zeros(variance.shape) if start is None else 2 * start.sd_log**2 / blocks
+        pooled, alone = found.squares()
+        if through is not None:
+            pooled, alone = (through.joined(square, is_direct(found.blocks)) for square in (pooled, alone))
+            variance, of_starts = (through.joined(one, is_direct(blocks)) for one in (variance, of_starts))
+    scatter = WindowNoise(
+        found.variance,
+        np.asarray(found.freedom, float),
+        found.own,
+        found.weight,
+        found.blocks,
+        np.sqrt(np.fmax(pooled, alone)),
+        variance,
+        of_starts,
+        _window_freedom(inside),
+        None if start is None else start.freedom,
+    )
+    return scatter, inside
 
 
-def _window_freedom(
-    variance: np.ndarray, of_starts: np.ndarray | float, inside: Within, start: Start | None
-) -> np.ndarray:
-    """Degrees of freedom of the windows' variance, with stored starts by Satterthwaite: the fewest of any pair."""
-    rounds = inside.rounds.max(-1)
+def _window_freedom(inside: Within) -> np.ndarray:
+    """Degrees of freedom of the windows' variance: the fewest of any pair that has blocks in common.
+
+    Of two levels that are compared through a third they are at least those of the comparison that has fewer.
+    """
+    of_pair = np.minimum(inside.rounds[..., :, None], inside.rounds[..., None, :]) - 1
+    each = np.where(np.isfinite(inside.pair), of_pair, 0).sum(-3)
+    fewest = np.where(each > 0, each, np.inf).min((-2, -1))
     rho = inside.correlation
-    independent = np.where(rounds > 1, rounds - 1, 0).sum(-1) * (1 - rho) / (1 + rho)
-    own = np.maximum(independent, 1.0)
-    if start is None:
-        return np.asarray(own)
-    each = (variance + of_starts) ** 2
-    each = each / (variance**2 / own[..., None, None] + np.square(of_starts) / start.freedom)
-    return np.asarray(np.where(np.isfinite(each), each, np.inf).min((-2, -1)))
+    return np.asarray(np.maximum(np.where(np.isfinite(fewest), fewest, 0) * (1 - rho) / (1 + rho), 1.0))
 
 
-def compare(rates: np.ndarray, start: Start | None = None, share: Share = FULL) -> tuple[Compared, Within]:
+def compare(
+    rates: np.ndarray, start: Start | None = None, share: Share = FULL, through: Through | None = None
+) -> tuple[Compared, Within]:
     """Every level against every other; `share` is of the errors that this look may spend (spending.py).
 
-    One block tells nothing of starts: without a stored A/A (`start`) nothing is told from it.
+    One block tells nothing of starts: without a stored A/A (`start`) nothing is told from it. `through`: how levels are
+    compared that have no block in common.
     """
-    scatter, inside = noise(rates, start)
+    scatter, inside = noise(rates, start, through)
     apart = pairs(cells(logs_of(rates)))
+    if through is not None:
+        apart, scatter = _first(through.pairs(apart), through.levels), scatter.first(through.levels)
     levels = apart.mean.shape[-1]
     able = (scatter.freedom[..., None, None] >= 1) | (start is not None)
     able = able & (apart.blocks > 0)
@@ -180,6 +225,11 @@ def compare(rates: np.ndarray, start: Start | None = None, share: Share = FULL) 
         told = able & (-apart.mean > critical) & (-apart.mean > width)
     none = np.zeros(apart.mean.shape, int)
     return Compared(shown, shown, none, none, told, scatter, share.confidence), inside
+
+
+def _first(found: Pairs, levels: int) -> Pairs:
+    cut = (..., slice(levels), slice(levels))
+    return Pairs(found.mean[cut], found.sd[cut], found.blocks[cut])
 
 
 def whole(freedom: np.ndarray) -> np.ndarray:

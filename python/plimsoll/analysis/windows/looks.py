@@ -1,7 +1,8 @@
 """A look at a run of windows that goes on: whether what it asks is decided, so that it may stop.
 
-Asked at the end of each block from the second on. Decided is a run whose every pair of levels is told apart, or shown
-to differ by no more than the relevant ratio, by the share of the errors that this look may spend (spending.py).
+Asked at the end of each block from the second on; of treatments in groups at the end of each replicate. Decided is a
+run whose every pair of levels is told apart, or shown to differ by no more than the relevant ratio, by the share of the
+errors that this look may spend (spending.py).
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from plimsoll.analysis.comparing.levels import groups
 from plimsoll.analysis.comparing.standing import chosen, twins
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import METRICS, judged_of
-from plimsoll.analysis.windows.method import method_of, planned_blocks
+from plimsoll.analysis.windows.method import method_of, planned_replicates
 from plimsoll.analysis.windows.spending import FIRST, at_look
+from plimsoll.analysis.windows.through import groups_of
 from plimsoll.record import Run, Trial, open_run
 from plimsoll.record.verdict import TrialEntry
 
@@ -42,11 +44,13 @@ def decision(out: Path) -> Decision | None:
     """
     run = open_run(out)
     metric = METRICS[judged_of(run.plan, run.experiment)]
-    block = _last_whole_block(run)
-    compared = groups(run.plan, run.experiment)
-    if block < FIRST or not compared:
+    together = groups_of(run)
+    block, compared = _last_whole_block(run), groups(run.plan, run.experiment)
+    replicate = together.replicate(block)
+    if replicate < FIRST or not compared:
         return None
-    method = method_of(run, metric, at_look(block, planned_blocks(run)))
+    block = replicate * together.count
+    method = method_of(run, metric, at_look(replicate, planned_replicates(run)))
     if method is None:
         return None
     entries = [_entry(trial) for trial in run.trials if trial.block <= block]

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plimsoll.analysis.comparing.compare import effects
 from plimsoll.analysis.comparing.evidence import Evidence, Method, blocks_of
+from plimsoll.analysis.comparing.noise import cells, noise_of
 from plimsoll.analysis.comparing.unbounded import Compared
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.statistics.simultaneous import range_quantile
 from plimsoll.analysis.windows import rates
 from plimsoll.analysis.windows.judge import Start, WindowNoise, Within, compare, logs_of, whole
 from plimsoll.analysis.windows.spending import FIRST, FULL, Share, at_end, at_look
+from plimsoll.analysis.windows.through import GroupsOfRun, groups_of, is_direct
 from plimsoll.record import Run
 from plimsoll.record.verdict import Noise, NoiseLevels, StoredEquals, Used, WindowsNoise
 
@@ -27,21 +30,29 @@ def method_of(run: Run, judged: Metric, share: Share | None = None) -> Method | 
     known = rates.by_trial(run)
     if not known:
         return None
-    return by_windows(known, stored_start(run), stored_run(run), share or share_of(run))
+    return by_windows(known, stored_start(run), stored_run(run), share or share_of(run), groups_of(run))
 
 
-def by_windows(known: rates.ByTrial, start: Start | None, starts_from: str | None, share: Share) -> Method:
+def by_windows(
+    known: rates.ByTrial, start: Start | None, starts_from: str | None, share: Share, groups: GroupsOfRun
+) -> Method:
     """The method, of the windows of each trial."""
 
     def method(treatments: Sequence[str], used: Used, twins: Used, _metric: Metric) -> Evidence:
-        found = rates.array(blocks_of(treatments, used), treatments, used, twins, known)
+        columns, through = groups.through(treatments)
+        found = rates.array(blocks_of(columns, used), columns, used, twins, known)
         blocks = np.isfinite(found[0]).any(-1).sum(0)
         least = 1 if start is not None else FIRST
         judged = (blocks >= least)[:, None]
-        every, inside = compare(found, start, share)
-        sure, _ = compare(np.where(judged, found, np.nan), start, share)
+        every, inside = compare(found, start, share, through)
+        sure, _ = compare(np.where(judged, found, np.nan), start, share, through)
         noise = _noise(every, inside, share, start, starts_from)
-        return Evidence(logs_of(found), np.zeros(found.shape[1:3], bool), every, sure, noise, least)
+        copies, count = logs_of(found), len(treatments)
+        centre = None if through is None else effects(cells(copies))[:count]
+        copies = copies[..., :count]
+        apart = None if through is None else ~is_direct(noise_of(copies).blocks)
+        beyond = np.zeros(copies.shape[1:], bool)
+        return Evidence(copies, beyond, every, sure, noise, least, centre, apart, groups.reference)
 
     return method
 
@@ -60,7 +71,7 @@ def _noise(found: Compared, inside: Within, share: Share, start: Start | None, s
     sd = math.hypot(levels["windows_sd_log"], levels["start_sd_log"] or 0.0)
     return {
         "sd_log": math.sqrt(float(scatter.variance)) if has_own else sd,
-        "freedom": int(scatter.freedom if has_own else scatter.window_freedom),
+        "freedom": int(scatter.freedom if has_own else scatter.least_freedom),
         "ratio_told": math.exp(float(np.median(np.maximum(beyond, found.half())[apart]))),
         "levels": levels,
     }
@@ -112,10 +123,11 @@ def share_of(run: Run) -> Share:
     """What the verdict of a run may spend: that of the look that ended it, else what earlier looks have left."""
     if not stops_when_decided(run):
         return FULL
-    planned, ended = planned_blocks(run), decided_after(run)
+    planned, ended, groups = planned_replicates(run), decided_after(run), groups_of(run)
     if ended is not None:
-        return at_look(ended, planned)
-    return at_end(max((trial.block for trial in run.trials if trial.status == "finished"), default=1), planned)
+        return at_look(groups.replicate(ended), planned)
+    last = max((trial.block for trial in run.trials if trial.status == "finished"), default=1)
+    return at_end(groups.replicate(last), planned)
 
 
 def stops_when_decided(run: Run) -> bool:
@@ -126,6 +138,11 @@ def stops_when_decided(run: Run) -> bool:
 def planned_blocks(run: Run) -> int:
     """How many blocks it would have at most."""
     return max((trial.block for trial in run.trials), default=1)
+
+
+def planned_replicates(run: Run) -> int:
+    """How many times all treatments would run at most: in as many blocks, without groups."""
+    return groups_of(run).replicate(planned_blocks(run))
 
 
 def decided_after(run: Run) -> int | None:

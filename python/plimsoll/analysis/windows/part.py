@@ -13,17 +13,19 @@ from plimsoll.analysis.metrics import METRICS, judged_of
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.trial.windows import Windows
 from plimsoll.analysis.windows import lead_in, others_writes, rates
-from plimsoll.analysis.windows.document import Arrangement, Closing, WindowRate, WindowsOfRun
+from plimsoll.analysis.windows.document import Arrangement, Closing, TogetherGroups, WindowRate, WindowsOfRun
 from plimsoll.analysis.windows.judge import logs_of, within
 from plimsoll.analysis.windows.method import (
     DECIDED,
     decided_after,
     planned_blocks,
+    planned_replicates,
     share_of,
     stops_when_decided,
     stored_start,
 )
 from plimsoll.analysis.windows.over_time import closing
+from plimsoll.analysis.windows.through import groups_of
 from plimsoll.record import Run, Trial
 from plimsoll.record.trial import Windows as Arranged
 from plimsoll.record.verdict import Used, WindowsNoise
@@ -42,6 +44,7 @@ def _judge(context: Context) -> WindowsOfRun | None:
     share = share_of(run)
     return {
         **_arrangement(trials, inside),
+        "groups": _groups(run),
         "noise": noise_of_run(context.used, again, inside),
         "looks": {
             "stops_when_decided": stops_when_decided(run),
@@ -78,6 +81,14 @@ def _arrangement(trials: dict[int, Trial], inside: dict[int, Windows]) -> Arrang
     }
 
 
+def _groups(run: Run) -> TogetherGroups | None:
+    """Which treatments were up together, where that was not all of them."""
+    known = run.plan.get("groups")
+    if not known:
+        return None
+    return {"reference": known["reference"], "members": known["members"], "why": known["why"]}
+
+
 def _largest(of_trials: list[Arranged], key: Literal["thaw_ns", "freeze_ns"]) -> float | None:
     known = [took for entry in of_trials if (took := entry.get(key))]
     return max((float(took["max"]) for took in known if took.get("max") is not None), default=None)
@@ -110,14 +121,15 @@ def _closing(context: Context, again: Used, known: dict[int, Windows]) -> list[C
     run = context.run
     if not METRICS[judged_of(run.plan, run.experiment)].is_of_windows:
         return []
-    planned = planned_blocks(run) if stops_when_decided(run) else None
+    planned = planned_replicates(run) if stops_when_decided(run) else None
     said: list[Closing] = []
     for place, group in enumerate(groups(run.plan, run.experiment)):
-        blocks = sorted({block for block, treatment in context.used if treatment in group.treatments})
+        columns, through = groups_of(run).through(group.treatments)
+        blocks = sorted({block for block, treatment in context.used if treatment in columns})
         if not blocks:
             continue
-        by_arm = rates.array(blocks, group.treatments, context.used, again, known)
-        for pair in closing(by_arm, stored_start(run), planned):
+        by_arm = rates.array(blocks, columns, context.used, again, known)
+        for pair in closing(by_arm, stored_start(run), planned, through):
             said.append(
                 {
                     "comparison": place,
@@ -163,6 +175,13 @@ def _caveats(context: Context) -> list[str]:
         return []
     trials = {trial.number: trial for trial in context.run.trials if trial.number in known}
     said = _cut_short(context.run)
+    if together := _groups(context.run):
+        label = context.treatments[together["reference"]]["label"]
+        said.append(
+            f"not all treatments were up at once: levels of different groups are compared through {label}, with the "
+            "errors of both comparisons; the estimate of each by itself is of its own group's blocks, so their ratio "
+            "is another"
+        )
     tested = lead_in.of_trials(trials, known)
     if tested and tested["verdict"] == "too short":
         said.append(
