@@ -11,10 +11,12 @@ from rich.text import Text
 
 from plimsoll.cli.console import console
 from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment.design import blocks_of
 from plimsoll.quantities import elapsed
 
 if TYPE_CHECKING:
     from plimsoll.environment.doctor import Check
+    from plimsoll.experiment.groups import Groups
     from plimsoll.record.verdict import StoredEquals
     from plimsoll.run.planning.needs import Needs
     from plimsoll.target.dataset import Dataset
@@ -40,10 +42,11 @@ def plan(planned: Plan, needs: Needs, stored: StoredEquals | None = None) -> Non
     """Trials in order, needs, obstacles; `stored` is the newest A/A of this machine."""
     out = console()
     out.print(f"{planned.experiment.title}\n")
-    table = plain_table("trial", "block", "treatment", "")
+    table = plain_table("trial", "block", *(["group"] if planned.groups else []), "treatment", "")
     for trial in planned.trials:
         again = "again, for A/A" if trial.duplicate else ""
-        table.add_row(str(trial.number), str(trial.block), Text(trial.treatment.label), again)
+        group = [] if trial.group is None else [str(trial.group)]
+        table.add_row(str(trial.number), str(trial.block), *group, Text(trial.treatment.label), again)
     out.print(table)
     if planned.experiment.design.kind == "windows":
         out.print(f"\n{turns(planned)}")
@@ -65,18 +68,40 @@ def plan(planned: Plan, needs: Needs, stored: StoredEquals | None = None) -> Non
 
 
 def turns(planned: Plan) -> str:
-    """How the servers of a block take turns, and when that ends."""
-    design = planned.experiment.design
-    servers = sum(trial.block == 1 for trial in planned.trials)
+    """How the servers of a block take turns, in which groups, and when that ends."""
+    design, groups = planned.experiment.design, planned.groups
+    servers = max(map(len, blocks_of(planned.trials)))
+    most = f"up to {servers}" if groups else f"the {servers}"
     text = (
-        f"In windows: the {servers} servers of a block are up at once and take turns of {design.window_seconds:g} s, "
+        f"In windows: {most} servers of a block are up at once and take turns of {design.window_seconds:g} s, "
         f"{design.rounds} each a block, while the others are frozen."
     )
+    if groups:
+        text += f" {in_groups_words(planned, groups)}"
     if design.stop == "decided":
-        text += " The run ends after the block that decides the question, or after the last."
+        after = "replicate" if groups else "block"
+        text += f" The run ends after the {after} that decides the question, or after the last."
     if design.minutes is not None:
-        text += f" No block after the second is begun that would end after more than {design.minutes:g} minutes."
+        which = "replicate" if groups else "block"
+        text += f" No {which} after the second is begun that would end after more than {design.minutes:g} minutes."
     return text
+
+
+def in_groups_words(planned: Plan, groups: Groups) -> str:
+    """Which treatments are up together, and what they share."""
+    labels = {treatment.id: treatment.label for treatment in planned.treatments}
+    count, replicates = len(groups.members), planned.experiment.design.blocks
+    text = (
+        f"The servers of all {len(labels)} treatments do not fit at once, so each block has one of {count} groups, "
+        f"which share {labels[groups.reference]}:"
+    )
+    for place, members in enumerate(groups.members, start=1):
+        others = ", ".join(labels[name] for name in members if name != groups.reference)
+        text += f"\n  group {place}: {others}"
+    return (
+        f"{text}\nAll groups once, in random order, are a replicate; there are {replicates}. Levels of different "
+        "groups are compared through the one that they share, with the errors of both comparisons."
+    )
 
 
 def told(planned: Plan, stored: StoredEquals | None) -> str:
@@ -84,10 +109,12 @@ def told(planned: Plan, stored: StoredEquals | None) -> str:
     from plimsoll.analysis.windows.budget import Arrangement
     from plimsoll.words.windows import budget_words
 
-    design, arms = planned.experiment.design, sum(trial.block == 1 for trial in planned.trials)
+    design = planned.experiment.design
+    groups = len(planned.groups.members) if planned.groups else 1
+    arms = sum(trial.block <= groups for trial in planned.trials)  # of a replicate
     counted = design.window_seconds - design.lead_in_seconds
     levels, stops = len(planned.treatments), design.stop == "decided"
-    return budget_words(stored, Arrangement(levels, arms, design.blocks, design.rounds, counted, stops))
+    return budget_words(stored, Arrangement(levels, arms, design.blocks, design.rounds, counted, stops, groups))
 
 
 def doctor(checks: Iterable[Check]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from plimsoll.experiment import size
 from plimsoll.experiment.factors import AnyFactor, NamedLevel
+from plimsoll.experiment.groups import Groups
 from plimsoll.experiment.model import Experiment
 
 
@@ -42,16 +43,18 @@ class PlannedTrial:
     position: int
     treatment: Treatment
     duplicate: bool
+    group: int | None = None  # of the treatments that are up at once, from 1, where that is not all of them
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is going to run, in order."""
+    """Everything that is going to run, in order. `groups`: where the servers of all treatments are not up at once."""
 
     experiment: Experiment
     seed: int
     treatments: list[Treatment]
     trials: list[PlannedTrial]
+    groups: Groups | None = None
 
 
 def show_level(level: Any) -> str:

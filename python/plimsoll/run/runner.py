@@ -58,19 +58,20 @@ class Runner(Carrier):
         if self.seed is None:
             wanted = self.source.experiment.design.seed
             self.seed = wanted if wanted is not None else secrets.randbits(32)
-        self.plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
-        known = read_json(self.out / "run.json")
-        # What a run began as it goes on as, whatever the machine has to give by now.
-        why_not = designs.arrangement_of(self.plan).why_not
-        self.fell_back = why_not(self.plan, self.state) if known is None else known.get("fell_back", [])
-        if self.fell_back:
-            self.plan = designs.fallen_back(self.plan)
+        plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
+        known, planned = (read_json(self.out / f"{name}.json") for name in ("run", "plan"))
+        if known is None:
+            self.plan, self.fell_back = designs.arranged(plan, self.state)
+        else:
+            self.plan, self.fell_back = designs.as_begun(plan, known, planned or {})
 
     def needs(self) -> Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
         missing = datasets.missing_bytes(self.plan, self.state)
         needs = needs_of(self.plan, self.left, missing, has_tables=self._has_tables)
         needs.remarks = [f"trials instead of windows: {text}" for text in self.fell_back]
+        if self.plan.groups:
+            needs.remarks.append(f"windows in groups of treatments, not of all at once: {self.plan.groups.why}")
         needs.remarks += [f"left out on this machine: {text}" for text in self.source.left_out]
         needs.remarks += obstacles.remarks(self.plan)
         needs.impossible = obstacles.obstacles(self.plan, needs, self.state) + datasets.refusals(self.plan)

@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from plimsoll.analysis.windows.method import decided_after
 from plimsoll.environment import Fault, StateDir
 from plimsoll.environment.groups.freezer import NotFrozen
 from plimsoll.experiment import PlannedTrial, load
 from plimsoll.experiment.design import turns
+from plimsoll.experiment.groups import Groups
+from plimsoll.experiment.replicates import in_groups
 from plimsoll.record import open_run
 from plimsoll.run import runner as of_runner
 from plimsoll.run.agent import AgentFailed
@@ -164,7 +167,9 @@ def world() -> World:
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> Callable[..., Runner]:
-    def make(*sets: str) -> Runner:
+    def make(*sets: str, groups: Groups | None = None) -> Runner:
+        arranged = (lambda plan, _: (in_groups(plan, groups), [])) if groups else (lambda plan, _: (plan, []))
+        monkeypatch.setitem(ARRANGEMENTS, "windows", Arrangement(of_blocks.carry_out, arranged))
         (tmp_path / "experiment.toml").write_text(EXPERIMENT)
         source = load(str(tmp_path / "experiment.toml"), sets=list(sets))
         return Runner(source, tmp_path / "run", StateDir(tmp_path / "state"), Silent(), [], 7)
@@ -175,7 +180,6 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> Calla
         server.server = None  # type: ignore[attr-defined]
         return server
 
-    monkeypatch.setitem(ARRANGEMENTS, "windows", Arrangement(of_blocks.carry_out))
     monkeypatch.setattr(Runner, "_servers", lambda _: contextlib.nullcontext(server_of))
     monkeypatch.setattr(Runner, "_has_tables", lambda *_: False)
     monkeypatch.setattr(of_block, "_group_of", lambda at: FakeGroup(at.world, at.number))
@@ -457,3 +461,82 @@ def test_no_block_is_begun_that_does_not_fit(made: Callable[..., Runner], monkey
     assert runner.run() == "finished"
     assert statuses(runner) == ["finished"] * 8 + ["skipped"] * 4
     assert open_run(runner.out).trials[-1].data["reason"] == "block 2 was the last that fits into 7 minutes"
+
+
+IN_TWO = Groups("t1", (("t1", "t2"), ("t1", "t3")), "too little memory")
+
+
+def test_groups_run_one_after_the_other_and_no_other_server_is_up(made: Callable[..., Runner], world: World) -> None:
+    most = 0
+
+    def hook(_what: str, _number: int) -> None:
+        nonlocal most
+        most = max(most, len(world.up))
+
+    world.hook = hook
+    runner = made("design.blocks=2", groups=IN_TWO)
+    assert runner.run() == "finished"
+    assert statuses(runner) == ["finished"] * 12 and most == 3, "two treatments and the duplicate of one"
+    by_block = {trial.block: trial.group for trial in runner.plan.trials}
+    assert list(by_block) == [1, 2, 3, 4] and sorted(list(by_block.values())[:2]) == [1, 2]
+    for block in range(2, 5):
+        begun = world.done.index(("open", 3 * block - 2))
+        assert max(world.done.index(("put back", number)) for number in range(3 * block - 5, 3 * block - 2)) < begun
+
+
+def test_a_stop_in_the_second_group_leaves_the_first_and_goes_on_with_the_second(
+    made: Callable[..., Runner], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hook(what: str, number: int) -> None:
+        if (what, number) == ("window 2", 5):
+            raise Stopped
+
+    world.hook = hook
+    runner = made("design.blocks=2", groups=IN_TWO)
+    assert runner.run() == "stopped"
+    assert statuses(runner)[:3] == ["finished"] * 3 and "finished" not in statuses(runner)[3:]
+    world.hook, asked = lambda _what, _number: None, []
+    world.done.clear()
+    monkeypatch.setattr(of_blocks, "_decided", lambda _: asked.append(len(world.of("open"))))
+    again = made("design.blocks=2")
+    assert again.plan == runner.plan and again.run() == "finished"
+    assert [number for _, number in world.of("open")] == list(range(4, 13))
+    assert asked == [3], "it is looked at a replicate that is whole, and at no half of one"
+
+
+def test_groups_end_after_a_whole_replicate_and_within_the_time(
+    made: Callable[..., Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return now[0]
+
+    class TakesThreeMinutes(of_block.Block):
+        def run(self, server_of: Any) -> None:
+            now[0] += 180
+            super().run(server_of)
+
+    monkeypatch.setattr(of_blocks, "time", Clock)
+    monkeypatch.setattr(of_blocks, "Block", TakesThreeMinutes)
+    monkeypatch.setattr(of_blocks, "_decided", lambda _: None)
+    runner = made("design.minutes=16", "design.blocks=4", groups=IN_TWO)
+    assert runner.run() == "finished"
+    assert statuses(runner) == ["finished"] * 12 + ["skipped"] * 12
+    reason = open_run(runner.out).trials[-1].data["reason"]
+    assert reason == "block 4 (replicate 2) was the last that fits into 16 minutes"
+
+
+def test_groups_that_are_decided_say_after_which_block(
+    made: Callable[..., Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        of_blocks, "_decided", lambda out: "all told" if len(list(out.glob("trials/*/trial.json"))) >= 12 else None
+    )
+    runner = made("design.blocks=3", groups=IN_TWO)
+    assert runner.run() == "finished"
+    run = open_run(runner.out)
+    assert run.trials[-1].data["reason"] == "decided after block 4 (replicate 2): all told"
+    assert decided_after(run) == 4

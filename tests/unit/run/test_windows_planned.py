@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from plimsoll.cli import show
 from plimsoll.environment import StateDir
 from plimsoll.environment.groups import cgroups, group_access
 from plimsoll.environment.knob import AVAILABLE
 from plimsoll.experiment import ExperimentError, Plan, load, plan_trials
+from plimsoll.experiment.design import blocks_of
 from plimsoll.run.designs import fallen_back
 from plimsoll.run.host import ThisMachine
 from plimsoll.run.observer import Silent
@@ -157,6 +160,110 @@ def test_all_servers_have_to_fit_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert why_not(tmp_path, "environment.memory=unlimited", "environment.swap=as found") == []
     (said,) = why_not(tmp_path, "environment.memory=unlimited", "environment.swap=as found", "workload.scale=100")
     assert said.startswith("2 servers at once")
+
+
+SIX = 'path = "target.settings.shared_buffers"\nlevels = ["16 MiB", "32 MiB", "64 MiB", "96 MiB", "128 MiB", "192 MiB"]'
+
+
+def with_available(monkeypatch: pytest.MonkeyPatch, gib: float) -> None:
+    monkeypatch.setattr(ThisMachine, "available_bytes", lambda _: int(gib * GIB))
+
+
+@pytest.mark.parametrize(
+    ("gib", "groups"),
+    [  # a server and its load take 1.25 GiB
+        (8, None),
+        (6, [("t1", "t2", "t4", "t6"), ("t1", "t3", "t5")]),
+        (4, [("t1", "t2", "t5"), ("t1", "t3", "t6"), ("t1", "t4")]),
+        (3, [("t1", "t2"), ("t1", "t3"), ("t1", "t4"), ("t1", "t5"), ("t1", "t6")]),
+    ],
+)
+def test_what_does_not_fit_at_once_is_up_in_as_few_groups_as_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gib: float, groups: list[tuple[str, ...]] | None
+) -> None:
+    with_available(monkeypatch, gib)
+    plan, reasons = windows.arranged(planned(tmp_path, factor=SIX), StateDir(tmp_path / "state"))
+    assert reasons == [] and plan.experiment.design.kind == "windows"
+    if groups is None:
+        assert plan.groups is None and plan == planned(tmp_path, factor=SIX)
+        return
+    assert plan.groups is not None and list(plan.groups.members) == groups and plan.groups.reference == "t1"
+    assert plan.groups.why == (
+        f"6 servers at once, each with its load, need 7.5 GiB of memory and {gib:g} GiB are available"
+    )
+    needs = needs_of(plan, plan.trials, [], has_tables=lambda _: False)
+    largest = max(map(len, groups))
+    assert needs.memory_bytes == largest * (GIB + 256 * 2**20) <= gib * GIB < (largest + 1) * (GIB + 256 * 2**20)
+    whole = planned(tmp_path, factor=SIX)
+    more = needs.seconds / needs_of(whole, whole.trials, [], has_tables=lambda _: False).seconds
+    assert more == pytest.approx(len(plan.trials) / len(whole.trials)), "the reference takes its time in each group"
+    assert len(plan.trials) == 2 * (6 + len(groups) - 1)
+
+
+def test_a_group_has_room_for_its_duplicate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_available(monkeypatch, 4)
+    plan, _ = windows.arranged(planned(tmp_path, "design.duplicate=true", factor=SIX), StateDir(tmp_path / "state"))
+    assert plan.groups is not None and {len(members) for members in plan.groups.members} == {2}
+    assert {len(block) for block in blocks_of(plan.trials)} == {3}
+    with_available(monkeypatch, 3)
+    (said,) = why_not(tmp_path, "design.duplicate=true", factor=SIX)
+    assert said.startswith(
+        "7 servers at once, each with its load, need 8.8 GiB of memory and 3 GiB are available; choose"
+    )
+
+
+def test_the_reference_is_what_takes_least_and_large_treatments_are_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_available(monkeypatch, 6.5)
+    factor = 'path = "environment.memory"\nlevels = ["4 GiB", "1 GiB", "512 MiB", "2 GiB"]'
+    plan, _ = windows.arranged(planned(tmp_path, factor=factor), StateDir(tmp_path / "state"))
+    assert plan.groups is not None and plan.groups.reference == "t3"
+    assert plan.groups.members == (("t1", "t3"), ("t2", "t3", "t4"))
+
+
+def test_disk_that_does_not_suffice_makes_groups_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = planned(tmp_path, factor=SIX)
+    needed = needs_of(whole, whole.trials, [], has_tables=lambda _: False).disk_bytes
+    monkeypatch.setattr(windows.shutil, "disk_usage", lambda _: SimpleNamespace(free=needed * 4 // 6))
+    plan, reasons = windows.arranged(whole, StateDir(tmp_path / "state"))
+    assert reasons == [] and plan.groups is not None and "of disk" in plan.groups.why
+    assert plan.groups.members == (("t1", "t2", "t4", "t6"), ("t1", "t3", "t5"))
+
+
+def test_a_plan_in_groups_says_so_and_a_run_keeps_its_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def runner() -> Runner:
+        planned(tmp_path, factor=SIX)  # writes the file
+        source = load(str(tmp_path / "experiment.toml"))
+        return Runner(source, tmp_path / "run", StateDir(tmp_path / "state"), Silent(), [], 1)
+
+    with_available(monkeypatch, 4)
+    monkeypatch.setattr("plimsoll.run.runner.fingerprint", lambda _: {})
+    first = runner()
+    assert first.fell_back == [] and first.plan.groups is not None
+    needs = first.needs()
+    (remark,) = [text for text in needs.remarks if text.startswith("windows in groups")]
+    assert "6 servers at once, each with its load, need 7.5 GiB" in remark
+    assert not any(text.startswith("environment.memory") for text in needs.impossible)
+    document = plan_document(first.plan)
+    assert document["groups"] == first.plan.groups.document() and document["blocks"] == 2
+    assert {trial["block"]: trial["group"] for trial in document["trials"]} == {
+        trial.block: trial.group for trial in first.plan.trials
+    }
+    show.plan(first.plan, needs)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "In windows: up to 3 servers of a block are up at once" in said
+    assert "so each block has one of 3 groups, which share shared_buffers 16 MiB:" in said
+    assert "group 2: shared_buffers 64 MiB, shared_buffers 192 MiB" in said
+    assert "All groups once, in random order, are a replicate; there are 2." in said
+    first._open_record()
+    with_available(monkeypatch, 8)
+    assert runner().plan == first.plan, "what a run began as it goes on as"
+    with_available(monkeypatch, 3)
+    assert runner().plan == first.plan
+    assert any(text.startswith("environment.memory: 3840 MiB are needed") for text in runner().needs().impossible)
 
 
 def test_windows_take_the_time_of_their_rounds(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "relevant_ratio": experiment.design.relevant_ratio,
         "judged": experiment.judged,
         "windows": windows_document(experiment.design),
+        **({"groups": plan.groups.document()} if plan.groups else {}),
         "factors": [
             {
                 "path": factor.key,
@@ -46,6 +47,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 "number": trial.number,
                 "block": trial.block,
                 "position": trial.position,
+                **({} if trial.group is None else {"group": trial.group}),
                 "treatment": trial.treatment.id,
                 "duplicate": trial.duplicate,
                 "levels": _labels(plan, trial.treatment.levels, memory),
