@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROBES: [&str; 8] =
-    ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync", "block", "profile"];
+const PROBES: [&str; 9] =
+    ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync", "block", "profile", "file_waits"];
 
 fn main() {
     println!("cargo:rerun-if-changed=src/bpf");

@@ -15,6 +15,8 @@ pub mod breakdown;
 mod buffer_heads;
 mod device;
 #[cfg(feature = "bpf")]
+pub mod file_waits;
+#[cfg(feature = "bpf")]
 pub mod folders;
 mod group;
 mod host;

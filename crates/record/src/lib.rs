@@ -5,6 +5,7 @@
 
 mod breakdown;
 mod check;
+mod file_wait;
 mod latency;
 mod live;
 mod npy;
@@ -19,14 +20,15 @@ mod window;
 
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use check::Check;
+pub use file_wait::{FileWaitRow, FileWaitWriter};
 pub use latency::write_latency;
 pub use live::{LiveLine, LiveNow, LiveProcess, LiveWait};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     BlockReport, BreakdownReport, Bucket, CallTotals, Contended, Contention, Cost, CounterReport, Counts, DiskRequests,
-    FileSystem, OtherCalls, PageCacheReport, PageIdentity, ProbeReport, ProbeStatus, ProcessTime, Profile,
-    ProfileReport, ProfileSamples, ProfiledImage, ProgramCost, RequestTotals, Sampling, SelfTest, SyncReport,
-    SyncTotals, SystemCallsReport, Waited,
+    FileSystem, FileWaitsReport, OtherCalls, PageCacheReport, PageIdentity, ProbeReport, ProbeStatus, ProcessTime,
+    Profile, ProfileReport, ProfileSamples, ProfiledImage, ProgramCost, RequestTotals, Sampling, SelfTest, SyncReport,
+    SyncTotals, SystemCallsReport, WaitPlace, Waited,
 };
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;

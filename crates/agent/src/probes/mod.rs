@@ -4,6 +4,7 @@ mod aim;
 mod block;
 mod breakdown;
 mod file_systems;
+mod file_waits;
 mod page_cache;
 mod profile;
 mod request;
@@ -31,7 +32,7 @@ type Read = fn(&Value) -> Result<Box<dyn ProbeRequest>, String>;
 type Listed = (&'static str, Read);
 
 /// All of them, in the order in which they are opened.
-const PROBES: [Listed; 8] = [
+const PROBES: [Listed; 9] = [
     ("page_cache", read::<page_cache::PageCacheRequest>),
     ("buffer_heads", read::<file_systems::BufferHeadsRequest>),
     ("throttle", read::<file_systems::ThrottleRequest>),
@@ -40,6 +41,7 @@ const PROBES: [Listed; 8] = [
     ("sync", read::<sync::SyncRequest>),
     ("block", read::<block::BlockRequest>),
     ("profile", read::<profile::ProfileRequest>),
+    ("file_waits", read::<file_waits::FileWaitsRequest>),
 ];
 
 fn read<T: ProbeRequest + DeserializeOwned + 'static>(value: &Value) -> Result<Box<dyn ProbeRequest>, String> {

@@ -64,7 +64,8 @@ pub(crate) fn carry(
             leaving.ended = Some(carrier.run(session));
             member.leave();
         };
-        if let Err(error) = std::thread::Builder::new().name("load".to_owned()).spawn(carry) {
+        // By this name a probe tells whose thread it is.
+        if let Err(error) = std::thread::Builder::new().name(format!("load{number}")).spawn(carry) {
             refused = Some(error);
             shared.control.stop();
             break;

@@ -6,6 +6,7 @@
 mod block;
 mod breakdown;
 mod counter;
+mod file_waits;
 mod page_cache;
 mod profile;
 mod sync;
@@ -14,6 +15,7 @@ mod syscalls;
 pub use block::{BlockReport, Bucket, DiskRequests, RequestTotals};
 pub use breakdown::{BreakdownReport, ProcessTime, Sampling, Waited};
 pub use counter::CounterReport;
+pub use file_waits::{FileWaitsReport, WaitPlace};
 pub use page_cache::{PageCacheReport, PageIdentity, SelfTest};
 pub use profile::{Contended, Contention, Profile, ProfileReport, ProfileSamples, ProfiledImage};
 pub use sync::{SyncReport, SyncTotals};

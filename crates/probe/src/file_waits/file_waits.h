@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the programs and the agent share: layouts are those of records.rs. */
+#ifndef PLIMSOLL_FILE_WAITS_H
+#define PLIMSOLL_FILE_WAITS_H
+
+#define FRAMES 32
+/* Of the program itself and of what calls it, before the scheduler's own. */
+#define OWN_FRAMES 3
+/* Places that a load blocks in; one has some dozens. */
+#define PLACES 4096
+
+/* A thread of the load was off its CPU. */
+struct wait {
+	u64 left, back;
+	u64 run_queue; /* of that, waiting for a CPU: by the kernel's own sum */
+	u64 runtime; /* on a CPU, all of the thread's life up to when it left: by the kernel's own sum */
+	u64 switches; /* how often it has left one, by the kernel's own count */
+	u32 session;
+	u32 place; /* its stack's number; 0: it was preempted; UNKNOWN_PLACE */
+};
+#define UNKNOWN_PLACE 0xffffffffU
+
+struct stack {
+	u64 frames[FRAMES]; /* innermost first */
+};
+
+enum counter {
+	ARRIVALS_UNSEEN, /* that a thread got a CPU, which the kernel did not tell of: known from its own clock */
+	COUNTERS,
+};
+
+enum lost {
+	NO_ROOM, /* waits that the ring had no room for */
+	NO_STORAGE, /* switches of threads that could not be remembered */
+	NO_PLACE, /* waits whose stack there was no room for */
+	LOST,
+};
+
+/* Changes while the programs run: first the self-test is watched, then the load. */
+struct target {
+	u32 process;
+	u32 unused;
+};
+
+#endif

@@ -1,0 +1,208 @@
+//! What a thread waits for, by the functions that it sleeps in.
+//!
+//! The fact that constrains it: names of the kernel's functions move between kernels. So what no rule knows is in no bucket of its own
+//! but in `other_wait`, by the name of the function that wanted to sleep; nothing is guessed.
+
+use super::records::PREEMPTED;
+use crate::profile::kernel_names::KernelNames;
+use plimsoll_record::WaitPlace;
+
+/// Names in the record.
+pub(super) const RUN_QUEUE: &str = "run_queue";
+const PAGE: &str = "page";
+const WRITEBACK: &str = "writeback";
+const THROTTLED: &str = "throttled";
+const JOURNAL: &str = "journal";
+const LOCK: &str = "lock";
+const DEVICE: &str = "device";
+const FROZEN: &str = "frozen";
+pub(super) const PAUSE: &str = "pause";
+const OTHER: &str = "other_wait";
+pub(super) const BUCKETS: [&str; 10] =
+    [RUN_QUEUE, PAGE, WRITEBACK, THROTTLED, JOURNAL, LOCK, DEVICE, FROZEN, PAUSE, OTHER];
+
+/// A function's name, or with a star what it begins with.
+type Rule = (&'static str, &'static str);
+
+/// Wherever they are in a stack: who reclaims memory or is held back waits in turn for pages, locks and devices.
+const ABOVE_ALL: [Rule; 12] = [
+    ("balance_dirty_pages*", THROTTLED),
+    ("try_to_free_pages", THROTTLED),
+    ("try_to_free_mem_cgroup_pages", THROTTLED),
+    ("__mem_cgroup_handle_over_high", THROTTLED),
+    ("mem_cgroup_handle_over_high", THROTTLED),
+    ("reclaim_throttle", THROTTLED),
+    ("rq_qos_wait", THROTTLED),
+    ("wbt_wait", THROTTLED),
+    ("blk_throtl*", THROTTLED),
+    ("__blk_throtl*", THROTTLED),
+    ("io_throtl*", THROTTLED),
+    ("sb_start_write", FROZEN),
+];
+
+/// Else by the innermost function that one of these knows.
+const INNERMOST: [Rule; 45] = [
+    // Waiting for bits of a page is told by who waits.
+    ("folio_wait_writeback*", WRITEBACK),
+    ("wait_on_page_writeback*", WRITEBACK),
+    ("folio_wait_stable", WRITEBACK),
+    ("wait_for_stable_page", WRITEBACK),
+    ("__filemap_fdatawait_range", WRITEBACK),
+    ("filemap_get_pages", PAGE),
+    ("filemap_update_page", PAGE),
+    ("filemap_read*", PAGE),
+    ("filemap_fault", PAGE),
+    ("filemap_get_folio*", PAGE),
+    ("__filemap_get_folio*", PAGE),
+    ("folio_wait_locked*", PAGE),
+    ("__folio_lock*", PAGE),
+    ("folio_wait_private_2*", PAGE),
+    // The journal of ext4 (and of its fast commits), of XFS, of btrfs.
+    ("jbd2_*", JOURNAL),
+    ("__jbd2_*", JOURNAL),
+    ("start_this_handle", JOURNAL),
+    ("add_transaction_credits", JOURNAL),
+    ("wait_transaction_locked", JOURNAL),
+    ("wait_transaction_switching", JOURNAL),
+    ("do_get_write_access", JOURNAL),
+    ("ext4_fc_*", JOURNAL),
+    ("xfs_log_*", JOURNAL),
+    ("xlog_*", JOURNAL),
+    ("btrfs_sync_log", JOURNAL),
+    ("btrfs_wait_for_commit", JOURNAL),
+    ("btrfs_commit_transaction", JOURNAL),
+    ("wait_current_trans", JOURNAL),
+    // Locks that sleep: of an inode, of a directory, of whatever else has one.
+    ("rwsem_down_*", LOCK),
+    ("__down_read*", LOCK),
+    ("__down_write*", LOCK),
+    ("__mutex_lock*", LOCK),
+    ("mutex_lock*", LOCK),
+    ("down_read*", LOCK),
+    ("down_write*", LOCK),
+    ("percpu_rwsem_wait", FROZEN),
+    // The device itself: direct reads and writes, its cache, room for a request, blocks of metadata.
+    ("iomap_dio_*", DEVICE),
+    ("__iomap_dio_*", DEVICE),
+    ("blkdev_*", DEVICE),
+    ("submit_bio_wait", DEVICE),
+    ("blk_mq_get_tag", DEVICE),
+    ("__wait_on_buffer", DEVICE),
+    ("__sync_dirty_buffer", DEVICE),
+    ("do_nanosleep", PAUSE),
+    ("hrtimer_nanosleep", PAUSE),
+];
+
+/// What only leads to sleep, in every wait.
+const OF_SLEEP: [&str; 16] = [
+    "schedule*",
+    "__schedule*",
+    "io_schedule*",
+    "preempt_schedule*",
+    "out_of_line_wait_on_bit*",
+    "__wait_on_bit*",
+    "bit_wait*",
+    "wait_for_completion*",
+    "__wait_for_common",
+    "do_wait_for_common",
+    "prepare_to_wait*",
+    "wake_bit_function",
+    "folio_wait_bit*",
+    "__traceiter_*",
+    "bpf_*",
+    "__bpf_*",
+];
+
+fn is_named(rule: &str, name: &str) -> bool {
+    rule.strip_suffix('*').map_or(name == rule, |begin| name.starts_with(begin))
+}
+
+fn rule<'n>(rules: &[Rule], names: &[&'n str]) -> Option<(&'static str, &'n str)> {
+    names.iter().find_map(|name| {
+        let known = rules.iter().find(|(known, _)| is_named(known, name));
+        known.map(|(_, bucket)| (*bucket, *name))
+    })
+}
+
+/// Of the functions of a stack, innermost first: what is waited for, and by which of them that is told.
+fn told<'n>(names: &[&'n str]) -> (&'static str, &'n str) {
+    let wants = || names.iter().find(|name| !OF_SLEEP.iter().any(|rule| is_named(rule, name)));
+    rule(&ABOVE_ALL, names)
+        .or_else(|| rule(&INNERMOST, names))
+        .unwrap_or_else(|| (OTHER, wants().copied().unwrap_or_default()))
+}
+
+/// The place of a stack, given innermost first.
+pub(super) fn of_stack(kernel: &KernelNames, frames: &[u64]) -> WaitPlace {
+    let names = frames.iter().map(|address| kernel.name(*address).unwrap_or("[kernel]"));
+    // A part of a function that the compiler has moved elsewhere is that function.
+    let names: Vec<&str> = names.map(|name| name.split('.').next().unwrap_or(name)).collect();
+    let (bucket, function) = told(&names);
+    let stack: Vec<&str> = names.iter().rev().copied().collect();
+    WaitPlace {
+        bucket: bucket.to_owned(),
+        function: function.to_owned(),
+        stack: stack.join(";"),
+        ..WaitPlace::default()
+    }
+}
+
+/// The place of what has no stack: by its number.
+pub(super) fn without_stack(number: u32) -> WaitPlace {
+    let bucket = if number == PREEMPTED { RUN_QUEUE } else { OTHER };
+    let function = if number == PREEMPTED { "preempted" } else { "[unknown]" };
+    WaitPlace { bucket: bucket.to_owned(), function: function.to_owned(), ..WaitPlace::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_are_told_by_the_functions_in_them() {
+        let cases: [(&str, &str, &str); 12] = [
+            ("schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read", PAGE, "filemap_get_pages"),
+            (
+                "schedule io_schedule folio_wait_bit_common folio_wait_writeback __filemap_fdatawait_range",
+                WRITEBACK,
+                "folio_wait_writeback",
+            ),
+            ("schedule jbd2_log_wait_commit ext4_fsync_journal ext4_sync_file", JOURNAL, "jbd2_log_wait_commit"),
+            ("schedule io_schedule __iomap_dio_rw iomap_dio_rw ext4_file_read_iter", DEVICE, "__iomap_dio_rw"),
+            ("schedule submit_bio_wait blkdev_issue_flush ext4_sync_file", DEVICE, "submit_bio_wait"),
+            (
+                "schedule rwsem_down_write_slowpath down_write ext4_buffered_write_iter",
+                LOCK,
+                "rwsem_down_write_slowpath",
+            ),
+            // Who reclaims memory waits for a page in turn, and is held back all the same.
+            (
+                "schedule folio_wait_bit_common folio_wait_writeback shrink_folio_list try_to_free_mem_cgroup_pages",
+                THROTTLED,
+                "try_to_free_mem_cgroup_pages",
+            ),
+            (
+                "schedule_timeout io_schedule_timeout balance_dirty_pages generic_perform_write",
+                THROTTLED,
+                "balance_dirty_pages",
+            ),
+            ("schedule percpu_rwsem_wait __percpu_down_read vfs_write", FROZEN, "percpu_rwsem_wait"),
+            ("schedule do_nanosleep hrtimer_nanosleep", PAUSE, "do_nanosleep"),
+            ("schedule futex_do_wait do_futex", OTHER, "futex_do_wait"),
+            ("", OTHER, ""),
+        ];
+        for (stack, bucket, function) in cases {
+            let names: Vec<&str> = stack.split_whitespace().collect();
+            assert_eq!(told(&names), (bucket, function), "{stack}");
+        }
+    }
+
+    #[test]
+    fn every_rule_has_a_bucket_of_the_record() {
+        assert!(ABOVE_ALL.iter().chain(&INNERMOST).all(|(_, bucket)| BUCKETS.contains(bucket)));
+        assert_eq!(
+            (without_stack(PREEMPTED).bucket.as_str(), without_stack(u32::MAX).bucket.as_str()),
+            (RUN_QUEUE, OTHER)
+        );
+    }
+}
