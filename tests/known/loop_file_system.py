@@ -11,6 +11,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -35,6 +36,20 @@ def call(*argv: str) -> str:
 
 
 _PREFIX = "plimsoll-known-"
+# In a process of its own, so that the file system thaws whatever becomes of the test. Gives when nothing could be
+# written any more and when it could again, by the monotonic clock.
+_FREEZES = """
+import fcntl, os, sys, time
+point = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY)
+fcntl.ioctl(point, 0xC0045877, 0)  # FIFREEZE
+try:
+    frozen = time.monotonic_ns()
+    time.sleep(float(sys.argv[2]))
+    thaws = time.monotonic_ns()
+finally:
+    fcntl.ioctl(point, 0xC0045878, 0)  # FITHAW
+print(frozen, thaws)
+"""
 
 
 @dataclass
@@ -57,6 +72,11 @@ class FileSystem:
     def sectors_read(self) -> int:
         """By the device, since it was made."""
         return int(Path("/sys/block", Path(self.loop).name, "stat").read_text().split()[2])
+
+    def stand_still(self, seconds: float) -> tuple[int, int]:
+        """Whoever writes waits meanwhile. From when to when at least, in nanoseconds."""
+        frozen, thaws = call(sys.executable, "-I", "-S", "-c", _FREEZES, str(self.point), str(seconds)).split()
+        return int(frozen), int(thaws)
 
 
 @contextlib.contextmanager
