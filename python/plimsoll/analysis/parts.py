@@ -6,7 +6,7 @@ A part stands behind those it needs. The order is also that of the caveats of a 
 from plimsoll.analysis.breakdown import breakdown
 from plimsoll.analysis.caches import double_caching, reconcile
 from plimsoll.analysis.decision_support import run as decision_support
-from plimsoll.analysis.files import operations, phases
+from plimsoll.analysis.files import file_waits, operations, phases
 from plimsoll.analysis.next_steps import next_steps
 from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.part import Part
@@ -29,6 +29,7 @@ PARTS: tuple[Part, ...] = (
     decision_support.PART,
     phases.PART,
     operations.PART,
+    file_waits.PART,
     syscalls.PART,
     block_requests.PART,
     windows.PART,

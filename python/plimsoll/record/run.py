@@ -168,6 +168,11 @@ class Segment:
         return read_table(self.path / "sync.npy")
 
     @cached_property
+    def file_waits(self) -> "np.ndarray | None":
+        """Each time that a session of a load on files was off its CPU; None when that was not watched."""
+        return read_table(self.path / "file_waits.npy")
+
+    @cached_property
     def queries(self) -> Json | None:
         """Every query and refresh function of a decision-support test, by stream and place; None of other workloads."""
         try:

@@ -102,6 +102,16 @@ class Windows(TypedDict):
     open_ns: int
 
 
+class WaitPlace(TypedDict):
+    """A place in the kernel where threads of a load on files have slept."""
+
+    bucket: str
+    function: str
+    stack: str
+    count: int
+    ns: int
+
+
 class Probe(TypedDict, total=False):
     """What a probe in the kernel says of itself and counted; which keys it has depends on the probe."""
 
@@ -121,6 +131,9 @@ class Probe(TypedDict, total=False):
     lost: dict[str, int]
     identity: dict[str, Json]
     cost: Json
+    # of file_waits
+    places: list[WaitPlace]
+    arrivals_unseen: int
     # of the breakdown
     buckets: list[str]
     wait_names: dict[str, str]

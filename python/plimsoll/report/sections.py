@@ -4,7 +4,7 @@ from plimsoll.report.breakdown import part as breakdown
 from plimsoll.report.caches import both, double_caching, reconcile
 from plimsoll.report.decision_support import part as decision_support
 from plimsoll.report.every_run import caveats, levels, load, machine, method, trials
-from plimsoll.report.files import operations, passes, phases
+from plimsoll.report.files import file_waits, operations, passes, phases
 from plimsoll.report.order_entry import part as order_entry
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
 from plimsoll.report.section import Section
@@ -22,6 +22,7 @@ SECTIONS: tuple[Section, ...] = (
     phases.SECTION,
     passes.SECTION,
     operations.SECTION,
+    file_waits.SECTION,
     breakdown.SECTION,
     profile.SECTION,
     syscalls_figures.SECTION,

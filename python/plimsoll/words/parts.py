@@ -18,4 +18,5 @@ SENTENCES: tuple[Sentences, ...] = (
     decision_support.SENTENCES,
     files.PHASES,
     files.OPERATIONS,
+    files.WAITS,
 )

@@ -131,7 +131,16 @@ def test_a_mix_is_a_load_of_transactions(runner: Make, tmp_path: Path) -> None:
     probes = load["probes"]
     assert probes["sync"] == {} and probes["syscalls"] == {"counted": "slices"} and probes["breakdown"] is None
     assert set(probes["page_cache"]) == {"scratch"}
-    assert any("no breakdown of where" in caveat for caveat in trial(tmp_path)["caveats"])
+    assert probes["file_waits"] == {} and not any("io_uring" in caveat for caveat in trial(tmp_path)["caveats"])
+
+
+def test_operations_of_a_ring_have_no_thread_of_their_own(runner: Make, tmp_path: Path) -> None:
+    ring = {"name": "files", "engine": "io_uring", "count": 1, "file_size": 4096}
+    ring["mix"] = [{"operation": "read", "bytes": 4096}]
+    assert runner(ring, measure={"seconds": 1}, probes={"breakdown": True}).run() == "finished"
+    (load,) = [request for verb, request in heard(tmp_path) if verb == "load"]
+    assert load["probes"]["file_waits"] is None
+    assert any("engine io_uring" in caveat and "sync" in caveat for caveat in trial(tmp_path)["caveats"])
 
 
 @pytest.mark.parametrize("verb", ["populate", "load"])

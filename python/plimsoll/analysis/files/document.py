@@ -108,3 +108,41 @@ class Operations(TypedDict):
     like: str
     rule: str
     treatments: dict[str, Mix]
+
+
+class OperationTimes(TypedDict):
+    """Where the time of one kind of operation went: means over blocks, whose parts add up to the latency."""
+
+    kind: str
+    operations: int  # performed, of all trials together
+    latency_ns: Mean | None  # from the plan to the end
+    parts_ns: dict[str, Mean]
+    slowest_ns: Mean | None  # of the slowest share; null where those are too few
+    slowest_parts_ns: dict[str, Mean]
+
+
+class WaitPlace(TypedDict):
+    """A function of the kernel in which threads of the load have slept, of all trials together."""
+
+    bucket: str
+    function: str
+    count: int
+    ns: int
+
+
+class TimesOfTreatment(TypedDict):
+    """The operations of one treatment."""
+
+    trials: int
+    operations: list[OperationTimes]
+    straddling: int  # waits that lie across an operation's end: in no part
+    missed: int  # switches that the kernel has counted and nobody has seen: time asleep taken for that on a CPU
+    lost: int
+    places: list[WaitPlace]  # with the longest waits
+
+
+class FileWaits(TypedDict):
+    """`file_waits`: where the time of operations on files went, by treatment."""
+
+    slowest_share: float
+    treatments: dict[str, TimesOfTreatment]

@@ -22,7 +22,7 @@ from plimsoll.record.summary import Probe
 
 NAMES = ("page_cache", "buffer_heads", "throttle")
 # Named only where they were asked for: few runs ask, and they have a part of the page of their own.
-_ON_REQUEST = ("syscalls", "sync", "block")
+_ON_REQUEST = ("syscalls", "sync", "block", "file_waits")
 LABELS = {
     "page_cache": "page cache",
     "buffer_heads": "buffer heads",
@@ -30,6 +30,7 @@ LABELS = {
     "syscalls": "system calls",
     "sync": "syncs",
     "block": "block device",
+    "file_waits": "waits of operations on files",
 }
 _SELF_TEST: Final[tuple[SelfTestFigure, ...]] = get_args(SelfTestFigure)
 

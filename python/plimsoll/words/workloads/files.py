@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.files.document import Operations, Phase, Phases
+from plimsoll.analysis.files.document import FileWaits, Operations, OperationTimes, Phase, Phases
 from plimsoll.analysis.files.metrics import MB, SEEKS, name_of
 from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 _FROM_MEMORY = "never left"
 _TREATMENTS_SHOWN = 2
+_KINDS_SHOWN = 3
+_LEAST_SHARE = 0.1
+# What each part of an operation's time is called; the rest is called as in the record.
+PART_NAMES: Final = {
+    "lag": "waiting for a session",
+    "cpu": "on a CPU",
+    "run_queue": "waiting for a CPU",
+    "page": "waiting for a page",
+    "writeback": "waiting for writeback",
+    "throttled": "throttled",
+    "journal": "waiting for the journal",
+    "lock": "waiting for a lock",
+    "device": "waiting for the device",
+    "frozen": "file system frozen",
+    "pause": "asleep by itself",
+    "other_wait": "other waits",
+}
 
 
 def phase_lines(verdict: Json) -> list[str]:
@@ -65,5 +82,30 @@ def operation_lines(verdict: Json) -> list[str]:
     return [f"Files ({found['like']}): {'; '.join(lines)}"] if lines else []
 
 
+def wait_lines(verdict: Json) -> list[str]:
+    """What most of an operation's time went into, one line a treatment, a few of them."""
+    found: FileWaits | None = verdict.get("file_waits")
+    if not found:
+        return []
+    labels = treatment_labels(verdict)
+    lines = []
+    for name, mine in list(found["treatments"].items())[:_TREATMENTS_SHOWN]:
+        said = [text for one in mine["operations"][:_KINDS_SHOWN] if (text := _most_of(one))]
+        if said:
+            lines.append(f"{labels.get(name, name)}: {'; '.join(said)}")
+    return [f"Of an operation's time: {' | '.join(lines)}"] if lines else []
+
+
+def _most_of(one: OperationTimes) -> str:
+    """The parts that make at least a tenth of the mean, the largest first."""
+    whole = one["latency_ns"]
+    if not whole or not whole["value"]:
+        return ""
+    shares = sorted(((mean["value"] / whole["value"], name) for name, mean in one["parts_ns"].items()), reverse=True)
+    shown = [f"{share:.0%} {PART_NAMES.get(name, name)}" for share, name in shares if share >= _LEAST_SHARE]
+    return f"{one['kind']} {', '.join(shown)}" if shown else ""
+
+
 PHASES = Sentences("phases", adds=phase_lines, section="phases")
 OPERATIONS = Sentences("operations", adds=operation_lines, section="operations")
+WAITS = Sentences("file_waits", adds=wait_lines, section="file_waits")

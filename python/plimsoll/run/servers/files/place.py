@@ -18,6 +18,11 @@ from plimsoll.run.host import ThisMachine
 from plimsoll.run.surroundings.arranged import PrivatePlace
 
 
+def has_threads(settings: Experiment) -> bool:
+    """Whether each session has a thread, so that what a thread waits for is an operation's."""
+    return getattr(settings.workload, "engine", "sync") == "sync"
+
+
 class InGroup(ThisMachine):
     """This machine, with the programs that are told what to do inside a group; without one as anywhere."""
 
@@ -61,6 +66,7 @@ class LoadPlace(PrivatePlace):
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
             "breakdown": None,
+            "file_waits": {} if wanted.breakdown and has_threads(settings) else None,
             "profile": profile if wanted.profile else None,
             "syscalls": {"counted": wanted.syscalls_counted} if wanted.syscalls else None,
             "sync": {} if wanted.sync else None,

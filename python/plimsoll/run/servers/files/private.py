@@ -16,7 +16,7 @@ from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.servers import double_caching
 from plimsoll.run.servers.files.at_work import FilesAtWork
 from plimsoll.run.servers.files.folder import Folder
-from plimsoll.run.servers.files.place import LoadPlace
+from plimsoll.run.servers.files.place import LoadPlace, has_threads
 from plimsoll.run.servers.private import PrivateAtWork, PrivateKind
 from plimsoll.run.servers.residency import verify_warm
 from plimsoll.run.surroundings.arranged import PrivatePlace
@@ -96,8 +96,11 @@ class PrivateFiles(PrivateKind[Folder]):
             log.caveat("the files are in a file system that is memory itself (tmpfs): they are never cold")
         elif before.resident_bytes:
             log.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
-        if at.settings.probes.breakdown:
-            log.caveat("files: there is no breakdown of where an operation's time goes yet")
+        if at.settings.probes.breakdown and not has_threads(at.settings):
+            log.caveat(
+                "where an operation's time goes is not known of the engine io_uring, whose operations have no thread "
+                'of their own: take engine = "sync" for it'
+            )
 
     def start(self, at: PrivateAtWork, log: TrialLog, *, is_new: bool) -> None:
         del is_new  # none goes on after a kill
