@@ -36,6 +36,8 @@ impl ProfileRequest {
     fn start(&self, site: &Site<'_>) -> Started {
         let options = ProfileOptions {
             parent: self.data_directory.process(site)?,
+            // A server's first process only starts others; a load on files is in it.
+            itself: !self.data_directory.is_named(),
             hz: self.hz,
             locks: self.locks,
             out: site.out.to_owned(),

@@ -44,7 +44,7 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	struct waiting *waiting;
 	u32 zero = 0;
 
-	if (!is_child(task, target.parent))
+	if (!is_watched(task))
 		return 0;
 	wanted.task = task->pid;
 	waiting = bpf_map_lookup_elem(&waits, &wanted);
@@ -89,7 +89,7 @@ int BPF_PROG(on_contention_end, void *lock, int result)
 	struct wanted wanted = { .lock = (u64)lock };
 	struct waiting *waiting;
 
-	if (!is_child(task, target.parent))
+	if (!is_watched(task))
 		return 0;
 	wanted.task = task->pid;
 	waiting = bpf_map_lookup_elem(&waits, &wanted);

@@ -41,6 +41,8 @@ const LOST: usize = 3;
 pub struct ProfileOptions {
     /// The process whose children are sampled.
     pub parent: u32,
+    /// It is sampled, too, with all of its threads.
+    pub itself: bool,
     /// Samples a second on each CPU.
     pub hz: u32,
     /// Waits for the kernel's own locks are counted, too.
@@ -98,7 +100,7 @@ impl Profile {
         let samples = programs.map("samples")?;
         let locks = options.locks.then(|| Locks::of(&programs)).transpose()?;
         let checks = self_test::run(&options.stimulus, &programs, &samples, locks.as_ref())?;
-        aim(&programs, options.parent)?;
+        aim(&programs, options.parent, options.itself)?;
         Ok(Self {
             sampling: State::NotYet,
             counters: programs.map("counters")?,

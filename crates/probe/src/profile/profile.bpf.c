@@ -49,6 +49,11 @@ struct user_pt_regs___sampled {
 
 #pragma clang attribute pop
 
+static __always_inline bool is_watched(struct task_struct *task)
+{
+	return is_child(task, target.parent) || (target.itself && task->tgid == target.parent);
+}
+
 static __always_inline void count(void *map, u32 which)
 {
 	u32 zero = 0;
@@ -108,7 +113,7 @@ int on_clock(void *context)
 	u32 zero = 0, stack_bytes;
 	long kernel_bytes;
 
-	if (!is_child(task, target.parent) || task->flags & PF_KTHREAD) {
+	if (!is_watched(task) || task->flags & PF_KTHREAD) {
 		count(&counters, OF_OTHERS);
 		return 0;
 	}

@@ -49,6 +49,7 @@ struct waited {
 /* Changes while the program runs: first the self-test is watched, then the server. */
 struct target {
 	u32 parent; /* its children are watched */
+	u32 itself; /* and itself, with all of its threads */
 };
 
 #endif

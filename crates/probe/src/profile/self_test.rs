@@ -163,7 +163,7 @@ pub(crate) fn run(
     samples: &MapHandle,
     locks: Option<&Locks>,
 ) -> Result<Vec<Check>, Refusal> {
-    aim(programs, std::process::id())?;
+    aim(programs, std::process::id(), false)?;
     let mut stimulus =
         Stimulus::start(program).map_err(|error| Refusal::from(format!("{}: {error}", program.display())))?;
     until_all_hold(TRIES, || {

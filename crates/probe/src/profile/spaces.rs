@@ -130,6 +130,11 @@ pub(crate) struct Spaces {
 }
 
 impl Spaces {
+    /// Whose children they are.
+    pub(crate) fn parent(&self) -> u32 {
+        self.parent
+    }
+
     /// Of the children of `parent`, whose own mappings stand for those of a child that is gone already.
     pub(crate) fn new(parent: u32) -> Self {
         Self {

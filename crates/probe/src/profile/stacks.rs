@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 /// Different stacks that are kept; a server has some thousands.
 const STACKS_MAX: usize = 200_000;
 
+/// The role of the process that is sampled beside its children: it is then the load itself.
+const LOAD: &str = "load";
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Stack {
     role: &'static str,
@@ -69,7 +72,9 @@ impl Stacks {
         };
         let kernel: Box<[u64]> = sample.kernel().collect();
         let user = self.spaces.unwind(&sample).unwrap_or_default();
-        let role = *self.roles.entry(sample.pid).or_insert_with(|| role_of(sample.pid));
+        let parent = self.spaces.parent();
+        let role = |pid| if pid == parent { LOAD } else { role_of(pid) };
+        let role = *self.roles.entry(sample.pid).or_insert_with(|| role(sample.pid));
         let stack = Stack { role, user: user.places.into(), kernel };
         let samples = &mut self.samples;
         samples.taken += 1;
