@@ -8,8 +8,12 @@ keeps beside its files lies there too, and is in the page cache afterwards like 
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +64,17 @@ PHASES = """
 name = "raw_storage"
 size = "16 MiB"
 phases = ["putc", "rewrite", "read"]
+"""
+
+
+# Reads a file past the page cache, again and again, until its input ends.
+READS = """
+import mmap, os, select, sys
+file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+memory = mmap.mmap(-1, 1 << 20)
+print(os.preadv(file, [memory], 0), flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    os.preadv(file, [memory], 0)
 """
 
 
@@ -147,3 +162,38 @@ def test_a_phase_that_never_left_memory_is_called_that(laboratory: Laboratory, e
     assert phases["read"]["cache"][0]["what"] == "read from memory: it never left it"
     assert phases["rewrite"]["cache"][0]["what"].startswith("read from memory: it never left it; ")
     assert seen.device_bytes <= METADATA
+
+
+@contextlib.contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Somebody else reads from the same device meanwhile."""
+    argv = [sys.executable, "-I", "-S", "-c", READS, str(file)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == f"{MIB}\n"
+        try:
+            yield
+        finally:
+            process.stdin.close()
+            process.wait(10)
+
+
+@pytest.mark.parametrize("block", [True, False], ids=["block", "diskstats"])
+def test_whose_bytes_they_are_is_told_where_requests_are_watched(
+    laboratory: Laboratory, ext4: FileSystem, needs: Callable[..., None], *, block: bool
+) -> None:
+    needs("bpf")
+    other = ext4.fresh() / "other"
+    other.write_bytes(bytes(MIB))
+    os.sync()
+    with reading(other):
+        name = f"shared-{block}"
+        seen = run(laboratory, ext4, name, PHASES, f"probes.block={str(block).lower()}")
+    (phases,) = seen.verdict["phases"]["treatments"].values()
+    print(phases["read"]["device_read_share"], phases["read"]["cache"], seen.device_bytes)
+    assert seen.device_bytes > 32 * MIB, "there was somebody else"
+    share, (said,) = phases["read"]["device_read_share"]["value"], phases["read"]["cache"]
+    if block:
+        assert share == 0 and said["what"] == "read from memory: it never left it"
+    else:
+        assert share > 0.01 and "never left" not in said["what"], "by the device's counters it cannot be told"

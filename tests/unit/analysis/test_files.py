@@ -122,6 +122,24 @@ def test_of_files_on_no_device_nothing_is_said_to_have_stayed_in_memory(tmp_path
         assert found[phase]["device_read_share"] is None and found[phase]["device_write_share"] is None
 
 
+def test_where_requests_were_watched_only_those_for_the_load_s_files_count(tmp_path: Path) -> None:
+    """The device has read all of the bytes, and a quarter of them for the load; where requests were lost it is the
+    device's word again."""
+
+    def read(lost: int) -> float:
+        run = make(tmp_path / f"run{lost}", RAW, BONNIE)
+        of = {"other": BYTES // 4, "elsewhere": BYTES, "swap": 7}
+        totals = {"vda": {name: {"read": {"bytes": count}} for name, count in of.items()}}
+        for place in run.glob("trials/*/getc/summary.json"):
+            told = json.loads(place.read_text())
+            told["probes"] = {"block": {"status": "on", "lost": {"events": lost}, "request_totals": totals}}
+            place.write_text(json.dumps(told))
+        found = analyse(open_run(run))["phases"]["treatments"]["t1"]["getc"]  # type: ignore[typeddict-item]
+        return float(found["device_read_share"]["value"])
+
+    assert (read(0), read(1)) == (0.25, 1.0)
+
+
 def test_levels_are_compared_by_a_phases_rate(raw: Json) -> None:
     (comparison,) = raw["comparisons"]
     assert comparison["metric"] == "putc_bytes_per_second"

@@ -2,18 +2,20 @@
 
 The fact that constrains it: bytes that the load moved are payload, and bytes at the devices are the machine's, with
 read-ahead, metadata, the journal and whoever else uses the device in them. Their ratio tells what the page cache did to
-within that; below NEVER_LEFT it is called none.
+within that; below NEVER_LEFT it is called none. Where the probe of disk requests watched, only pages of the load's own
+files count, read ahead or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from plimsoll.analysis.files.document import Moved
 from plimsoll.analysis.files.metrics import MB
 from plimsoll.analysis.trial.readings import SECTOR_BYTES, done_count, fact, grown, per, seconds_measured
 from plimsoll.record import Segment
+from plimsoll.record.summary import Probe
 
 _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _TICK_NS = 10_000_000  # of USER_HZ, the unit of /proc/stat: 100 a second
@@ -23,8 +25,12 @@ ALL_OF_IT = 0.9
 UNKNOWN = "not known: the files are on no block device of this machine"
 RULE = (
     f"a phase whose devices moved less than {NEVER_LEFT:.0%} of its bytes never left memory; from {ALL_OF_IT:.0%} on "
-    "all of it went to the devices. Devices are read just before and after a phase, whoever used them"
+    "all of it went to the devices. Devices are read just before and after a phase, whoever used them; where the probe "
+    "block watched, requests for the load's own files alone are counted"
 )
+BLOCK: Final = "block"
+# Of the probe's classes those of the load's files: by its folder, and a program's memory, whose file is not told.
+_OWN = ("data", "wal", "global", "temp", "other", "direct")
 
 
 def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = False) -> Moved | None:
@@ -45,9 +51,7 @@ def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = 
     user, system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
     done = done_count(segment)
     busy_ns, all_ns = _machine(segment, readings.get("host_cpu_ticks"))
-    from_devices, to_devices = (
-        _sectors(readings.get("device_counters"), place) for place in (READ_SECTORS, WRITTEN_SECTORS)
-    )
+    from_devices, to_devices = _at_devices(segment, readings.get("device_counters"))
     return {
         "seconds": seconds,
         "operations": done,
@@ -80,6 +84,22 @@ def _machine(segment: Segment, ticks: Mapping[str, Any] | None) -> tuple[float |
     total = sum(value or 0.0 for value in grew.values())
     busy = total - sum(grew.get(name) or 0.0 for name in ("idle", "iowait", "steal"))
     return busy * _TICK_NS, total * _TICK_NS
+
+
+def _at_devices(segment: Segment, counters: Mapping[str, Any] | None) -> tuple[float | None, float | None]:
+    """Bytes read and written there: by the requests for the load's files, or whoever used them."""
+    entry = segment.probes.get(BLOCK) or {}
+    if entry.get("status") == "on" and not any((entry.get("lost") or {}).values()):
+        return _requested(entry, "read"), _requested(entry, "write")
+    return _sectors(counters, READ_SECTORS), _sectors(counters, WRITTEN_SECTORS)
+
+
+def _requested(entry: Probe, operation: str) -> float:
+    """Bytes of the load's files, of all disks."""
+    of_disks: Iterable[Mapping[str, Any]] = (entry.get("request_totals") or {}).values()
+    return float(
+        sum(((classes.get(name) or {}).get(operation) or {}).get("bytes") or 0 for classes in of_disks for name in _OWN)
+    )
 
 
 def _sectors(readings: Mapping[str, Any] | None, place: int) -> float | None:
