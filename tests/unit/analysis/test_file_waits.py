@@ -12,7 +12,7 @@ import numpy as np
 from plimsoll.analysis.files import file_waits
 from plimsoll.analysis.files.times import Times, times
 from plimsoll.record import Segment, Trial
-from plimsoll.words.files import wait_lines
+from plimsoll.words.workloads.files import wait_lines
 
 _MAKER = runpy.run_path(str(Path(__file__).parents[2] / "golden" / "make_synthetic.py"))
 TRANSACTION = _MAKER["TRANSACTION"]

@@ -47,6 +47,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "decision_support": ([DecisionSupport], ["Decision support"]),
     "phases": ([of_files.Phases], ["Loads on files"]),
     "operations": ([of_files.Operations], ["Loads on files"]),
+    "file_waits": ([of_files.FileWaits], ["Loads on files"]),
     "syscalls": ([of_probes.SystemCalls], ["System calls, syncs, and requests of the disks"]),
     "block": ([of_probes.BlockRequests], ["System calls, syncs, and requests of the disks"]),
     "windows": ([WindowsOfRun], ["Windows"]),

@@ -10,7 +10,7 @@ from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing.tables import NONE, number
 from plimsoll.report.files.cells import US, in_unit
 from plimsoll.report.section import Page, Section
-from plimsoll.words.files import PART_NAMES, wait_lines
+from plimsoll.words.workloads.files import PART_NAMES, wait_lines
 
 Json = dict[str, Any]
 
