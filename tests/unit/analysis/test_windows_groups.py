@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis import analyse, compare_treatments
+from plimsoll.analysis.next_steps.blocks import blocks_to_tell
 from plimsoll.analysis.windows.budget import POWER, Arrangement, ratio_told
 from plimsoll.analysis.windows.judge import compare
 from plimsoll.analysis.windows.looks import decision
@@ -163,3 +164,23 @@ def test_what_a_plan_in_groups_can_tell_is_told_across_groups() -> None:
     shown, _ = run(worlds.rates(Noise("normal", 0.01, 0.12), shape, 300, 3, truth), None, shape.through)
     # As with five levels up at once the noisier of two may count by itself, which the plan does not foresee.
     assert POWER - 0.25 < shown.told[:, 4, 1].mean() < shown.told[:, 4, 0].mean()
+
+
+def test_how_many_replicates_would_tell_counts_the_errors_of_both_comparisons(tmp_path: Path) -> None:
+    """Twice as many as two levels of one group would need; and a replicate takes the time of all groups."""
+    near: Json = {**ROUGH, "effects": (0.05, 0.0, 0.1), "groups": ((0, 1), (0, 2)), "window": 0.1, "start": 0.03}
+    folder = make(tmp_path / "run", Shape(**near))
+    for trial in open_run(folder).trials:
+        path = trial.path / "trial.json"
+        phases = [{"name": "measure", "start_ns": 0, "end_ns": 60 * 10**9}]
+        path.write_text(json.dumps({**json.loads(path.read_text()), "phases": phases}))
+    verdict = analyse(open_run(folder))
+    (step,) = [step for step in verdict["next_steps"] if step["kind"] == "longer"]
+    pair = _pairs(verdict["comparisons"][0])[1, 2]
+    assert pair["through"] == "t1" and pair["blocks"] == 4 and verdict["comparisons"][0]["blocks"] == 8
+    assert step["blocks"] > 4 and step["command"][-2:] == ["--blocks", str(step["blocks"])]
+    assert step["seconds"] == 2 * 60 * step["blocks"]
+    assert set(step["levels"]) == {pair["first"], pair["second"]}
+    noise = verdict["comparisons"][0]["noise"]
+    direct = blocks_to_tell(step["ratio"], 3, noise["sd_log"], noise["freedom"] / 4, 0.0)
+    assert direct is not None and step["blocks"] > 1.7 * direct

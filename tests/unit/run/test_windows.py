@@ -484,24 +484,31 @@ def test_groups_run_one_after_the_other_and_no_other_server_is_up(made: Callable
         assert max(world.done.index(("put back", number)) for number in range(3 * block - 5, 3 * block - 2)) < begun
 
 
+@pytest.mark.parametrize(("stopped", "first", "looked"), [(5, 4, [3]), (11, 10, [])])
 def test_a_stop_in_the_second_group_leaves_the_first_and_goes_on_with_the_second(
-    made: Callable[..., Runner], world: World, monkeypatch: pytest.MonkeyPatch
+    made: Callable[..., Runner],
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    stopped: int,
+    first: int,
+    looked: list[int],
 ) -> None:
     def hook(what: str, number: int) -> None:
-        if (what, number) == ("window 2", 5):
+        if (what, number) == ("window 2", stopped):
             raise Stopped
 
     world.hook = hook
     runner = made("design.blocks=2", groups=IN_TWO)
     assert runner.run() == "stopped"
-    assert statuses(runner)[:3] == ["finished"] * 3 and "finished" not in statuses(runner)[3:]
+    assert statuses(runner)[: first - 1] == ["finished"] * (first - 1)
+    assert "finished" not in statuses(runner)[first - 1 :]
     world.hook, asked = lambda _what, _number: None, []
     world.done.clear()
     monkeypatch.setattr(of_blocks, "_decided", lambda _: asked.append(len(world.of("open"))))
     again = made("design.blocks=2")
     assert again.plan == runner.plan and again.run() == "finished"
-    assert [number for _, number in world.of("open")] == list(range(4, 13))
-    assert asked == [3], "it is looked at a replicate that is whole, and at no half of one"
+    assert [number for _, number in world.of("open")] == list(range(first, 13))
+    assert asked == looked, "it is looked at a replicate that is whole, and at no half of one"
 
 
 def test_groups_end_after_a_whole_replicate_and_within_the_time(
