@@ -21,7 +21,7 @@ import pytest
 from loop_file_system import FileSystem, loop_file_system
 
 from plimsoll.analysis.files.times import Times, times
-from plimsoll.environment import page_cache
+from plimsoll.environment.memory import page_cache
 from plimsoll.record import Segment
 from plimsoll.run import agent
 
