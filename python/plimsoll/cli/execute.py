@@ -18,9 +18,10 @@ from plimsoll.experiment import Source
 from plimsoll.quantities import elapsed
 from plimsoll.record import compact, open_run, writer
 from plimsoll.run import a_a
+from plimsoll.run.guest.runner import GuestRunner
+from plimsoll.run.kernels import resumed, runner_of
 from plimsoll.run.observer import Observer, Several, Silent
 from plimsoll.run.runner import Runner
-from plimsoll.run.runner import resume as resumed
 
 OWN_SERVER = "./plimsoll run own-server --set target.dsn=postgresql://USER@HOST/DATABASE"
 
@@ -29,7 +30,7 @@ def run(
     source: Source, out: Path, seed: int | None, as_json: bool, metrics: int | None = None, draws: bool = True
 ) -> int:
     """A new run. `metrics`: the loopback port on which it tells what it does; `draws`: whether it ends with a page."""
-    return _go(Runner(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json, metrics, draws)
+    return _go(runner_of(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json, metrics, draws)
 
 
 def resume(out: Path, as_json: bool, metrics: int | None = None, draws: bool = True) -> int:
@@ -37,7 +38,7 @@ def resume(out: Path, as_json: bool, metrics: int | None = None, draws: bool = T
     return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json, metrics, draws)
 
 
-def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
+def _go(runner: Runner | GuestRunner, as_json: bool, metrics: int | None, draws: bool) -> int:
     left = [trial for trial in runner.plan.trials if not runner.is_done(trial)]
     needs = runner.needs()
     out = show.console()
@@ -76,7 +77,7 @@ def _go(runner: Runner, as_json: bool, metrics: int | None, draws: bool) -> int:
     return STOPPED if status == "stopped" else _exit_code(runner.out)
 
 
-def _told_on(runner: Runner, trials: int, port: int, stack: contextlib.ExitStack) -> Observer:
+def _told_on(runner: Runner | GuestRunner, trials: int, port: int, stack: contextlib.ExitStack) -> Observer:
     """What the run tells on a loopback port until `stack` is left."""
     from plimsoll.run.watch.openmetrics import RunMetrics
 

@@ -19,6 +19,7 @@ from typing import Any
 from plimsoll.environment import cpus, devices, discover, kernel_files
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.fingerprint import memory_kib
+from plimsoll.environment.guest import kernel as guest_kernel
 from plimsoll.environment.groups import cgroups, group_access
 from plimsoll.environment.memory import damon, page_cache, swap
 from plimsoll.environment.readahead import ReadAhead
@@ -56,7 +57,7 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     where = state or StateDir()
     checks: list[Callable[[StateDir], Check]] = [
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
-        _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus, _load,
+        _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus, _load, _guest,
     ]  # fmt: skip
     results = []
     for check in checks:
@@ -249,6 +250,17 @@ def _residency(_: StateDir) -> Check:
     return Check(
         "page cache residency", True, "cachestat(2)" if works else "mincore(2); cachestat(2) came with Linux 6.5"
     )
+
+
+def _guest(_: StateDir) -> Check:
+    """Nobody needs one who does not ask for it."""
+    able, found = guest_kernel.available(), guest_kernel.found()
+    if not able.ok or found is None:
+        remedy = f'{able.remedy}; for environment.kernel = "guest" alone'
+        return Check("guest kernel", None, able.reason, remedy)
+    missing = [name for name, has in found.features().items() if not has]
+    without = f", without {', '.join(missing)}" if missing else ""
+    return Check("guest kernel", True, f"{guest_kernel.KIND} {found.version}{without}")
 
 
 def _psi(_: StateDir) -> Check:

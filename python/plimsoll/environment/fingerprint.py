@@ -30,16 +30,19 @@ CHECKED = (
     "kernel.release", "kernel.version", "kernel.boot_parameters", "kernel.clock_source", "kernel.mitigations",
     "mounts", "devices", "damon", "huge_pages", "swap", "vm", "cgroup.version", "versions.glibc", "versions.python",
     "versions.agent", "versions.postgres",
+    # Of a guest kernel: which kind, and the host's part.
+    "kernel.kind", "host.machine.cpu_model", "host.machine.cpus_usable", "host.machine.memory_kib",
+    "host.machine.virtualisation", "host.kernel.release", "host.kernel.version", "host.mounts",
 )  # fmt: skip
 
 #: Below checked prefixes, yet different from boot to boot or place to place without deciding anything.
 _UNCHECKED = re.compile(
-    r"^devices\.\d+(\.under\.\d+)*\.size_sectors$|^mounts\.\d+\.(path|point|source|root)$|^swap\.\d+\.used_bytes$"
+    r"^devices\.\d+(\.under\.\d+)*\.size_sectors$|^(host\.)?mounts\.\d+\.(path|point|source|root)$|^swap\.\d+\.used_bytes$"
     r"|^huge_pages\.explicit\.\d+\.(free|resv|surplus)_hugepages$"
 )
 
 #: Memory differs by some pages between boots of one machine.
-_TOLERANCE = {"machine.memory_kib": 0.01}
+_TOLERANCE = {"machine.memory_kib": 0.01, "host.machine.memory_kib": 0.01}
 
 
 def fingerprint(paths: Sequence[Path], *, agent: Path | None = None) -> dict[str, Any]:

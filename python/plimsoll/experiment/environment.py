@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
+from plimsoll.experiment.guest.table import OF_THE_RUN, GuestMachine
 from plimsoll.experiment.strict import Cpus, FreeKeys, Size, Strict
 
 AS_FOUND: Final = "as found"
@@ -32,3 +33,23 @@ class Environment(Strict):
     read_ahead: Size | Literal["as found"] = Field(AS_FOUND, description="read-ahead of the data's block device")
     transparent_huge_pages: Literal["always", "madvise", "never", "as found"] = AS_FOUND
     sysctl: Annotated[dict[str, int | str], VM] = Field(default_factory=dict, description="vm.* settings of the kernel")
+    kernel: Annotated[Literal["host", "guest"], OF_THE_RUN] = Field(
+        "host",
+        description="guest: a second kernel that runs as a process (user-mode-linux), with md, device-mapper, NFS and "
+        "control groups of its own; it shows mechanism, not speed",
+    )
+    guest: Annotated[GuestMachine | None, OF_THE_RUN] = Field(
+        None, description='with kernel = "guest": what the guest is given'
+    )
+
+    @field_validator("guest")
+    @classmethod
+    def _has_a_guest(cls, value: GuestMachine | None, info: ValidationInfo) -> GuestMachine | None:
+        if value is not None and info.data.get("kernel") == "host":
+            raise ValueError('is given and kernel is "host"; allowed: with kernel = "guest"')
+        return value
+
+    @property
+    def guest_machine(self) -> GuestMachine | None:
+        """What the guest is given; None where the run is on the host's kernel."""
+        return None if self.kernel == "host" else self.guest or GuestMachine()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.experiment.factors import AnyFactor, each_once
+from plimsoll.experiment.guest import fits
 from plimsoll.experiment.settings import Settings
 
 
@@ -18,6 +19,14 @@ class Experiment(Settings):
 
     factors: list[AnyFactor] = Field(default_factory=list, max_length=8)
     quick: dict[str, Any] = Field(default_factory=dict, description="what --quick sets, path by path")
+
+    @field_validator("factors")
+    @classmethod
+    def _can_be_varied_on_its_kernel(cls, value: list[AnyFactor], info: ValidationInfo) -> list[AnyFactor]:
+        environment = info.data.get("environment")
+        if environment is not None and environment.kernel == "guest":
+            fits.check_factors(factor.paths for factor in value)
+        return value
 
     @model_validator(mode="after")
     def _each_factor_once(self) -> Experiment:

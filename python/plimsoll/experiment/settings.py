@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.experiment.environment import Environment
+from plimsoll.experiment.guest import fits
 from plimsoll.experiment.judged import Judged
 from plimsoll.experiment.measuring import Measure, Warmup
 from plimsoll.experiment.page import SectionKey, Study, each_once
@@ -161,6 +162,18 @@ class Settings(Strict):
                 f"on {self.workload.on}; allowed: target.server = {able}"
             )
         facts.check(self.workload, self.target, self.warmup, self.probes)
+        return self
+
+    @model_validator(mode="after")
+    def _fits_the_kernel(self) -> Settings:
+        environment, target = self.environment, self.target
+        if environment.kernel == "guest":
+            fits.check(
+                dsn=target.dsn,
+                places=target.files.given.values(),
+                cpus={"target_cpus": environment.target_cpus, "load_cpus": environment.load_cpus},
+                outlives_kills=SERVERS[target.server].recovers and self.workload.goes_on_after_kills(),
+            )
         return self
 
     @model_validator(mode="after")

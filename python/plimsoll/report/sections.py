@@ -5,6 +5,7 @@ from plimsoll.report.caches import both, double_caching, reconcile
 from plimsoll.report.decision_support import part as decision_support
 from plimsoll.report.every_run import caveats, levels, load, machine, method, trials
 from plimsoll.report.files import file_waits, operations, passes, phases
+from plimsoll.report.guest import part as guest
 from plimsoll.report.order_entry import part as order_entry
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
 from plimsoll.report.section import Section
@@ -16,6 +17,7 @@ SECTIONS: tuple[Section, ...] = (
     scaling_figures.SECTION,
     levels.SECTION,
     windows.SECTION,
+    guest.SECTION,
     caveats.SECTION,
     order_entry.SECTION,
     decision_support.SECTION,

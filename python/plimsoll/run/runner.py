@@ -20,7 +20,7 @@ from plimsoll.environment import Fault
 from plimsoll.environment.fingerprint import comparable, fingerprint
 from plimsoll.environment.journal import recovery
 from plimsoll.environment.state import StateDir
-from plimsoll.experiment import ExperimentError, PlannedTrial, Problem, plan_trials
+from plimsoll.experiment import ExperimentError, Plan, PlannedTrial, Problem, Source, plan_trials
 from plimsoll.experiment.reading.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
@@ -44,6 +44,24 @@ class Impossible(Exception):
         self.reasons = reasons
 
 
+def undo_leftovers(state: StateDir, observer: Observer) -> None:
+    """What an earlier run left. Nothing is measured on a machine that could not be put back."""
+    for undone in recovery.undo(state):
+        if not undone.ok:
+            raise Fault(f"left by run {undone.run_id}, and not put back: {undone.what}", remedy=undone.remedy)
+        became = "left as it is since" if undone.is_left else "put back from"
+        remedy = f"; {undone.remedy}" if undone.is_left else ""
+        observer.event("note", text=f"{became} run {undone.run_id}: {undone.what}{remedy}")
+
+
+def seed_of(source: Source, given: int | None) -> int:
+    """Of a new run: as asked for, as the experiment has it, or drawn."""
+    if given is not None:
+        return given
+    wanted = source.experiment.design.seed
+    return wanted if wanted is not None else secrets.randbits(32)
+
+
 @dataclass
 class Runner(Carrier):
     """One run of one experiment into the folder `out`."""
@@ -55,9 +73,7 @@ class Runner(Carrier):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.seed is None:
-            wanted = self.source.experiment.design.seed
-            self.seed = wanted if wanted is not None else secrets.randbits(32)
+        self.seed = seed_of(self.source, self.seed)
         plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
         known, planned = (read_json(self.out / f"{name}.json") for name in ("run", "plan"))
         if known is None:
@@ -84,7 +100,7 @@ class Runner(Carrier):
     def run(self) -> str:
         """Runs every trial that has no result yet; returns the run's status. Raises Impossible before the first."""
         with self.state.hold_lock(), self.interrupts.handled():
-            self._undo_leftovers()
+            undo_leftovers(self.state, self.observer)
             needs = self.needs()
             if needs.impossible:
                 raise Impossible(needs.impossible)
@@ -107,15 +123,6 @@ class Runner(Carrier):
                     writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
                     writer.append_event(self.out, "run_end", status=status)
             return status
-
-    def _undo_leftovers(self) -> None:
-        """What an earlier run left. Nothing is measured on a machine that could not be put back."""
-        for undone in recovery.undo(self.state):
-            if not undone.ok:
-                raise Fault(f"left by run {undone.run_id}, and not put back: {undone.what}", remedy=undone.remedy)
-            became = "left as it is since" if undone.is_left else "put back from"
-            remedy = f"; {undone.remedy}" if undone.is_left else ""
-            self.observer.event("note", text=f"{became} run {undone.run_id}: {undone.what}{remedy}")
 
     def _trials(self) -> None:
         if not self.left:
@@ -143,32 +150,13 @@ class Runner(Carrier):
             writer.write_run(self.out, known)
             writer.append_event(self.out, "resumed")
             return known
-        experiment = self.source.experiment
-        document = {
-            "id": self.out.name,
-            "experiment": experiment.name,
-            "title": experiment.title,
-            "source": experiment.source,
-            "status": "running",
-            "started_epoch_ns": time.time_ns(),
-            "ended_epoch_ns": None,
-            "seed": self.seed,
-            "command": self.command,
-            "plimsoll": versions(),
-            "quick": self.source.quick,
-            "file": self.source.path.name,
-            "a_a": a_a.newest(self.state),
-        }
+        assert self.seed is not None
+        document = new_document(self.source, self.out, self.seed, self.command) | {"a_a": a_a.newest(self.state)}
         if self.fell_back:
             document["fell_back"] = self.fell_back
-        if self.source.left_out:
-            document["left_out"] = list(self.source.left_out)
-        dumped = experiment.model_dump(mode="json")
-        if experiment.target.dsn:
-            dumped["target"]["dsn"] = record.redact(experiment.target.dsn)
         self.out.mkdir(parents=True, exist_ok=True)
-        writer.write_json(self.out / "fingerprint.json", fingerprint(self._places()))
-        writer.create_run(self.out, document, documents.plan_document(self.plan), dumped)
+        writer.write_json(self.out / "fingerprint.json", self.fingerprint())
+        create_record(self.out, document, self.source, self.plan)
         return document
 
     def _places(self) -> list[Path]:
@@ -176,10 +164,13 @@ class Runner(Carrier):
         given = [treatment.settings.target.files.given.values() for treatment in self.plan.treatments]
         return [self.state.root, *(Path(place) for place in dict.fromkeys(itertools.chain(*given)))]
 
+    def fingerprint(self) -> dict[str, Any]:
+        """What the run is measured on."""
+        return fingerprint(self._places())
+
     def _refuse_another_machine(self) -> None:
         """A record is of one machine in one state; what was measured on another is not compared with it."""
-        stored = read_json(self.out / "fingerprint.json") or {}
-        differences = comparable(stored, fingerprint(self._places()))
+        differences = comparable(read_json(self.out / "fingerprint.json") or {}, self.fingerprint())
         if differences:
             raise Impossible(
                 [
@@ -189,8 +180,39 @@ class Runner(Carrier):
             )
 
 
-def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:
-    """The runner of a run that was stopped: the same experiment, seed and plan, as its record holds them."""
+def new_document(source: Source, out: Path, seed: int, command: list[str]) -> dict[str, Any]:
+    """run.json of a run that begins."""
+    experiment = source.experiment
+    document = {
+        "id": out.name,
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "source": experiment.source,
+        "status": "running",
+        "started_epoch_ns": time.time_ns(),
+        "ended_epoch_ns": None,
+        "seed": seed,
+        "command": command,
+        "plimsoll": versions(),
+        "quick": source.quick,
+        "file": source.path.name,
+        "a_a": None,
+    }
+    if source.left_out:
+        document["left_out"] = list(source.left_out)
+    return document
+
+
+def create_record(out: Path, document: dict[str, Any], source: Source, plan: Plan) -> None:
+    """The folder of a run that begins, with its plan and its experiment."""
+    dumped = source.experiment.model_dump(mode="json")
+    if source.experiment.target.dsn:
+        dumped["target"]["dsn"] = record.redact(source.experiment.target.dsn)
+    writer.create_run(out, document, documents.plan_document(plan), dumped)
+
+
+def stored_source(out: Path) -> tuple[Source, int]:
+    """The experiment of a run that was stopped, and its seed, as its record holds them."""
     stored, document = read_json(out / "experiment.json"), read_json(out / "run.json")
     if stored is None or document is None:
         raise ExperimentError(
@@ -199,4 +221,10 @@ def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -
     source = reload(stored, Path(document["file"]), bool(document["quick"]))
     if why := kind_of(source.experiment).why_not_resumed:
         raise ExperimentError([Problem(str(out), "--resume", why, "a new run")])
-    return Runner(source, out, state, observer, command, seed=int(document["seed"]))
+    return source, int(document["seed"])
+
+
+def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:
+    """The runner of a run that was stopped: the same experiment, seed and plan."""
+    source, seed = stored_source(out)
+    return Runner(source, out, state, observer, command, seed=seed)

@@ -1,12 +1,14 @@
 """Who speaks of the parts of a verdict, in the order in which they do: a new one is a file, and a line here."""
 
 from plimsoll.words import windows
+from plimsoll.words.guest import sentences as guest
 from plimsoll.words.part import Sentences
 from plimsoll.words.probes import breakdown, caches, syncs
 from plimsoll.words.studies import clients, scaling
 from plimsoll.words.workloads import decision_support, files, order_entry
 
 SENTENCES: tuple[Sentences, ...] = (
+    guest.SENTENCES,
     clients.SENTENCES,
     windows.SENTENCES,
     breakdown.SENTENCES,

@@ -60,7 +60,8 @@ def plan(
     if as_json:
         print_json({"seed": runner.seed, "needs": vars(needs), **plan_document(runner.plan)})
     else:
-        show.plan(runner.plan, needs, a_a.newest(runner.state))
+        on_host = runner.source.experiment.environment.kernel == "host"  # what equals differ by is a kernel's own
+        show.plan(runner.plan, needs, a_a.newest(runner.state) if on_host else None)
     if needs.impossible:
         sys.exit(IMPOSSIBLE)
 
@@ -111,7 +112,7 @@ def _source(name: str, quick: bool, sets: list[str] | None, blocks: int | None) 
 
 def _runner(source: Any, out: Path, command: list[str], seed: int | None) -> Any:
     from plimsoll.environment import StateDir
+    from plimsoll.run.kernels import runner_of
     from plimsoll.run.observer import Silent
-    from plimsoll.run.runner import Runner
 
-    return Runner(source, out, StateDir(), Silent(), command, seed)
+    return runner_of(source, out, StateDir(), Silent(), command, seed)

@@ -60,6 +60,7 @@ def source_of(what: str, *, quick: bool, sets: list[str] | None, clients: int | 
     _one_treatment(source)
     treatment = source.treatments[0]
     _no_users(source, treatment.settings)
+    _no_guest(source, treatment.settings)
     document = _document(treatment.settings)
     # They take time that operations would wait for.
     document["probes"] |= {name: False for name, value in document["probes"].items() if value is True}
@@ -113,6 +114,12 @@ def _one_treatment(source: Source) -> None:
 def _no_users(source: Source, settings: Experiment) -> None:
     if (why := settings.workload.no_load_line()) is not None:
         raise ExperimentError([Problem(str(source.path), *why)])
+
+
+def _no_guest(source: Source, settings: Experiment) -> None:
+    if settings.environment.kernel != "host":
+        what = "a load line is a rate, and a guest kernel shows mechanism and not speed"
+        raise ExperimentError([Problem(str(source.path), "environment.kernel", what, '"host"')])
 
 
 def _document(settings: Experiment) -> dict[str, Any]:

@@ -29,7 +29,7 @@ REMARKS_MAX = 3
 def obstacles(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
     """Reasons against the plan, each once."""
     reasons = [*_cpus(plan), *_descriptors(plan)]
-    reasons += [reason for treatment in plan.treatments if (reason := _unable(treatment.settings))]
+    reasons += [reason for treatment in plan.treatments if (reason := unable(treatment.settings))]
     for kind, treatments in kinds_of(plan):
         reasons += kind.obstacles(plan, treatments, state)
     if kind_of(plan.experiment).is_private:
@@ -51,7 +51,7 @@ def remarks(plan: Plan) -> list[str]:
     return [*of_servers, *of_workloads]  # what becomes of somebody else's server comes first
 
 
-def _unable(settings: Experiment) -> str | None:
+def unable(settings: Experiment) -> str | None:
     """Why the server cannot perform what trials of the workload are made of; None where it can."""
     workload, target = settings.workload, settings.target
     if target.dsn is not None or workload.made_of in facts_of(target).performs:

@@ -41,6 +41,11 @@ class ServerKind(ABC):
     def obstacles(self, plan: Plan, treatments: list[Treatment], state: StateDir) -> Iterator[str]:
         """Why these treatments cannot be run on it here, each with its remedy."""
 
+    def unfit(self, settings: Experiment) -> Iterator[str]:
+        """Why this kind of server cannot be had as the settings ask for it, whatever the kernel."""
+        del settings
+        return iter(())
+
     def remarks(self, plan: Plan, treatments: list[Treatment]) -> Iterator[str]:
         """What the reader of the plan should know of it beside what the workloads say."""
         del plan, treatments

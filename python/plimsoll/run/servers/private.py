@@ -93,11 +93,6 @@ class PrivateKind(ServerKind, Generic[AnyServer]):
             for knob in knobs.KNOBS:
                 yield from knob.obstacles(site)
 
-    def unfit(self, settings: Experiment) -> Iterator[str]:
-        """Why this kind of server cannot be had as the settings ask for it."""
-        del settings
-        return iter(())
-
     @contextmanager
     def of_run(self, context: RunContext, settings: Experiment, built: dict[str, Dataset]) -> Iterator[ServerOfTrial]:
         del settings

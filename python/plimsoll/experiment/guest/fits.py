@@ -1,0 +1,45 @@
+"""What a run on a guest kernel cannot vary or use, each with its reason; refused before anything is made.
+
+The fact that constrains it: a guest of user-mode-linux has one CPU and the memory that it was booted with, and a disk
+that ends with it. What would need another is an answer about the host that a guest cannot give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+HOST = 'environment.kernel = "host"'
+_SPEED = "it shows mechanism and not speed"
+UNVARIED: Mapping[str, str] = {
+    "environment.target_cpus": f"a guest kernel has one CPU, and {_SPEED}",
+    "environment.load_cpus": f"a guest kernel has one CPU, and {_SPEED}",
+    "environment.memory": f"its memory is a file of the host's and its disks lie in the host's page cache: {_SPEED}",
+}
+
+
+def check_factors(factors: Iterable[Iterable[str]]) -> None:
+    """Raises ValueError where a factor, given by the settings it sets, cannot be varied on a guest kernel."""
+    for paths in factors:
+        for path in paths:
+            if (why := UNVARIED.get(path)) is not None:
+                raise ValueError(f"{path} cannot be varied on a guest kernel: {why}; allowed: other factors, or {HOST}")
+
+
+def check(*, dsn: str | None, places: Iterable[str], cpus: Mapping[str, str], outlives_kills: bool) -> None:
+    """Raises ValueError where the settings need what a guest kernel does not have.
+
+    `places`: folders that are named for the server's files; `cpus`: the settings of CPUs; `outlives_kills`: whether
+    the data of a trial have to outlive a kill.
+    """
+    if dsn is not None:
+        why = "target.dsn names an existing server, which has a kernel of its own"
+        raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or a private server')
+    for place in (one for one in places if one.startswith("/")):
+        why = f"target.files names {place}, a folder of the host, of which a guest writes nothing"
+        raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or no target.files')
+    for key, wanted in cpus.items():
+        if wanted not in ("all", "0"):
+            raise ValueError(f'environment.{key} is "{wanted}", and a guest kernel has one CPU; allowed: "all", "0"')
+    if outlives_kills:
+        why = "its trials go on after a kill with the data that they had, and a guest's disk ends with it"
+        raise ValueError(f'environment.kernel is "guest", and of this workload {why}; allowed: {HOST}')

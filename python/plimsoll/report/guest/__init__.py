@@ -1,0 +1,1 @@
+"""The section of a page whose run was on a guest kernel."""

@@ -1,0 +1,175 @@
+"""The guest's side of a run: the same runner as on the host, told on by lines, its record carried out trial by trial.
+
+Called by the guest's first program with the folder that the host has made for it; never by a user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+import traceback
+import tty
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plimsoll.environment import Fault, StateDir
+from plimsoll.experiment.source import reload
+from plimsoll.record import writer
+from plimsoll.record.run import read_json
+from plimsoll.run.guest import messages, planning
+from plimsoll.run.guest.carrying import Carried
+from plimsoll.run.runner import Impossible, Runner
+from plimsoll.run.signals import Stopped
+
+HERE = Path("/run/plimsoll")
+CHANNEL = "/dev/tty1"
+LAST_WORD_SECONDS = 10.0
+_OF_THIS_BOOT = ("init=", "uml_dir=", "con", "PLIMSOLL_ROOM=")  # words of the kernel's command line
+_BY_MEMORY_LEFT = ("vm.min_free_kbytes", "vm.user_reserve_kbytes", "vm.admin_reserve_kbytes")
+_IFF_UP = 1
+
+
+class Channel:
+    """Lines to the host and from it."""
+
+    def __init__(self) -> None:
+        self._handle = os.open(CHANNEL, os.O_RDWR | os.O_NOCTTY)
+        tty.setraw(self._handle, termios.TCSANOW)
+        self._turn = threading.Lock()
+        self.is_dismissed = threading.Event()  # the host has heard the end and needs no more
+
+    def tell(self, **told: Any) -> None:
+        """One object."""
+        self.write(json.dumps(told, default=str))
+
+    def write(self, line: str) -> None:
+        """One line, whole."""
+        data = memoryview(f"{line}\n".encode())
+        with self._turn:
+            while data:
+                data = data[os.write(self._handle, data) :]
+
+    def listen(self) -> None:
+        """Does what the host says, for ever."""
+        heard = b""
+        while True:
+            heard += os.read(self._handle, 4096)
+            *words, heard = heard.split(b"\n")
+            for word in words:
+                if word == messages.CLOCK.encode():
+                    self.tell(clock=time.time_ns())
+                elif word == messages.DISMISSED.encode():
+                    self.is_dismissed.set()
+                elif word == messages.STOP.encode():
+                    os.kill(os.getpid(), signal.SIGINT)
+
+    def beat(self) -> None:
+        """Shows that the guest is alive, for ever."""
+        while True:
+            time.sleep(messages.BEAT_SECONDS)
+            self.tell(beat=time.time_ns())
+
+
+@dataclass
+class Told:
+    """An observer whose events go to the host. A trial's files are there before its end is told."""
+
+    channel: Channel
+    carried: Carried
+
+    def event(self, name: str, **info: Any) -> None:
+        """One thing that happened."""
+        if name in ("trial", "trial_end"):
+            self.carried.carry_out()
+        self.channel.write(messages.event_line(name, info))
+
+
+@dataclass
+class InGuest(Runner):
+    """The runner on the guest's kernel, of a record that the host has opened."""
+
+    told: dict[str, Any] = field(default_factory=dict, kw_only=True)  # by the host, of itself and this kernel
+
+    def _open_record(self) -> dict[str, Any]:
+        known = read_json(self.out / "run.json") or {}
+        if read_json(self.out / "fingerprint.json") is None:
+            writer.write_json(self.out / "fingerprint.json", self.fingerprint())
+        else:
+            self._refuse_another_machine()
+        return known
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The guest's, with what it is and with the host's."""
+        found = super().fingerprint()
+        words = str(found["kernel"].get("boot_parameters", "")).split()
+        found["kernel"]["boot_parameters"] = " ".join(word for word in words if not word.startswith(_OF_THIS_BOOT))
+        found["kernel"]["kind"] = self.told["kernel"]
+        # Where the host has laid the kernel decides how much of its memory is left, some 1 % more or less at each boot.
+        found["machine"]["memory_kib"] = planning.machine_of(self.source.experiment).memory_bytes >> 10
+        for name in _BY_MEMORY_LEFT:
+            found["vm"].pop(name, None)
+        return found | {"host": self.told["host"]}
+
+
+def main(room: Path) -> None:
+    """Everything between the boot and the halt."""
+    channel = Channel()
+    for work in (channel.listen, channel.beat):
+        threading.Thread(target=work, daemon=True).start()
+    channel.tell(ready=time.time_ns())
+    try:
+        channel.tell(end=_run(room, channel))
+    except (KeyboardInterrupt, Stopped):
+        channel.tell(end="stopped")
+    except Impossible as error:
+        channel.tell(error="impossible", reasons=error.reasons)
+    except Fault as error:
+        channel.tell(error="fault", what=error.what, remedy=error.remedy)
+    except OSError as error:
+        what = f"{error.filename or 'a file'}: {error.strerror}"
+        channel.tell(error="fault", what=what, remedy="free some disk space, then resume: ./plimsoll run --resume RUN")
+    except Exception:
+        channel.tell(error="bug", what=traceback.format_exc())
+    channel.is_dismissed.wait(LAST_WORD_SECONDS)
+
+
+def _run(room: Path, channel: Channel) -> str:
+    asked = json.loads((room / "request.json").read_text())
+    _loopback_up()
+    state = StateDir().prepare()
+    for key in asked["datasets"]:
+        subprocess.run(["cp", "-a", "--", str(Path(asked["kept"]) / key), str(state.datasets)], check=True)
+    with contextlib.suppress(OSError):
+        Path("/proc/sys/vm/drop_caches").write_text("3")  # what was copied is as cold as on the host
+    out = HERE / "disk" / "record" / asked["id"]
+    carried = Carried(out, HERE / "record")
+    carried.carry_in()
+    source = reload(asked["experiment"], Path(asked["file"]), bool(asked["quick"]))
+    told = {"kernel": asked["kernel"], "host": asked["host"]}
+    runner = InGuest(source, out, state, Told(channel, carried), asked["command"], seed=asked["seed"], told=told)
+    try:
+        return runner.run()
+    finally:
+        carried.carry_out()
+
+
+def _loopback_up() -> None:
+    """The one network there is: servers over TCP, and what PostgreSQL 14 tells itself."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sh14x", b"lo", _IFF_UP)
+        fcntl.ioctl(any_socket, 0x8914, request)  # SIOCSIFFLAGS
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

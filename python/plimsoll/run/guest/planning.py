@@ -1,0 +1,91 @@
+"""What a run on a guest kernel needs and what stands in its way, as far as it is known without a boot.
+
+The fact that constrains it: knobs ask the kernel they run on. The guest's own are asked inside, before the first trial;
+here is asked what the guest has from the host (programs, data sets, memory, disk) and what its kernel was built with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plimsoll.environment import StateDir
+from plimsoll.environment.guest import kernel, machine
+from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment.guest.table import GuestMachine
+from plimsoll.run import datasets
+from plimsoll.run.host import HERE, SERVER_USER
+from plimsoll.run.planning import obstacles
+from plimsoll.run.planning.needs import Needs
+from plimsoll.run.servers.registry import kinds_of
+
+# Beside what trials need: the record on its way out, the file system's own, and what is not estimated.
+DISK_BESIDE_BYTES = 2 << 30
+# Of the guest's memory the kernel and its first programs take about so much.
+KERNEL_BYTES = 128 << 20
+WINDOWS = 'environment.kernel is "guest": servers that are up at once would share one CPU and little memory'
+
+
+def machine_of(experiment: Experiment) -> GuestMachine:
+    """What the guest is given. Only of an experiment on a guest."""
+    found = experiment.environment.guest_machine
+    assert found is not None
+    return found
+
+
+def disk_bytes(needs: Needs, kept_bytes: int) -> int:
+    """The size of the guest's disk, a sparse file: what trials need, and the data sets that are copied into it."""
+    return DISK_BESIDE_BYTES + int(1.25 * (needs.disk_bytes + kept_bytes))
+
+
+def refusals(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
+    """Every reason against the plan, each with its remedy."""
+    able = kernel.available()
+    if not able.ok:
+        return [f'environment.kernel = "guest": {able.reason}; {able.remedy}, or set environment.kernel = "host"']
+    reasons = [reason for one in plan.treatments if (reason := obstacles.unable(one.settings))]
+    reasons += [*_of_servers(plan), *_room(plan, needs, state), *datasets.refusals(plan)]
+    return list(dict.fromkeys(reasons))
+
+
+def _of_servers(plan: Plan) -> Iterator[str]:
+    if not HERE.has_user(SERVER_USER):
+        yield f"the user {SERVER_USER} does not exist, and the server never runs as root; ./plimsoll setup creates it"
+    for kind, treatments in kinds_of(plan):
+        for treatment in treatments:
+            yield from kind.unfit(treatment.settings)
+
+
+def _room(plan: Plan, needs: Needs, state: StateDir) -> Iterator[str]:
+    memory = machine_of(plan.experiment).memory_bytes
+    given = f"environment.guest.memory = {size.show(memory)}"
+    if needs.memory_bytes + KERNEL_BYTES > memory:
+        needed = size.show(needs.memory_bytes + KERNEL_BYTES)
+        yield f"{given}: {needed} are needed (the group, the load generator, the kernel itself); give the guest more"
+    if memory > HERE.available_bytes():
+        yield f"{given}: {size.show(HERE.available_bytes())} are available on the host; give the guest less"
+    disk_free, memory_free = machine.room_for(state.root, kernel.MEMORY_FOLDER)
+    if memory > memory_free:
+        yield (
+            f"{given}: the guest's memory is a file in {kernel.MEMORY_FOLDER}, where {size.show(memory_free)} are "
+            f"free; give the guest less, or `mount -o remount,size={memory_free + memory} {kernel.MEMORY_FOLDER}`"
+        )
+    if needs.disk_bytes > disk_free:
+        yield (
+            f"{size.show(needs.disk_bytes)} of disk are needed under {state.root}, {size.show(disk_free)} are free; "
+            "remove kept data sets (./plimsoll cache remove), or set PLIMSOLL_STATE to another folder"
+        )
+    if any(one.isspace() for one in str(state.root)):
+        yield f"{state.root}: a guest's kernel takes no path with a blank; set PLIMSOLL_STATE to another folder"
+
+
+def remarks(plan: Plan) -> Iterator[str]:
+    """What the reader of the plan should know of the guest."""
+    found = kernel.found()
+    if found is None:
+        return
+    memory = size.show(machine_of(plan.experiment).memory_bytes)
+    features = found.features()
+    there = ", ".join(name for name, has in features.items() if has)
+    missing = ", ".join(name for name, has in features.items() if not has)
+    text = f"on a guest kernel, {kernel.KIND} {found.version} with {memory}, which shows mechanism and not speed"
+    yield f"{text}; it has {there}" + (f"; it has no {missing}" if missing else "")

@@ -1,0 +1,275 @@
+"""The host's side of a run on a guest kernel: plan, data sets, the guest booted and heard to its end.
+
+The fact that constrains it: from the boot on the record is the guest's to write, and this side only adds what the guest
+cannot know: how its clock stood to ours, and how it ended when it did not say so itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plimsoll.environment import Fault, Journal
+from plimsoll.environment.fingerprint import fingerprint
+from plimsoll.environment.guest import kernel
+from plimsoll.environment.guest.machine import Guest, Room, how_it_ended
+from plimsoll.experiment import Plan, plan_trials
+from plimsoll.record import writer
+from plimsoll.record.run import read_json
+from plimsoll.run import datasets, designs
+from plimsoll.run.carrier import Carrier
+from plimsoll.run.guest import clocks, messages, planning
+from plimsoll.run.planning import obstacles
+from plimsoll.run.planning.needs import Needs, needs_of
+from plimsoll.run.runner import Impossible, create_record, new_document, seed_of, undo_leftovers
+from plimsoll.run.signals import Stopped
+
+CONSOLE = "guest-console.txt"
+# Counted in waits of ours that took no longer than they should: where we stood still, so did the guest.
+SLICE_SECONDS = 1.0
+BOOT_SECONDS_MAX = 120.0
+SILENT_SECONDS_MAX = 300.0
+STOP_SECONDS_MAX = 180.0
+HALT_SECONDS_MAX = 60.0
+RESUME = "./plimsoll run --resume"
+
+
+@dataclass
+class GuestRunner(Carrier):
+    """One run of one experiment on a guest kernel, into the folder `out`."""
+
+    command: list[str]
+    seed: int | None = None
+    fell_back: list[str] = field(init=False, default_factory=list)
+    _clocks: dict[str, clocks.Comparison | None] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.seed = seed_of(self.source, self.seed)
+        self.plan: Plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
+        if designs.arrangement_of(self.plan) is not designs.ONE_BY_ONE:
+            self.fell_back = [planning.WINDOWS]
+            self.plan = designs.fallen_back(self.plan)
+
+    def needs(self) -> Needs:
+        """Time, memory and disk of the trials to come, and all that stands in the way."""
+        missing = datasets.missing_bytes(self.plan, self.state)
+        needs = needs_of(self.plan, self.left, missing, has_tables=lambda _trial: False)
+        needs.remarks = [f"trials instead of windows: {text}" for text in self.fell_back]
+        needs.remarks += [*planning.remarks(self.plan), *obstacles.remarks(self.plan)]
+        needs.impossible = planning.refusals(self.plan, needs, self.state)
+        return needs
+
+    def run(self) -> str:
+        """Runs every trial that has no result yet, inside the guest; returns the run's status."""
+        with self.state.hold_lock(), self.interrupts.handled():
+            undo_leftovers(self.state, self.observer)
+            needs = self.needs()
+            if needs.impossible:
+                raise Impossible(needs.impossible)
+            is_new = read_json(self.out / "run.json") is None
+            self._open_record()
+            status = "failed"
+            try:
+                status = self._booted(needs)
+            except Stopped:
+                status = "stopped"
+            except Impossible:
+                if is_new:  # the guest's kernel cannot do it, and nothing was started
+                    _remove_unbegun(self.out)
+                raise
+            finally:
+                if (self.out / "run.json").exists():
+                    with contextlib.suppress(OSError):  # a full disk: what was finished stays readable as it is
+                        self._close_record(status)
+            return status
+
+    def _open_record(self) -> None:
+        """run.json as it stands at the start; the guest adds its fingerprint."""
+        known = read_json(self.out / "run.json")
+        if known is not None:
+            writer.write_run(self.out, known | {"status": "running", "ended_epoch_ns": None})
+            writer.append_event(self.out, "resumed")
+            return
+        assert self.seed is not None
+        document = new_document(self.source, self.out, self.seed, self.command) | {"guest": self._guest_document()}
+        if self.fell_back:
+            document["fell_back"] = self.fell_back
+        create_record(self.out, document, self.source, self.plan)
+
+    def _guest_document(self) -> dict[str, Any]:
+        """The `guest` of run.json (schema/record.md)."""
+        found = kernel.found()
+        assert found is not None
+        return {
+            "kernel": kernel.KIND,
+            "version": found.version,
+            "memory_bytes": planning.machine_of(self.source.experiment).memory_bytes,
+            "cpus": 1,
+            "hz": found.hz,
+            "probes_in_the_kernel": found.is_traced,
+            "boots": [],
+        }
+
+    def _close_record(self, status: str) -> None:
+        document = read_json(self.out / "run.json") or {}
+        guest = document.get("guest") or self._guest_document()
+        guest["boots"] = [*guest["boots"], {"start": self._clocks.get("start"), "end": self._clocks.get("end")}]
+        ended = {"status": status, "ended_epoch_ns": time.time_ns(), "guest": guest}
+        writer.write_run(self.out, document | ended)
+        writer.append_event(self.out, "guest_end", status=status)
+
+    # --- the guest ----------------------------------------------------------------------------------------------------
+
+    def _booted(self, needs: Needs) -> str:
+        found = kernel.found()
+        assert found is not None
+        with self.interrupts.may_cut():
+            built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
+        name = f"{hashlib.sha256(str(self.out).encode()).hexdigest()[:8]}-guest"
+        room, guest, status = Room(self.state.work / name), None, "failed"
+        with self.interrupts.must_finish():
+            journal = Journal.create(self.state, name)
+        try:
+            kept_bytes = sum(one.bytes for one in built.values())
+            room.make(self.state, journal, planning.disk_bytes(needs, kept_bytes), self.out)
+            writer.write_json(room.path / "request.json", self._request(sorted(built)))
+            self.observer.event("note", text=f"booting the guest kernel, {kernel.KIND} {found.version}")
+            guest = Guest(found, room, planning.machine_of(self.source.experiment).memory_bytes)
+            status = self._heard(guest, room)
+            return status
+        finally:
+            with self.interrupts.must_finish():
+                if guest is not None:
+                    guest.kill()
+                if status == "failed":
+                    with contextlib.suppress(OSError):
+                        writer.write_text(self.out / CONSOLE, room.console())
+                journal.put_back_all()
+
+    def _request(self, keys: list[str]) -> dict[str, Any]:
+        """What the guest's side is to do."""
+        found = fingerprint([self.state.root])
+        return {
+            "id": self.out.name,
+            "experiment": self.source.experiment.model_dump(mode="json"),
+            "file": self.source.path.name,
+            "quick": self.source.quick,
+            "seed": self.seed,
+            "command": self.command,
+            "datasets": keys,
+            "kept": str(self.state.datasets),
+            "kernel": f"guest ({kernel.KIND})",
+            "host": {key: found[key] for key in ("machine", "kernel", "mounts", "devices")},
+        }
+
+    def _heard(self, guest: Guest, room: Room) -> str:
+        """Passes on what the guest tells, to its end; its status. Raises what it ended with."""
+        limit = planning.machine_of(self.source.experiment).minutes
+        waited = _Waited()
+        while True:
+            line = guest.said(SLICE_SECONDS)
+            if line is None:
+                raise self._died(guest, room)
+            waited.one(is_silent=not line)
+            told = messages.parsed(line) if line else None
+            if told is not None:
+                if "ready" in told:
+                    waited.is_ready = True
+                    self._clocks["start"] = clocks.compare(lambda seconds: self._time_of(guest, seconds))
+                elif "event" in told:
+                    name, info = messages.event_of(told, self.plan)
+                    self.observer.event(name, **info)
+                elif "end" in told or "error" in told:
+                    self._clocks["end"] = clocks.compare(lambda seconds: self._time_of(guest, seconds))
+                    guest.tell(messages.DISMISSED)
+                    guest.wait(HALT_SECONDS_MAX)
+                    return _ended(told)
+            if limit is not None and waited.seconds > limit * 60 and not self.interrupts.stopping:
+                self.observer.event("note", text=f"environment.guest.minutes = {limit:g} are over: the run is stopped")
+                self.interrupts.stopping = True
+            if self.interrupts.stopping and waited.is_ready and waited.stopping is None:
+                waited.stopping = 0.0
+                self.observer.event("note", text="stopping: the guest ends its trial and halts")
+                guest.tell(messages.STOP)
+            if (waited.stopping or 0) > STOP_SECONDS_MAX:
+                self.observer.event("note", text="the guest did not stop when it was asked to, and is ended")
+                return "stopped"
+            if why := waited.is_hanging():
+                raise Fault(f"the guest kernel {why}", remedy=self._remedy())
+
+    def _time_of(self, guest: Guest, seconds: float) -> int | None:
+        guest.tell(messages.CLOCK)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            line = guest.said(until - time.monotonic())
+            if line is None:
+                return None
+            told = messages.parsed(line) or {}
+            if "clock" in told:
+                return int(told["clock"])
+            if "event" in told:
+                name, info = messages.event_of(told, self.plan)
+                self.observer.event(name, **info)
+        return None
+
+    def _died(self, guest: Guest, room: Room) -> Fault:
+        code = guest.wait(HALT_SECONDS_MAX)
+        code = guest.kill() if code is None else code
+        how = how_it_ended(code, room.console())
+        return Fault(f"the guest kernel {how} before the run had ended", remedy=self._remedy())
+
+    def _remedy(self) -> str:
+        done = sum(self.is_done(trial) for trial in self.plan.trials)
+        kept = f"{done} of {len(self.plan.trials)} trials have their result, and are kept"
+        return f"its console is in {self.out / CONSOLE}; {kept}; go on with: {RESUME} {self.out}"
+
+
+@dataclass
+class _Waited:
+    """How long the guest was waited for, in seconds in which we were awake."""
+
+    seconds: float = 0.0
+    silent: float = 0.0
+    stopping: float | None = None
+    is_ready: bool = False
+    _at: float = field(default_factory=time.monotonic)
+
+    def one(self, *, is_silent: bool) -> None:
+        """One wait for a line has ended."""
+        now = time.monotonic()
+        passed, self._at = min(now - self._at, 2 * SLICE_SECONDS), now
+        self.seconds += passed
+        self.silent = self.silent + passed if is_silent else 0.0
+        if self.stopping is not None:
+            self.stopping += passed
+
+    def is_hanging(self) -> str:
+        """Why it is given up; empty while it is not."""
+        if not self.is_ready and self.seconds > BOOT_SECONDS_MAX:
+            return f"did not start the run within {BOOT_SECONDS_MAX:.0f} s"
+        return f"hangs: it has told nothing for {SILENT_SECONDS_MAX:.0f} s" if self.silent > SILENT_SECONDS_MAX else ""
+
+
+def _ended(told: dict[str, Any]) -> str:
+    """The status that the guest ended with. Raises what it ended with instead."""
+    if "end" in told:
+        return str(told["end"])
+    if told["error"] == "impossible":
+        raise Impossible([f"on the guest kernel: {reason}" for reason in told["reasons"]])
+    if told["error"] == "fault":
+        raise Fault(f"on the guest kernel: {told['what']}", remedy=told["remedy"])
+    raise RuntimeError(f"on the guest kernel:\n{told['what']}")
+
+
+def _remove_unbegun(out: Path) -> None:
+    """The folder of a run that was not begun: what we have made in it, and nothing else."""
+    for name in ("run.json", "plan.json", "experiment.json", "fingerprint.json", "events.jsonl", CONSOLE):
+        (out / name).unlink(missing_ok=True)
+    for folder in (out / "trials", out):
+        with contextlib.suppress(OSError):
+            folder.rmdir()

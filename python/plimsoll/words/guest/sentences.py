@@ -1,0 +1,67 @@
+"""What a run on a guest kernel does not say, and how its clock went; says nothing that the verdict does not hold."""
+
+from typing import Any
+
+from plimsoll.analysis.guest.document import ClockOfBoot, GuestOfRun
+from plimsoll.words.part import Sentences
+
+Json = dict[str, Any]
+SECTION = "guest"
+
+
+def guest(verdict: Json) -> GuestOfRun | None:
+    """None of a run on the host's kernel, and of records of before there were others."""
+    found: GuestOfRun | None = verdict.get("guest")
+    return found
+
+
+def kernel_words(found: GuestOfRun) -> str:
+    """ "user-mode-linux 6.1.176"."""
+    return f"{found['kernel']} {found['version']}"
+
+
+def cannot_words(found: GuestOfRun) -> list[str]:
+    """Each thing that it cannot say, with the reason."""
+    said = {
+        "speed": "How fast the host would be: a system call, page fault or switch of a guest is several of the host's",
+        "cpus": "What more CPUs would do: the guest has one, which server and load share",
+        "tick": f"Delays shorter than {found['tick_ms'] or 0:g} ms: they are rounded up to that, the kernel's tick",
+        "probes": "Where time goes in the kernel: it has no BPF type information, so there is no breakdown, no profile "
+        "and no probe of its page cache",
+        "images": "How fast a device is: the guest's disks are images, which lie in the host's page cache",
+        "sweeps": "How results change with CPUs or memory of the machine: such factors are refused",
+    }
+    return [said[name] for name in found["cannot"]]
+
+
+def clock_words(found: ClockOfBoot) -> str:
+    """How the guest's clock stood to the host's over one boot."""
+    start, end, uncertain, drift = (
+        found["skew_start_ns"], found["skew_end_ns"], found["uncertain_ns"], found["drift_ppm"],
+    )  # fmt: skip
+    if start is None or uncertain is None:
+        return "not compared: the guest did not answer"
+    text = f"{_ms(start)} against the host's at its begin"
+    if end is None or drift is None:
+        return f"{text}; not compared at its end"
+    return f"{text}, {_ms(end)} at its end (each to {uncertain * 1e-6:.2f} ms): a drift of {drift:+,.1f} ppm"
+
+
+def _ms(ns: int) -> str:
+    return f"{ns * 1e-6:+,.2f} ms"
+
+
+def _warns(verdict: Json) -> list[str]:
+    found = guest(verdict)
+    if found is None:
+        return []
+    said = [
+        f"mechanism, not speed: the run was on a guest kernel ({kernel_words(found)}); counts and orders hold, times "
+        "are not those of the host"
+    ]
+    if found["drifts"]:
+        said.append("the guest's clock and the host's moved apart during the run: its times are wrong by as much")
+    return said
+
+
+SENTENCES = Sentences("guest", warns=_warns, section=SECTION)
