@@ -46,6 +46,7 @@ class GuestRunner(Carrier):
     seed: int | None = None
     fell_back: list[str] = field(init=False, default_factory=list)
     _clocks: dict[str, clocks.Comparison | None] = field(init=False, default_factory=dict)
+    _heard_meanwhile: list[str] = field(init=False, default_factory=list)  # while an answer was waited for
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -172,7 +173,7 @@ class GuestRunner(Carrier):
         limit = planning.machine_of(self.source.experiment).minutes
         waited = _Waited()
         while True:
-            line = guest.said(SLICE_SECONDS)
+            line = self._heard_meanwhile.pop(0) if self._heard_meanwhile else guest.said(SLICE_SECONDS)
             if line is None:
                 raise self._died(guest, room)
             waited.one(is_silent=not line)
@@ -209,12 +210,10 @@ class GuestRunner(Carrier):
             line = guest.said(until - time.monotonic())
             if line is None:
                 return None
-            told = messages.parsed(line) or {}
-            if "clock" in told:
+            if "clock" in (told := messages.parsed(line) or {}):
                 return int(told["clock"])
-            if "event" in told:
-                name, info = messages.event_of(told, self.plan)
-                self.observer.event(name, **info)
+            if line:
+                self._heard_meanwhile.append(line)
         return None
 
     def _died(self, guest: Guest, room: Room) -> Fault:
@@ -237,7 +236,7 @@ class _Waited:
     silent: float = 0.0
     stopping: float | None = None
     is_ready: bool = False
-    _at: float = field(default_factory=time.monotonic)
+    _at: float = field(default_factory=lambda: time.monotonic())
 
     def one(self, *, is_silent: bool) -> None:
         """One wait for a line has ended."""

@@ -1,0 +1,121 @@
+"""The guest kernel that is installed, told by its own configuration; and a guest that is ended by its folder alone."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plimsoll.environment import Journal, StateDir, doctor
+from plimsoll.environment.guest import kernel, machine
+
+CONFIG = """# CONFIG_PSI is not set
+CONFIG_HZ=100
+CONFIG_MEMCG=y
+CONFIG_EXT4_FS=y
+CONFIG_MD_RAID0=m
+CONFIG_DM_FLAKEY=m
+CONFIG_DEFAULT_HOSTNAME="(none)"
+"""
+
+
+def made(modules: Path) -> kernel.GuestKernel:
+    return kernel.GuestKernel(Path("linux.uml"), "6.1", kernel.parse(CONFIG), modules)
+
+
+def test_a_module_counts_where_its_file_is(tmp_path: Path) -> None:
+    (tmp_path / "kernel/drivers/md").mkdir(parents=True)
+    (tmp_path / "kernel/drivers/md/raid0.ko.xz").touch()
+    found = made(tmp_path)
+    has = found.features()
+    assert [name for name, one in has.items() if one] == ["memory control groups (version 2)", "ext4", "md RAID 0"]
+    assert found.hz == 100 and not found.is_traced
+    assert found.config["CONFIG_DEFAULT_HOSTNAME"] == "(none)"
+
+
+def test_the_installed_one_says_what_it_is(needs) -> None:
+    needs("user-mode-linux")
+    kernel.found.cache_clear()
+    found = kernel.found()
+    assert found is not None and found.version in subprocess.check_output([kernel.PROGRAM, "--version"], text=True)
+    # What tests/guest boots shows of these: they are there.
+    assert {"memory control groups (version 2)", "ext4"} <= {name for name, has in found.features().items() if has}
+    assert found.hz == 100 and not found.is_traced
+
+
+@pytest.mark.parametrize(
+    ("absent", "machine_name", "uid", "said"),
+    [
+        ("linux.uml", "x86_64", 0, "`apt-get install user-mode-linux`"),
+        ("mkfs.ext4", "x86_64", 0, "`apt-get install e2fsprogs`"),
+        ("unshare", "x86_64", 0, "`apt-get install util-linux`"),
+        ("", "aarch64", 0, "x86-64 only"),
+        ("", "x86_64", 1000, "run as root"),
+    ],
+)
+def test_why_there_is_none_with_the_one_thing_to_do(
+    monkeypatch: pytest.MonkeyPatch, state: StateDir, absent: str, machine_name: str, uid: int, said: str
+) -> None:
+    monkeypatch.setattr(kernel.shutil, "which", lambda name, **_: None if name == absent else f"/usr/bin/{name}")
+    monkeypatch.setattr(kernel.platform, "machine", lambda: machine_name)
+    monkeypatch.setattr(kernel.os, "geteuid", lambda: uid)
+    monkeypatch.setattr(kernel, "found", lambda: made(Path("/nonexistent")))
+    answer = kernel.available()
+    assert not answer.ok and said in f"{answer.reason}; {answer.remedy}"
+    check = doctor._guest(state)
+    assert check.ok is None and check.found == answer.reason and 'environment.kernel = "guest"' in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "console", "said"),
+    [
+        (-9, "", "was ended by SIGKILL"),
+        (1, "unshare: child kill failed: Invalid argument\n", "was ended by SIGKILL"),
+        (1, "linux.uml: no memory\n", "ended with exit code 1"),
+        (0, "reboot: System halted\n", "ended with exit code 0"),
+        (
+            -6,
+            "Kernel panic - not syncing: No working init found.\nmore\n",
+            "ended by itself: Kernel panic - not syncing",
+        ),
+    ],
+)
+def test_how_a_guest_ended_in_words(code: int, console: str, said: str) -> None:
+    assert machine.how_it_ended(code, console).startswith(said)
+
+
+@pytest.fixture
+def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    found: list[subprocess.Popen[bytes]] = []
+    yield found
+    for one in found:
+        one.kill()
+        one.wait()
+
+
+def test_undo_ends_the_processes_of_that_guest_alone(
+    tmp_path: Path, state: StateDir, sleepers: list[subprocess.Popen[bytes]]
+) -> None:
+    """A process stands for a guest's by its program's name and the folder that it is in; others have one of both."""
+    room, other, bin_ = state.work / "x-guest", tmp_path / "other", tmp_path / "bin"
+    bin_.mkdir()
+    other.mkdir()
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    shutil.copy(sleep, bin_ / "linux.uml")
+    shutil.copy(sleep, bin_ / "sleeper")
+    journal = Journal.create(state, "x-guest")
+    room.mkdir()
+    journal.record("guest", room=str(room))
+    for program, folder in (("linux.uml", room), ("linux.uml", other), ("sleeper", room)):
+        sleepers.append(subprocess.Popen([bin_ / program, "60"], cwd=folder))
+    assert machine.processes_of(room) == [sleepers[0].pid]
+    (undone,) = journal.put_back_all()
+    assert undone.ok and undone.what == f"guest kernel of {room} ended"
+    assert sleepers[0].wait(10) == -9
+    assert [one.poll() for one in sleepers[1:]] == [None, None]
+    again = Journal.create(state, "x-guest")
+    again.record("guest", room=str(room))
+    (undone,) = again.put_back_all()
+    assert undone.what == f"guest kernel of {room} was not running"
