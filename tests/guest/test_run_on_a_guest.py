@@ -94,8 +94,8 @@ class Laboratory:
 
     def guests(self) -> list[int]:
         """Processes of guests of this laboratory, however they came to be."""
-        rooms = self.state.work.glob("*-guest")
-        return [pid for room in rooms for pid in machine.processes_of(room)]
+        folders = self.state.work.glob("*-guest")
+        return [pid for folder in folders for pid in machine.processes_of(folder)]
 
     def is_clean(self) -> bool:
         return not any((any(self.state.work.iterdir()), any(self.state.journal.iterdir()), self.guests()))

@@ -205,9 +205,10 @@ def new_document(source: Source, out: Path, seed: int, command: list[str]) -> di
 
 def create_record(out: Path, document: dict[str, Any], source: Source, plan: Plan) -> None:
     """The folder of a run that begins, with its plan and its experiment."""
-    dumped = source.experiment.model_dump(mode="json")
-    if source.experiment.target.dsn:
-        dumped["target"]["dsn"] = record.redact(source.experiment.target.dsn)
+    experiment = source.experiment
+    dumped = experiment.model_dump(mode="json")
+    if experiment.target.dsn:
+        dumped["target"]["dsn"] = record.redact(experiment.target.dsn)
     writer.create_run(out, document, documents.plan_document(plan), dumped)
 
 

@@ -47,9 +47,9 @@ def test_the_installed_one_says_what_it_is(needs) -> None:
 @pytest.mark.parametrize(
     ("absent", "machine_name", "uid", "said"),
     [
-        ("linux.uml", "x86_64", 0, "`apt-get install user-mode-linux`"),
-        ("mkfs.ext4", "x86_64", 0, "`apt-get install e2fsprogs`"),
-        ("unshare", "x86_64", 0, "`apt-get install util-linux`"),
+        ("linux.uml", "x86_64", 0, "`./plimsoll setup --guest` (package user-mode-linux)"),
+        ("mkfs.ext4", "x86_64", 0, "`./plimsoll setup --guest` (package e2fsprogs)"),
+        ("unshare", "x86_64", 0, "`./plimsoll setup --guest` (package util-linux)"),
         ("", "aarch64", 0, "x86-64 only"),
         ("", "x86_64", 1000, "run as root"),
     ],
@@ -98,7 +98,7 @@ def test_undo_ends_the_processes_of_that_guest_alone(
     tmp_path: Path, state: StateDir, sleepers: list[subprocess.Popen[bytes]]
 ) -> None:
     """A process stands for a guest's by its program's name and the folder that it is in; others have one of both."""
-    room, other, bin_ = state.work / "x-guest", tmp_path / "other", tmp_path / "bin"
+    folder, other, bin_ = state.work / "x-guest", tmp_path / "other", tmp_path / "bin"
     bin_.mkdir()
     other.mkdir()
     sleep = shutil.which("sleep")
@@ -106,16 +106,16 @@ def test_undo_ends_the_processes_of_that_guest_alone(
     shutil.copy(sleep, bin_ / "linux.uml")
     shutil.copy(sleep, bin_ / "sleeper")
     journal = Journal.create(state, "x-guest")
-    room.mkdir()
-    journal.record("guest", room=str(room))
-    for program, folder in (("linux.uml", room), ("linux.uml", other), ("sleeper", room)):
-        sleepers.append(subprocess.Popen([bin_ / program, "60"], cwd=folder))
-    assert machine.processes_of(room) == [sleepers[0].pid]
+    folder.mkdir()
+    journal.record("guest", folder=str(folder))
+    for program, at in (("linux.uml", folder), ("linux.uml", other), ("sleeper", folder)):
+        sleepers.append(subprocess.Popen([bin_ / program, "60"], cwd=at))
+    assert machine.processes_of(folder) == [sleepers[0].pid]
     (undone,) = journal.put_back_all()
-    assert undone.ok and undone.what == f"guest kernel of {room} ended"
+    assert undone.ok and undone.what == f"guest kernel of {folder} ended"
     assert sleepers[0].wait(10) == -9
     assert [one.poll() for one in sleepers[1:]] == [None, None]
     again = Journal.create(state, "x-guest")
-    again.record("guest", room=str(room))
+    again.record("guest", folder=str(folder))
     (undone,) = again.put_back_all()
-    assert undone.what == f"guest kernel of {room} was not running"
+    assert undone.what == f"guest kernel of {folder} was not running"

@@ -210,6 +210,7 @@ def test_a_swap_too_small_for_mkswap(state: StateDir, monkeypatch: pytest.Monkey
 def test_every_setting_of_the_environment_belongs_to_one_knob() -> None:
     keys = [key for knob in knobs.KNOBS for key in knob.keys]
     changes_nothing = ["environment.load_cpus", "environment.page_cache"]  # of the load; of files that are ours
+    changes_nothing += ["environment.kernel", "environment.guest"]  # what all of them are on, and no trial's own
     settings = [f"environment.{name}" for name in Environment.model_fields]
     assert sorted([*keys, *changes_nothing]) == sorted([*settings, "target.files"])
     assert all(key in PATHS.settings | PATHS.tables for key in keys)

@@ -110,12 +110,12 @@ def available() -> Availability:
     """Whether a guest can be had here, and the one thing to do where it cannot."""
     if platform.machine() != "x86_64":
         return Availability(False, f"{KIND} is built for x86-64 only, and this is {platform.machine()}", "use the host")
-    install = f"`apt-get install {PACKAGE}`"
+    install = f"`./plimsoll setup --guest` (package {PACKAGE})"
     if shutil.which(PROGRAM, path=TOOLS["PATH"]) is None:
         return Availability(False, f"{KIND} is not installed", install)
     for tool, package in NEEDED.items():
         if shutil.which(tool, path=TOOLS["PATH"]) is None:
-            return Availability(False, f"{tool} is not installed", f"`apt-get install {package}`")
+            return Availability(False, f"{tool} is not installed", f"`./plimsoll setup --guest` (package {package})")
     if found() is None:
         return Availability(False, f"{PROGRAM} does not tell its version and configuration", install)
     if os.geteuid() != 0:

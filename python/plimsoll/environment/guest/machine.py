@@ -36,7 +36,7 @@ _PANIC, _NOT_PASSED_ON, _TAIL = "Kernel panic", "unshare: ", 200
 
 
 @dataclass(frozen=True)
-class Room:
+class GuestFolder:
     """The folder of a guest on the host: its disk, its console, and what it is told by."""
 
     path: Path
@@ -49,7 +49,7 @@ class Room:
     def make(self, state: StateDir, journal: Journal, disk_bytes: int, record: Path) -> None:
         """Journalled, with a new ext4 in the image; `record`: the one folder of the host that the guest may write."""
         work_dir.make(state, journal, self.path, mode=0o755)
-        journal.record("guest", room=str(self.path))  # after it, and so ended before the folder goes
+        journal.record("guest", folder=str(self.path))  # after it, and so ended before the folder goes
         # The kernel's command line knows no blank in a path, and a checkout's may have one.
         (self.path / "packages").symlink_to(Path(plimsoll.__file__).resolve().parents[1])
         (self.path / "venv").symlink_to(sys.prefix)  # the folder: a python finds its environment by its own path
@@ -80,18 +80,18 @@ class Room:
 class Guest:
     """A guest that was booted. Lines go both ways by a console of its own, which carries nothing else."""
 
-    def __init__(self, kernel: GuestKernel, room: Room, memory_bytes: int) -> None:
+    def __init__(self, kernel: GuestKernel, place: GuestFolder, memory_bytes: int) -> None:
         ours, theirs = socket.socketpair()
         self._socket, self._heard, self._lines = ours, b"", list[str]()
         try:
-            with (room.path / CONSOLE).open("wb") as console:
+            with (place.path / CONSOLE).open("wb") as console:
                 self.process = subprocess.Popen(
-                    _command(kernel, room, memory_bytes, theirs.fileno()),
+                    _command(kernel, place, memory_bytes, theirs.fileno()),
                     stdin=subprocess.DEVNULL,
                     stdout=console,
                     stderr=console,
                     env=TOOLS,
-                    cwd=room.path,
+                    cwd=place.path,
                     start_new_session=True,  # a Ctrl-C at our terminal reaches the front alone
                     pass_fds=[theirs.fileno()],
                 )
@@ -154,47 +154,47 @@ def how_it_ended(code: int, console: str) -> str:
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def _command(kernel: GuestKernel, room: Room, memory_bytes: int, channel: int) -> Sequence[str]:
+def _command(kernel: GuestKernel, place: GuestFolder, memory_bytes: int, channel: int) -> Sequence[str]:
     contained = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL"]
     argv = [str(kernel.program), f"mem={memory_bytes >> 20}M", f"ubda={DISK}"]
     # Read-only: what the guest does to files of the host, it does to none but those of the record.
-    argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={room.path}/init"]
-    argv += [f"uml_dir={room.path}/", "con=null", "con0=null,fd:1", f"con1=fd:{channel},fd:{channel}"]
-    return [*contained, *argv, "loglevel=4", "panic=-1", f"PLIMSOLL_ROOM={room.path}"]
+    argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={place.path}/init"]
+    argv += [f"uml_dir={place.path}/", "con=null", "con0=null,fd:1", f"con1=fd:{channel},fd:{channel}"]
+    return [*contained, *argv, "loglevel=4", "panic=-1", f"PLIMSOLL_GUEST={place.path}"]
 
 
-def processes_of(room: Path) -> list[int]:
+def processes_of(folder: Path) -> list[int]:
     """Every process of the guest of this folder."""
-    place = os.path.realpath(room)
-    return [pid for pid in processes.all_pids() if _is_ours(pid, place)]
+    real = os.path.realpath(folder)
+    return [pid for pid in processes.all_pids() if _is_ours(pid, real)]
 
 
-def _is_ours(pid: int, place: str) -> bool:
-    if processes.link(pid, "cwd") != place or processes.start_ticks(pid) is None:
+def _is_ours(pid: int, real: str) -> bool:
+    if processes.link(pid, "cwd") != real or processes.start_ticks(pid) is None:
         return False
     return Path(processes.link(pid, "exe") or "").name in _PROGRAMS
 
 
 @puts_back("guest", survives_reboot=False)
 def _put_back(args: Args) -> str:
-    room = Path(args["room"])
-    place, seen = os.path.realpath(room), set[int]()
+    folder = Path(args["folder"])
+    real, seen = os.path.realpath(folder), set[int]()
 
     def remaining() -> list[int]:
-        left = processes_of(room)
+        left = processes_of(folder)
         for pid in left:
-            processes.signal_if(pid, signal.SIGKILL, lambda number: _is_ours(number, place))
+            processes.signal_if(pid, signal.SIGKILL, lambda number: _is_ours(number, real))
         seen.update(left)
         return left
 
     if left := processes.wait_until_gone(remaining, _KILL_SECONDS):
         raise Fault(
-            f"{room}: processes {left} of a guest kernel did not end after SIGKILL",
+            f"{folder}: processes {left} of a guest kernel did not end after SIGKILL",
             remedy="they are in uninterruptible sleep, probably on I/O; run `plimsoll undo` again later",
         )
-    return f"guest kernel of {room} {'ended' if seen else 'was not running'}"
+    return f"guest kernel of {folder} {'ended' if seen else 'was not running'}"
 
 
-def room_for(folder: Path, memory: Path) -> tuple[int, int]:
+def free_for(folder: Path, memory: Path) -> tuple[int, int]:
     """What is free for a guest's disk and for its memory."""
     return page_cache.free_bytes(existing(folder)), page_cache.free_bytes(memory) if memory.is_dir() else 0

@@ -35,7 +35,7 @@ from plimsoll.run.signals import Stopped
 HERE = Path("/run/plimsoll")
 CHANNEL = "/dev/tty1"
 LAST_WORD_SECONDS = 10.0
-_OF_THIS_BOOT = ("init=", "uml_dir=", "con", "PLIMSOLL_ROOM=")  # words of the kernel's command line
+_OF_THIS_BOOT = ("init=", "uml_dir=", "con", "PLIMSOLL_GUEST=")  # words of the kernel's command line
 _BY_MEMORY_LEFT = ("vm.min_free_kbytes", "vm.user_reserve_kbytes", "vm.admin_reserve_kbytes")
 _IFF_UP = 1
 
@@ -122,14 +122,14 @@ class InGuest(Runner):
         return found | {"host": self.told["host"]}
 
 
-def main(room: Path) -> None:
+def main(folder: Path) -> None:
     """Everything between the boot and the halt."""
     channel = Channel()
     for work in (channel.listen, channel.beat):
         threading.Thread(target=work, daemon=True).start()
     channel.tell(ready=time.time_ns())
     try:
-        channel.tell(end=_run(room, channel))
+        channel.tell(end=_run(folder, channel))
     except (KeyboardInterrupt, Stopped):
         channel.tell(end="stopped")
     except Impossible as error:
@@ -144,8 +144,8 @@ def main(room: Path) -> None:
     channel.is_dismissed.wait(LAST_WORD_SECONDS)
 
 
-def _run(room: Path, channel: Channel) -> str:
-    asked = json.loads((room / "request.json").read_text())
+def _run(folder: Path, channel: Channel) -> str:
+    asked = json.loads((folder / "request.json").read_text())
     _loopback_up()
     state = StateDir().prepare()
     for key in asked["datasets"]:

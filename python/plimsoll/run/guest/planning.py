@@ -63,7 +63,7 @@ def _room(plan: Plan, needs: Needs, state: StateDir) -> Iterator[str]:
         yield f"{given}: {needed} are needed (the group, the load generator, the kernel itself); give the guest more"
     if memory > HERE.available_bytes():
         yield f"{given}: {size.show(HERE.available_bytes())} are available on the host; give the guest less"
-    disk_free, memory_free = machine.room_for(state.root, kernel.MEMORY_FOLDER)
+    disk_free, memory_free = machine.free_for(state.root, kernel.MEMORY_FOLDER)
     if memory > memory_free:
         yield (
             f"{given}: the guest's memory is a file in {kernel.MEMORY_FOLDER}, where {size.show(memory_free)} are "

@@ -16,7 +16,7 @@ from typing import Any
 from plimsoll.environment import Fault, Journal
 from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.environment.guest import kernel
-from plimsoll.environment.guest.machine import Guest, Room, how_it_ended
+from plimsoll.environment.guest.machine import Guest, GuestFolder, how_it_ended
 from plimsoll.experiment import Plan, plan_trials
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
@@ -132,16 +132,16 @@ class GuestRunner(Carrier):
         with self.interrupts.may_cut():
             built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
         name = f"{hashlib.sha256(str(self.out).encode()).hexdigest()[:8]}-guest"
-        room, guest, status = Room(self.state.work / name), None, "failed"
+        place, guest, status = GuestFolder(self.state.work / name), None, "failed"
         with self.interrupts.must_finish():
             journal = Journal.create(self.state, name)
         try:
             kept_bytes = sum(one.bytes for one in built.values())
-            room.make(self.state, journal, planning.disk_bytes(needs, kept_bytes), self.out)
-            writer.write_json(room.path / "request.json", self._request(sorted(built)))
+            place.make(self.state, journal, planning.disk_bytes(needs, kept_bytes), self.out)
+            writer.write_json(place.path / "request.json", self._request(sorted(built)))
             self.observer.event("note", text=f"booting the guest kernel, {kernel.KIND} {found.version}")
-            guest = Guest(found, room, planning.machine_of(self.source.experiment).memory_bytes)
-            status = self._heard(guest, room)
+            guest = Guest(found, place, planning.machine_of(self.source.experiment).memory_bytes)
+            status = self._heard(guest, place)
             return status
         finally:
             with self.interrupts.must_finish():
@@ -149,7 +149,7 @@ class GuestRunner(Carrier):
                     guest.kill()
                 if status == "failed":
                     with contextlib.suppress(OSError):
-                        writer.write_text(self.out / CONSOLE, room.console())
+                        writer.write_text(self.out / CONSOLE, place.console())
                 journal.put_back_all()
 
     def _request(self, keys: list[str]) -> dict[str, Any]:
@@ -168,14 +168,14 @@ class GuestRunner(Carrier):
             "host": {key: found[key] for key in ("machine", "kernel", "mounts", "devices")},
         }
 
-    def _heard(self, guest: Guest, room: Room) -> str:
+    def _heard(self, guest: Guest, place: GuestFolder) -> str:
         """Passes on what the guest tells, to its end; its status. Raises what it ended with."""
         limit = planning.machine_of(self.source.experiment).minutes
         waited = _Waited()
         while True:
             line = self._heard_meanwhile.pop(0) if self._heard_meanwhile else guest.said(SLICE_SECONDS)
             if line is None:
-                raise self._died(guest, room)
+                raise self._died(guest, place)
             waited.one(is_silent=not line)
             told = messages.parsed(line) if line else None
             if told is not None:
@@ -216,10 +216,10 @@ class GuestRunner(Carrier):
                 self._heard_meanwhile.append(line)
         return None
 
-    def _died(self, guest: Guest, room: Room) -> Fault:
+    def _died(self, guest: Guest, place: GuestFolder) -> Fault:
         code = guest.wait(HALT_SECONDS_MAX)
         code = guest.kill() if code is None else code
-        how = how_it_ended(code, room.console())
+        how = how_it_ended(code, place.console())
         return Fault(f"the guest kernel {how} before the run had ended", remedy=self._remedy())
 
     def _remedy(self) -> str:

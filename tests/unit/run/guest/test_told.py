@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.environment import Fault, StateDir
 from plimsoll.environment.guest import kernel
-from plimsoll.environment.guest.machine import Room
+from plimsoll.environment.guest.machine import GuestFolder
 from plimsoll.experiment import load
 from plimsoll.run.guest import clocks, messages, planning
 from plimsoll.run.guest import runner as of_host
@@ -72,7 +72,7 @@ def runner(tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> 
 
 def heard(runner: GuestRunner, *lines: dict[str, Any] | str | None, code: int = 0) -> tuple[Any, FakeGuest]:
     guest = FakeGuest(*lines, code=code)
-    return runner._heard(guest, Room(runner.out)), guest  # type: ignore[arg-type]
+    return runner._heard(guest, GuestFolder(runner.out)), guest  # type: ignore[arg-type]
 
 
 def test_events_arrive_as_they_were_told_with_the_trials_of_this_side(runner: GuestRunner) -> None:
@@ -128,7 +128,7 @@ def test_what_is_told_while_a_clock_is_waited_for_is_not_lost(runner: GuestRunne
     )
     guest.delay = 2  # its answer comes after both
     with pytest.raises(Fault, match="on the guest kernel: w"):
-        runner._heard(guest, Room(runner.out))  # type: ignore[arg-type]
+        runner._heard(guest, GuestFolder(runner.out))  # type: ignore[arg-type]
     assert runner.observer.events == [("note", {"text": "a"})]  # type: ignore[attr-defined]
 
 
@@ -184,7 +184,7 @@ def test_what_stands_in_the_way_is_known_without_a_boot(runner: GuestRunner, mon
     monkeypatch.setattr(kernel, "available", lambda: planning.kernel.Availability(True))
     monkeypatch.setattr(planning.HERE, "has_user", lambda _: False)
     monkeypatch.setattr(planning.HERE, "available_bytes", lambda: 100 << 20)
-    monkeypatch.setattr(planning.machine, "room_for", lambda *_: (5 << 20, 64 << 20))
+    monkeypatch.setattr(planning.machine, "free_for", lambda *_: (5 << 20, 64 << 20))
     needs = Needs(memory_bytes=700 << 20, disk_bytes=1 << 30)
     reasons = planning.refusals(runner.plan, needs, runner.state)
     for said in (
