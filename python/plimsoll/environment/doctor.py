@@ -19,8 +19,8 @@ from typing import Any
 from plimsoll.environment import cpus, devices, discover, kernel_files
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.fingerprint import memory_kib
-from plimsoll.environment.guest import kernel as guest_kernel
 from plimsoll.environment.groups import cgroups, group_access
+from plimsoll.environment.guest import kernel as guest_kernel
 from plimsoll.environment.memory import damon, page_cache, swap
 from plimsoll.environment.readahead import ReadAhead
 from plimsoll.environment.state import StateDir

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.experiment import ExperimentError, Source, load
-from plimsoll.experiment.source import reload
+from plimsoll.experiment.reading.source import reload
 from plimsoll.run.sizes import data_bytes, environment_in_bytes, memory_bytes
 
 FILE = """format = 1

@@ -20,12 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plimsoll
-from plimsoll.environment import page_cache, processes, work_dir
+from plimsoll.environment import processes
 from plimsoll.environment.devices import existing
 from plimsoll.environment.fault import Fault
+from plimsoll.environment.folders import work_dir
 from plimsoll.environment.guest.kernel import TOOLS, GuestKernel
-from plimsoll.environment.journal import Journal, step
-from plimsoll.environment.registry import Args, puts_back
+from plimsoll.environment.journal.journal import Journal, step
+from plimsoll.environment.journal.registry import Args, puts_back
+from plimsoll.environment.memory import page_cache
 from plimsoll.environment.state import StateDir
 
 DISK, CONSOLE = "disk", "console"

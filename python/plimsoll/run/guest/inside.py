@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.environment import Fault, StateDir
-from plimsoll.experiment.source import reload
+from plimsoll.experiment.reading.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
 from plimsoll.run.guest import messages, planning
