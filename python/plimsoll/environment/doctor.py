@@ -254,7 +254,7 @@ def _residency(_: StateDir) -> Check:
 
 def _guest(_: StateDir) -> Check:
     """Nobody needs one who does not ask for it."""
-    able, found = guest_kernel.available(), guest_kernel.found()
+    able, found = guest_kernel.available(), guest_kernel.installed()
     if not able.ok or found is None:
         remedy = f'{able.remedy}; for environment.kernel = "guest" alone'
         return Check("guest kernel", None, able.reason, remedy)

@@ -26,11 +26,10 @@ def newest(state: StateDir) -> StoredEquals | None:
 
 def keep(state: StateDir, source: Source, run_id: str, verdict: dict[str, Any]) -> None:
     """Keeps the spread that an A/A run found, where it is this machine's: of the shipped experiment as it stands, on a
-    server of its own, on its own kernel. Of any other run nothing is kept."""
+    server of its own. Of any other run nothing is kept."""
     spread = (verdict.get("a_a") or {}).get("within_run")
     is_shipped = source.experiment.name == EXPERIMENT and not source.changed
-    is_elsewhere = source.experiment.target.dsn or source.experiment.environment.kernel != "host"
-    if not spread or not is_shipped or is_elsewhere:
+    if not spread or not is_shipped or source.experiment.target.dsn:
         return
     of_windows = (verdict.get("windows") or {}).get("noise")
     state.a_a.mkdir(parents=True, exist_ok=True)

@@ -236,6 +236,29 @@ def test_runs_that_differ_in_a_checked_key_are_told_apart():
     ]
 
 
+def test_a_run_on_a_guest_kernel_is_of_its_host_and_kernel():
+    host = {
+        "machine": {"cpu_model": "x", "memory_kib": 1000000, "cpu_microcode": "0x1"},
+        "kernel": {"release": "6.18", "boot_parameters": "quiet"},
+        "mounts": [{"path": "/a", "source": "/dev/vda", "point": "/", "fs": "ext4", "options": ["rw"]}],
+        "devices": [{"name": "vda", "read_ahead_kib": 128}],
+    }
+    base = {"kernel": {"release": "6.1", "kind": "guest (user-mode-linux)"}, "host": host}
+    # What lies under an image that the host caches may change; likewise what decides nothing of a machine.
+    like = host | {
+        "machine": {"cpu_model": "x", "memory_kib": 1000500, "cpu_microcode": "0x2"},
+        "mounts": [{"path": "/b", "source": "/dev/vdb", "point": "/b", "fs": "ext4", "options": ["rw"]}],
+        "devices": [{"name": "vda", "read_ahead_kib": 256}],
+    }
+    assert fingerprint.comparable(base, base | {"host": like}) == []
+    other = host | {"kernel": {"release": "6.19"}, "mounts": [host["mounts"][0] | {"fs": "xfs"}]}
+    assert fingerprint.comparable(base, {"kernel": {"release": "6.1"}, "host": other}) == [
+        {"key": "host.kernel.release", "a": "6.18", "b": "6.19"},
+        {"key": "host.mounts.0.fs", "a": "ext4", "b": "xfs"},
+        {"key": "kernel.kind", "a": "guest (user-mode-linux)", "b": None},
+    ]
+
+
 FILES = {1: ("freezer.state", "FROZEN", "THAWED"), 2: ("cgroup.freeze", "1", "0")}
 
 

@@ -36,8 +36,8 @@ def test_a_module_counts_where_its_file_is(tmp_path: Path) -> None:
 
 def test_the_installed_one_says_what_it_is(needs) -> None:
     needs("user-mode-linux")
-    kernel.found.cache_clear()
-    found = kernel.found()
+    kernel.installed.cache_clear()
+    found = kernel.installed()
     assert found is not None and found.version in subprocess.check_output([kernel.PROGRAM, "--version"], text=True)
     # What tests/guest boots shows of these: they are there.
     assert {"memory control groups (version 2)", "ext4"} <= {name for name, has in found.features().items() if has}
@@ -60,7 +60,7 @@ def test_why_there_is_none_with_the_one_thing_to_do(
     monkeypatch.setattr(kernel.shutil, "which", lambda name, **_: None if name == absent else f"/usr/bin/{name}")
     monkeypatch.setattr(kernel.platform, "machine", lambda: machine_name)
     monkeypatch.setattr(kernel.os, "geteuid", lambda: uid)
-    monkeypatch.setattr(kernel, "found", lambda: made(Path("/nonexistent")))
+    monkeypatch.setattr(kernel, "installed", lambda: made(Path("/nonexistent")))
     answer = kernel.available()
     assert not answer.ok and said in f"{answer.reason}; {answer.remedy}"
     check = doctor._guest(state)

@@ -17,6 +17,7 @@ from plimsoll.analysis.caches import document as of_caches
 from plimsoll.analysis.capacity.document import Capacity
 from plimsoll.analysis.decision_support.document import DecisionSupport
 from plimsoll.analysis.files import document as of_files
+from plimsoll.analysis.guest.document import GuestOfRun
 from plimsoll.analysis.next_steps.step import Step
 from plimsoll.analysis.order_entry.document import OrderEntry
 from plimsoll.analysis.probes import document as of_probes
@@ -51,6 +52,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "syscalls": ([of_probes.SystemCalls], ["System calls, syncs, and requests of the disks"]),
     "block": ([of_probes.BlockRequests], ["System calls, syncs, and requests of the disks"]),
     "windows": ([WindowsOfRun], ["Windows"]),
+    "guest": ([GuestOfRun], ["A guest kernel"]),
     "next_steps": ([Step], ["What to do next"]),
 }
 

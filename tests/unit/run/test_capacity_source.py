@@ -32,6 +32,12 @@ def test_users_who_wait_have_no_load_line() -> None:
     assert "wait for each answer" in str(caught.value)
 
 
+def test_a_guest_kernel_has_no_load_line() -> None:
+    with pytest.raises(ExperimentError) as caught:
+        asked('environment.kernel="guest"')
+    assert "environment.kernel" in str(caught.value) and "mechanism and not speed" in str(caught.value)
+
+
 def test_a_search_has_a_plan_of_its_own() -> None:
     """Whatever design the experiment has: one of windows would want several servers at once."""
     sets = ["workload.size=1 x memory", "target.settings.shared_buffers=64 MiB"]

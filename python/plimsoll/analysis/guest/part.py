@@ -19,16 +19,16 @@ DRIFT_PPM_MAX = 1000.0  # a time that is wrong by a thousandth changes no verdic
 def clock_of(boot: Json) -> ClockOfBoot:
     """Both comparisons of a boot in one."""
     start, end = boot.get("start"), boot.get("end")
-    known = [one for one in (start, end) if one]
-    found: ClockOfBoot = {
+    comparisons = [comparison for comparison in (start, end) if comparison]
+    clock: ClockOfBoot = {
         "skew_start_ns": start["skew_ns"] if start else None,
         "skew_end_ns": end["skew_ns"] if end else None,
-        "uncertain_ns": max(one["round_trip_ns"] for one in known) // 2 if known else None,
+        "uncertain_ns": max(comparison["round_trip_ns"] for comparison in comparisons) // 2 if comparisons else None,
         "drift_ppm": None,
     }
     if start and end and (passed := end["host_epoch_ns"] - start["host_epoch_ns"]) > 0:
-        found["drift_ppm"] = (end["skew_ns"] - start["skew_ns"]) / passed * 1e6
-    return found
+        clock["drift_ppm"] = (end["skew_ns"] - start["skew_ns"]) / passed * 1e6
+    return clock
 
 
 def guest_of(told: Json) -> GuestOfRun:
@@ -45,7 +45,7 @@ def guest_of(told: Json) -> GuestOfRun:
         "probes_in_the_kernel": traced,
         "cannot": [name for name in CANNOT if not absent.get(name)],
         "boots": boots,
-        "drifts": any(abs(one["drift_ppm"] or 0) > DRIFT_PPM_MAX for one in boots),
+        "drifts": any(abs(boot["drift_ppm"] or 0) > DRIFT_PPM_MAX for boot in boots),
     }
 
 

@@ -83,7 +83,7 @@ class GuestKernel:
 
 
 @functools.cache
-def found() -> GuestKernel | None:
+def installed() -> GuestKernel | None:
     """The installed one; None where there is none, or it does not say what it is."""
     program = shutil.which(PROGRAM, path=TOOLS["PATH"])
     if program is None:
@@ -116,7 +116,7 @@ def available() -> Availability:
     for tool, package in NEEDED.items():
         if shutil.which(tool, path=TOOLS["PATH"]) is None:
             return Availability(False, f"{tool} is not installed", f"`./plimsoll setup --guest` (package {package})")
-    if found() is None:
+    if installed() is None:
         return Availability(False, f"{PROGRAM} does not tell its version and configuration", install)
     if os.geteuid() != 0:
         return Availability(False, "a guest needs root, whose server's user it keeps", "run as root")

@@ -31,6 +31,7 @@ from plimsoll.environment.memory import page_cache
 from plimsoll.environment.state import StateDir
 
 DISK, CONSOLE = "disk", "console"
+CPUS = 1  # this kernel is built for one
 _PROGRAMS = ("linux.uml", "unshare", "setpriv")
 _KILL_SECONDS = 10.0
 _CONSOLE_MAX = 256 << 10

@@ -34,7 +34,7 @@ def check(*, dsn: str | None, places: Iterable[str], cpus: Mapping[str, str], ou
     if dsn is not None:
         why = "target.dsn names an existing server, which has a kernel of its own"
         raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or a private server')
-    for place in (one for one in places if one.startswith("/")):
+    for place in (path for path in places if path.startswith("/")):
         why = f"target.files names {place}, a folder of the host, of which a guest writes nothing"
         raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or no target.files')
     for key, wanted in cpus.items():

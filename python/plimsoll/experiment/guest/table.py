@@ -30,10 +30,10 @@ class GuestMachine(Strict):
     def _absolute(cls, value: int | str) -> int | str:
         allowed = f'an absolute size of at least {size.show(MEMORY_MIN)}, such as "1 GiB"'
         try:
-            found = size.parse(value)
+            given = size.parse(value)
         except ValueError as error:
             raise ValueError(f"{error}; allowed: {allowed}") from None
-        if found < MEMORY_MIN:
+        if given < MEMORY_MIN:
             raise ValueError(f"{value!r} is too little to start a kernel and a server in; allowed: {allowed}")
         return value
 

@@ -11,27 +11,27 @@ Json = dict[str, Any]
 
 
 def _context(page: Page) -> Json:
-    found: GuestOfRun = page.verdict["guest"]
+    guest: GuestOfRun = page.verdict["guest"]
     rows = [
-        ("kernel", sentences.kernel_words(found)),
-        ("memory", size.show(found["memory_bytes"])),
-        ("CPUs", str(found["cpus"])),
+        ("kernel", sentences.kernel_words(guest)),
+        ("memory", size.show(guest["memory_bytes"])),
+        ("CPUs", str(guest["cpus"])),
     ]
-    if found["tick_ms"] is not None:
-        rows.append(("tick", f"{found['tick_ms']:g} ms"))
-    several = len(found["boots"]) > 1
+    if guest["tick_ms"] is not None:
+        rows.append(("tick", f"{guest['tick_ms']:g} ms"))
+    several = len(guest["boots"]) > 1
     rows += [
         (f"clock, boot {number}" if several else "clock", sentences.clock_words(boot))
-        for number, boot in enumerate(found["boots"], start=1)
+        for number, boot in enumerate(guest["boots"], start=1)
     ]
-    return {"cannot": sentences.cannot_words(found), "rows": rows}
+    return {"cannot": sentences.cannot_words(guest), "rows": rows}
 
 
 SECTION = Section(
     key=sentences.SECTION,
     title="On a guest kernel: mechanism, not speed",
     template="guest/guest.html.j2",
-    applies=lambda page: sentences.guest(page.verdict) is not None,
+    applies=lambda page: sentences.guest_of(page.verdict) is not None,
     context=_context,
     evidence=lambda page: sentences.SENTENCES.warns(page.verdict)[1:],
 )

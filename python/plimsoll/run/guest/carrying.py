@@ -31,31 +31,31 @@ class Carried:
                 inside.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, inside)
         (self.here / "trials").mkdir(parents=True, exist_ok=True)
-        self._known = self._found()
+        self._known = self._files_here()
 
     def carry_out(self) -> None:
         """All that has changed here since it was carried last; what was carried and is no more is removed there."""
-        found = self._found()
-        for path in sorted(found, key=lambda one: (one.name in _LAST, one.name == "run.json", str(one))):
-            if self._known.get(path) != found[path]:
+        files = self._files_here()
+        for path in sorted(files, key=lambda file: (file.name in _LAST, file.name == "run.json", str(file))):
+            if self._known.get(path) != files[path]:
                 _write(self.here / path, self.there / path)
-        for path in self._known.keys() - found.keys():
+        for path in self._known.keys() - files.keys():
             (self.there / path).unlink(missing_ok=True)
-        for folder in sorted({path.parent for path in self._known.keys() - found.keys()}, reverse=True):
+        for folder in sorted({path.parent for path in self._known.keys() - files.keys()}, reverse=True):
             if (self.there / folder).is_dir() and not any((self.there / folder).iterdir()):
                 (self.there / folder).rmdir()
-        self._known = found
+        self._known = files
 
-    def _found(self) -> dict[Path, Stamp]:
+    def _files_here(self) -> dict[Path, Stamp]:
         """The files here, each with what changes when it does; what is being written is not one yet."""
-        found = {}
+        files = {}
         for folder, _, names in os.walk(self.here):
             for name in names:
                 path = Path(folder, name)
                 if not name.endswith(".tmp"):
                     told = path.stat()
-                    found[path.relative_to(self.here)] = (told.st_size, told.st_mtime_ns)
-        return found
+                    files[path.relative_to(self.here)] = (told.st_size, told.st_mtime_ns)
+        return files
 
 
 def _write(source: Path, place: Path) -> None:

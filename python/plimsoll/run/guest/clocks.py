@@ -31,11 +31,11 @@ def compare(ask: Callable[[float], int | None], now: Callable[[], int] = time.ti
         after = now()
         if told is None:
             break
-        found: Comparison = {
+        reading: Comparison = {
             "host_epoch_ns": before,
             "skew_ns": told - (before + after) // 2,
             "round_trip_ns": after - before,
         }
-        if best is None or found["round_trip_ns"] < best["round_trip_ns"]:
-            best = found
+        if best is None or reading["round_trip_ns"] < best["round_trip_ns"]:
+            best = reading
     return best

@@ -111,15 +111,17 @@ class InGuest(Runner):
 
     def fingerprint(self) -> dict[str, Any]:
         """The guest's, with what it is and with the host's."""
-        found = super().fingerprint()
-        words = str(found["kernel"].get("boot_parameters", "")).split()
-        found["kernel"]["boot_parameters"] = " ".join(word for word in words if not word.startswith(_OF_THIS_BOOT))
-        found["kernel"]["kind"] = self.told["kernel"]
+        fingerprint = super().fingerprint()
+        words = str(fingerprint["kernel"].get("boot_parameters", "")).split()
+        fingerprint["kernel"]["boot_parameters"] = " ".join(
+            word for word in words if not word.startswith(_OF_THIS_BOOT)
+        )
+        fingerprint["kernel"]["kind"] = self.told["kernel"]
         # Where the host has laid the kernel decides how much of its memory is left, some 1 % more or less at each boot.
-        found["machine"]["memory_kib"] = planning.machine_of(self.source.experiment).memory_bytes >> 10
+        fingerprint["machine"]["memory_kib"] = planning.machine_of(self.source.experiment).memory_bytes >> 10
         for name in _BY_MEMORY_LEFT:
-            found["vm"].pop(name, None)
-        return found | {"host": self.told["host"]}
+            fingerprint["vm"].pop(name, None)
+        return fingerprint | {"host": self.told["host"]}
 
 
 def main(folder: Path) -> None:

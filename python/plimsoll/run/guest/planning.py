@@ -27,9 +27,9 @@ WINDOWS = 'environment.kernel is "guest": servers that are up at once would shar
 
 def machine_of(experiment: Experiment) -> GuestMachine:
     """What the guest is given. Only of an experiment on a guest."""
-    found = experiment.environment.guest_machine
-    assert found is not None
-    return found
+    machine_given = experiment.environment.guest_machine
+    assert machine_given is not None
+    return machine_given
 
 
 def disk_bytes(needs: Needs, kept_bytes: int) -> int:
@@ -42,7 +42,7 @@ def refusals(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
     able = kernel.available()
     if not able.ok:
         return [f'environment.kernel = "guest": {able.reason}; {able.remedy}, or set environment.kernel = "host"']
-    reasons = [reason for one in plan.treatments if (reason := obstacles.unable(one.settings))]
+    reasons = [reason for treatment in plan.treatments if (reason := obstacles.unable(treatment.settings))]
     reasons += [*_of_servers(plan), *_room(plan, needs, state), *datasets.refusals(plan)]
     return list(dict.fromkeys(reasons))
 
@@ -74,18 +74,18 @@ def _room(plan: Plan, needs: Needs, state: StateDir) -> Iterator[str]:
             f"{size.show(needs.disk_bytes)} of disk are needed under {state.root}, {size.show(disk_free)} are free; "
             "remove kept data sets (./plimsoll cache remove), or set PLIMSOLL_STATE to another folder"
         )
-    if any(one.isspace() for one in str(state.root)):
+    if any(character.isspace() for character in str(state.root)):
         yield f"{state.root}: a guest's kernel takes no path with a blank; set PLIMSOLL_STATE to another folder"
 
 
 def remarks(plan: Plan) -> Iterator[str]:
     """What the reader of the plan should know of the guest."""
-    found = kernel.found()
-    if found is None:
+    installed = kernel.installed()
+    if installed is None:
         return
     memory = size.show(machine_of(plan.experiment).memory_bytes)
-    features = found.features()
+    features = installed.features()
     there = ", ".join(name for name, has in features.items() if has)
     missing = ", ".join(name for name, has in features.items() if not has)
-    text = f"on a guest kernel, {kernel.KIND} {found.version} with {memory}, which shows mechanism and not speed"
+    text = f"on a guest kernel, {kernel.KIND} {installed.version} with {memory}, which shows mechanism and not speed"
     yield f"{text}; it has {there}" + (f"; it has no {missing}" if missing else "")

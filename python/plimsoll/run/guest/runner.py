@@ -16,7 +16,7 @@ from typing import Any
 from plimsoll.environment import Fault, Journal
 from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.environment.guest import kernel
-from plimsoll.environment.guest.machine import Guest, GuestFolder, how_it_ended
+from plimsoll.environment.guest.machine import CPUS, Guest, GuestFolder, how_it_ended
 from plimsoll.experiment import Plan, plan_trials
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
@@ -104,15 +104,15 @@ class GuestRunner(Carrier):
 
     def _guest_document(self) -> dict[str, Any]:
         """The `guest` of run.json (schema/record.md)."""
-        found = kernel.found()
-        assert found is not None
+        installed = kernel.installed()
+        assert installed is not None
         return {
             "kernel": kernel.KIND,
-            "version": found.version,
+            "version": installed.version,
             "memory_bytes": planning.machine_of(self.source.experiment).memory_bytes,
-            "cpus": 1,
-            "hz": found.hz,
-            "probes_in_the_kernel": found.is_traced,
+            "cpus": CPUS,
+            "hz": installed.hz,
+            "probes_in_the_kernel": installed.is_traced,
             "boots": [],
         }
 
@@ -127,8 +127,8 @@ class GuestRunner(Carrier):
     # --- the guest ----------------------------------------------------------------------------------------------------
 
     def _booted(self, needs: Needs) -> str:
-        found = kernel.found()
-        assert found is not None
+        installed = kernel.installed()
+        assert installed is not None
         with self.interrupts.may_cut():
             built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
         name = f"{hashlib.sha256(str(self.out).encode()).hexdigest()[:8]}-guest"
@@ -136,11 +136,11 @@ class GuestRunner(Carrier):
         with self.interrupts.must_finish():
             journal = Journal.create(self.state, name)
         try:
-            kept_bytes = sum(one.bytes for one in built.values())
+            kept_bytes = sum(dataset.bytes for dataset in built.values())
             place.make(self.state, journal, planning.disk_bytes(needs, kept_bytes), self.out)
             writer.write_json(place.path / "request.json", self._request(sorted(built)))
-            self.observer.event("note", text=f"booting the guest kernel, {kernel.KIND} {found.version}")
-            guest = Guest(found, place, planning.machine_of(self.source.experiment).memory_bytes)
+            self.observer.event("note", text=f"booting the guest kernel, {kernel.KIND} {installed.version}")
+            guest = Guest(installed, place, planning.machine_of(self.source.experiment).memory_bytes)
             status = self._heard(guest, place)
             return status
         finally:
@@ -154,7 +154,7 @@ class GuestRunner(Carrier):
 
     def _request(self, keys: list[str]) -> dict[str, Any]:
         """What the guest's side is to do."""
-        found = fingerprint([self.state.root])
+        of_host = fingerprint([self.state.root])
         return {
             "id": self.out.name,
             "experiment": self.source.experiment.model_dump(mode="json"),
@@ -165,7 +165,7 @@ class GuestRunner(Carrier):
             "datasets": keys,
             "kept": str(self.state.datasets),
             "kernel": f"guest ({kernel.KIND})",
-            "host": {key: found[key] for key in ("machine", "kernel", "mounts", "devices")},
+            "host": {key: of_host[key] for key in ("machine", "kernel", "mounts", "devices")},
         }
 
     def _heard(self, guest: Guest, place: GuestFolder) -> str:
@@ -176,7 +176,7 @@ class GuestRunner(Carrier):
             line = self._heard_meanwhile.pop(0) if self._heard_meanwhile else guest.said(SLICE_SECONDS)
             if line is None:
                 raise self._died(guest, place)
-            waited.one(is_silent=not line)
+            waited.count(is_silent=not line)
             told = messages.parsed(line) if line else None
             if told is not None:
                 if "ready" in told:
@@ -238,7 +238,7 @@ class _Waited:
     is_ready: bool = False
     _at: float = field(default_factory=lambda: time.monotonic())
 
-    def one(self, *, is_silent: bool) -> None:
+    def count(self, *, is_silent: bool) -> None:
         """One wait for a line has ended."""
         now = time.monotonic()
         passed, self._at = min(now - self._at, 2 * SLICE_SECONDS), now

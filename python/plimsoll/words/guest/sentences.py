@@ -9,35 +9,35 @@ Json = dict[str, Any]
 SECTION = "guest"
 
 
-def guest(verdict: Json) -> GuestOfRun | None:
+def guest_of(verdict: Json) -> GuestOfRun | None:
     """None of a run on the host's kernel, and of records of before there were others."""
-    found: GuestOfRun | None = verdict.get("guest")
-    return found
+    guest: GuestOfRun | None = verdict.get("guest")
+    return guest
 
 
-def kernel_words(found: GuestOfRun) -> str:
+def kernel_words(guest: GuestOfRun) -> str:
     """ "user-mode-linux 6.1.176"."""
-    return f"{found['kernel']} {found['version']}"
+    return f"{guest['kernel']} {guest['version']}"
 
 
-def cannot_words(found: GuestOfRun) -> list[str]:
+def cannot_words(guest: GuestOfRun) -> list[str]:
     """Each thing that it cannot say, with the reason."""
     said = {
         "speed": "How fast the host would be: a system call, page fault or switch of a guest is several of the host's",
         "cpus": "What more CPUs would do: the guest has one, which server and load share",
-        "tick": f"Delays shorter than {found['tick_ms'] or 0:g} ms: they are rounded up to that, the kernel's tick",
+        "tick": f"Delays shorter than {guest['tick_ms'] or 0:g} ms: they are rounded up to that, the kernel's tick",
         "probes": "Where time goes in the kernel: it has no BPF type information, so there is no breakdown, no profile "
         "and no probe of its page cache",
         "images": "How fast a device is: the guest's disks are images, which lie in the host's page cache",
         "sweeps": "How results change with CPUs or memory of the machine: such factors are refused",
     }
-    return [said[name] for name in found["cannot"]]
+    return [said[name] for name in guest["cannot"]]
 
 
-def clock_words(found: ClockOfBoot) -> str:
+def clock_words(clock: ClockOfBoot) -> str:
     """How the guest's clock stood to the host's over one boot."""
     start, end, uncertain, drift = (
-        found["skew_start_ns"], found["skew_end_ns"], found["uncertain_ns"], found["drift_ppm"],
+        clock["skew_start_ns"], clock["skew_end_ns"], clock["uncertain_ns"], clock["drift_ppm"],
     )  # fmt: skip
     if start is None or uncertain is None:
         return "not compared: the guest did not answer"
@@ -52,14 +52,14 @@ def _ms(ns: int) -> str:
 
 
 def _warns(verdict: Json) -> list[str]:
-    found = guest(verdict)
-    if found is None:
+    guest = guest_of(verdict)
+    if guest is None:
         return []
     said = [
-        f"mechanism, not speed: the run was on a guest kernel ({kernel_words(found)}); counts and orders hold, times "
+        f"mechanism, not speed: the run was on a guest kernel ({kernel_words(guest)}); counts and orders hold, times "
         "are not those of the host"
     ]
-    if found["drifts"]:
+    if guest["drifts"]:
         said.append("the guest's clock and the host's moved apart during the run: its times are wrong by as much")
     return said
 

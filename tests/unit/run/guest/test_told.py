@@ -64,7 +64,7 @@ class FakeGuest:
 @pytest.fixture
 def runner(tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> GuestRunner:
     (tmp_path / "experiment.toml").write_text(FILE)
-    monkeypatch.setattr(kernel, "found", lambda: KERNEL)
+    monkeypatch.setattr(kernel, "installed", lambda: KERNEL)
     found = GuestRunner(load(str(tmp_path / "experiment.toml")), tmp_path / "out", state, Silent(), ["plimsoll", "run"])
     found.observe(Heard())
     return found
