@@ -223,9 +223,3 @@ def stored_source(out: Path) -> tuple[Source, int]:
     if why := kind_of(source.experiment).why_not_resumed:
         raise ExperimentError([Problem(str(out), "--resume", why, "a new run")])
     return source, int(document["seed"])
-
-
-def resume(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner:
-    """The runner of a run that was stopped: the same experiment, seed and plan."""
-    source, seed = stored_source(out)
-    return Runner(source, out, state, observer, command, seed=seed)
