@@ -260,7 +260,11 @@ def _guest(_: StateDir) -> Check:
         return Check("guest kernel", None, able.reason, remedy)
     missing = [name for name, has in found.features().items() if not has]
     without = f", without {', '.join(missing)}" if missing else ""
-    return Check("guest kernel", True, f"{guest_kernel.KIND} {found.version}{without}")
+    text = f"{guest_kernel.KIND} {found.version}{without}"
+    if not found.loads_modules:
+        remedy = "`./plimsoll setup --guest` (package kmod): without modprobe it loads no modules"
+        return Check("guest kernel", None, text, remedy)
+    return Check("guest kernel", True, text)
 
 
 def _psi(_: StateDir) -> Check:

@@ -20,8 +20,8 @@ CONFIG_DEFAULT_HOSTNAME="(none)"
 """
 
 
-def made(modules: Path) -> kernel.GuestKernel:
-    return kernel.GuestKernel(Path("linux.uml"), "6.1", kernel.parse(CONFIG), modules)
+def made(modules: Path, *, loads_modules: bool = True) -> kernel.GuestKernel:
+    return kernel.GuestKernel(Path("linux.uml"), "6.1", kernel.parse(CONFIG), modules, loads_modules)
 
 
 def test_a_module_counts_where_its_file_is(tmp_path: Path) -> None:
@@ -32,6 +32,18 @@ def test_a_module_counts_where_its_file_is(tmp_path: Path) -> None:
     assert [name for name, one in has.items() if one] == ["memory control groups (version 2)", "ext4", "md RAID 0"]
     assert found.hz == 100 and not found.is_traced
     assert found.config["CONFIG_DEFAULT_HOSTNAME"] == "(none)"
+    without = made(tmp_path, loads_modules=False).features()
+    assert [name for name, there in without.items() if there] == ["memory control groups (version 2)", "ext4"]
+
+
+def test_a_guest_that_can_load_no_modules_is_a_note(monkeypatch: pytest.MonkeyPatch, state: StateDir) -> None:
+    monkeypatch.setattr(kernel, "available", lambda: kernel.AVAILABLE)
+    for loads_modules, ok in ((True, True), (False, None)):
+        installed = made(Path("/nonexistent"), loads_modules=loads_modules)
+        monkeypatch.setattr(kernel, "installed", lambda installed=installed: installed)
+        check = doctor._guest(state)
+        assert check.ok is ok and "user-mode-linux 6.1, without" in check.found
+        assert ("package kmod" in check.remedy) is not loads_modules
 
 
 def test_the_installed_one_says_what_it_is(needs) -> None:

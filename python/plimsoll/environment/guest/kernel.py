@@ -52,18 +52,20 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True)
 class GuestKernel:
-    """One that is installed. `config`: option to value, of those that are set."""
+    """One that is installed. `config`: option to value, of those that are set; `loads_modules`: whether modprobe is
+    there, the host's, which the guest calls."""
 
     program: Path
     version: str
     config: Mapping[str, str]
     modules: Path
+    loads_modules: bool
 
     def has(self, option: str, module: str) -> bool:
-        """Whether an option is built in, or is a module whose file is there."""
+        """Whether an option is built in, or is a module whose file is there and can be loaded."""
         built = self.config.get(option)
         if built == "m":
-            return any(self.modules.rglob(f"{module}.ko*"))
+            return self.loads_modules and any(self.modules.rglob(f"{module}.ko*"))
         return built == "y"
 
     def features(self) -> dict[str, bool]:
@@ -92,7 +94,8 @@ def installed() -> GuestKernel | None:
         version, config = (_told(program, option) for option in ("--version", "--showconfig"))
     except (OSError, subprocess.SubprocessError):
         return None
-    return GuestKernel(Path(program), version.strip(), parse(config), MODULES / version.strip())
+    loads_modules = shutil.which("modprobe", path=TOOLS["PATH"]) is not None
+    return GuestKernel(Path(program), version.strip(), parse(config), MODULES / version.strip(), loads_modules)
 
 
 def _told(program: str, option: str) -> str:

@@ -29,7 +29,7 @@ warmup = { until = "none" }
 measure = { seconds = 1 }
 workload = { name = "files", count = 1, file_size = "4 KiB", mix = [{ operation = "append", bytes = 512 }] }
 """
-KERNEL = kernel.GuestKernel(Path("linux.uml"), "6.1", kernel.parse("CONFIG_HZ=100\n"), Path("/nonexistent"))
+KERNEL = kernel.GuestKernel(Path("linux.uml"), "6.1", kernel.parse("CONFIG_HZ=100\n"), Path("/nonexistent"), True)
 
 
 class Heard(Silent):
