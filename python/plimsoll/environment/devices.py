@@ -14,6 +14,8 @@ from typing import Any
 
 from plimsoll.environment import kernel_files
 
+# File systems that are memory themselves: nothing of them is cold, and nothing outlives the machine.
+IN_MEMORY = ("tmpfs", "ramfs")
 _SYS = Path("/sys")
 _OPTIONS = {
     os.ST_NOATIME: "noatime",

@@ -22,6 +22,7 @@ from plimsoll.environment.fingerprint import memory_kib
 from plimsoll.environment.groups import cgroups, group_access
 from plimsoll.environment.guest import kernel as guest_kernel
 from plimsoll.environment.memory import damon, page_cache, swap
+from plimsoll.environment.places import able
 from plimsoll.environment.readahead import ReadAhead
 from plimsoll.environment.state import StateDir
 
@@ -57,7 +58,8 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     where = state or StateDir()
     checks: list[Callable[[StateDir], Check]] = [
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
-        _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus, _load, _guest,
+        _places, _layers, _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus,
+        _load, _guest,
     ]  # fmt: skip
     results = []
     for check in checks:
@@ -197,6 +199,14 @@ def _loop(_: StateDir) -> Check:
     there = Path("/dev/loop-control").exists()
     remedy = "" if there else "`modprobe loop`; without it a file system cannot be a factor on one disk"
     return Check("loop devices", there, "/dev/loop-control" if there else "none", remedy)
+
+
+def _places(_: StateDir) -> Check:
+    return Check("programs for places", *able.programs())
+
+
+def _layers(_: StateDir) -> Check:
+    return Check("layers of places", *able.layers())
 
 
 def _postgres(_: StateDir) -> Check:

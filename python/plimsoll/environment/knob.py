@@ -110,6 +110,11 @@ class Knob(ABC, Generic[Given]):
         del site
         yield from ()
 
+    def alone(self, site: Site) -> Iterator[str]:
+        """Why two servers that are up at once cannot each have theirs, as this one's settings ask for it."""
+        del site
+        yield from ()
+
     @abstractmethod
     def arrange(self, site: Site, journal: Journal) -> Given:
         """Makes it so, every change by the journal; what it gives is for the knobs after it (`Site.made_by`)."""

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll.experiment.guest.table import OF_THE_RUN, GuestMachine
+from plimsoll.experiment.places import PLACES, Place
 from plimsoll.experiment.strict import Cpus, FreeKeys, Size, Strict
 
 AS_FOUND: Final = "as found"
@@ -33,6 +34,9 @@ class Environment(Strict):
     read_ahead: Size | Literal["as found"] = Field(AS_FOUND, description="read-ahead of the data's block device")
     transparent_huge_pages: Literal["always", "madvise", "never", "as found"] = AS_FOUND
     sysctl: Annotated[dict[str, int | str], VM] = Field(default_factory=dict, description="vm.* settings of the kernel")
+    places: Annotated[dict[str, Place], PLACES] = Field(
+        default_factory=dict, description="devices with file systems, made and mounted for each trial, by name"
+    )
     kernel: Annotated[Literal["host", "guest"], OF_THE_RUN] = Field(
         "host",
         description="guest: a second kernel that runs as a process (user-mode-linux), with md, device-mapper, NFS and "

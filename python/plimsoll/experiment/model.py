@@ -32,3 +32,18 @@ class Experiment(Settings):
     def _each_factor_once(self) -> Experiment:
         each_once(self.factors)
         return self
+
+    @model_validator(mode="after")
+    def _something_lies_on_each_place(self) -> Experiment:
+        """A place that no level puts anything on was forgotten, or its name misspelt where it was meant."""
+        named = [*self.target.files.given.values(), *(place.log for place in self.environment.places.values())]
+        for factor in self.factors:
+            for path, value in (pair for level in factor.levels for pair in factor.settings_of(level).items()):
+                if path.startswith("target.files.") or path.endswith(".log"):
+                    named += value.values() if isinstance(value, dict) else [value]
+        idle = [name for name in self.environment.places if name not in named]
+        if idle:
+            raise ValueError(
+                f"environment.places.{idle[0]}: nothing lies on it; allowed: name it in target.files, or leave it out"
+            )
+        return self

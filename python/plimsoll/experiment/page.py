@@ -8,7 +8,7 @@ from typing import Literal
 
 # The studies whose findings stand beside today's figures (report/original_studies.py).
 Study = Literal["wpi-2002-caches", "wpi-2002-writeback", "citi-2001", "osdl-2003", "ibm-2004-cpus", "ibm-2004-memory"]
-SectionKey = Literal["clients", "scaling"]
+SectionKey = Literal["clients", "scaling", "storage"]
 
 
 def each_once(sections: list[SectionKey]) -> None:

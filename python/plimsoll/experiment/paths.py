@@ -16,9 +16,10 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from plimsoll.experiment.strict import Fixed, FreeKeys
+from plimsoll.experiment.strict import Fixed, FreeKeys, NamedTables
 
-Mark = TypeVar("Mark", Fixed, FreeKeys)
+Mark = TypeVar("Mark", Fixed, FreeKeys, NamedTables)
+ANY = "*"  # stands for the name of a table that the user has named
 
 
 @dataclass
@@ -30,10 +31,15 @@ class Paths:
     settings: set[str] = field(default_factory=set)
     free: dict[str, FreeKeys] = field(default_factory=dict)
     fixed: dict[str, Fixed] = field(default_factory=dict)
+    named: dict[str, NamedTables] = field(default_factory=dict)  # their tables stand here under the name ANY
 
     def check(self, path: str) -> None:
         """Raises ValueError where no factor may name the path: why, what is close to it, and what is allowed."""
-        wrong = self._wrong(path)
+        at = _above(path, self.named)
+        wrong = None
+        if at is not None and path != at:
+            wrong = _wrong_key(self.named[at], path.removeprefix(f"{at}.").partition(".")[0], at)
+        wrong = wrong or self._wrong(self._anonymous(path))
         if wrong is not None:
             why, allowed = wrong
             raise ValueError(f"{path!r} cannot be varied: {why}; allowed: {allowed}")
@@ -55,6 +61,14 @@ class Paths:
             f"{', '.join(close)}, or other {self._everything()}" if close else self._everything(),
         )
 
+    def _anonymous(self, path: str) -> str:
+        """The path with ANY for the name of a table that the user has named."""
+        at = _above(path, self.named)
+        if at is None or path == at:
+            return path
+        _, dot, inside = path.removeprefix(f"{at}.").partition(".")
+        return f"{at}.{ANY}{dot}{inside}"
+
     def _everything(self) -> str:
         """In few words."""
         tables = ", ".join(f"{path}.*" for path in sorted(self.tables) if "." not in path)
@@ -63,10 +77,11 @@ class Paths:
 
     def parts(self, path: str) -> list[str]:
         """The keys that a path is made of. A free key may hold dots of its own, such as vm.swappiness in sysctl."""
-        at = _above(path, self.free)
-        if at is None or at == path:
+        at = _above(self._anonymous(path), self.free)
+        if at is None or at == self._anonymous(path):
             return path.split(".")
-        return [*at.split("."), path.removeprefix(f"{at}.")]
+        above = at.count(".") + 1
+        return path.split(".", above)
 
 
 def paths_of(model: type[BaseModel]) -> Paths:
@@ -81,6 +96,11 @@ def _walk(model: type[BaseModel], above: str, found: Paths) -> None:
         path = f"{above}{each.alias or name}"
         if (fixed := _mark(each, Fixed)) is not None:
             found.fixed[path] = fixed
+        elif (named := _mark(each, NamedTables)) is not None:
+            found.tables |= {path, f"{path}.{ANY}"}
+            found.named[path] = named
+            for table in _tables(get_args(each.annotation)[1]):
+                _walk(table, f"{path}.{ANY}.", found)
         elif tables := _tables(each.annotation):
             found.tables.add(path)
             for table in tables:

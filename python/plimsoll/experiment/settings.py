@@ -15,6 +15,7 @@ from plimsoll.experiment.guest import fits
 from plimsoll.experiment.judged import Judged
 from plimsoll.experiment.measuring import Measure, Warmup
 from plimsoll.experiment.page import SectionKey, Study, each_once
+from plimsoll.experiment.places import check_places
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.servers.registry import SERVERS
@@ -90,7 +91,7 @@ class Settings(Strict):
     sections: Annotated[list[SectionKey], OF_THE_QUESTION] = Field(
         default_factory=list,
         description="sections of the report that are drawn only where they are named: clients (throughput over clients "
-        "of pgbench) and scaling (over CPUs, or over memory with a setting on and off)",
+        "of pgbench), scaling (over CPUs, or over memory with a setting on and off) and storage (over layouts)",
     )
     environment: Environment = Environment()
     target: Target = Target()
@@ -174,6 +175,12 @@ class Settings(Strict):
                 cpus={"target_cpus": environment.target_cpus, "load_cpus": environment.load_cpus},
                 outlives_kills=SERVERS[target.server].recovers and self.workload.goes_on_after_kills(),
             )
+        return self
+
+    @model_validator(mode="after")
+    def _files_lie_somewhere(self) -> Settings:
+        parts = {f"target.files.{key}": value for key, value in self.target.files.given.items()}
+        check_places(self.environment.places, parts)
         return self
 
     @model_validator(mode="after")

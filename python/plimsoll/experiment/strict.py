@@ -73,3 +73,10 @@ class FreeKeys:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+
+@dataclass(frozen=True)
+class NamedTables(FreeKeys):
+    """Marks a table of tables, each of them under a name of the user's: a factor may name the keys of each."""
+
+    is_varied_whole: bool = False

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from plimsoll.experiment.places import is_name
 from plimsoll.experiment.strict import Fixed, FreeKeys, Scalar, Strict, Version
 
 SETTINGS = FreeKeys(
@@ -13,8 +14,13 @@ SETTINGS = FreeKeys(
 )
 
 
+RELATIONS = FreeKeys(
+    r"[a-z_][a-z0-9_]*", "the name of a table or an index", "lower-case names such as pgbench_accounts"
+)
+
+
 class Files(Strict):
-    """Where a private server's files lie during a trial: folders that are there, of any file system."""
+    """Where a private server's files lie during a trial: folders that are there, or places of [environment.places]."""
 
     data: str | None = Field(
         None,
@@ -23,18 +29,36 @@ class Files(Strict):
     )
     wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
     temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
+    tablespaces: Annotated[dict[str, str], RELATIONS] = Field(
+        default_factory=dict, description="of single tables and indexes, by name, each in a tablespace there"
+    )
 
     @field_validator("data", "wal", "temp")
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
-        if value is not None and (not value.startswith("/") or ".." in value.split("/")):
-            raise ValueError(f"{value!r} is not an absolute path; allowed: a folder such as /mnt/log")
+        return None if value is None else _place_or_path(value)
+
+    @field_validator("tablespaces")
+    @classmethod
+    def _all_absolute(cls, value: dict[str, str]) -> dict[str, str]:
+        for place in value.values():
+            _place_or_path(place)
         return value
 
     @property
     def given(self) -> dict[str, str]:
-        """The folders that are named, by key."""
-        return {key: value for key, value in self if value is not None}
+        """The folders and places that are named, by key."""
+        parts = {key: getattr(self, key) for key in ("data", "wal", "temp")}
+        named = {key: value for key, value in parts.items() if value is not None}
+        return named | {f"tablespaces.{relation}": place for relation, place in self.tablespaces.items()}
+
+
+def _place_or_path(value: str) -> str:
+    if not is_name(value) and (not value.startswith("/") or ".." in value.split("/")):
+        raise ValueError(
+            f"{value!r} is not an absolute path; allowed: a folder such as /mnt/log, or the name of a place"
+        )
+    return value
 
 
 class Target(Strict):

@@ -136,6 +136,7 @@ class TrialDocument(TypedDict, total=False):
     group: Group | None
     caveats: list[str]
     windows: Windows
+    layout: Json  # where the files lay
     synthetic: str  # of a record that was made for tests: by what
     # of decision support
     tests: list[Json]

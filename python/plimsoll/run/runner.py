@@ -32,6 +32,7 @@ from plimsoll.run.planning.needs import Needs, needs_of
 from plimsoll.run.servers.kind import ServerOfTrial
 from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.signals import Stopped
+from plimsoll.run.surroundings.file_locations import folders_of
 from plimsoll.run.trial import series
 from plimsoll.run.versions import versions
 
@@ -161,7 +162,7 @@ class Runner(Carrier):
 
     def _places(self) -> list[Path]:
         """Folders whose file systems matter: the state folder, and where files of the server lie apart."""
-        given = [treatment.settings.target.files.given.values() for treatment in self.plan.treatments]
+        given = [folders_of(treatment.settings) for treatment in self.plan.treatments]
         return [self.state.root, *(Path(place) for place in dict.fromkeys(itertools.chain(*given)))]
 
     def fingerprint(self) -> dict[str, Any]:

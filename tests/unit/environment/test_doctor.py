@@ -4,9 +4,12 @@ import json
 import os
 from pathlib import Path
 
+from fake_machine import WITH_EVERYTHING, FakeMachine
+
 from plimsoll.environment import GroupKnob, StateDir, SwapFile, Sysctl, discover, doctor
 from plimsoll.environment.groups import cgroups
 from plimsoll.environment.memory import swap
+from plimsoll.environment.places import machine
 
 
 def test_an_unprivileged_look_names_each_missing_part_once_with_its_remedy(needs, state):
@@ -85,3 +88,18 @@ def test_servers_are_found_in_each_layout_and_listed_once(tmp_path, monkeypatch)
         ("16", "16.4 (Debian 16.4-1)"),
     ]
     assert found[1].bin_dir == Path(tmp_path / "lib/16/bin")
+
+
+def test_what_a_place_needs_of_a_machine(state, monkeypatch):
+    fake = FakeMachine({}, modules=("dm_mod", "loop"))
+    fake.missing = {"mkfs.xfs", "mdadm", "dmsetup"}
+    monkeypatch.setattr(machine, "HERE", fake)
+    checks = {check.name: check for check in doctor.diagnose(state)}
+    of_programs, of_layers = checks["programs for places"], checks["layers of places"]
+    assert of_programs.ok is False and of_programs.found == "without mkfs.xfs, dmsetup", "mdadm is of no use without md"
+    assert of_programs.remedy.startswith("install xfsprogs dmsetup")
+    assert of_layers.ok is None and "dm-linear; this kernel (6.12.0-made-up) lacks md RAID, dm-delay" in of_layers.found
+    fake.missing, fake.modules = set(), WITH_EVERYTHING
+    checks = {check.name: check for check in doctor.diagnose(state)}
+    assert checks["programs for places"].ok and checks["layers of places"].ok
+    assert "mdadm" in checks["programs for places"].found

@@ -50,7 +50,12 @@ def test_what_ships_varies_what_may_be_varied(path: Path, quick: bool) -> None:
     "path",
     [
         "environment.memory", "environment.load_cpus", "environment.page_cache", "environment.sysctl",
-        "environment.sysctl.vm.dirty_bytes", "target.server", "target.version", "target.transport", "target.files.data",
+        "environment.sysctl.vm.dirty_bytes", "environment.places.disk.file_system",
+        "environment.places.disk.raid.chunk",
+        "environment.places.disk.mkfs.stride", "environment.places.disk.mount", "environment.places.disk.mount.data",
+        "environment.places.a-disk.devices", "target.files.tablespaces",
+        "target.files.tablespaces.history",
+        "target.server", "target.version", "target.transport", "target.files.data",
         "target.files.wal", "target.files.temp", "target.settings.work_mem",
         "target.settings.auto_explain.log_min_duration", "workload.clients", "workload.size", "workload.warehouses",
         "workload.tests", "workload.files", "workload.data", "workload.keys", "workload.mix", "workload.variables",
@@ -77,6 +82,12 @@ def test_can_be_varied(path: str) -> None:
         ("target.settings", "it is a table", "its keys, target.settings.*"),
         ("target.settings.Work-Mem", "'Work-Mem' is not the name of a setting", "lower-case names such as work_mem"),
         ("environment.sysctl.kernel.panic", "'kernel.panic' is not a vm.* setting", "environment.sysctl.* with"),
+        ("environment.places", "it is a table", "its keys, environment.places.*"),
+        ("environment.places.disk", "it is a table", "its keys, environment.places.*"),
+        ("environment.places.Disk.log", "'Disk' is not the name of a place", "lower-case letters, digits and dashes"),
+        ("environment.places.disk.raid", "it is a table", "its keys, environment.places.*.raid.*"),
+        ("environment.places.disk.chunk", "there is no such key", "environment.*"),
+        ("environment.places.disk.mount.No", "'No' is not the name of a mount option", "noatime, data, commit"),
         ("workload.variables.1st", "'1st' is not the name of a variable", "letters, digits and _"),
         ("workload.keys.zipf", "workload.keys is one setting and is given whole", "workload.keys"),
         ("workload.mix.payment", "workload.mix is one setting and is given whole", "workload.mix"),
@@ -96,6 +107,14 @@ def test_cannot_be_varied_and_why(path: str, why: str, allowed: str, tmp_path: P
     assert problem.where.endswith("experiment.toml:14") and problem.key == "factors.0.path"
     assert f"{path!r} cannot be varied: " in problem.message and why in problem.message
     assert problem.allowed is not None and allowed in problem.allowed
+
+
+def test_what_is_varied_of_a_place_is_set_in_its_table(tmp_path: Path) -> None:
+    sets = ['environment.places.disk.image="1 GiB"', "environment.places.disk.mount.noatime=true"]
+    source = read(tmp_path, "environment.places.disk.mount.data", '["ordered", "journal"]', sets)
+    found = [one.settings.environment.places["disk"] for one in source.treatments]
+    assert [one.mount for one in found] == [{"noatime": True, "data": data} for data in ("ordered", "journal")]
+    assert [one.image for one in found] == ["1 GiB", "1 GiB"]
 
 
 def test_a_key_with_dots_of_its_own_is_one_key(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_places_are_varied_as_anything_else_is(tmp_path: Path) -> None:
     assert all(are_varied(one.settings) for one in plan.treatments) and not are_varied(made(data="/a"))
 
 
-@pytest.mark.parametrize("path", ["log", "./log", "/mnt/../etc", ""])
+@pytest.mark.parametrize("path", ["Log", "./log", "/mnt/../etc", ""])
 def test_a_place_is_an_absolute_path(path: str) -> None:
     with pytest.raises(ValueError, match="not an absolute path"):
         made(wal=path)

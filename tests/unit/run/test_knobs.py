@@ -30,6 +30,8 @@ from plimsoll.environment.knob import AVAILABLE, Availability, in_order
 from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS
+from plimsoll.experiment.paths import ANY
+from plimsoll.experiment.places import Place
 from plimsoll.run.context import RunContext
 from plimsoll.run.host import ThisMachine
 from plimsoll.run.observer import Silent
@@ -211,7 +213,8 @@ def test_every_setting_of_the_environment_belongs_to_one_knob() -> None:
     keys = [key for knob in knobs.KNOBS for key in knob.keys]
     changes_nothing = ["environment.load_cpus", "environment.page_cache"]  # of the load; of files that are ours
     changes_nothing += ["environment.kernel", "environment.guest"]  # what all of them are on, and no trial's own
-    settings = [f"environment.{name}" for name in Environment.model_fields]
+    settings = [f"environment.{name}" for name in Environment.model_fields if name != "places"]
+    settings += [f"environment.places.{ANY}.{name}" for name in Place.model_fields]
     assert sorted([*keys, *changes_nothing]) == sorted([*settings, "target.files"])
     assert all(key in PATHS.settings | PATHS.tables for key in keys)
 
@@ -225,7 +228,9 @@ def test_the_order_is_the_declared_one_as_far_as_dependencies_let_it() -> None:
     declared += [knob_named("raid"), knob_named("a")]
     assert [knob.name for knob in in_order(declared)] == ["raid", "mkfs", "mount", "export", "b", "a"]
     assert [knob.name for knob in knobs.KNOBS] == [
-        "files", "swap", "sysctl", "read_ahead", "transparent_huge_pages", "group",
+        "place_devices", "place_images", "place_loops", "place_arrays", "place_mapped", "place_queues",
+        "place_file_systems", "place_mounts", "files", "swap", "sysctl", "read_ahead", "transparent_huge_pages",
+        "group",
     ]  # fmt: skip
 
 

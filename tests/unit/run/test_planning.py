@@ -36,3 +36,15 @@ def test_what_transactions_write_needs_room() -> None:
         needs_of(plan, plan.trials, [], has_tables=lambda _trial: False).disk_bytes
         == 600 * 2**20 + 2**30 + 100_000 * 5 * 2**10
     )
+
+
+def test_images_need_room_where_they_lie() -> None:
+    sets = [*SETS, "environment.swap=0", 'target.files.data="disk"', 'target.files.wal="log"']
+    sets += ['environment.places.disk.image="2 x memory"', 'environment.places.log.image="1 GiB"']
+    sets += ["environment.places.log.images=2", 'environment.places.log.mapper.kind="linear"']
+    source = load("buffer-cache", quick=True, sets=[*sets, 'environment.places.log.images_in="/mnt"'], blocks=1)
+    plan = plan_trials(source.experiment, source.treatments, 1)
+    needs = needs_of(plan, plan.trials, [], has_tables=lambda _trial: False)
+    writes = 2**30 + 100_000 * 5 * 2**10
+    assert needs.disk_bytes == 2 * 2**30 + writes, "the clone lies in the image"
+    assert needs.placed_bytes == {"/mnt": 2 * 2**30}

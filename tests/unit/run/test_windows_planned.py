@@ -317,3 +317,12 @@ def test_wrong_keys_are_refused(tmp_path: Path, given: str, said: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         planned(tmp_path, given)
     assert said in str(caught.value)
+
+
+def test_images_are_had_by_each_server_and_a_device_by_one(tmp_path: Path) -> None:
+    lies = 'target.files.data="disk"'
+    assert why_not(tmp_path, lies, 'environment.places.disk.image="200 MiB"') == []
+    devices = ['environment.places.disk.devices=["/dev/sdx"]', 'environment.places.disk.erase=["/dev/sdx"]']
+    assert why_not(tmp_path, lies, *devices) == [
+        "environment.places.disk is on devices of yours, and a device holds the files of one server at a time"
+    ]

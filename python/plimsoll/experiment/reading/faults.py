@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from plimsoll.experiment.errors import Problem
 from plimsoll.experiment.model import Experiment
 from plimsoll.experiment.reading.lines import Lines
+from plimsoll.experiment.strict import NamedTables
 
 _TYPES = {"int", "str", "bool", "float", "constrained-int", "constrained-float", "Zipf", "Exponential", "Uniform"}
 # Tables that are one of several, and the key that says which: pydantic puts that key's value into the place.
@@ -80,10 +81,14 @@ def _keys_beside(location: tuple[Any, ...]) -> list[str]:
     models: list[Any] = [Experiment]
     if _has_tag(location):
         models, location = [_arms(location[0])[location[1]]], location[2:]
+    is_named = False  # the next part is the user's own name of a table
     for part in place(location)[:-1]:
-        if not isinstance(part, int):
+        if is_named:
+            is_named = False
+        elif not isinstance(part, int):
             fields = [field for model in models for name, field in _named(model).items() if name == part]
             models = [model for field in fields for model in _models(field.annotation)]
+            is_named = any(isinstance(mark, NamedTables) for field in fields for mark in field.metadata)
     return sorted({name for model in models for name in _named(model)})
 
 

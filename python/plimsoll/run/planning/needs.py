@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.experiment import Experiment, Plan, PlannedTrial
 from plimsoll.experiment.schedule import Constant, Poisson
+from plimsoll.run.planning.places import folder_of, image_bytes
 from plimsoll.run.planning.shape import shape_of
 from plimsoll.run.servers.registry import kind_of
 from plimsoll.run.sizes import data_bytes, memory_bytes, swap_bytes
@@ -98,14 +99,19 @@ def _make_room(
         if (writes := settings.workload.written_bytes()) is None:
             writes = TRIAL_WRITES_BYTES + TRANSACTION_WRITES_BYTES * transactions
         disk += writes + (swap_bytes(settings) or 0)
+        for folder, images in image_bytes(settings).items():
+            if folder is None:
+                disk += images
+            else:
+                placed[folder] = placed.get(folder, 0) + images
         if has_tables(trial):
             continue
         disk += settings.workload.bytes_beside()
         clone = int(data_bytes(settings) * 1.2)
         if (place := settings.target.files.data) is None:
             disk += clone
-        else:
-            placed[place] = placed.get(place, 0) + clone + writes
+        elif (folder := folder_of(settings, place)) is not None:
+            placed[folder] = placed.get(folder, 0) + clone + writes
     needs.disk_bytes = max(needs.disk_bytes, disk)
     for place, needed in placed.items():
         needs.placed_bytes[place] = max(needs.placed_bytes.get(place, 0), needed)

@@ -18,6 +18,7 @@ from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.servers.registry import SERVERS, facts_of
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import Needs
+from plimsoll.run.planning.places import too_small
 from plimsoll.run.servers.registry import kind_of, kinds_of
 
 SOCKET_PATH_MAX = 107
@@ -33,7 +34,7 @@ def obstacles(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
     for kind, treatments in kinds_of(plan):
         reasons += kind.obstacles(plan, treatments, state)
     if kind_of(plan.experiment).is_private:
-        reasons += _room(needs, state)
+        reasons += [*_room(needs, state), *too_small(plan, state)]
     return list(dict.fromkeys(reasons))
 
 
@@ -68,7 +69,7 @@ def _room(needs: Needs, state: StateDir) -> Iterator[str]:
         )
     for place, needed in needs.placed_bytes.items():
         if Path(place).is_dir() and needed > (there := shutil.disk_usage(place).free):
-            yield f"target.files.data = {place}: {size.show(needed)} are needed and {size.show(there)} are free there"
+            yield f"{place}: {size.show(needed)} are needed there and {size.show(there)} are free"
     free = shutil.disk_usage(existing(state.root)).free
     if needs.disk_bytes > free:
         yield (

@@ -95,6 +95,8 @@ def _shared(plan: Plan, state: StateDir) -> Iterator[str]:
         values = [turning.left(_value(experiment, key), key, turned) for experiment in settings]
         if any(value != values[0] for value in values):
             yield f"{key} is varied, and {why}"
+    sites = [knobs.site_of(one, state, "plan") for one in settings]
+    yield from dict.fromkeys(why for site in sites for knob in knobs.KNOBS for why in knob.alone(site))
     if READ_AHEAD in turned and are_varied(plan.experiment):
         yield f"{READ_AHEAD} is varied, and the file locations are varied too"
     swaps = [experiment.environment.swap for experiment in settings]

@@ -54,7 +54,7 @@ class PrivateAtWork(AtWork):
 
     @contextmanager
     def watched(self, log: TrialLog) -> Iterator[None]:
-        with residency_watched(log, self.data, self.place):
+        with residency_watched(log, self.place):
             yield
 
     @contextmanager
@@ -183,13 +183,13 @@ class PrivateTrial(TrialServer):
             log.facts.setdefault("phases", []).extend(begun.facts.get("phases", []))
 
     def _start(self, at: PrivateAtWork, log: TrialLog, *, is_new: bool) -> None:
-        before = page_cache.residency(at.data)
+        before = page_cache.residency(*at.place.trees)
         log.facts["residency"] = {"before_trial": in_bytes(before)}
         for text in (*self.settings.workload.caveats(), *self.kind.caveats):
             log.caveat(text)
         if self.settings.environment.page_cache == "warm":
             with log.phase("warm", at.observer):
-                at.place.read_inside(at.data)
+                at.place.read_inside(*at.place.trees)
             self.kind.has_warmed(at, log)
         self.kind.before_start(at, log, before)
         self.kind.start(at, log, is_new=is_new)
@@ -200,11 +200,10 @@ def explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception
     if isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_IDENTITY:
         return error
     full = "No space left on device"
-    if (
-        full in log_tail
-        or full in str(error)
-        or (isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_RECORD)
-    ):
+    of_record = isinstance(error, agent.AgentFailed) and error.code == agent.EXIT_RECORD
+    if not of_record and (full in log_tail or full in str(error)) and (device := place.full_device()) is not None:
+        return TrialFailed(f"{device} is full: {error}; make its image larger, name a larger device, or use less data")
+    if full in log_tail or full in str(error) or of_record:
         return Fault(
             f"the trial could not be recorded: {error}",
             remedy="free disk space, then resume: ./plimsoll run --resume RUN",

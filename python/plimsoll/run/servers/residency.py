@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from plimsoll.environment.memory import page_cache
 from plimsoll.run.surroundings.arranged import PrivatePlace
@@ -18,9 +17,9 @@ def in_bytes(residency: page_cache.Residency) -> dict[str, int]:
     return {"resident_bytes": residency.resident_bytes, "total_bytes": residency.total_bytes}
 
 
-def verify_warm(log: TrialLog, data: Path, place: PrivatePlace) -> None:
+def verify_warm(log: TrialLog, place: PrivatePlace) -> None:
     """Warm means resident: as much of the data as the group has room for."""
-    residency = page_cache.residency(data)
+    residency = page_cache.residency(*place.trees)
     log.facts["residency"]["after_warming"] = in_bytes(residency)
     limit = place.limits.memory_bytes if place.limits is not None else None
     room = min(residency.total_bytes, limit or residency.total_bytes)
@@ -29,14 +28,14 @@ def verify_warm(log: TrialLog, data: Path, place: PrivatePlace) -> None:
 
 
 @contextmanager
-def residency_watched(log: TrialLog, data: Path, place: PrivatePlace) -> Iterator[None]:
+def residency_watched(log: TrialLog, place: PrivatePlace) -> Iterator[None]:
     """Reads residency around the measured segment and flags what left the page cache without being reclaimed.
 
     A DAMON scheme or another tool that pages out does that, and a result measured meanwhile is not the server's.
     """
-    before, taken = page_cache.residency(data), place.host.reclaimed_bytes()
+    before, taken = page_cache.residency(*place.trees), place.host.reclaimed_bytes()
     yield
-    after = page_cache.residency(data)
+    after = page_cache.residency(*place.trees)
     lost = page_cache.unexplained_loss(before, after, reclaimed_bytes=place.host.reclaimed_bytes() - taken)
     log.facts["residency"] |= {
         "before_measure": in_bytes(before),

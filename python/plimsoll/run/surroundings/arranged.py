@@ -6,6 +6,7 @@ it is that of run/surroundings/knobs.py.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from plimsoll.environment import Group, Journal, Limits, server
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.folders import work_dir
 from plimsoll.environment.groups import group_limits
+from plimsoll.environment.places import caveats_of, described
 from plimsoll.experiment import Experiment
 from plimsoll.run.surroundings import file_locations, knobs
 from plimsoll.run.surroundings.file_locations import FileLocations
@@ -25,6 +27,9 @@ from plimsoll.run.trial.place import Place
 
 if TYPE_CHECKING:
     from plimsoll.run.context import RunContext
+
+
+SEGMENT_BYTES = 16 << 20  # of PostgreSQL's log, which it makes whole
 
 
 @dataclass
@@ -45,6 +50,11 @@ class PrivatePlace(Place):
     def data(self) -> Path:
         """What the server keeps: its cluster, its database, the files themselves."""
         return self.locations.data / "data"
+
+    @property
+    def trees(self) -> list[Path]:
+        """All that the server's tables lie in: its data, and tablespaces elsewhere."""
+        return [self.data, *self.locations.spaces.values()]
 
     @property
     def inside(self) -> Group | None:
@@ -80,12 +90,20 @@ class PrivatePlace(Place):
             "block": {"data_directory": f"{folder}/data"} if wanted.block else None,
         }
 
-    def read_inside(self, tree: Path) -> None:
-        """Reads every file of a tree inside the group, so that the pages are charged to it."""
-        files = [str(path) for path in sorted(tree.rglob("*")) if path.is_file()]
+    def read_inside(self, *trees: Path) -> None:
+        """Reads every file of trees inside the group, so that the pages are charged to it."""
+        files = [str(path) for tree in trees for path in sorted(tree.rglob("*")) if path.is_file()]
         for start in range(0, len(files), 500):
             argv = ["cat", "--", *files[start : start + 500]]
             self.launch(argv, user=self.host.server_user(), stdout=subprocess.DEVNULL).wait()
+
+    def full_device(self) -> str | None:
+        """The place without room for another segment of a log, of those that have a device of their own."""
+        record = self.folder.stat().st_dev
+        for folder in self.locations.apart:
+            if folder.exists() and folder.stat().st_dev != record and shutil.disk_usage(folder).free < SEGMENT_BYTES:
+                return str(folder.parent)
+        return None
 
     def oom_kills(self) -> int:
         """How often the kernel killed for want of memory in the group."""
@@ -133,6 +151,9 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
     site = knobs.site_of(settings, state, name, context.at_turns)
     for knob in knobs.KNOBS:
         site.arrange(knob, journal)
+    log.facts["layout"] = layout = described(site)
+    for text in caveats_of(layout):
+        log.caveat(text)
     locations, enclosure = site.made_by(file_locations.KNOB), site.made_by(group_limits.KNOB)
     folders = () if enclosure.group is None else enclosure.group.folders
     server.record(journal, locations.data / "data", folders)

@@ -1,4 +1,4 @@
-"""Where the server's files lie during a trial: with its socket in the work folder, or at places of their own.
+"""Where the server's files lie during a trial: with its socket in the work folder, in folders, or on places.
 
 The fact that constrains it: a folder that is in a journal is gone after a kill. What has to outlive one (the data of a
 series) is in none, and whoever made it removes it.
@@ -7,26 +7,32 @@ series) is in none, and whoever made it removes it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plimsoll.environment import Fault, Journal, StateDir
 from plimsoll.environment.folders import placed
 from plimsoll.environment.knob import Knob, Site
+from plimsoll.environment.places import mount_point
 from plimsoll.experiment import Experiment
+from plimsoll.experiment.places import is_name, used_places
 from plimsoll.experiment.servers.registry import facts_of
 from plimsoll.run.host import HERE
 
 
 @dataclass(frozen=True)
 class FileLocations:
-    """Folders of one trial: what the server keeps is in `data`/data; `wal` and `temp`: None where they lie with it."""
+    """Folders of one trial: what the server keeps is in `data`/data; `wal` and `temp`: None where they lie with it.
+
+    `spaces`: of tablespaces, by the name of the relation that lies in each.
+    """
 
     data: Path
     wal: Path | None
     temp: Path | None
     work: Path
+    spaces: Mapping[str, Path] = field(default_factory=dict)
 
     @staticmethod
     def together(folder: Path) -> FileLocations:
@@ -36,7 +42,8 @@ class FileLocations:
     @property
     def apart(self) -> list[Path]:
         """Those that are not in the work folder."""
-        return [folder for folder in (self.data, self.wal, self.temp) if folder is not None and folder != self.work]
+        every = dict.fromkeys((self.data, self.wal, self.temp, *self.spaces.values()))
+        return [folder for folder in every if folder is not None and folder != self.work]
 
     def make(self, owner: tuple[int, int], journal: Journal | None) -> None:
         """Makes them; without a journal they stay until `remove`, and may be there already.
@@ -45,7 +52,7 @@ class FileLocations:
         temporary files is a tablespace, and so the server's.
         """
         for folder in self.apart:
-            if folder == self.temp:
+            if folder == self.temp or folder in self.spaces.values():
                 placed.make(folder, uid=owner[0], gid=owner[1], journal=journal)
             else:
                 placed.make(folder, uid=os.geteuid(), gid=os.getegid(), mode=0o755, journal=journal)
@@ -62,20 +69,40 @@ def is_series(settings: Experiment) -> bool:
 
 
 def are_varied(settings: Experiment) -> bool:
-    """Whether trials of the run have their files at different places."""
-    return any(path.startswith("target.files.") for factor in settings.factors for path in factor.paths)
+    """Whether trials of the run have their files at different places, or at places that differ."""
+    paths = [path for factor in settings.factors for path in factor.paths]
+    return any(path.startswith(("target.files.", "environment.places.")) for path in paths)
+
+
+def folders_of(settings: Experiment) -> list[str]:
+    """The folders of the user that files of the server, or images of its places, lie in."""
+    places, given = settings.environment.places, settings.target.files.given.values()
+    used = [places[name] for name in used_places(places, given)]
+    own = [folder for place in used for folder in (place.folder, place.images_in) if folder is not None]
+    return [*(value for value in given if not is_name(value)), *own]
 
 
 def locations_of(settings: Experiment, state: StateDir, name: str) -> FileLocations:
     """Where the files of the trial `name` lie; nothing is made."""
     files = settings.target.files
     work = state.work / name
+
+    def on(value: str) -> Path:
+        """The folder that a part's own is made in."""
+        if not is_name(value):
+            return Path(value)
+        folder = settings.environment.places[value].folder
+        return mount_point(state.work, name, value) if folder is None else Path(folder)
+
     data = placed.folder_of(state.datasets, name) if is_series(settings) else work
     if files.data is not None:
-        data = placed.folder_of(Path(files.data), name)
-    wal = None if files.wal is None else placed.folder_of(Path(files.wal), f"{name}-wal")
-    temp = None if files.temp is None else placed.folder_of(Path(files.temp), f"{name}-temp")
-    return FileLocations(data, wal, temp, work)
+        data = placed.folder_of(on(files.data), name)
+    wal = None if files.wal is None else placed.folder_of(on(files.wal), f"{name}-wal")
+    temp = None if files.temp is None else placed.folder_of(on(files.temp), f"{name}-temp")
+    spaces = {
+        relation: placed.folder_of(on(value), f"{name}-{relation}") for relation, value in files.tablespaces.items()
+    }
+    return FileLocations(data, wal, temp, work, spaces)
 
 
 class Files(Knob[FileLocations]):
@@ -83,6 +110,7 @@ class Files(Knob[FileLocations]):
 
     name = "files"
     keys = ("target.files",)
+    after = ("place_mounts",)
     why_shared = ""
 
     def obstacles(self, site: Site) -> Iterator[str]:
@@ -91,8 +119,17 @@ class Files(Knob[FileLocations]):
         if target.files.given and not facts_of(target).has_file_locations:
             yield f"target.files: {target.server} keeps all its files in one folder; leave target.files out"
             return
+        places = site.settings.environment.places
+        made = [one for one in used_places(places, target.files.given.values()) if places[one].is_made]
+        if made and is_series(site.settings):
+            yield (
+                f"environment.places.{made[0]}: this trial goes on after a kill with the data that it had, and a place "
+                "that is made for a trial goes with it; name a folder"
+            )
         for key, value in target.files.given.items():
-            place = Path(value)
+            if value in made:
+                continue
+            place = Path(places[value].folder or "") if is_name(value) else Path(value)
             if not place.is_dir():
                 yield f"target.files.{key} = {value}: no such folder; make it, or mount its file system there"
                 continue

@@ -7,7 +7,7 @@ the experiment's tables.
 
 from __future__ import annotations
 
-from plimsoll.environment import StateDir, readahead
+from plimsoll.environment import StateDir, places, readahead
 from plimsoll.environment.groups import group_limits
 from plimsoll.environment.knob import Knob, Site, in_order
 from plimsoll.environment.memory import huge_pages, swap, sysctl
@@ -16,7 +16,7 @@ from plimsoll.run.sizes import environment_in_bytes
 from plimsoll.run.surroundings import file_locations
 
 KNOBS: tuple[Knob[object], ...] = in_order(
-    (file_locations.KNOB, swap.KNOB, sysctl.KNOB, readahead.KNOB, huge_pages.KNOB, group_limits.KNOB)
+    (*places.KNOBS, file_locations.KNOB, swap.KNOB, sysctl.KNOB, readahead.KNOB, huge_pages.KNOB, group_limits.KNOB)
 )
 
 

@@ -73,9 +73,9 @@ class LoadPlace(PrivatePlace):
             "block": {} if wanted.block else None,
         }
 
-    def read_inside(self, tree: Path) -> None:
+    def read_inside(self, *trees: Path) -> None:
         """As we are: the files are the load's, and it has our rights."""
-        files = [str(path) for path in sorted(tree.rglob("*")) if path.is_file()]
+        files = [str(path) for tree in trees for path in sorted(tree.rglob("*")) if path.is_file()]
         for start in range(0, len(files), 500):
             argv = ["cat", "--", *files[start : start + 500]]
             self.launch_as_we_are(argv, stdout=subprocess.DEVNULL).wait()

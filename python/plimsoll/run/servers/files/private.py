@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from plimsoll.environment.devices import mount_of
+from plimsoll.environment.devices import IN_MEMORY, mount_of
 from plimsoll.environment.memory import page_cache
 from plimsoll.environment.memory.page_cache import Residency
 from plimsoll.experiment import Experiment
@@ -27,9 +27,6 @@ from plimsoll.target.dataset import Dataset
 
 if TYPE_CHECKING:
     from plimsoll.run.context import RunContext
-
-# File systems that are memory themselves: nothing of them can be cold.
-IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class PrivateFiles(PrivateKind[Folder]):
@@ -51,6 +48,8 @@ class PrivateFiles(PrivateKind[Folder]):
                 "environment.target_cpus"
             )
         place = settings.target.files.data
+        if place in settings.environment.places:
+            place = settings.environment.places[place].folder
         if place is not None and Path(place).is_dir() and "ro" in mount_of(Path(place)).options:
             yield f"target.files.data = {place}: its file system is mounted read-only; mount it for writing"
         elif place is not None and Path(place).is_dir() and not os.access(place, os.W_OK):
@@ -89,7 +88,7 @@ class PrivateFiles(PrivateKind[Folder]):
             page_cache.evict(server.data)
 
     def has_warmed(self, at: PrivateAtWork, log: TrialLog) -> None:
-        verify_warm(log, at.data, at.place)
+        verify_warm(log, at.place)
 
     def before_start(self, at: PrivateAtWork, log: TrialLog, before: Residency) -> None:
         if _is_in_memory(at.data):

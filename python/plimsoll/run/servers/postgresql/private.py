@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.environment import Group
+from plimsoll.environment.devices import IN_MEMORY, mount_of
 from plimsoll.environment.folders.clone import clone_tree
+from plimsoll.environment.memory import page_cache
 from plimsoll.environment.memory.page_cache import Residency
 from plimsoll.experiment import Experiment, Plan, Treatment, size
 from plimsoll.run.host import HERE
@@ -17,7 +19,7 @@ from plimsoll.run.servers.datasets import DatasetBuilder
 from plimsoll.run.servers.double_caching import Watch
 from plimsoll.run.servers.postgresql.at_work import PostgresAtWork
 from plimsoll.run.servers.postgresql.dirty_limits import dirty_limits_caveat
-from plimsoll.run.servers.postgresql.files import make_temp_space, move_wal, temp_settings
+from plimsoll.run.servers.postgresql.files import make_temp_space, move_relations, move_wal, temp_settings
 from plimsoll.run.servers.postgresql.filling import fill
 from plimsoll.run.servers.private import PrivateAtWork, PrivateKind
 from plimsoll.run.servers.residency import verify_warm
@@ -55,6 +57,12 @@ class PrivatePostgres(DatasetBuilder[PostgresServer], PrivateKind[PostgresServer
             yield (
                 f"target.version = {settings.target.version}: no such PostgreSQL is installed (found: {versions}); "
                 "install its server package, or choose another version"
+            )
+        yield from _volatile(settings)
+        if settings.target.files.tablespaces and settings.workload.loads_itself():
+            yield (
+                f"target.files.tablespaces: {settings.workload.name} makes its tables itself in each trial, so that "
+                "none is there to be moved; leave it out, and use target.files.data"
             )
         allowed = settings.target.settings.get("max_connections")
         needed = settings.workload.clients + CONNECTIONS_BESIDE
@@ -128,7 +136,7 @@ class PrivatePostgres(DatasetBuilder[PostgresServer], PrivateKind[PostgresServer
         return PostgresAtWork(server, place, settings, folder, context, load, caches)
 
     def has_warmed(self, at: PrivateAtWork, log: TrialLog) -> None:
-        verify_warm(log, at.data, at.place)
+        verify_warm(log, at.place)
 
     def before_start(self, at: PrivateAtWork, log: TrialLog, before: Residency) -> None:
         settings, place = at.settings, at.place
@@ -145,6 +153,8 @@ class PrivatePostgres(DatasetBuilder[PostgresServer], PrivateKind[PostgresServer
             enough = {"max_connections": max(100, settings.workload.clients + SPARE_CONNECTIONS)}  # `unfit` knows
             wanted = enough | settings.target.settings | temp_settings(locations)
             server.configure(wanted, memory_bytes(settings))
+            if is_new and locations.spaces:
+                self._move_relations(at)
             server.start(START_SECONDS_MAX if is_new else RECOVERY_SECONDS_MAX)
             make_temp_space(locations, server)
             if is_new and settings.workload.loads_itself():
@@ -156,6 +166,30 @@ class PrivatePostgres(DatasetBuilder[PostgresServer], PrivateKind[PostgresServer
         if settings.warmup.prewarm:
             with log.phase("prewarm", at.observer):
                 server.prewarm(server.load_connection.schema)
+
+    def _move_relations(self, at: PostgresAtWork) -> None:
+        """Into their tablespaces; afterwards the server is stopped and nothing of its data is in the page cache."""
+        at.server.start(START_SECONDS_MAX)
+        move_relations(at.place.locations, at.server)
+        at.server.stop()
+        if at.settings.environment.page_cache == "cold":
+            page_cache.evict(*at.place.trees)
+
+
+def _volatile(settings: Experiment) -> Iterator[str]:
+    """A log or data in memory promise nothing, and fsync says that they do."""
+    if settings.target.settings.get("fsync", True) in (False, "off", "false", "no", 0):
+        return
+    for key, value in settings.target.files.given.items():
+        place = settings.environment.places.get(value)
+        folder = value if place is None else place.folder
+        if key == "temp" or folder is None or not Path(folder).is_dir():
+            continue
+        if (fs := mount_of(Path(folder)).fs) in IN_MEMORY:
+            yield (
+                f"target.files.{key} = {value}: {fs} is memory and loses everything with the machine, and fsync is on, "
+                "which promises durability; name a folder on a disk, or set target.settings.fsync = false"
+            )
 
 
 def _programs(settings: Experiment) -> Path:

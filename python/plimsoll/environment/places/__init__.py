@@ -1,0 +1,16 @@
+"""Places: image, loop, array, device-mapper target, queue, file system and mount, each a knob over the one before it.
+
+The constraint: a wrong step destroys somebody's data. Nothing is ever formatted that the run has not made itself or
+that the user has not named twice, and a device that holds anything is refused with what was found on it.
+"""
+
+from plimsoll.environment.places import arrays, file_systems, images, loops, mapped, mounts, queues, users_devices
+from plimsoll.environment.places.describe import caveats_of, described
+from plimsoll.environment.places.layer import size_of
+from plimsoll.environment.places.stack import Stack, mount_point, stacks_of
+
+KNOBS = (
+    users_devices.KNOB, images.KNOB, loops.KNOB, arrays.KNOB, mapped.KNOB, queues.KNOB, file_systems.KNOB, mounts.KNOB,
+)  # fmt: skip
+
+__all__ = ["KNOBS", "Stack", "caveats_of", "described", "mount_point", "size_of", "stacks_of"]

@@ -1,0 +1,30 @@
+"""What this machine has for places, for `plimsoll doctor`: programs, and layers of the kernel."""
+
+from __future__ import annotations
+
+from plimsoll.environment.places import machine
+
+_PROGRAMS = ("losetup", "blkid", "wipefs", "mount", "mke2fs", "mkfs.xfs", "mkfs.btrfs")
+_OF_LAYERS = {"mdadm": "md_mod", "dmsetup": "dm_mod"}  # programs that are of use with the module alone
+_LAYERS = {"md RAID": ("md_mod",), "dm-linear": ("dm_mod",), "dm-delay": ("dm_delay",), "dm-flakey": ("dm_flakey",)}
+
+
+def programs() -> tuple[bool, str, str]:
+    """Whether they are there, what was found, and the remedy."""
+    here = machine.HERE
+    wanted = [*_PROGRAMS, *(name for name, module in _OF_LAYERS.items() if here.has_module(module))]
+    missing = [name for name in wanted if not here.has_program(name)]
+    if missing:
+        packages = " ".join(dict.fromkeys(machine.package_of(name) for name in missing))
+        return False, f"without {', '.join(missing)}", f"install {packages}; without it such a file system is no place"
+    return True, ", ".join(wanted), ""
+
+
+def layers() -> tuple[bool | None, str, str]:
+    """The same of md and device-mapper: a machine without them is none the worse for other places."""
+    there = [name for name, modules in _LAYERS.items() if machine.HERE.has_module(*modules)]
+    if len(there) == len(_LAYERS):
+        return True, ", ".join(there), ""
+    missing = ", ".join(name for name in _LAYERS if name not in there)
+    found = f"{', '.join(there) or 'none'}; this kernel ({machine.HERE.release()}) lacks {missing}"
+    return None, found, "places with these layers need another kernel; a plan that asks for them says so"

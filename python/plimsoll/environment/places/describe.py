@@ -1,0 +1,107 @@
+"""The layout of a trial: which part of the target lies on which place, and what that is made of, as it was found made.
+
+The constraint: what was asked for is not what is there. Options, sizes and queues are read back from the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from plimsoll.environment import devices
+from plimsoll.environment.knob import Site
+from plimsoll.environment.places import arrays, commands, loops, machine, mapped, mounts, users_devices
+from plimsoll.environment.places.stack import Stack, stacks_of
+from plimsoll.experiment.places import is_name
+
+Json = dict[str, Any]
+STATE_FOLDER = "state folder"
+
+
+def described(site: Site) -> Json:
+    """`layout` of trial.json (schema/record.md), of a trial that is arranged."""
+    files = site.settings.target.files.given
+    parts = {"data": STATE_FOLDER, **files}
+    stacks = {stack.name: stack for stack in stacks_of(site)}
+    points = site.made_by(mounts.KNOB)
+    places: dict[str, Json] = {}
+    for value in parts.values():
+        if value in places:
+            continue
+        if value in stacks:
+            places[value] = _of_a_stack(stacks[value], stacks.get(stacks[value].place.log or ""), site, points[value])
+        else:
+            folder = site.settings.environment.places[value].folder if is_name(value) else value
+            places[value] = _of_a_folder(site.state.root if value == STATE_FOLDER else Path(str(folder)))
+    return {"parts": parts, "places": places, "logs": {name: stack.place.log for name, stack in stacks.items()
+                                                       if stack.place.log is not None}}  # fmt: skip
+
+
+def _of_a_folder(path: Path) -> Json:
+    mount = devices.mount_of(path)
+    below = [devices.describe(device) for device in devices.devices_of(path)]
+    return {
+        "folder": str(path),
+        "source": mount.source,
+        "file_system": mount.fs,
+        "mount": mount.options,
+        "devices": below,
+    }
+
+
+def _of_a_stack(stack: Stack, log: Stack | None, site: Site, point: Path) -> Json:
+    place = stack.place
+    found: Json = {
+        "folder": None,
+        "file_system": place.file_system,
+        "mkfs": place.mkfs.model_dump(mode="json", exclude_defaults=True),
+        "mount": devices.mount_of(point).options,
+        "mount_given": commands.mount_options(place),
+        "devices": [_device(path, stack) for path in _members(stack, site)],
+        "read_ahead_kib": devices.describe(devices.devices_of(point)[0]).get("read_ahead_kib"),
+    }
+    if place.raid.level != "none":
+        found["raid"] = place.raid.model_dump(mode="json") | {"device": site.made_by(arrays.KNOB)[stack.name][0]}
+    if place.mapper.kind != "none":
+        found["mapper"] = place.mapper.model_dump(mode="json") | {"device": site.made_by(mapped.KNOB)[stack.name][0]}
+    if log is not None:
+        found["log"] = {
+            "place": log.name,
+            "devices": [_device(path, log) for path in _members(log, site)],
+        }
+    return found
+
+
+def _members(stack: Stack, site: Site) -> list[str]:
+    return {**site.made_by(users_devices.KNOB), **site.made_by(loops.KNOB)}[stack.name]
+
+
+def _device(path: str, stack: Stack) -> Json:
+    block = machine.HERE.block(path)
+    name = Path(path).name if block is None else block.name
+    found: Json = devices.describe(devices.Device(name, machine.HERE.queue(path) / "read_ahead_kb", decides=True))
+    found["size_bytes"] = None if block is None else block.size_bytes
+    if stack.images:
+        on: Mapping[str, Any] = _of_a_folder(stack.images[0].parent)
+        found["image"] = {
+            "blocks": stack.place.image_blocks,
+            "file_system": on["file_system"],
+            "devices": [one["name"] for one in on["devices"]],
+        }
+    return found
+
+
+def caveats_of(layout: Json) -> Iterator[str]:
+    """What the reader of the trial has to know of where its files lie."""
+    names: dict[str, list[str]] = {}
+    for name, place in layout["places"].items():
+        for device in [*place["devices"], *place.get("log", {}).get("devices", [])]:
+            for below in device.get("image", {}).get("devices", []):
+                names.setdefault(below, []).append(name)
+    for below, images in names.items():
+        if len(images) > 1:
+            yield (
+                f"the images of {' and '.join(dict.fromkeys(images))} lie on one device ({below}): what is apart "
+                "in the layout shares its speed: this shows how requests are divided, and not what two disks gain"
+            )

@@ -1,0 +1,259 @@
+"""What layers are made with and looked at: programs, block devices, what the kernel has. Tests have one of their own.
+
+The constraint: a program that goes on after the run was killed (mkfs of a large device) would hold what `undo` has to
+take away. So each dies with its parent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import stat
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plimsoll.environment import kernel_files
+from plimsoll.environment.devices import Mount, mounts
+from plimsoll.environment.fault import Fault
+from plimsoll.environment.memory import swap
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
+_FSOPEN, _FSCONFIG, _SET_FLAG, _SET_STRING = 430, 431, 0, 1
+_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
+_PACKAGES = {
+    "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs", "mke2fs": "e2fsprogs", "mdadm": "mdadm", "dmsetup": "dmsetup",
+}  # fmt: skip
+DEVICE = "{device}"  # in a list of arguments: the device that is formatted
+ENDS_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block device, as sysfs tells of it."""
+
+    name: str  # such as sdb1
+    number: str  # major:minor
+    size_bytes: int
+    read_only: bool = False
+    parts: list[str] = field(default_factory=list)  # partitions in it
+    holders: list[str] = field(default_factory=list)  # arrays and mapped devices over it
+
+
+class Machine:
+    """The one that we are on."""
+
+    is_root = os.geteuid() == 0
+
+    def has_program(self, name: str) -> bool:
+        """Whether it is installed, for root."""
+        return shutil.which(name, path=_PATH) is not None
+
+    def call(self, *argv: str, text: str | None = None, pass_fds: tuple[int, ...] = ()) -> str:
+        """What a program says. Raises Fault with its own words where it fails."""
+        parent = os.getpid()
+
+        def die_with_the_parent() -> None:
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+
+        try:
+            done = subprocess.run(
+                argv,
+                input=text,
+                stdin=subprocess.DEVNULL if text is None else None,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PATH": _PATH, "LC_ALL": "C"},
+                pass_fds=pass_fds,
+                preexec_fn=die_with_the_parent,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise Fault(f"{argv[0]}: is not installed", remedy=f"install {package_of(argv[0])}") from None
+        if done.returncode != 0:
+            said = (done.stderr.strip() or done.stdout.strip()).replace("\n", "; ")
+            raise Fault(f"{' '.join(argv)}: {said or f'exit code {done.returncode}'}", remedy="see `dmesg` for more")
+        return done.stdout.strip()
+
+    # --- devices ------------------------------------------------------------------------------------------------------
+
+    def block(self, path: str) -> Block | None:
+        """The block device of that path; None where it is none."""
+        folder = _sysfs(path)
+        if folder is None:
+            return None
+        holders = folder / "holders"
+        return Block(
+            name=folder.name,
+            number=kernel_files.read(folder / "dev") or "",
+            size_bytes=512 * (kernel_files.read_int(folder / "size") or 0),
+            read_only=kernel_files.read(folder / "ro") == "1",
+            parts=sorted(entry.parent.name for entry in folder.glob("*/partition")),
+            holders=sorted(entry.name for entry in holders.iterdir()) if holders.is_dir() else [],
+        )
+
+    def queue(self, path: str) -> Path:
+        """The folder of a block device's queue; of a partition that of its disk."""
+        folder = _sysfs(path)
+        if folder is None:
+            raise Fault(f"{path}: is no block device", remedy="name one that is there")
+        return (folder.parent if (folder / "partition").exists() else folder) / "queue"
+
+    def loops_of(self, image: Path) -> list[str]:
+        """The loop devices that show a file."""
+        found = []
+        for folder in sorted(Path("/sys/block").glob("loop*")):
+            backing = kernel_files.read(folder / "loop/backing_file")
+            if backing is not None and backing.removesuffix(" (deleted)") == str(image):
+                found.append(f"/dev/{folder.name}")
+        return found
+
+    def is_direct(self, loop: str) -> bool:
+        """Whether a loop device goes around the page cache of its file."""
+        return kernel_files.read(Path("/sys/block", Path(loop).name, "loop/dio")) == "1"
+
+    def signatures(self, path: str) -> dict[str, str]:
+        """What blkid finds on the device itself, never in its cache: TYPE, UUID, PTTYPE, USAGE; empty where nothing."""
+        argv = ("blkid", "--probe", "--output", "export", path)
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PATH": _PATH}, check=False)
+        except FileNotFoundError:
+            raise Fault("blkid: is not installed", remedy="install util-linux") from None
+        if done.returncode == 8:
+            return {"TYPE": "several things at once"}
+        pairs = (line.partition("=") for line in done.stdout.splitlines())
+        return {key: value for key, _, value in pairs if key in ("TYPE", "UUID", "PTTYPE", "USAGE", "LABEL")}
+
+    def ends_are_zero(self, path: str) -> bool:
+        """Whether the first and the last MiB of a device hold nothing but zeros."""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            size = os.lseek(handle, 0, os.SEEK_END)
+            pieces = (os.pread(handle, ENDS_BYTES, place) for place in (0, max(0, size - ENDS_BYTES)))
+            return not any(piece.strip(b"\0") for piece in pieces)
+        finally:
+            os.close(handle)
+
+    def zero_ends(self, path: str) -> None:
+        """Makes them so; refused by the kernel where the device is in use."""
+        handle = os.open(path, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
+        try:
+            size = os.lseek(handle, 0, os.SEEK_END)
+            for place in (0, max(0, size - ENDS_BYTES)):
+                os.pwrite(handle, bytes(min(ENDS_BYTES, size)), place)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def mounts(self) -> list[Mount]:
+        """All there are."""
+        return mounts()
+
+    def swaps(self) -> list[str]:
+        """The paths of all swap that is on."""
+        return [area.path for area in swap.areas()]
+
+    def open_by(self, path: str) -> list[str]:
+        """The processes that have the device open."""
+        real, found = os.path.realpath(path), []
+        for folder in Path("/proc").glob("[0-9]*/fd"):
+            try:
+                is_open = any(os.path.realpath(entry) == real for entry in folder.iterdir())
+            except OSError:
+                continue
+            if is_open:
+                found.append(f"{kernel_files.read(folder.parent / 'comm')} ({folder.parent.name})")
+        return found
+
+    def is_claimed(self, path: str) -> bool:
+        """Whether the kernel or somebody else has it for himself."""
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+        except OSError:
+            return True
+        return False
+
+    # --- the kernel ---------------------------------------------------------------------------------------------------
+
+    def has_module(self, *names: str) -> bool:
+        """Whether the kernel has one of these, loaded, built in or to be loaded."""
+        if any(Path("/sys/module", name.replace("-", "_")).exists() for name in names):
+            return True
+        folder = Path("/lib/modules", os.uname().release)
+        listed = [kernel_files.read(folder / file) or "" for file in ("modules.builtin", "modules.dep")]
+        known = {line.partition(":")[0].rpartition("/")[2].partition(".ko")[0].replace("-", "_")
+                 for text in listed for line in text.splitlines()}  # fmt: skip
+        return any(name.replace("-", "_") in known for name in names)
+
+    def release(self) -> str:
+        """Of the kernel."""
+        return os.uname().release
+
+    def has_loops(self) -> bool:
+        """Whether loop devices can be had."""
+        return Path("/dev/loop-control").exists() or self.has_module("loop")
+
+    def has_file_system(self, name: str) -> bool:
+        """Whether the kernel can mount it."""
+        lines = (kernel_files.read(Path("/proc/filesystems")) or "").splitlines()
+        return any(line.split()[-1:] == [name] for line in lines) or self.has_module(name)
+
+    def refused_option(self, fs: str, name: str, value: str | None) -> str | None:
+        """Why the file system takes no such mount option, in the kernel's words; None where it does, or says nothing.
+
+        Asked of a context that is never mounted (fsopen(2)).
+        """
+        context = _libc.syscall(_FSOPEN, fs.encode(), 1)
+        if context < 0:
+            return None
+        try:
+            how, given = (_SET_FLAG, None) if value is None else (_SET_STRING, value.encode())
+            if _libc.syscall(_FSCONFIG, context, how, name.encode(), given, 0) == 0:
+                return None
+            number = ctypes.get_errno()
+            try:
+                said = os.read(context, 4096).decode(errors="replace").strip()
+            except OSError:
+                said = ""
+            return said.removeprefix("e ") or os.strerror(number)
+        finally:
+            os.close(context)
+
+    def refused_mkfs(self, argv: list[str], size_bytes: int) -> str | None:
+        """Why mkfs refuses these arguments, in its words; tried on a file of that size in memory, all holes."""
+        handle = os.memfd_create("plimsoll-mkfs")
+        try:
+            os.ftruncate(handle, size_bytes)
+            path = f"/proc/self/fd/{handle}"
+            self.call(*(path if one == DEVICE else one for one in argv), pass_fds=(handle,))
+        except Fault as fault:
+            return fault.what.partition(": ")[2] or fault.what
+        finally:
+            os.close(handle)
+        return None
+
+
+def _sysfs(path: str) -> Path | None:
+    """The folder of a block device in sysfs, by its number: a node may have any name."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    if not stat.S_ISBLK(found.st_mode):
+        return None
+    folder = Path(f"/sys/dev/block/{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}")
+    return folder.resolve() if folder.exists() else None
+
+
+def package_of(program: str) -> str:
+    """What has to be installed for it."""
+    return _PACKAGES.get(program, "util-linux")
+
+
+HERE = Machine()

@@ -1,0 +1,99 @@
+"""Block devices that the user has named, twice: refused where they hold anything, blank again when the trial is over.
+
+The constraint: after a reboot another disk may have the same name. So what is wiped is what bears a UUID of ours, or,
+in the same boot, what was blank when we took it and bears none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plimsoll.environment.fault import Fault
+from plimsoll.environment.journal.journal import Journal, step
+from plimsoll.environment.journal.registry import Args, ChangedSince, puts_back
+from plimsoll.environment.knob import Knob, Site
+from plimsoll.environment.places import machine
+from plimsoll.environment.places.found_on import found_on
+from plimsoll.environment.places.layer import Devices, lacking
+from plimsoll.environment.places.stack import Stack, stacks_of
+from plimsoll.environment.processes import boot_id
+
+_REMEDY = "name a device that is not used, or empty it yourself (wipefs --all, blkdiscard) if nothing on it is needed"
+
+
+class UsersDevices(Knob[Devices]):
+    name = "place_devices"
+    keys = tuple(f"environment.places.*.{key}" for key in ("devices", "erase", "folder"))
+    why_shared = ""
+
+    def obstacles(self, site: Site) -> Iterator[str]:
+        taken: dict[str, str] = {}
+        for stack in stacks_of(site):
+            if not machine.HERE.is_root:
+                yield f"{stack.key}: only root makes and mounts file systems; run as root, or name a folder"
+                return
+            if not stack.place.devices:
+                continue
+            yield from lacking(stack, "devices", "blkid", "wipefs")
+            for path in stack.place.devices if machine.HERE.has_program("blkid") else []:
+                for what in found_on(path, machine.HERE):
+                    yield f"{stack.key}.devices: {path} {what}; {_REMEDY}"
+                block = machine.HERE.block(path)
+                number = block.number if block is not None else path
+                if number in taken:
+                    yield f"{stack.key}.devices: {path} is a device of {taken[number]}, too; name each device once"
+                taken[number] = stack.key
+
+    def alone(self, site: Site) -> Iterator[str]:
+        for stack in stacks_of(site):
+            if stack.place.devices:
+                yield f"{stack.key} is on devices of yours, and a device holds the files of one server at a time"
+
+    def arrange(self, site: Site, journal: Journal) -> Devices:
+        return {stack.name: _take(stack, journal) for stack in stacks_of(site) if stack.place.devices}
+
+
+def _take(stack: Stack, journal: Journal) -> list[str]:
+    for path in stack.place.devices:
+        # It was looked at when the run began, which may be hours ago.
+        if found := [*found_on(path, machine.HERE)]:
+            raise Fault(f"{stack.key}.devices: {path} {' and '.join(found)}", remedy=_REMEDY)
+        uuids = [stack.uuid(layer) for layer in ("file system", "log", "array")]
+        block = machine.HERE.block(path)
+        assert block is not None
+        journal.record(
+            "place_device", path=path, uuids=uuids, number=block.number, size_bytes=block.size_bytes, boot=boot_id()
+        )
+    return list(stack.place.devices)
+
+
+KNOB = UsersDevices()
+
+
+@puts_back("place_device", survives_reboot=True)
+def _put_back(args: Args) -> str:
+    path, here = args["path"], machine.HERE
+    block = here.block(path)
+    if block is None:
+        return f"{path} is not there any more"
+    found = here.signatures(path)
+    if not found and here.ends_are_zero(path):
+        return f"{path} is blank, as it was found"
+    is_same = (block.number, block.size_bytes, boot_id()) == (args["number"], args["size_bytes"], args["boot"])
+    is_ours = _plain(found.get("UUID", "")) in map(_plain, args["uuids"])
+    if not is_ours and (found or not is_same):
+        what = found.get("TYPE") or found.get("PTTYPE") or "something"
+        raise ChangedSince(
+            f"{path} was blank and was taken by the run, and holds {what} that is not the run's", f"see `blkid {path}`"
+        )
+    if reasons := [one for one in found_on(path, here) if one.startswith(("is mounted", "is a member", "is swap"))]:
+        raise Fault(f"{path} {', '.join(reasons)}", remedy="end what uses it, then run `plimsoll undo`")
+    if found:
+        here.call("wipefs", "--all", "--quiet", path)
+        step("after wipefs")
+    here.zero_ends(path)
+    return f"{path} blank again"
+
+
+def _plain(uuid: str) -> str:
+    return uuid.replace("-", "").replace(":", "").lower()

@@ -1,0 +1,219 @@
+"""A stack of every layer that this kernel has, killed at each of its steps: after undo the machine is as it was found.
+
+Two places: ext4 on an image, whose journal lies on the device of another place; and XFS on a disk that the user named,
+which is a loop device of the test's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop_file_system import call
+
+from plimsoll.environment import Fault, Journal, StateDir, places, undo
+from plimsoll.environment.journal import journal as journals
+from plimsoll.environment.places.machine import HERE
+from plimsoll.experiment import Experiment
+from plimsoll.run.surroundings import file_locations, knobs
+
+MIB = 1 << 20
+NEEDS = ("root", "loop devices and mkfs.ext4", "mkfs.xfs", "server user")
+EVERY_LAYER = (*places.KNOBS, file_locations.KNOB)
+
+
+def asked(disk: str | None = None) -> Experiment:
+    """The data on ext4 with a journal elsewhere, and the log on the user's disk."""
+    tables: dict[str, Any] = {
+        "one": {"image": "24 MiB", "scheduler": "none", "read_ahead": "64 KiB", "log": "journal",
+                "mkfs": {"stride": 4, "stripe_width": 8}, "mount": {"data": "journal", "noatime": True}},
+        "journal": {"image": "8 MiB", "file_system": "none", "image_blocks": "reserved"},
+    }  # fmt: skip
+    files = {"data": "one"}
+    if disk is not None:
+        tables["disk"] = {"devices": [disk], "erase": [disk], "file_system": "xfs", "nr_requests": 64}
+        files["wal"] = "disk"
+    document = {"name": "x", "title": "x", "workload": {"name": "bank", "scale": 1}, "measure": {"seconds": 1}}
+    return Experiment.model_validate(document | {"environment": {"places": tables}, "target": {"files": files}})
+
+
+@pytest.fixture
+def disk(needs: Callable[..., None]) -> Iterator[str]:
+    """A blank disk of the user's."""
+    needs(*NEEDS)
+    image = Path("/var/tmp", f"plimsoll-known-{os.getpid()}-disk")
+    with image.open("wb") as file:
+        file.truncate(310 * MIB)
+    loop = call("losetup", "--find", "--show", "--direct-io=on", str(image))
+    try:
+        yield loop
+    finally:
+        call("losetup", "--detach", loop)
+        image.unlink()
+
+
+def _machine(state: StateDir, disk: str) -> dict[str, Any]:
+    loops = [line for line in call("losetup", "--list", "--noheadings", "-O", "BACK-FILE").splitlines()]
+    queue = HERE.queue(disk)
+    return {
+        "loops": sorted(line for line in loops if str(state.root) in line),
+        "mounts": [mount.point for mount in HERE.mounts() if str(state.root) in mount.point or mount.source == disk],
+        "work": sorted(path.name for path in state.work.iterdir()),
+        "journal": sorted(path.name for path in state.journal.iterdir()),
+        "disk": (HERE.signatures(disk), HERE.ends_are_zero(disk), (queue / "nr_requests").read_text()),
+    }
+
+
+def _run(state: StateDir, run_id: str, disk: str, hook: Callable[[str, int], None]) -> None:
+    """What a run does, in a child of its own."""
+    journals._steps = 0
+    journals.step_hook = hook
+    journal = Journal.create(state, run_id)
+    site = knobs.site_of(asked(disk), state, run_id)
+    for knob in EVERY_LAYER:
+        site.arrange(knob, journal)
+    (site.data / "file").write_bytes(b"x" * MIB)
+    journal.put_back_all()
+
+
+def _killed_at(state: StateDir, run_id: str, disk: str, step: int) -> tuple[bool, list[str]]:
+    """(was it killed, the steps it came to)"""
+    said, say = os.pipe()
+
+    def hook(name: str, number: int) -> None:
+        os.write(say, f"{name}\n".encode())
+        if number == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            _run(state, run_id, disk, hook)
+            os._exit(0)
+        os._exit(99)
+    os.close(say)
+    with os.fdopen(said) as lines:
+        names = lines.read().splitlines()
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"step {step}: exit {status}, after {names[-1:]}"
+    return os.WIFSIGNALED(status), names
+
+
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
+def test_killed_at_a_step_nothing_is_left_after_undo(state: StateDir, run_id: str, disk: str, stride: int) -> None:
+    before = _machine(state, disk)
+    assert before["disk"][:2] == ({}, True) and before["mounts"] == before["loops"] == []
+    step, killed, names = 1 - stride, True, list[str]()
+    while killed:
+        step += stride
+        killed, names = _killed_at(state, run_id, disk, step)
+        results = undo(state)
+        assert all(result.ok and not result.is_left for result in results), (step, results)
+        assert _machine(state, disk) == before, f"after a kill at step {step}, {names[-1]}"
+        assert undo(state) == []
+    made = [name.removeprefix("after record ") for name in names if name.startswith("after record")]
+    assert made == [
+        "place_device", "place_image", "place_image", "place_loop", "place_loop", "place_queue", "place_queue",
+        "place_file_system", "place_file_system", "place_file_system", "place_mount", "place_mount",
+        "placed_dir", "placed_dir",
+    ]  # fmt: skip
+    put_back = [name.removeprefix("after mark ") for name in names if name.startswith("after mark")]
+    assert put_back == made[::-1]
+    assert 80 < len(names) < step <= len(names) + stride
+
+
+def test_undo_itself_may_be_killed_at_every_step(state: StateDir, run_id: str, disk: str) -> None:
+    before = _machine(state, disk)
+    _, names = _killed_at(state, run_id, disk, 10**6)
+    everything_set = next(place for place, name in enumerate(names, start=1) if name.startswith("before put back"))
+    _killed_at(state, run_id, disk, everything_set)
+    assert _machine(state, disk) != before
+    for step in range(1, 200):
+        child = os.fork()
+        if child == 0:
+            journals._steps = 0
+            journals.step_hook = lambda _, number, at=step: (
+                os.kill(os.getpid(), signal.SIGKILL) if number == at else None
+            )
+            undo(state)
+            os._exit(0)
+        if os.waitpid(child, 0)[1] == 0:
+            break
+    assert _machine(state, disk) == before
+    assert undo(state) == []
+
+
+def test_a_program_that_makes_a_layer_ends_with_the_run() -> None:
+    """A mkfs that goes on would hold its device against undo."""
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            say = f"import os, time; os.write({tell}, b'%d\\n' % os.getpid()); time.sleep(300)"
+            HERE.call(sys.executable, "-I", "-S", "-c", say, pass_fds=(tell,))
+        os._exit(99)
+    os.close(tell)
+    with os.fdopen(told) as lines:
+        pid = int(lines.readline())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert lines.read() == "", "the other end of the pipe is closed when it ends"
+    assert not Path(f"/proc/{pid}/exe").exists()
+
+
+def test_what_was_asked_for_is_what_is_there(state: StateDir, run_id: str, disk: str) -> None:
+    site = knobs.site_of(asked(disk), state, run_id)
+    assert [text for knob in EVERY_LAYER for text in knob.obstacles(site)] == []
+    with Journal.create(state, run_id) as journal:
+        for knob in EVERY_LAYER:
+            site.arrange(knob, journal)
+        found = places.described(site)
+        one, other = found["places"]["one"], found["places"]["disk"]
+        assert found["parts"] == {"data": "one", "wal": "disk"} and found["logs"] == {"one": "journal"}
+        assert {"noatime", "data=journal", "stripe=8"} <= set(one["mount"]) and one["read_ahead_kib"] == 64
+        (device,) = one["devices"]
+        assert device["loop_direct_io"] == 1 and device["size_bytes"] == 24 * MIB and device["scheduler"] == "none"
+        assert other["file_system"] == "xfs" and other["devices"][0]["nr_requests"] == 64
+        header = call("dumpe2fs", "-h", f"/dev/{device['name']}")
+        assert "RAID stride:              4" in header and "Journal device:" in header
+        image = state.work / f"plimsoll-{run_id}-one-0.img"
+        assert image.stat().st_blocks * 512 >= 24 * MIB, "no block of it is a hole"
+    with pytest.raises(Fault), Journal.create(state, run_id) as journal:
+        call("mkfs.ext4", "-q", disk)  # between the plan and the trial somebody else took the disk
+        site = knobs.site_of(asked(disk), state, run_id)
+        for knob in EVERY_LAYER:
+            site.arrange(knob, journal)
+    assert HERE.signatures(disk)["TYPE"] == "ext4", "what is somebody else's stays"
+    assert list(state.work.iterdir()) == []
+    subprocess.run(["wipefs", "--all", "--quiet", disk], check=True)
+
+
+def test_a_disk_that_somebody_formatted_meanwhile_is_left_to_him(state: StateDir, run_id: str, disk: str) -> None:
+    journal = Journal.create(state, run_id)
+    site = knobs.site_of(asked(disk), state, run_id)
+    site.arrange(places.KNOBS[0], journal)
+    call("mkfs.ext4", "-q", disk)
+    (undone,) = undo(state, force=True)
+    assert undone.is_left and "holds ext4 that is not the run's" in undone.what
+    assert HERE.signatures(disk)["TYPE"] == "ext4"
+
+
+def test_an_image_that_does_not_fit_is_refused_and_nothing_stays(
+    state: StateDir, run_id: str, disk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(Fault, match="No space left on device"), Journal.create(state, run_id) as journal:
+        site = knobs.site_of(asked(), state, run_id)
+        for knob in EVERY_LAYER:
+            site.arrange(knob, journal)
+    assert list(state.work.iterdir()) == [] and _machine(state, disk)["loops"] == []

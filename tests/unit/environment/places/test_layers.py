@@ -1,0 +1,242 @@
+"""The layers of places on a made-up machine: which programs are called with what, in which order, and undone in which.
+
+On a machine with md and device-mapper the same file runs on the host; where the kernel lacks them the plan says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_machine import GIB, Disk, FakeMachine
+
+from plimsoll.environment import Journal, StateDir, places
+from plimsoll.environment.journal.recovery import undo
+from plimsoll.environment.knob import Site
+from plimsoll.environment.places import commands, machine
+from plimsoll.experiment import Experiment
+from plimsoll.experiment.places import Place
+from plimsoll.run.surroundings import knobs
+
+UUID = "12345678-1234-1234-1234-123456789abc"
+Two = dict[str, Any]
+
+
+def two_disks(**given: Any) -> Two:
+    return {"devices": ["/dev/sdb", "/dev/sdc"], "erase": ["/dev/sdb", "/dev/sdc"], **given}
+
+
+def on(place: Two, **others: Two) -> Experiment:
+    document = {"name": "x", "title": "x", "workload": {"name": "bank", "scale": 1}, "measure": {"seconds": 1}}
+    tables = {"environment": {"places": {"disk": place, **others}}, "target": {"files": {"data": "disk"}}}
+    return Experiment.model_validate(document | tables)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
+    fake = FakeMachine({f"/dev/sd{letter}": Disk() for letter in "bcde"})
+    monkeypatch.setattr(machine, "HERE", fake)
+    return fake
+
+
+def obstacles(site: Site) -> list[str]:
+    return [text for knob in places.KNOBS for text in knob.obstacles(site)]
+
+
+def arranged(site: Site, journal: Journal) -> None:
+    for knob in places.KNOBS:
+        site.arrange(knob, journal)
+
+
+@pytest.mark.parametrize(
+    ("raid", "argv"),
+    [
+        ({"level": 0, "chunk": "64 KiB"}, "--level=0 --raid-devices=2 UUID --chunk=64"),
+        ({"level": 0, "chunk": 8192}, "--level=0 --raid-devices=2 UUID --chunk=8"),
+        ({"level": 1}, "--level=1 --raid-devices=2 UUID --bitmap=none"),
+        ({"level": 1, "bitmap": "internal", "assume_clean": True},
+         "--level=1 --raid-devices=2 UUID --bitmap=internal --assume-clean"),
+        ({"level": 10, "chunk": "512 KiB"}, "--level=10 --raid-devices=2 UUID --chunk=512 --bitmap=none"),
+    ],
+)  # fmt: skip
+def test_an_array(raid: dict[str, Any], argv: str) -> None:
+    found = commands.array(in_bytes(two_disks(raid=raid)), "/dev/md/x", ["/dev/sdb", "/dev/sdc"], UUID)
+    uuid = "--uuid=12345678:12341234:12341234:56789abc"
+    wanted = f"mdadm --create /dev/md/x --run --metadata=1.2 {argv.replace('UUID', uuid)} /dev/sdb /dev/sdc"
+    assert found == wanted.split()
+
+
+@pytest.mark.parametrize(
+    ("mapper", "table"),
+    [
+        ({"kind": "linear"}, "0 2048 linear /dev/sdb 0\n2048 4096 linear /dev/sdc 0\n"),
+        ({"kind": "delay", "read_delay_ms": 5, "write_delay_ms": 100}, "0 2048 delay /dev/sdb 0 5 /dev/sdb 0 100\n"),
+        ({"kind": "flakey", "up_seconds": 9, "down_seconds": 1}, "0 2048 flakey /dev/sdb 0 9 1\n"),
+        ({"kind": "flakey", "up_seconds": 9, "down_seconds": 1, "while_down": "drop_writes"},
+         "0 2048 flakey /dev/sdb 0 9 1 1 drop_writes\n"),
+    ],
+)  # fmt: skip
+def test_a_table_of_device_mapper(mapper: dict[str, Any], table: str) -> None:
+    count = 2 if mapper["kind"] == "linear" else 1
+    devices = ["/dev/sdb", "/dev/sdc"][:count]
+    place = Place.model_validate({"devices": devices, "erase": devices, "mapper": mapper})
+    members = [("/dev/sdb", 1 << 20), ("/dev/sdc", 2 << 20)][:count]
+    assert commands.mapper_table(place, members) == table
+
+
+@pytest.mark.parametrize(
+    ("place", "argv"),
+    [
+        ({}, "mke2fs -q -F -t ext4 -U U -E lazy_itable_init=0,lazy_journal_init=0,nodiscard DEV"),
+        ({"file_system": "ext2", "mkfs": {"block_size": 1024, "stride": 8, "stripe_width": 16}},
+         "mke2fs -q -F -t ext2 -U U -b 1024 -E "
+         "lazy_itable_init=0,lazy_journal_init=0,nodiscard,stride=8,stripe_width=16 DEV"),
+        ({"mkfs": {"journal": "none", "discard": True, "options": ["-m", "0"]}},
+         "mke2fs -q -F -t ext4 -U U -O ^has_journal -E lazy_itable_init=0,lazy_journal_init=0,discard -m 0 DEV"),
+        ({"mkfs": {"journal_size": "64 MiB"}},
+         "mke2fs -q -F -t ext4 -U U -J size=64 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard DEV"),
+        ({"log": "other"},
+         "mke2fs -q -F -t ext4 -U U -b 4096 -J device=LOG -E lazy_itable_init=0,lazy_journal_init=0,nodiscard DEV"),
+        ({"file_system": "xfs", "mkfs": {"stride": 16, "stripe_width": 32}},
+         "mkfs.xfs -q -f -m uuid=U -K -d su=65536,sw=2 DEV"),
+        ({"file_system": "xfs", "log": "other", "mkfs": {"journal_size": "32 MiB"}},
+         "mkfs.xfs -q -f -m uuid=U -K -l size=33554432,logdev=LOG DEV"),
+        ({"file_system": "btrfs"}, "mkfs.btrfs -q -U U -K DEV"),
+        ({"file_system": "f2fs", "mkfs": {"options": ["-l", "x"]}}, "mkfs.f2fs -l x DEV"),
+    ],
+)  # fmt: skip
+def test_mkfs(place: dict[str, Any], argv: str) -> None:
+    found = commands.mkfs(in_bytes({"image": GIB, **place}), "U", "LOG" if "log" in place else None)
+    assert " ".join(found).replace(machine.DEVICE, "DEV") == argv
+
+
+def in_bytes(document: dict[str, Any]) -> Place:
+    tables = on({"image": GIB}, disk=document, other={"image": GIB, "file_system": "none"})
+    site = knobs.site_of(tables, StateDir(Path("/var/tmp/nowhere")), "x")
+    return site.settings.environment.places["disk"]
+
+
+def test_mount() -> None:
+    place = Place.model_validate({"image": GIB, "mount": {"data": "writeback", "noatime": True, "lazytime": False}})
+    assert commands.mount(place, "/dev/x", Path("/m"), None) == (
+        ["mount", "-t", "ext4", "-o", "data=writeback,noatime", "/dev/x", "/m"]
+    )
+    xfs = Place.model_validate({"image": GIB, "file_system": "xfs", "log": "other"})
+    assert commands.mount(xfs, "/dev/x", Path("/m"), "/dev/y") == [
+        "mount",
+        "-t",
+        "xfs",
+        "-o",
+        "logdev=/dev/y",
+        "/dev/x",
+        "/m",
+    ]
+
+
+def test_a_stack_on_a_machine_with_md_and_device_mapper(here: FakeMachine, state: StateDir) -> None:
+    """Acceptance 1: the file that a kernel without md refuses runs on the host where it has it."""
+    raid = {"level": 0, "chunk": "128 KiB"}
+    mkfs = {"stride": 32, "stripe_width": 64}
+    mapper = {"kind": "delay", "read_delay_ms": 1}
+    settings = on(two_disks(raid=raid, mapper=mapper, file_system="ext2", mkfs=mkfs, mount={"noatime": True}))
+    site = knobs.site_of(settings, state, "t-1")
+    assert obstacles(site) == []
+    journal = Journal.create(state, "t-1")
+    arranged(site, journal)
+    array, mapped = "/dev/md/plimsoll-t-1-disk", "/dev/mapper/plimsoll-t-1-disk"
+    programs = [call.split()[0] + ("" if " --" not in call else f" {call.split()[1]}") for call in here.calls]
+    assert programs == ["mdadm --create", "dmsetup create", "mke2fs", "mount"]
+    assert here.calls[0].endswith("--chunk=128 /dev/sdb /dev/sdc") and f"--create {array}" in here.calls[0]
+    assert here.calls[1].endswith(f"<<< 0 {2 * GIB // 512} delay {array} 0 1 {array} 0 0")
+    assert "stride=32,stripe_width=64" in here.calls[2] and here.calls[2].endswith(mapped)
+    assert here.calls[3] == f"mount -t ext2 -o noatime {mapped} {state.work}/t-1.at-disk"
+    assert [entry.kind for entry in journal.entries] == [
+        "place_device", "place_device", "place_array", "place_mapped", "place_file_system", "place_mount",
+    ]  # fmt: skip
+    here.calls.clear()
+    results = undo(state, force=True)
+    assert all(result.ok for result in results), results
+    changed = [call for call in here.calls if "info" not in call and "--export" not in call]
+    assert changed == [
+        f"umount {state.work}/t-1.at-disk", "dmsetup remove --retry plimsoll-t-1-disk", f"mdadm --stop {array}",
+        "mdadm --zero-superblock /dev/sdb", "mdadm --zero-superblock /dev/sdc",
+    ]  # fmt: skip
+    assert [result.kind for result in results] == [entry.kind for entry in reversed(journal.entries)]
+
+
+def test_an_array_is_waited_for_until_it_is_synchronised(here: FakeMachine, state: StateDir) -> None:
+    for clean, waits in ((False, True), (True, False)):
+        here.calls.clear()
+        site = knobs.site_of(on(two_disks(raid={"level": 1, "assume_clean": clean})), state, f"t-{clean}")
+        journal = Journal.create(state, f"t-{clean}")
+        for knob in places.KNOBS[:4]:
+            site.arrange(knob, journal)
+        assert any(call.startswith("mdadm --wait") for call in here.calls) == waits
+
+
+def test_where_the_kernel_has_no_such_layer_the_plan_says_so(here: FakeMachine, state: StateDir) -> None:
+    here.modules = ("loop", "dm_mod")
+    five = {"devices": [f"/dev/sd{one}" for one in "bcd"], "erase": [f"/dev/sd{one}" for one in "bcd"]}
+
+    def of(**place: Any) -> list[str]:
+        return obstacles(knobs.site_of(on(place), state, "plan"))
+
+    said = {
+        "array": of(**five, raid={"level": 5}),
+        "delay": of(image="1 MiB", mapper={"kind": "delay", "read_delay_ms": 1}),
+        "linear": of(image="1 MiB", images=2, mapper={"kind": "linear"}),
+    }
+    assert said["linear"] == []
+    assert said["array"] == [
+        "environment.places.disk.raid.level = 5: this kernel (6.12.0-made-up) has no md RAID of level 5; leave it out, "
+        "or use a kernel with CONFIG_BLK_DEV_MD and CONFIG_MD_RAID456 (on such a machine the same file runs)"
+    ]
+    assert said["delay"] == [
+        "environment.places.disk.mapper.kind = delay: this kernel (6.12.0-made-up) has no device-mapper target delay; "
+        "leave it out, or use a kernel with CONFIG_BLK_DEV_DM and CONFIG_DM_DELAY (on such a machine the same file "
+        "runs)"
+    ]
+    assert here.calls == [] and list(state.work.iterdir()) == []
+
+
+def test_a_program_that_is_not_installed(here: FakeMachine, state: StateDir) -> None:
+    here.missing = {"mdadm", "mke2fs", "losetup", "blkid"}
+    of_disks = obstacles(knobs.site_of(on(two_disks(raid={"level": 0})), state, "plan"))
+    assert [text.partition(": ")[2] for text in of_disks] == [
+        "blkid is not installed; install util-linux",
+        "mdadm is not installed; install mdadm",
+        "mke2fs is not installed; install e2fsprogs",
+    ]
+    of_image = obstacles(knobs.site_of(on({"image": "1 MiB"}), state, "plan"))
+    assert any("losetup is not installed" in text for text in of_image)
+
+
+def test_an_array_of_somebody_else_is_not_stopped(here: FakeMachine, state: StateDir) -> None:
+    with Journal.create(state, "t-2") as journal:
+        journal.record("place_array", node="/dev/md/x", uuid=UUID, members=["/dev/sdb"])
+        journal.record("place_mapped", name="gone", uuid=UUID)
+        here.disks["/dev/md/x"] = Disk()
+        here.uuids["/dev/md/x"] = here.uuids["/dev/sdb"] = "00000000:00000000:00000000:00000000"
+        here.failing = "dmsetup info"
+    assert [call for call in here.calls if "--stop" in call or "--zero" in call or "remove" in call] == []
+
+
+def test_where_a_program_fails_what_was_made_before_is_put_back(here: FakeMachine, state: StateDir) -> None:
+    here.failing = "mkfs.xfs"
+    site = knobs.site_of(on({"image": "1 MiB", "file_system": "xfs"}), state, "t-3")
+    with pytest.raises(Exception, match="it failed"), Journal.create(state, "t-3") as journal:
+        arranged(site, journal)
+    assert list(state.work.iterdir()) == [] and list(state.journal.iterdir()) == []
+
+
+@pytest.fixture(autouse=True)
+def nothing_reaches_the_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A call that goes around the fake would format something."""
+
+    def refuse(*argv: Any, **_: Any) -> None:
+        raise AssertionError(f"called: {argv}")
+
+    monkeypatch.setattr(machine.subprocess, "run", refuse)
+    yield
