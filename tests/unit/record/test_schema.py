@@ -20,6 +20,7 @@ from plimsoll.analysis.files import document as of_files
 from plimsoll.analysis.guest.document import GuestOfRun
 from plimsoll.analysis.next_steps.step import Step
 from plimsoll.analysis.order_entry.document import OrderEntry
+from plimsoll.analysis.places import document as of_places
 from plimsoll.analysis.probes import document as of_probes
 from plimsoll.analysis.studies import document as of_studies
 from plimsoll.analysis.watch.document import WatchDocument
@@ -38,6 +39,8 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     ),
     "double_caching": ([of_caches.Readings], ["The caches"]),
     "double_caching_absent": ([of_caches.NotRead], [HEAD]),
+    "layout": ([of_places.Layout], ["Where files lie"]),
+    "storage": ([of_places.Cells], [HEAD, "Where files lie"]),
     "clients": ([of_studies.Clients], [HEAD]),
     "scaling": ([of_studies.Scaling], [HEAD, "Scaling laws"]),
     "memory_scaling": ([of_studies.MemoryScaling], [HEAD]),

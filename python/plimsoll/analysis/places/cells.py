@@ -1,0 +1,119 @@
+"""Study S2's table of cells: what each layout of database and log carried, over clients and transactions per client.
+
+Loads are taken together within the block first, as the logarithm of the throughput: the block is the unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.part import Context, Part, is_named
+from plimsoll.analysis.places.document import Cell, CellRow, Cells
+from plimsoll.analysis.places.layout import VARIED
+from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.statistics.means import as_mean
+from plimsoll.record.verdict import Mean, Used
+
+Json = dict[str, Any]
+METRIC = "throughput_per_second"
+LOAD = ("workload.scale", "workload.clients", "measure.transactions_per_client")
+Load = tuple[float, float, float]
+Values = dict[tuple[int, str, Load], float]  # by block, cell and load
+
+
+def cells(plan: Json, experiment: Json, used: Used) -> Cells | None:
+    """The `storage` of verdict.json; None where the run has one layout."""
+    factors = plan.get("factors") or []
+    of_places = [factor for factor in factors if any(path.startswith(VARIED) for path in factor.get("paths") or [])]
+    values: Values = {}
+    for (block, treatment), entry in used.items():
+        levels = plan["treatments"][treatment]["levels"]
+        cell = ", ".join(f"{factor['label']}: {levels[factor['path']]}" for factor in of_places)
+        value = entry["metrics"].get(METRIC)
+        if value:
+            values[block, cell, _load(levels, factors, experiment)] = value
+    names = list(dict.fromkeys(cell for _, cell, _ in values))
+    order = _in_order(names, plan, of_places)
+    if len(order) < 2:
+        return None
+    loads = sorted({load for _, _, load in values})
+    rows = [row for cell in order for load in loads if (row := _row(cell, load, values)) is not None]
+    scales = sorted({load[0] for load in loads})
+    return {"rows": rows, "cells": [one for scale in scales for one in _at_scale(scale, order, values)]}
+
+
+def _in_order(names: list[str], plan: Json, of_places: list[Json]) -> list[str]:
+    """Those that were measured, in the plan's order."""
+    planned = dict.fromkeys(
+        ", ".join(f"{factor['label']}: {one['levels'][factor['path']]}" for factor in of_places)
+        for one in plan["treatments"].values()
+    )
+    return [cell for cell in planned if cell in names]
+
+
+def _load(levels: Mapping[str, str], factors: Iterable[Json], experiment: Json) -> Load:
+    found = []
+    for path in LOAD:
+        table, key = path.split(".")
+        value = (experiment.get(table) or {}).get(key)
+        for factor in factors:
+            for level in factor["levels"] if factor["path"] == path else []:
+                if level["label"] == levels[path]:
+                    value = level["value"]
+        found.append(float(value or 0))
+    return (found[0], found[1], found[2])
+
+
+def _row(cell: str, load: Load, values: Values) -> CellRow | None:
+    points = [value for (_, one, other), value in sorted(values.items()) if (one, other) == (cell, load)]
+    mean = as_mean(over_blocks(points, True))
+    if mean is None:
+        return None
+    scale, clients, each = load
+    return {"cell": cell, "scale": scale, "clients": clients, "transactions_per_client": each or None, **mean}
+
+
+def _at_scale(scale: float, order: list[str], values: Values) -> list[Cell]:
+    found: list[Cell] = []
+    for cell in order:
+        rate = _over({block: logs for block, logs in _logs(cell, scale, values).items()})
+        ratio = None if cell == order[0] else _over(_differences(cell, order[0], scale, values))
+        if rate is not None:
+            found.append({"cell": cell, "scale": scale, "rate": rate, "ratio": ratio})
+    return found
+
+
+def _logs(cell: str, scale: float, values: Values) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for (block, one, load), value in values.items():
+        if one == cell and load[0] == scale:
+            found.setdefault(block, []).append(math.log(value))
+    return found
+
+
+def _differences(cell: str, first: str, scale: float, values: Values) -> dict[int, list[float]]:
+    """Within the block and the load."""
+    found: dict[int, list[float]] = {}
+    for (block, one, load), value in values.items():
+        base = values.get((block, first, load))
+        if one == cell and load[0] == scale and base:
+            found.setdefault(block, []).append(math.log(value / base))
+    return found
+
+
+def _over(logs: Mapping[int, list[float]]) -> Mean | None:
+    """The mean of each block, over blocks."""
+    return as_mean(over_blocks([math.exp(float(np.mean(logs[block]))) for block in sorted(logs)], True))
+
+
+def _judge(context: Context) -> Cells | None:
+    if not is_named(context.run, "storage") or "sections" not in context.run.experiment:
+        return None
+    return cells(context.run.plan, context.run.experiment, context.used)
+
+
+PART = Part("storage", _judge)

@@ -1,0 +1,1 @@
+"""Where the parts of a target lay, drawn; and what each layout carried."""
