@@ -10,6 +10,7 @@ NAMED = {
     "writeback": ("wpi-2002-writeback", []),
     "pgbench-clients": ("citi-2001", ["clients"]),
     "sync-parts": ("citi-2001", []),
+    "pgbench-storage": ("citi-2001", ["storage"]),
     "decision-support": ("osdl-2003", []),
     "dss-repeat": ("osdl-2003", []),
     "cpu-scaling": ("ibm-2004-cpus", ["scaling"]),
@@ -29,7 +30,7 @@ def test_the_experiments_of_studies_name_them() -> None:
     ("value", "said"),
     [
         ("study=dbt-3", "study: 'dbt-3' is not allowed; allowed: 'wpi-2002-caches', "),
-        ('sections=["caches"]', "allowed: 'clients' or 'scaling'"),
+        ('sections=["caches"]', "allowed: 'clients', 'scaling' or 'storage'"),
         ('sections=["scaling", "scaling"]', "the section scaling is named twice; allowed: each once"),
     ],
 )
