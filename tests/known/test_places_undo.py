@@ -195,6 +195,19 @@ def test_what_was_asked_for_is_what_is_there(state: StateDir, run_id: str, disk:
     subprocess.run(["wipefs", "--all", "--quiet", disk], check=True)
 
 
+def test_a_journal_on_a_disk_of_the_user_goes_with_the_trial(state: StateDir, run_id: str, disk: str) -> None:
+    document = asked().model_dump(mode="json")
+    document["environment"]["places"]["journal"] = {"devices": [disk], "erase": [disk], "file_system": "none"}
+    site = knobs.site_of(Experiment.model_validate(document), state, run_id)
+    journal = Journal.create(state, run_id)
+    for knob in EVERY_LAYER:
+        site.arrange(knob, journal)
+    assert HERE.signatures(disk)["TYPE"] == "jbd"
+    results = undo(state, force=True)
+    assert all(result.ok and not result.is_left for result in results), results
+    assert HERE.signatures(disk) == {} and HERE.ends_are_zero(disk)
+
+
 def test_a_disk_that_somebody_formatted_meanwhile_is_left_to_him(state: StateDir, run_id: str, disk: str) -> None:
     journal = Journal.create(state, run_id)
     site = knobs.site_of(asked(disk), state, run_id)

@@ -53,6 +53,7 @@ def test_what_ships_varies_what_may_be_varied(path: Path, quick: bool) -> None:
         "environment.sysctl.vm.dirty_bytes", "environment.places.disk.file_system",
         "environment.places.disk.raid.chunk",
         "environment.places.disk.mkfs.stride", "environment.places.disk.mount", "environment.places.disk.mount.data",
+        "environment.places.disk.mount.compress-force",
         "environment.places.a-disk.devices", "target.files.tablespaces",
         "target.files.tablespaces.history",
         "target.server", "target.version", "target.transport", "target.files.data",

@@ -7,7 +7,7 @@ blank again), so the entry below says what was made and has nothing left to do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal.journal import Journal
@@ -65,7 +65,7 @@ class FileSystems(Knob[Mapping[str, Made]]):
 
 def _make(stack: Stack, made: Made, journal: Journal) -> Made:
     here, uuid = machine.HERE, stack.uuid("file system")
-    if made.log is not None and (argv := commands.log_device(stack.place, stack.uuid("log"))) is not None:
+    if made.log is not None and (argv := commands.log_device(stack.place, _uuid_of_log(stack))) is not None:
         _format(argv, made.log, journal)
     _format(commands.mkfs(stack.place, uuid, made.log), made.device, journal)
     found = here.signatures(made.device)
@@ -77,6 +77,11 @@ def _make(stack: Stack, made: Made, journal: Journal) -> Made:
             remedy="see mkfs.options: one of them makes something else",
         )
     return made
+
+
+def _uuid_of_log(stack: Stack) -> str:
+    """One that the place of the log knows for its own: whoever puts its device back looks for that."""
+    return replace(stack, name=stack.place.log or stack.name).uuid("log")
 
 
 def _format(argv: list[str], device: str, journal: Journal) -> None:

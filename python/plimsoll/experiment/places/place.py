@@ -17,7 +17,7 @@ from plimsoll.experiment.strict import FreeKeys, NamedTables, Scalar, Size, Stri
 AS_FOUND: Final = "as found"
 NO_FILE_SYSTEM: Final = "none"
 MOUNT_OPTION = FreeKeys(
-    r"[a-z][a-z0-9_]*", "the name of a mount option", "lower-case names such as noatime, data, commit"
+    r"[a-z][a-z0-9_-]*", "the name of a mount option", "lower-case names such as noatime, data, commit"
 )
 PLACES = NamedTables(r"[a-z][a-z0-9-]{0,19}", "the name of a place", "lower-case letters, digits and dashes")
 
