@@ -112,6 +112,7 @@ def test_cannot_be_varied_and_why(path: str, why: str, allowed: str, tmp_path: P
 
 def test_what_is_varied_of_a_place_is_set_in_its_table(tmp_path: Path) -> None:
     sets = ['environment.places.disk.image="1 GiB"', "environment.places.disk.mount.noatime=true"]
+    sets.append('target.files.data="disk"')
     source = read(tmp_path, "environment.places.disk.mount.data", '["ordered", "journal"]', sets)
     found = [one.settings.environment.places["disk"] for one in source.treatments]
     assert [one.mount for one in found] == [{"noatime": True, "data": data} for data in ("ordered", "journal")]

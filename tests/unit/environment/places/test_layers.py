@@ -113,8 +113,8 @@ def test_mkfs(place: dict[str, Any], argv: str) -> None:
 
 
 def in_bytes(document: dict[str, Any]) -> Place:
-    tables = on({"image": GIB}, disk=document, other={"image": GIB, "file_system": "none"})
-    site = knobs.site_of(tables, StateDir(Path("/var/tmp/nowhere")), "x")
+    other = {"other": {"image": GIB, "file_system": "none"}} if "log" in document else {}
+    site = knobs.site_of(on(document, **other), StateDir(Path("/var/tmp/nowhere")), "x")
     return site.settings.environment.places["disk"]
 
 

@@ -189,7 +189,9 @@ def test_a_log_in_memory_that_claims_to_be_durable(tmp_path: Path, state: StateD
     assert said.startswith("target.files.wal = disk: tmpfs is memory") and "fsync is on" in said
     assert of_the_plan(written(tmp_path, memory, files, "fsync = false"), state) == []
     assert of_the_plan(written(tmp_path, memory, 'temp = "disk"'), state) == []
-    assert any("fsync" in text for text in of_the_plan(written(tmp_path, memory, 'wal = "/dev/shm"'), state))
+    assert any(
+        "fsync" in text for text in of_the_plan(written(tmp_path, memory, 'wal = "/dev/shm"\ntemp = "disk"'), state)
+    )
 
 
 @pytest.mark.usefixtures("here")
