@@ -42,13 +42,13 @@ def test_from_the_part_down_to_the_disk() -> None:
     told = [(box["kind"], box["title"], box["lines"]) for box in found["boxes"]]
     device = ["loop, direct I/O", "scheduler none, 128 requests", "write back"]
     assert told == [
-        ("part", "first: data", []),
+        ("part", "first", ["data"]),
         ("file system", "ext4", ["data=journal, noatime", "stride 16", "read-ahead 128 KiB"]),
         ("device", "image 512 MiB", device),
-        ("part", "second: wal", []),
+        ("part", "second", ["wal"]),
         ("file system", "xfs", ["read-ahead 128 KiB"]),
         ("device", "image 512 MiB", device),
-        ("part", "journal: journal of first", []),
+        ("part", "journal", ["journal of first"]),
         ("device", "image 64 MiB", device),
         ("below", "ext4 on vda", []),
     ]
@@ -77,8 +77,8 @@ def test_an_array_stands_on_each_of_its_members() -> None:
     found = drawn(_WORLD["striped"]())
     titles = [(box["kind"], box["title"]) for box in found["boxes"]]
     assert titles == [
-        ("part", "disk: data"), ("file system", "ext2"), ("mapper", "dm-delay"), ("raid", "RAID-0"),
-        ("device", "sdb 1 TiB"), ("device", "sdc 1 TiB"), ("part", "/mnt/log: wal"), ("file system", "nfs4"),
+        ("part", "disk"), ("file system", "ext2"), ("mapper", "dm-delay"), ("raid", "RAID-0"),
+        ("device", "sdb 1 TiB"), ("device", "sdc 1 TiB"), ("part", "/mnt/log"), ("file system", "nfs4"),
         ("below", "filer:/log"),
     ]  # fmt: skip
     raid = next(box for box in found["boxes"] if box["kind"] == "raid")
@@ -121,3 +121,13 @@ def test_cells_are_compared_within_the_block_over_all_loads() -> None:
 def test_one_layout_is_no_table() -> None:
     used: Any = {(1, "t1"): {"metrics": {"throughput_per_second": 10}}}
     assert cells(PLAN, {"workload": {}, "measure": {}}, used) is None
+
+
+def test_no_line_is_longer_than_its_box() -> None:
+    long = _WORLD["striped"]()
+    long["parts"] |= {"tablespaces.a_table_with_a_name_that_is_long_indeed": "disk"}
+    long["places"]["disk"]["mount_given"] = [f"an_option_of_the_mount={number}" for number in range(6)]
+    found = drawn(long)
+    assert max(len(line) / box["width"] for box in found["boxes"] for line in box["lines"]) <= 36 / 0.85
+    for box in found["boxes"]:
+        assert box["bottom"] - box["top"] >= len(box["lines"]) + 1.8, "its height is that of its lines"

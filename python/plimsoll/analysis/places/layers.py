@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import textwrap
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 Json = dict[str, Any]
 ROWS: Final = ("part", "file system", "mapper", "raid", "device", "below")
+LETTERS, BOLD_SHARE = 36, 0.85  # that a line has room for in a column, and of a title
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
@@ -22,14 +24,26 @@ class Layer:
 
 
 def layers_of(name: str, document: Json) -> list[Layer]:
-    """Of a place, from the top."""
+    """Of a place, from the top, no line longer than its box is wide."""
+    return [_wrapped(layer) for layer in _layers(name, document)]
+
+
+def _wrapped(layer: Layer) -> Layer:
+    room = int(LETTERS * layer.width)
+    title, *rest = textwrap.wrap(layer.title, int(room * BOLD_SHARE)) or [""]
+    return replace(
+        layer, title=title, lines=[*rest, *(part for line in layer.lines for part in textwrap.wrap(line, room))]
+    )
+
+
+def _layers(name: str, document: Json) -> list[Layer]:
     place: Json = document["places"].get(name) or {}
     parts = [part for part, on in document["parts"].items() if on == name]
     holds = [f"journal of {other}" for other, on in document["logs"].items() if on == name]
     if holds:
         log = next(other["log"] for other in document["places"].values() if other.get("log", {}).get("place") == name)
-        return [Layer("part", f"{name}: {', '.join(holds)}"), *_devices(log["devices"])]
-    top = [Layer("part", f"{name}: {', '.join(_part(part) for part in parts)}"), _file_system(place)]
+        return [Layer("part", name, holds), *_devices(log["devices"])]
+    top = [Layer("part", name, [_part(part) for part in parts]), _file_system(place)]
     if place.get("mapper"):
         top.append(_mapper(place["mapper"]))
     if place.get("raid"):

@@ -30,7 +30,7 @@ class Heights:
         self.bottom: dict[str, float] = {}
         at = 0.0
         for row in used:
-            lines = max(len(layer.lines) * (2 if layer.width < 1 else 1) for layer in layers if layer.row == row)
+            lines = max(len(layer.lines) for layer in layers if layer.row == row)
             self.top[row], self.bottom[row] = at, at + TITLE + lines
             at = self.bottom[row] + BETWEEN
         self.total = at - BETWEEN

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from plimsoll.analysis.places.document import Layout
+from plimsoll.analysis.places.document import Box, Layout
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.section import Section
@@ -12,7 +12,6 @@ from plimsoll.report.section import Section
 Json = dict[str, Any]
 PANELS_MAX = 8
 COLUMN_WIDTH, LINE_HEIGHT = 240, 15
-LETTERS = 36  # that a line of a box has room for in one column
 # Light enough for dark text on them; what a colour says the title says, too.
 KINDS: Final = {
     "part": "#F2B66D",
@@ -70,21 +69,9 @@ def _panel(layout: Layout) -> Any:
     return drawn.properties(width=width, height=height, title=layout["title"] or "Every treatment")
 
 
-def _texts(box: Any) -> list[Json]:
-    """The title and the lines below it, each as long as the box has room for."""
-    room = int(box["width"] * LETTERS)
-    lines = [line for text in [box["title"], *box["lines"]] for line in _wrapped(text, room)]
+def _texts(box: Box) -> list[Json]:
+    lines = [box["title"], *box["lines"]]
     return [{"left": box["left"], "top": box["top"], "text": text, "line": n} for n, text in enumerate(lines)]
-
-
-def _wrapped(text: str, room: int) -> list[str]:
-    lines: list[str] = []
-    for word in text.split(" "):
-        if lines and len(lines[-1]) + len(word) < room:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
 
 
 SECTION = Section(
