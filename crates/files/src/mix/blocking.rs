@@ -104,3 +104,64 @@ impl BlockingSession for Session {
         self.operator.report.session()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::lay_out;
+    use super::super::plan::Draws;
+    use super::super::request::plan_of;
+    use super::super::state::State;
+    use super::*;
+    use plimsoll_record::Outcome;
+    use serde_json::json;
+
+    /// One file of one block, and room for another.
+    fn opener(folder: &tempfile::TempDir) -> Opener {
+        let operation = |name: &str, bytes: Option<u64>| json!({"operation": name, "weight": 1, "bytes": bytes});
+        let moved = ["read", "write", "append", "create"].map(|name| operation(name, Some(4096)));
+        let named = ["stat", "unlink"].map(|name| operation(name, None));
+        let mix = [&moved[..], &named[..]].concat();
+        let plan = plan_of(json!({"count": 1, "file_bytes": 4096, "mix": mix}));
+        let (plan, tree) = (Arc::new(plan), Arc::new(Tree::create(folder.path(), "files").unwrap()));
+        lay_out(&plan, &tree, &mut |_| ()).unwrap();
+        Opener { live: Arc::new(Live::new(&plan, State::laid_out(&plan))), tree }
+    }
+
+    fn session(opener: &Opener) -> Session {
+        let operator = Operator::new(&opener.live, &opener.tree).unwrap();
+        Session { operator, buffer: buffer(&opener.live, 0), entries: Vec::new() }
+    }
+
+    /// An operation that is one of `name`.
+    fn index_of(opener: &Opener, name: &str) -> u64 {
+        let draws = Draws::new(&opener.live.plan, opener.live.drawn_among).unwrap();
+        (0..).find(|&index| opener.live.plan.kinds[draws.step(index).1] == name).unwrap()
+    }
+
+    fn is_done(begun: &Begun, ending: &Ending) -> Result<(), String> {
+        let is_done = !begun.skipped && ending.outcome == Outcome::Done;
+        is_done.then_some(()).ok_or_else(|| format!("{:?}", ending.failure))
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_before_an_operation_has_its_place_is_not_the_one_it_is_on() {
+        for name in ["read", "write", "append"] {
+            let folder = tempfile::tempdir().unwrap();
+            let opener = opener(&folder);
+            let (mut ours, mut other) = (session(&opener), session(&opener));
+            let perform = |session: &mut Session, name: &str| {
+                let begun = session.begin(index_of(&opener, name));
+                is_done(&begun, &session.perform())
+            };
+            assert_eq!(perform(&mut ours, "read"), Ok(()), "so it has the file open");
+            // What has been removed so far is closed; then the file goes, and another one comes in its place.
+            ours.operator.forget_removed();
+            assert_eq!(["unlink", "create"].map(|name| perform(&mut other, name)), [Ok(()), Ok(())]);
+            let begun = ours.operator.begin_on(index_of(&opener, name), &mut ours.buffer);
+            assert_eq!(is_done(&begun, &ours.perform()), Ok(()), "{name} by the session that had the file open");
+            for check in ["read", "stat"] {
+                assert_eq!(perform(&mut other, check), Ok(()), "{check} after {name}, by the other session");
+            }
+        }
+    }
+}

@@ -1,4 +1,7 @@
 //! The files that a session has open: each is opened once and kept, up to a bound; then the one that was used longest ago goes.
+//!
+//! The fact that constrains it: other sessions remove files and make new ones in their places, at any time that the session does not
+//! use the place. So a kept file says which of its place it is, and is found for that one alone.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -9,6 +12,8 @@ pub(super) const KEPT_MAX: u32 = 512;
 
 struct Kept {
     key: u64,
+    /// Which file of its place it is.
+    incarnation: u32,
     used: u64,
     file: Arc<OwnedFd>,
 }
@@ -48,13 +53,17 @@ impl Descriptors {
         Self { bound, kept: Vec::with_capacity(bound), by_key: HashMap::with_capacity(bound), uses: 0, last: 0 }
     }
 
-    /// Finds an open file.
+    /// Finds an open file. One that its place had before is closed instead.
     #[inline]
-    pub(super) fn find(&mut self, key: u64) -> Option<usize> {
+    pub(super) fn find(&mut self, key: u64, incarnation: u32) -> Option<usize> {
         self.uses += 1;
         let is_last = self.kept.get(self.last).is_some_and(|kept| kept.key == key);
         if !is_last {
             self.last = *self.by_key.get(&key)?;
+        }
+        if self.kept[self.last].incarnation != incarnation {
+            self.close(key);
+            return None;
         }
         self.kept[self.last].used = self.uses;
         Some(self.last)
@@ -67,8 +76,8 @@ impl Descriptors {
     }
 
     /// Keeps a file that was opened.
-    pub(super) fn keep(&mut self, key: u64, file: OwnedFd) -> usize {
-        let kept = Kept { key, used: self.uses, file: Arc::new(file) };
+    pub(super) fn keep(&mut self, key: u64, incarnation: u32, file: OwnedFd) -> usize {
+        let kept = Kept { key, incarnation, used: self.uses, file: Arc::new(file) };
         let at = if self.kept.len() < self.bound {
             self.kept.push(kept);
             self.kept.len() - 1
@@ -112,13 +121,13 @@ mod tests {
     fn the_one_used_longest_ago_goes() {
         let mut descriptors = Descriptors::new(3);
         for key in 1..=3 {
-            assert_eq!(descriptors.find(key), None);
-            descriptors.keep(key, file());
+            assert_eq!(descriptors.find(key, 0), None);
+            descriptors.keep(key, 0, file());
         }
-        assert!(descriptors.find(1).is_some());
-        descriptors.keep(4, file());
-        assert!(descriptors.find(2).is_none(), "1 has been used since");
-        assert!([1, 3, 4].iter().all(|&key| descriptors.find(key).is_some()));
+        assert!(descriptors.find(1, 0).is_some());
+        descriptors.keep(4, 0, file());
+        assert!(descriptors.find(2, 0).is_none(), "1 has been used since");
+        assert!([1, 3, 4].iter().all(|&key| descriptors.find(key, 0).is_some()));
         assert_eq!(descriptors.kept.len(), 3);
     }
 
@@ -126,16 +135,28 @@ mod tests {
     fn others_are_found_after_one_was_closed() {
         let mut descriptors = Descriptors::new(3);
         for key in 1..=3 {
-            descriptors.keep(key, file());
+            descriptors.keep(key, 0, file());
         }
         descriptors.close(1);
         descriptors.close(9);
         for key in [2, 3] {
-            let at = descriptors.find(key).unwrap();
+            let at = descriptors.find(key, 0).unwrap();
             assert_eq!(descriptors.kept[at].key, key);
         }
-        assert_eq!((descriptors.find(1), descriptors.kept.len()), (None, 2));
+        assert_eq!((descriptors.find(1, 0), descriptors.kept.len()), (None, 2));
         descriptors.close_all();
-        assert_eq!(descriptors.find(2), None);
+        assert_eq!(descriptors.find(2, 0), None);
+    }
+
+    #[test]
+    fn the_file_that_a_place_had_before_is_closed_and_not_found() {
+        let mut descriptors = Descriptors::new(3);
+        [1, 2].into_iter().for_each(|key| _ = descriptors.keep(key, 0, file()));
+        for key in [2, 1] {
+            assert_eq!(descriptors.find(key, 1), None, "the one used last, and one that was not");
+        }
+        assert_eq!(descriptors.kept.len(), 0);
+        let at = descriptors.keep(1, 1, file());
+        assert_eq!((descriptors.find(1, 1), descriptors.kept.len()), (Some(at), 1));
     }
 }

@@ -108,9 +108,10 @@ impl Live {
         self.places.at(place).give(Some(true));
     }
 
-    /// The file of a place is gone.
+    /// The file of a place is gone, and with it what was not known of its blocks: the place's next file may have fewer.
     pub(super) fn removed(&self, place: u32) {
         self.gone.fetch_add(self.bytes_written(place), Ordering::AcqRel);
+        self.versions.renew(self.first_block(place), self.places.at(place).kept().body / BLOCK);
         self.places.removed(place);
         self.places.give_absent(place);
     }
@@ -135,6 +136,26 @@ mod tests {
     fn live(mix: serde_json::Value) -> Live {
         let plan = Arc::new(plan_of(json!({"count": 3, "file_bytes": 8192, "mix": mix})));
         Live::new(&plan, State::laid_out(&plan))
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_file_goes_with_it() {
+        let live = live(json!([{"operation": "create", "weight": 1, "bytes": 4096}]));
+        for place in [0, 1] {
+            // Two writes at once of its second block: either may be there.
+            let block = live.first_block(place) + 1;
+            let versions = [live.versions.begin(block), live.versions.begin(block)];
+            versions.into_iter().for_each(|version| live.versions.end(block, version.unwrap(), true));
+            assert!(live.places.at(place).take());
+            live.removed(place);
+        }
+        let created = live.places.take_absent().unwrap();
+        live.created(created, 4096);
+        assert_eq!((created, live.gone_and_failed().0), (1, 4 * 4096));
+        let again = Live::new(&live.plan, live.state());
+        assert_eq!(again.versions.unknown(), []);
+        let last = again.first_block(2);
+        assert_eq!([last, last + 1].map(|block| again.versions.kept(block)), [1, 1], "the file beside them");
     }
 
     #[test]

@@ -105,9 +105,14 @@ impl Operator {
 
     /// Draws operation `index`, and prepares it; what it writes comes to stand in `buffer`.
     pub(super) fn begin(&mut self, index: u64, buffer: &mut [u8]) -> Begun {
+        self.forget_removed();
+        self.begin_on(index, buffer)
+    }
+
+    /// The same, while what others remove may still be open here.
+    pub(super) fn begin_on(&mut self, index: u64, buffer: &mut [u8]) -> Begun {
         let (words, step) = self.draws.step(index);
         let (task, kind) = (self.live.plan.tasks[step], step as u8);
-        self.forget_removed();
         (self.at.index, self.at.step, self.at.task) = (index, step, task);
         (self.at.offset, self.at.bytes, self.at.refused, self.at.uses) = (0, 0, None, Use::None);
         let Some(place) = self.choose(&words, task) else { return Begun { kind, skipped: true } };
@@ -155,8 +160,9 @@ impl Operator {
         None
     }
 
-    /// Closes what others have removed: as long as it is open it takes its room.
-    fn forget_removed(&mut self) {
+    /// Closes what others have removed: as long as it is open it takes its room. What they remove from now until the session uses its
+    /// place is not told of here, and so it is told apart when it is looked for.
+    pub(super) fn forget_removed(&mut self) {
         let Self { live, descriptors, .. } = self;
         if !live.is_still && live.places.has_removed_since(self.removals) {
             self.removals = live.places.removed_since(self.removals, |place| match place {
@@ -171,17 +177,24 @@ impl Operator {
     fn open(&mut self) {
         let writes_through = self.at.task.writes_through();
         let access = if writes_through { Access::WriteThrough } else { Access::Write };
-        match self.descriptors.find(key(self.at.place, access)) {
+        match self.kept(access) {
             Some(at) => self.at.file = at,
             None => self.open_anew(access),
         }
+    }
+
+    /// Where the place's file is kept, if it is open. While the session uses the place, it has no other file.
+    #[inline]
+    fn kept(&mut self, access: Access) -> Option<usize> {
+        let incarnation = self.live.places.at(self.at.place).incarnation.load(Ordering::Acquire);
+        self.descriptors.find(key(self.at.place, access), incarnation)
     }
 
     fn open_anew(&mut self, access: Access) {
         self.write_name();
         let opened = match (self.opened(access), self.at.task) {
             // On a file system that is read-only files can be read all the same.
-            (Err(Errno::ROFS), Task::Read { .. }) => match self.descriptors.find(key(self.at.place, Access::Read)) {
+            (Err(Errno::ROFS), Task::Read { .. }) => match self.kept(Access::Read) {
                 Some(at) => Ok(at),
                 None => self.opened(Access::Read),
             },
@@ -203,7 +216,8 @@ impl Operator {
         };
         self.report.system_calls += 1;
         let file = self.tree.file(&self.name, flags | OFlags::NOFOLLOW | direct)?;
-        Ok(self.descriptors.keep(key(self.at.place, access), file))
+        let incarnation = self.live.places.at(self.at.place).incarnation.load(Ordering::Acquire);
+        Ok(self.descriptors.keep(key(self.at.place, access), incarnation, file))
     }
 
     /// The file that the operation is about, open.
