@@ -206,7 +206,7 @@ fn sessions_rest_of_their_own_will() {
 fn a_stop_lets_transactions_finish_and_silence_is_abandoned() {
     let script = |index| if index == 103 { Scripted::Silent } else { Scripted::Done };
     let control = Control::new(1);
-    let config = Config { transactions: None, ..config() };
+    let config = Config { transactions: None, patience_ns: 50 * MS, ..config() };
     let segment = std::thread::scope(|scope| {
         scope.spawn(|| {
             while control.identity().done < 1_000 {
@@ -225,7 +225,8 @@ fn a_stop_lets_transactions_finish_and_silence_is_abandoned() {
 fn a_silent_connection_of_one_thread_ends_with_the_others() {
     // The number of transactions is reached by the other thread; this one hears of it.
     let script = |index| if index < 102 { Scripted::Silent } else { Scripted::Done };
-    let outcomes = segment(3, 3, &config(), script).outcomes;
+    let config = Config { patience_ns: 500 * MS, ..config() };
+    let outcomes = segment(3, 3, &config, script).outcomes;
     assert_eq!((outcomes.ended, outcomes.identity.lost, outcomes.identity.done), (Ended::Transactions, 2, 4_998));
 }
 
