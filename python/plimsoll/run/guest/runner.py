@@ -32,7 +32,7 @@ CONSOLE = "guest-console.txt"
 # Counted in waits of ours that took no longer than they should: where we stood still, so did the guest.
 SLICE_SECONDS = 1.0
 BOOT_SECONDS_MAX = 120.0
-SILENT_SECONDS_MAX = 300.0
+SILENT_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 180.0
 HALT_SECONDS_MAX = 60.0
 RESUME = "./plimsoll run --resume"
