@@ -124,14 +124,16 @@ fn lost_connections_leave_their_share_to_the_others() {
 
 #[test]
 fn what_a_lost_connection_leaves_goes_before_what_is_due_later() {
-    // Two connections on two threads, one transaction every 200 ms. The one that did the first has been given the third (due at
-    // 400 ms) when it breaks; the other waits for the fourth (due at 600 ms).
-    let script = |index| if index == 100 { Scripted::DoneThenClosed(300 * MS) } else { Scripted::Done };
-    let segment = segment(2, 2, &constant(5.0, 1_000), script);
-    assert_eq!((segment.outcomes.identity.done, segment.outcomes.connections_lost), (5, 1));
-    let mut started: Vec<_> = segment.column("start_ns").into_iter().zip(segment.column("index")).collect();
-    started.sort_unstable();
-    assert!(started.iter().map(|(_, index)| index).is_sorted(), "in the order of the plan: {started:?}");
+    undisturbed(Duration::from_millis(2), || {
+        // Two connections on two threads, one transaction every 200 ms. The one that did the first has been given the third (due at
+        // 400 ms) when it breaks; the other waits for the fourth (due at 600 ms).
+        let script = |index| if index == 100 { Scripted::DoneThenClosed(300 * MS) } else { Scripted::Done };
+        let segment = segment(2, 2, &constant(5.0, 1_000), script);
+        assert_eq!((segment.outcomes.identity.done, segment.outcomes.connections_lost), (5, 1));
+        let mut started: Vec<_> = segment.column("start_ns").into_iter().zip(segment.column("index")).collect();
+        started.sort_unstable();
+        assert!(started.iter().map(|(_, index)| index).is_sorted(), "in the order of the plan: {started:?}");
+    });
 }
 
 #[test]
