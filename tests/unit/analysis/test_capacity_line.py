@@ -179,6 +179,8 @@ def test_a_line_that_is_not_bounded() -> None:
     assert load_line(tried((200, "holds", -0.5))).status == "cannot tell"
     line = load_line(tried((100, "breaks", 1)))
     assert (line.status, line.rate, line.high) == ("below", None, 100)
+    assert load_line(tried((100, "cannot tell", 3))).status == "cannot tell", "an estimate is no verdict"
+    assert load_line(tried((80, "cannot tell", 1), (100, "breaks", 1))).high == 100
     assert load_line([]).status == "cannot tell"
 
 

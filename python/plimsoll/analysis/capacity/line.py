@@ -94,7 +94,9 @@ def load_line(tried: list[Tried], carries: Carries | None = None) -> Line:
     if low is None and high is None:
         return _cannot_tell(opened)
     if low is None:
-        return Line("below", None, None, high, near, generator)
+        # That a server does not carry a rate is a verdict as any other: an estimate alone does not give it.
+        broken = bracket(opened)[1]
+        return _cannot_tell(opened) if broken is None else Line("below", None, None, broken, near, generator)
     if high is None or generator:
         held = _held(opened)
         return _cannot_tell(opened, generator) if held is None else Line("at least", held, held, None, near, generator)
