@@ -136,7 +136,7 @@ def test_without_a_session_it_says_why_and_goes_on(server: LiveServer) -> None:
     lines = whole.splitlines()
     try:
         data.write_text("\n".join([*lines[:4], "", *lines[5:]]) + "\n")
-        text = call(server, "--pid", str(server.pid), "--for", "1s", "--out", str(folder(server, "no-session")))
+        text = call(server, "--pid", str(server.pid), "--for", "3s", "--out", str(folder(server, "no-session")))
     finally:
         data.write_text(whole)
     assert "queries and users are not shown: no session on the server (the server has no Unix socket)" in text
