@@ -23,7 +23,7 @@ def exit_codes() -> Iterator[None]:
 def _explain(error: Exception) -> NoReturn:
     from plimsoll.analysis import NotComparable, Unknown
     from plimsoll.cli.console import tell
-    from plimsoll.environment.fault import Fault
+    from plimsoll.environment.fault import Fault, refused_by_the_system
     from plimsoll.experiment import ExperimentError
     from plimsoll.export import ExportError
     from plimsoll.record import RecordError
@@ -49,14 +49,11 @@ def _explain(error: Exception) -> NoReturn:
     if isinstance(error, RecordError | ExportError | Unknown):
         tell(f"plimsoll: {error}")
         sys.exit(BAD_REQUEST)
+    if isinstance(error, OSError):
+        error = refused_by_the_system(error) or error
     if isinstance(error, Fault):
         tell(f"plimsoll: {error.what}\n  what to do: {error.remedy}")
         sys.exit({NotFound: BAD_REQUEST, Elsewhere: IMPOSSIBLE}.get(type(error), FAILED))
-    # One without a number is no refusal of the system's: what it is about stands in the lines above it.
-    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
-        tell(f"plimsoll: {error.filename or 'a file'}: {error.strerror}")
-        tell("  what to do: fix it (disk space, permissions), then resume: ./plimsoll run --resume RUN")
-        sys.exit(FAILED)
     if isinstance(error, agent.AgentFailed) and error.code != agent.EXIT_IDENTITY:
         tell(f"plimsoll: {error}")
         sys.exit(FAILED)

@@ -10,3 +10,11 @@ class Fault(Exception):
         super().__init__(f"{what}; {remedy}" if remedy else what)
         self.what = what
         self.remedy = remedy
+
+
+def refused_by_the_system(error: OSError) -> Fault | None:
+    """What the system refused, as a fault; None where it is none of its: without a number, or a broken connection."""
+    if error.errno is None or isinstance(error, ConnectionError):
+        return None
+    what = f"{error.filename or 'a file'}: {error.strerror}"
+    return Fault(what, remedy="fix it (disk space, permissions), then resume: ./plimsoll run --resume RUN")

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.environment import Fault, StateDir
+from plimsoll.environment.fault import refused_by_the_system
 from plimsoll.experiment.reading.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
@@ -136,13 +137,12 @@ def main(folder: Path) -> None:
         channel.tell(end="stopped")
     except Impossible as error:
         channel.tell(error="impossible", reasons=error.reasons)
-    except Fault as error:
-        channel.tell(error="fault", what=error.what, remedy=error.remedy)
-    except OSError as error:
-        what = f"{error.filename or 'a file'}: {error.strerror}"
-        channel.tell(error="fault", what=what, remedy="free some disk space, then resume: ./plimsoll run --resume RUN")
-    except Exception:
-        channel.tell(error="bug", what=traceback.format_exc())
+    except Exception as error:
+        fault = refused_by_the_system(error) if isinstance(error, OSError) else error
+        if isinstance(fault, Fault):
+            channel.tell(error="fault", what=fault.what, remedy=fault.remedy)
+        else:
+            channel.tell(error="bug", what=traceback.format_exc())
     channel.is_dismissed.wait(LAST_WORD_SECONDS)
 
 
