@@ -5,6 +5,8 @@
 
 Each run is one of `./plimsoll run`, on private servers on this machine, for so many minutes. Equal treatments differ by
 a variable that no statement reads; planted ones by how long a function of the server counts inside each transaction.
+Twenty runs of both designs take hours: with --into FILE each run's pairs are kept as they come, the runs that FILE has
+are not done again, and --for ends between two runs; what is judged is all that FILE has of the same question.
 Exit codes: 0 every bound holds; 1 a bound is broken; 2 the request is wrong; 3 a run ended without a verdict.
 """
 
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,7 @@ while True:
 class Found:
     """What a run said of a pair: the ratio of throughput, second over first, its interval (if it has one), the word."""
 
+    design: str
     run: int
     first: str
     second: str
@@ -140,27 +143,84 @@ def main() -> int:
     parser.add_argument("--no-fsync", action="store_true", help="commits do not wait for the device")
     parser.add_argument("--neighbour", action="store_true", help="another process burns one CPU half of the time")
     parser.add_argument("--seed", type=int, default=20261123)
+    parser.add_argument("--into", type=Path, metavar="FILE", help="pairs kept there, and taken from there, as JSON lines")
+    parser.add_argument("--for", type=float, dest="budget", metavar="MINUTES", help="begin no run that would end later")
     parser.add_argument("--json", action="store_true", help="pairs as JSON, one a line")
     asked = parser.parse_args()
     if (asked.equal is None) == (asked.planted is None):
         parser.error("one of --equal and --planted is needed")
     designs = asked.design or ["windows"]
     order = [(number, design) for number in range(1, asked.runs + 1) for design in shuffled(designs, asked, number)]
-    found: dict[str, list[Found]] = {design: [] for design in designs}
+    kept = Kept(asked.into, question_of(asked))
+    left = [one for one in order if one not in kept.runs]
+    ends = math.inf if asked.budget is None else time.monotonic() + 60 * asked.budget
     with tempfile.TemporaryDirectory(prefix="plimsoll-known-", dir="/var/tmp") as folder, neighbour(asked.neighbour):
-        levels = list(range(asked.equal)) if asked.equal else planted(Path(folder), asked)
+        levels = list(range(asked.equal)) if asked.equal else planted(Path(folder), asked) if left else []
         began = time.monotonic()
-        for done, (number, design) in enumerate(order, start=1):
+        for done, (number, design) in enumerate(left):
+            each = (time.monotonic() - began) / done if done else 60 * asked.minutes
+            if time.monotonic() + each > ends:
+                break
             pairs = one_run(Path(folder), design, number, levels, asked)
             if pairs is None:
                 return 3
-            found[design] += pairs
+            kept.add(pairs)
             for pair in pairs:
-                print(json.dumps({"design": design, **asdict(pair)}) if asked.json else line(design, pair), flush=True)
-            left = (time.monotonic() - began) / done * (len(order) - done)
-            print(f"{done} of {len(order)} runs; about {left / 60:.0f} min left", file=sys.stderr, flush=True)
-    held = [judged(design, found[design], asked) for design in designs]
+                print(json.dumps(asdict(pair)) if asked.json else line(pair), flush=True)
+            minutes = (time.monotonic() - began) / (done + 1) * (len(left) - done - 1) / 60
+            print(f"{done + 1} of {len(left)} runs; about {minutes:.0f} min left", file=sys.stderr, flush=True)
+    held = [judged(design, kept.of(design), asked) for design in designs]
     return 0 if all(held) else 1
+
+
+def question_of(asked: argparse.Namespace) -> dict[str, Any]:
+    """What two runs must have been asked alike to be judged together."""
+    names = ("equal", "planted", "minutes", "blocks", "loops", "window", "lead_in", "no_fsync", "neighbour", "seed")
+    return {name: getattr(asked, name) for name in names}
+
+
+@dataclass
+class Kept:
+    """The pairs of all runs so far; a line of the file is a pair, what was asked, and the commit that was measured."""
+
+    file: Path | None
+    question: dict[str, Any]
+    pairs: list[Found] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.file is None or not self.file.exists():
+            return
+        names = [column.name for column in fields(Found)]
+        for number, text in enumerate(self.file.read_text().splitlines(), start=1):
+            try:
+                row = json.loads(text)
+                if row["question"] == self.question:
+                    self.pairs.append(Found(**{name: row[name] for name in names}))
+            except (ValueError, KeyError, TypeError) as error:
+                raise SystemExit(f"{self.file}, line {number}: not a pair ({error}); mend it or name another") from error
+
+    @property
+    def runs(self) -> set[tuple[int, str]]:
+        """Number and design of those that are through."""
+        return {(pair.run, pair.design) for pair in self.pairs}
+
+    def of(self, design: str) -> list[Found]:
+        """The pairs of one design."""
+        return [pair for pair in self.pairs if pair.design == design]
+
+    def add(self, pairs: list[Found]) -> None:
+        """All pairs of a run in one write, so that a file never holds half a run."""
+        self.pairs += pairs
+        if self.file is not None:
+            also = {"commit": commit(), "day": time.strftime("%Y-%m-%d"), "question": self.question}
+            with self.file.open("a") as file:
+                file.write("".join(json.dumps({**asdict(pair), **also}) + "\n" for pair in pairs))
+
+
+def commit() -> str:
+    """Of this tree; "+" where it has changes besides."""
+    said = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(said, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def shuffled(designs: list[str], asked: argparse.Namespace, number: int) -> list[str]:
@@ -200,7 +260,7 @@ def one_run(folder: Path, design: str, number: int, levels: list[int], asked: ar
         print(f"{design} {number}: nothing to compare: {verdict['exclusions']}", file=sys.stderr)
         return None
     return [
-        Found(number, one["first"], one["second"], one["ratio"], one["low"], one["high"], one["verdict"])
+        Found(design, number, one["first"], one["second"], one["ratio"], one["low"], one["high"], one["verdict"])
         for one in pairs
         if one["ratio"] is not None
     ]
@@ -252,18 +312,22 @@ def neighbour(is_wanted: bool) -> Iterator[None]:
         burner.wait()
 
 
-def line(design: str, pair: Found) -> str:
+def line(pair: Found) -> str:
     """For people."""
     interval = "[no interval]" if pair.low is None else f"[{pair.low:.4f}, {pair.high:.4f}]"
     ratio = f"{pair.second} / {pair.first}: {pair.ratio:.4f} {interval}"
-    return f"{design:8} run {pair.run:3}  {ratio:44} +-{pair.half_width:6.2%}  {pair.word}"
+    return f"{pair.design:8} run {pair.run:3}  {ratio:44} +-{pair.half_width:6.2%}  {pair.word}"
 
 
 def judged(design: str, found: list[Found], asked: argparse.Namespace) -> bool:
     """Prints what all runs of a design amount to, against the bounds of windows; trials have none."""
+    if not found:
+        print(f"{design}: no run yet")
+        return False
+    runs = len({pair.run for pair in found})
     width = statistics.median(pair.half_width for pair in found)
     told = [pair for pair in found if pair.is_told]
-    print(f"{design}: {len(found)} pairs of {asked.runs} runs, median half-width {width:.2%}")
+    print(f"{design}: {len(found)} pairs of {runs} runs, median half-width {width:.2%}")
     if asked.planted is None:
         bound = 0.10 if asked.neighbour else 0.06
         print(f"{design}: {len(told)} false alarms; bounds 1, and a half-width of {bound:.0%}")
