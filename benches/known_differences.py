@@ -143,7 +143,7 @@ def main() -> int:
     parser.add_argument("--no-fsync", action="store_true", help="commits do not wait for the device")
     parser.add_argument("--neighbour", action="store_true", help="another process burns one CPU half of the time")
     parser.add_argument("--seed", type=int, default=20261123)
-    parser.add_argument("--into", type=Path, metavar="FILE", help="pairs kept there, and taken from there, as JSON lines")
+    parser.add_argument("--into", type=Path, metavar="FILE", help="pairs are kept there and taken from there")
     parser.add_argument("--for", type=float, dest="budget", metavar="MINUTES", help="begin no run that would end later")
     parser.add_argument("--json", action="store_true", help="pairs as JSON, one a line")
     asked = parser.parse_args()
@@ -197,7 +197,7 @@ class Kept:
                 if row["question"] == self.question:
                     self.pairs.append(Found(**{name: row[name] for name in names}))
             except (ValueError, KeyError, TypeError) as error:
-                raise SystemExit(f"{self.file}, line {number}: not a pair ({error}); mend it or name another") from error
+                raise SystemExit(f"{self.file}, line {number}: not a pair ({error}); name another file") from error
 
     @property
     def runs(self) -> set[tuple[int, str]]:

@@ -172,8 +172,18 @@ class Breakdown(Watching):
         return [each for each in self.requests if each.backend_pid == pid and among(each)]
 
     def the(self, asked: Asked) -> Request:
-        """The one request that a client's call was: within the moments that the client noted."""
-        inside = self.of(asked.pid, lambda each: asked.sent_ns <= each.arrived_ns and each.ended_ns <= asked.got_ns)
+        """The one request that a client's call was: within the moments that the client noted.
+
+        One that a backend found there before it had come to wait for it counts from the answer before, and may so begin
+        before it was sent.
+        """
+        inside = self.of(
+            asked.pid,
+            lambda each: (
+                asked.sent_ns <= each.ended_ns <= asked.got_ns
+                and (asked.sent_ns <= each.arrived_ns or bool(each.flags & QUEUED))
+            ),
+        )
         assert len(inside) == 1, (asked, self.of(asked.pid))
         return inside[0]
 
