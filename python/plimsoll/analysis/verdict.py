@@ -26,6 +26,7 @@ from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
 from plimsoll.record.judged_trial import Placements
 from plimsoll.record.summary import Identity, accounted, summed
+from plimsoll.record.trial import SKIPPED
 from plimsoll.record.verdict import (
     Comparison,
     Equals,
@@ -39,7 +40,6 @@ from plimsoll.record.verdict import (
 )
 
 FORMAT = 1
-NOT_NEEDED = "skipped"  # the status of trials that a design left out because they were not needed: no loss
 Json = dict[str, Any]
 
 
@@ -279,7 +279,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         "relevant_ratio": relevant,
         "alpha": ALPHA,
         "confidence": CONFIDENCE,
-        "blocks": max((entry["block"] for entry in entries if entry["status"] != "skipped"), default=0),
+        "blocks": max((entry["block"] for entry in entries if entry["status"] != SKIPPED), default=0),
         "comparisons": comparisons,
         "treatments": treatments,
         "trials": entries,
@@ -295,7 +295,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
                 "reasons": entry["reasons"],
             }
             for entry in entries
-            if not entry["admitted"] and entry["status"] != NOT_NEEDED
+            if not entry["admitted"] and entry["status"] != SKIPPED
         ],
         "caveats": _caveats(run, entries, evidence, comparisons) + of_parts,
         "stationarity_test": stationary.TEST,

@@ -4,9 +4,17 @@ The fact that constrains it: whatever a machine could not give is null or absent
 has little of it. schema/record.md says what each means.
 """
 
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 Json = dict[str, Any]
+FINISHED: Final = "finished"
+FAILED: Final = "failed"
+SKIPPED: Final = "skipped"  # a design left it out because it was not needed: no loss
+RESULTS: Final = (
+    FINISHED,
+    FAILED,
+    SKIPPED,
+)  # a trial that has none of these, as one that was stopped, is still to be done
 
 
 class Check(TypedDict, total=False):

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from plimsoll.environment import Fault
 from plimsoll.experiment import Plan, PlannedTrial
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
+from plimsoll.record.trial import FAILED, FINISHED, RESULTS, SKIPPED
 from plimsoll.run.context import RunContext
 from plimsoll.run.refusals import Refused, TrialFailed, shared
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial import repeat
 from plimsoll.run.trial.log import TrialLog
-
-RESULTS = ("finished", "failed", "skipped")
 
 
 @dataclass
@@ -29,8 +28,12 @@ class Carrier(RunContext):
 
     def is_done(self, trial: PlannedTrial) -> bool:
         """Whether a trial has its result: a failure is one, a stop is none."""
-        stored = read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
+        stored = self.stored(trial)
         return stored is not None and stored.get("status") in RESULTS
+
+    def stored(self, trial: PlannedTrial) -> dict[str, Any] | None:
+        """What a trial wrote down of itself; None where it did not come so far."""
+        return read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
 
     @property
     def left(self) -> list[PlannedTrial]:
@@ -75,7 +78,7 @@ class Carrier(RunContext):
         self._has_ended(log, failure)
 
     def _write_result(self, log: TrialLog, failure: TrialFailed | None) -> None:
-        self._write(log, "finished" if failure is None else "failed", None if failure is None else str(failure))
+        self._write(log, FINISHED if failure is None else FAILED, None if failure is None else str(failure))
 
     def _has_ended(self, log: TrialLog, failure: TrialFailed | None) -> None:
         self._tell_of_block(log.trial)
@@ -85,7 +88,7 @@ class Carrier(RunContext):
 
     def skip(self, trial: PlannedTrial, reason: str) -> None:
         """It is not begun, and need not be."""
-        self._write(TrialLog(trial), "skipped", reason)
+        self._write(TrialLog(trial), SKIPPED, reason)
         self._tell_of_block(trial)
 
     def _write(self, log: TrialLog, status: str, reason: str | None) -> None:

@@ -149,6 +149,16 @@ def test_a_block_that_is_not_whole_is_not_looked_at(tmp_path: Path) -> None:
     assert decision(folder) is None
 
 
+def test_a_stopped_block_is_not_looked_at_before_it_was_done(tmp_path: Path) -> None:
+    """Else its predecessors' data were looked at again, by what the last look may spend."""
+    folder = make(tmp_path / "run", Shape(effects=(0.0, 0.7), duplicate=True, blocks=3))
+    for number in (7, 8, 9):
+        path = folder / "trials" / f"{number:04d}" / "trial.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "status": "stopped"}))
+    found = decision(folder)
+    assert found is not None and found.after_block == 2
+
+
 def test_what_a_decision_left_out_is_no_exclusion_and_the_verdict_spends_what_the_look_did(tmp_path: Path) -> None:
     verdict = _verdict(tmp_path, effects=(0.0, 0.7), duplicate=True, blocks=4, last_block=2, decided=True)
     assert verdict["exclusions"] == []

@@ -90,9 +90,8 @@ def make(out: Path, shape: Shape | None = None) -> Path:
             _block(out / "trials", shape, trials)
         elif shape.decided:
             for entry in trials:
-                _document(
-                    out / "trials", entry, "skipped", shape.why_skipped or f"decided after block {shape.last_block}"
-                )
+                why = shape.why_skipped or f"decided after block {shape.last_block}: every pair of levels is told apart"
+                _document(out / "trials", entry, "skipped", why)
     return out
 
 

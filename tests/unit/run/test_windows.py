@@ -439,28 +439,8 @@ def test_what_is_decided_is_not_measured_any_longer(
     assert runner.run() == "finished"
     assert statuses(runner) == ["finished"] * 8 + ["skipped"] * 4
     assert open_run(runner.out).trials[-1].data["reason"] == "decided after block 2: all pairs are told apart"
+    assert decided_after(open_run(runner.out)) == 2, "the verdict reads what the run has written"
     assert made("design.stop=never").left == [], "what was skipped has its result"
-
-
-def test_no_block_is_begun_that_does_not_fit(made: Callable[..., Runner], monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-
-    class Clock:
-        @staticmethod
-        def monotonic() -> float:
-            return now[0]
-
-    class TakesThreeMinutes(of_block.Block):
-        def run(self, server_of: Any) -> None:
-            now[0] += 180
-            super().run(server_of)
-
-    monkeypatch.setattr(of_blocks, "time", Clock)
-    monkeypatch.setattr(of_blocks, "Block", TakesThreeMinutes)
-    runner = made("design.minutes=7")
-    assert runner.run() == "finished"
-    assert statuses(runner) == ["finished"] * 8 + ["skipped"] * 4
-    assert open_run(runner.out).trials[-1].data["reason"] == "block 2 was the last that fits into 7 minutes"
 
 
 IN_TWO = Groups("t1", (("t1", "t2"), ("t1", "t3")), "too little memory")
@@ -509,31 +489,6 @@ def test_a_stop_in_the_second_group_leaves_the_first_and_goes_on_with_the_second
     assert again.plan == runner.plan and again.run() == "finished"
     assert [number for _, number in world.of("open")] == list(range(first, 13))
     assert asked == looked, "it is looked at a replicate that is whole, and at no half of one"
-
-
-def test_groups_end_after_a_whole_replicate_and_within_the_time(
-    made: Callable[..., Runner], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-
-    class Clock:
-        @staticmethod
-        def monotonic() -> float:
-            return now[0]
-
-    class TakesThreeMinutes(of_block.Block):
-        def run(self, server_of: Any) -> None:
-            now[0] += 180
-            super().run(server_of)
-
-    monkeypatch.setattr(of_blocks, "time", Clock)
-    monkeypatch.setattr(of_blocks, "Block", TakesThreeMinutes)
-    monkeypatch.setattr(of_blocks, "_decided", lambda _: None)
-    runner = made("design.minutes=16", "design.blocks=4", groups=IN_TWO)
-    assert runner.run() == "finished"
-    assert statuses(runner) == ["finished"] * 12 + ["skipped"] * 12
-    reason = open_run(runner.out).trials[-1].data["reason"]
-    assert reason == "block 4 (replicate 2) was the last that fits into 16 minutes"
 
 
 def test_groups_that_are_decided_say_after_which_block(

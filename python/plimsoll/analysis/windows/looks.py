@@ -25,6 +25,7 @@ from plimsoll.analysis.windows.method import method_of, planned_replicates
 from plimsoll.analysis.windows.spending import FIRST, at_look
 from plimsoll.analysis.windows.through import groups_of
 from plimsoll.record import Run, Trial, open_run
+from plimsoll.record.trial import RESULTS
 from plimsoll.record.verdict import TrialEntry
 
 
@@ -85,10 +86,13 @@ def _delta(run: Run) -> float:
 
 
 def _last_whole_block(run: Run) -> int:
-    """The last block of which every trial has ended, one way or the other."""
+    """The last block of which every trial has its result.
+
+    One that was stopped is done anew, and is looked at when it was.
+    """
     ended: dict[int, bool] = {}
     for trial in run.trials:
-        ended[trial.block] = ended.get(trial.block, True) and bool(trial.data.get("status"))
+        ended[trial.block] = ended.get(trial.block, True) and trial.status in RESULTS
     whole = [block for block in sorted(ended) if all(ended[earlier] for earlier in ended if earlier <= block)]
     return max(whole, default=0)
 

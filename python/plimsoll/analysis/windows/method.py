@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,9 +19,11 @@ from plimsoll.analysis.windows.judge import Start, WindowNoise, Within, compare,
 from plimsoll.analysis.windows.spending import FIRST, FULL, Share, at_end, at_look
 from plimsoll.analysis.windows.through import GroupsOfRun, groups_of, is_direct
 from plimsoll.record import Run
+from plimsoll.record.trial import SKIPPED
 from plimsoll.record.verdict import Noise, NoiseLevels, StoredEquals, Used, WindowsNoise
 
 DECIDED = "decided after block "  # how the reason begins of trials that were left out by a look
+_DECIDED_AFTER = re.compile(rf"{DECIDED}(\d+)\b")  # what follows the number is for readers (run/windows/blocks.py)
 
 
 def method_of(run: Run, judged: Metric, share: Share | None = None) -> Method | None:
@@ -147,6 +150,5 @@ def planned_replicates(run: Run) -> int:
 
 def decided_after(run: Run) -> int | None:
     """The block after which it was decided; None where no look ended it."""
-    reasons = [str(trial.data.get("reason") or "") for trial in run.trials if trial.status == "skipped"]
-    told = [reason.removeprefix(DECIDED).split()[0] for reason in reasons if reason.startswith(DECIDED)]
-    return min((int(word) for word in told if word.isdigit()), default=None)
+    reasons = [str(trial.data.get("reason") or "") for trial in run.trials if trial.status == SKIPPED]
+    return min((int(told[1]) for reason in reasons if (told := _DECIDED_AFTER.match(reason))), default=None)

@@ -27,6 +27,7 @@ from plimsoll.analysis.windows.method import (
 from plimsoll.analysis.windows.over_time import closing
 from plimsoll.analysis.windows.through import groups_of
 from plimsoll.record import Run, Trial
+from plimsoll.record.trial import SKIPPED
 from plimsoll.record.trial import Windows as Arranged
 from plimsoll.record.verdict import Used, WindowsNoise
 
@@ -164,7 +165,7 @@ def _rates(trials: dict[int, Trial], inside: dict[int, Windows]) -> list[WindowR
 
 def _cut_short(run: Run) -> list[str]:
     """Why blocks that were planned were not run, where that is not because the question was decided."""
-    reasons = [str(trial.data.get("reason")) for trial in run.trials if trial.status == "skipped"]
+    reasons = [str(trial.data.get("reason")) for trial in run.trials if trial.status == SKIPPED]
     others = [reason for reason in reasons if not reason.startswith(DECIDED)]
     return [f"{others.count(reason)} trials were not run: {reason}" for reason in dict.fromkeys(others)]
 

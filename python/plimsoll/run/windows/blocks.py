@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from plimsoll.analysis.windows import looks
-from plimsoll.experiment import Plan
+from plimsoll.experiment import Plan, PlannedTrial
 from plimsoll.experiment.replicates import replicates_of
+from plimsoll.record.trial import SKIPPED
 from plimsoll.run.carrier import Carrier
 from plimsoll.run.servers.kind import ServerOfTrial
 from plimsoll.run.windows import turning
 from plimsoll.run.windows.block import Block
+from plimsoll.run.windows.spent import spent
 
 SECONDS_A_MINUTE = 60.0
 
@@ -22,15 +26,18 @@ def carry_out(carrier: Carrier, server_of: ServerOfTrial) -> None:
 
     Where treatments are up in groups it ends after a whole replicate only: every treatment has run as often.
     """
-    began, took = time.monotonic(), list[float]()
+    replicates = replicates_of(carrier.plan)
+    before = spent(carrier.out, [blocks for blocks in replicates if all(map(carrier.is_done, chain(*blocks)))])
+    began, took = time.monotonic() - before.seconds, before.took
     carrier.at_turns = turning.varied(carrier.plan, carrier.state)
-    for replicate, blocks in enumerate(replicates_of(carrier.plan), start=1):
+    for replicate, blocks in enumerate(replicates, start=1):
         missing = [block for block in blocks if not all(carrier.is_done(trial) for trial in block)]
         if not missing:
             continue
         last = Last(replicate - 1, blocks[0][0].block - 1, carrier.plan.groups is not None)
         if missing == blocks and (
-            reason := _why_enough(carrier.plan, carrier.out, last, time.monotonic() - began, took)
+            reason := _why_skipped(carrier, blocks)
+            or _why_enough(carrier.plan, carrier.out, last, time.monotonic() - began, took)
         ):
             for trial in carrier.left:
                 carrier.skip(trial, reason)
@@ -40,6 +47,15 @@ def carry_out(carrier: Carrier, server_of: ServerOfTrial) -> None:
             Block(carrier, block).run(server_of)
         if missing == blocks:
             took.append(time.monotonic() - started)
+
+
+def _why_skipped(carrier: Carrier, blocks: Sequence[Sequence[PlannedTrial]]) -> str | None:
+    """Why trials of a replicate were skipped already, by a run that was killed before it had skipped the rest."""
+    for trial in chain(*blocks):
+        stored = carrier.stored(trial)
+        if stored is not None and stored.get("status") == SKIPPED:
+            return str(stored.get("reason"))
+    return None
 
 
 @dataclass(frozen=True)
