@@ -28,6 +28,9 @@ class Carrier(RunContext):
 
     def is_done(self, trial: PlannedTrial) -> bool:
         """Whether a trial has its result: a failure is one, a stop is none."""
+        return self._has_result(trial) and not repeat.is_open(self.out, trial.number)
+
+    def _has_result(self, trial: PlannedTrial) -> bool:
         stored = self.stored(trial)
         return stored is not None and stored.get("status") in RESULTS
 
@@ -42,6 +45,11 @@ class Carrier(RunContext):
 
     def one(self, trial: PlannedTrial, work: Callable[[TrialLog], None]) -> None:
         """One trial from its begin to its end, whatever becomes of `work`."""
+        if self._has_result(trial) and not self._is_set_aside(TrialLog(trial)):
+            # killed before it was chosen whether it stands, and it does
+            self.observer.event("trial_end", trial=trial, status=FINISHED, reason=None)
+            self._tell_of_block(trial)
+            return
         log = self.begin(trial)
         failure: TrialFailed | None = None
         try:
@@ -58,9 +66,14 @@ class Carrier(RunContext):
 
     def _is_repeated(self, log: TrialLog, failure: TrialFailed | None) -> bool:
         """Writes a trial's result down; whether it is set aside at once, to be done again."""
-        self._write_result(log, failure)
         if failure is not None or not self.repeats_spoilt:
+            self._write_result(log, failure)
             return False
+        repeat.leave_open(self.out, log.trial.number)
+        self._write_result(log, None)
+        return self._is_set_aside(log)
+
+    def _is_set_aside(self, log: TrialLog) -> bool:
         why = repeat.set_aside(self.out, self.plan, log)
         if why:
             self.observer.event("note", text=f"trial {log.trial.number} is repeated: {'; '.join(why)}")

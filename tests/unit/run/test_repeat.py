@@ -121,6 +121,56 @@ def test_a_run_that_goes_on_knows_what_was_tried(tmp_path: Path, monkeypatch: py
     assert open_run(runner.out).trials[0].data["repeated"]["attempt"] == 2
 
 
+class Killed(BaseException):
+    """SIGKILL, as far as a process can tell of it."""
+
+
+@pytest.mark.parametrize("place", ["result", "choice", "rename"])
+def test_a_kill_between_a_result_and_the_choice_leaves_the_choice_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    seen: list[int] = []
+    filling_first(monkeypatch, 2)
+    runner = made(tmp_path, monkeypatch, lambda log: seen.append(log.trial.number))
+
+    def killed_after(real: Callable[..., object], *, is_done: bool = True) -> Callable[..., object]:
+        def call(*given: object, **named: object) -> object:
+            found = real(*given, **named) if is_done or seen != [1, 2] else None
+            if seen == [1, 2]:
+                raise Killed
+            return found
+
+        return call
+
+    if place == "result":
+        monkeypatch.setattr(runner, "_write", killed_after(runner._write))
+    elif place == "choice":
+        monkeypatch.setattr(repeat, "set_aside", killed_after(repeat.set_aside, is_done=False))
+    else:
+        monkeypatch.setattr(Path, "rename", killed_after(Path.rename, is_done=False))
+    with pytest.raises(Killed):
+        runner.run()
+    assert json.loads((runner.out / "trials/0002/trial.json").read_text())["status"] == "finished"
+    monkeypatch.undo()
+    filling_first(monkeypatch, 2)
+    again = made(tmp_path, monkeypatch, lambda log: seen.append(log.trial.number))
+    assert [trial.number for trial in again.left] == [2, 3, 4, 5, 6]
+    assert again.run() == "finished"
+    assert seen == [1, 2, 2, 3, 4, 5, 6], "it is done again once, as it would have been without the kill"
+    assert open_run(again.out).trials[1].data["repeated"]["left"] == ["0002.attempt-1"]
+    assert again.left == [] and not (again.out / "trials/0002/repeat.json").exists()
+
+
+def test_a_trial_that_stands_after_a_kill_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    runner = made(tmp_path, monkeypatch, lambda log: seen.append(log.trial.number))
+    assert runner.run() == "finished"
+    repeat.leave_open(runner.out, 4)
+    assert [trial.number for trial in runner.left] == [4]
+    assert runner.run() == "finished"
+    assert seen == [1, 2, 3, 4, 5, 6] and runner.left == []
+
+
 def _record(folder: Path, **more: object) -> Trial:
     """A made-up trial that enters its verdict, with something else about it."""
     shutil.copytree(SYNTHETIC, folder)

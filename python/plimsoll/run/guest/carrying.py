@@ -10,6 +10,8 @@ import os
 import shutil
 from pathlib import Path
 
+from plimsoll.run.trial import repeat
+
 Stamp = tuple[int, int]
 _LAST = ("trial.json", "events.jsonl", "run.json")
 # What a run that goes on reads of the trials before; their tables stay on the host.
@@ -28,6 +30,8 @@ class Carried:
         for pattern in _TOLD:
             for path in self.there.glob(pattern):
                 inside = self.here / path.relative_to(self.there)
+                if path.name == repeat.FILE and path.parent.name.isdigit():  # whether it stands is chosen by its tables
+                    shutil.copytree(path.parent, inside.parent, dirs_exist_ok=True)
                 inside.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, inside)
         (self.here / "trials").mkdir(parents=True, exist_ok=True)
@@ -36,12 +40,16 @@ class Carried:
     def carry_out(self) -> None:
         """All that has changed here since it was carried last; what was carried and is no more is removed there."""
         files = self._files_here()
+        gone = self._known.keys() - files.keys()
+        for path in gone:  # a trial that was set aside has no result from here on, whatever else of it is still there
+            if path.name == "trial.json":
+                (self.there / path).unlink(missing_ok=True)
         for path in sorted(files, key=lambda file: (file.name in _LAST, file.name == "run.json", str(file))):
             if self._known.get(path) != files[path]:
                 _write(self.here / path, self.there / path)
-        for path in self._known.keys() - files.keys():
+        for path in gone:
             (self.there / path).unlink(missing_ok=True)
-        for folder in sorted({path.parent for path in self._known.keys() - files.keys()}, reverse=True):
+        for folder in sorted({path.parent for path in gone}, reverse=True):
             if (self.there / folder).is_dir() and not any((self.there / folder).iterdir()):
                 (self.there / folder).rmdir()
         self._known = files

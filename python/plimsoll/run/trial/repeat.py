@@ -3,7 +3,8 @@
 The fact that constrains it: the choice must know nothing of what is compared, else luck is chosen. So it goes by the
 rules of admission alone, once for each trial, at once and so within its block, and within the share of trials that the
 design gives for it. What was tried before is kept beside (trials/0003.attempt-1), and only what lies there is counted:
-a run that goes on after a kill decides as it would have.
+a run that goes on after a kill decides as it would have. That holds for a kill before the choice, too: from before a
+trial has its result until the choice is made repeat.json lies in its folder, and it is not done.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from plimsoll.run.trial.log import TrialLog
 
 Json = dict[str, Any]
 ATTEMPTS_MAX = 2
+FILE = "repeat.json"
 LONGER = 2.0  # times the warm-up of an attempt that was still filling
 
 
@@ -30,7 +32,7 @@ def begun(out: Path, trial: PlannedTrial) -> TrialLog:
     earlier = _set_aside_of(out, trial.number)
     if not earlier:
         return TrialLog(trial)
-    told = (read_json(earlier[-1] / "repeat.json") or {}).get("why") or []
+    told = (read_json(earlier[-1] / FILE) or {}).get("why") or []
     planned = _with_longer_warmup(trial, earlier[-1]) if any(why.startswith(FILLING) for why in told) else trial
     warmup = planned.treatment.settings.warmup
     entry: Json = {
@@ -43,20 +45,38 @@ def begun(out: Path, trial: PlannedTrial) -> TrialLog:
     return TrialLog(planned, {"repeated": entry})
 
 
+def is_open(out: Path, number: int) -> bool:
+    """Whether a trial that has its result may still be set aside: the run was killed before that was chosen."""
+    return (writer.trial_folder(out, number) / FILE).exists()
+
+
+def leave_open(out: Path, number: int) -> None:
+    """Before a trial has its result: from now on it is not done before `set_aside` has chosen."""
+    folder = writer.trial_folder(out, number)
+    folder.mkdir(parents=True, exist_ok=True)
+    writer.write_json(folder / FILE, {"why": None})
+
+
 def set_aside(out: Path, plan: Plan, log: TrialLog) -> list[str]:
     """Why the trial that has just finished is to be done again, its folder set aside; empty where it stands."""
+    folder, why = writer.trial_folder(out, log.trial.number), _why_again(out, plan, log)
+    if why:
+        writer.write_json(folder / FILE, {"why": why})
+        attempt = len(_set_aside_of(out, log.trial.number)) + 1
+        folder.rename(folder.with_name(f"{folder.name}.attempt-{attempt}"))
+    else:
+        (folder / FILE).unlink(missing_ok=True)
+    return why
+
+
+def _why_again(out: Path, plan: Plan, log: TrialLog) -> list[str]:
     number = log.trial.number
     attempts = len(_set_aside_of(out, number)) + 1
     if attempts >= ATTEMPTS_MAX or len(_set_aside_of(out)) >= _budget(plan):
         return []
-    folder = writer.trial_folder(out, number)
     # How it is judged depends on its workload.
     workload = {"name": log.trial.treatment.settings.workload.name}
-    why = curable(Trial(folder, {"resolved": {"workload": workload}}))
-    if why:
-        writer.write_json(folder / "repeat.json", {"why": why})
-        folder.rename(folder.with_name(f"{folder.name}.attempt-{attempts}"))
-    return why
+    return curable(Trial(writer.trial_folder(out, number), {"resolved": {"workload": workload}}))
 
 
 def curable(trial: Trial) -> list[str]:

@@ -34,6 +34,20 @@ def test_what_is_carried_in_are_the_words_and_not_the_tables(carried: Carried) -
     assert set(files(carried.here)) == {"run.json", "trials/0001/trial.json", "trials/0001.attempt-1/repeat.json"}
 
 
+def test_a_trial_of_which_it_is_not_chosen_whether_it_stands_is_carried_in_whole(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    for name in ("trial.json", "repeat.json", "measure/latency.npy"):
+        write(there / "trials/0001" / name, "kept")
+    carried = Carried(tmp_path / "here", there)
+    carried.carry_in()
+    assert set(files(carried.here)) == {
+        f"trials/0001/{name}" for name in ("trial.json", "repeat.json", "measure/latency.npy")
+    }
+    (carried.here / "trials/0001/repeat.json").unlink()
+    carried.carry_out()
+    assert set(files(carried.there)) == {"trials/0001/trial.json", "trials/0001/measure/latency.npy"}
+
+
 def test_what_has_changed_goes_out_and_what_was_not_carried_in_stays(carried: Carried) -> None:
     write(carried.here / "run.json", '{"status": 1}')
     write(carried.here / "trials/0002/trial.json", "second")
@@ -46,6 +60,22 @@ def test_what_has_changed_goes_out_and_what_was_not_carried_in_stays(carried: Ca
         "trials/0001.attempt-1/repeat.json": "why",
         "trials/0002/trial.json": "second",
     }
+
+
+def test_a_kill_while_a_trial_is_set_aside_leaves_no_result_of_it(
+    carried: Carried, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(carried.here / "trials/0002/trial.json", "spoilt")
+    carried.carry_out()
+    (carried.here / "trials/0002").rename(carried.here / "trials/0002.attempt-1")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(carrying, "_write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        carried.carry_out()
+    assert not (carried.there / "trials/0002/trial.json").exists()
 
 
 def test_a_trial_that_is_set_aside_is_so_on_the_host(carried: Carried) -> None:
