@@ -150,6 +150,24 @@ def test_undo_itself_may_be_killed_at_every_step(state: StateDir, run_id: str, d
     assert undo(state) == []
 
 
+def test_a_state_folder_behind_a_symbolic_link(state: StateDir, run_id: str, disk: str) -> None:
+    before = _machine(state, disk)
+    link = state.root.with_name(f"{state.root.name}-link")
+    link.symlink_to(state.root)
+    try:
+        behind = StateDir(link)
+        journal = Journal.create(behind, run_id)
+        site = knobs.site_of(asked(disk), behind, run_id)
+        for knob in EVERY_LAYER:
+            site.arrange(knob, journal)
+        assert _machine(state, disk) != before
+        results = undo(behind, force=True)
+        assert all(result.ok and not result.is_left for result in results), results
+        assert _machine(state, disk) == before
+    finally:
+        link.unlink()
+
+
 def test_a_program_that_makes_a_layer_ends_with_the_run() -> None:
     """A mkfs that goes on would hold its device against undo."""
     told, tell = os.pipe()

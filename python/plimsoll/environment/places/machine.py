@@ -105,11 +105,11 @@ class Machine:
         return (folder.parent if (folder / "partition").exists() else folder) / "queue"
 
     def loops_of(self, image: Path) -> list[str]:
-        """The loop devices that show a file."""
-        found = []
+        """The loop devices that show a file, which the kernel names without symbolic links."""
+        found, real = [], str(real_path(image))
         for folder in sorted(Path("/sys/block").glob("loop*")):
             backing = kernel_files.read(folder / "loop/backing_file")
-            if backing is not None and backing.removesuffix(" (deleted)") == str(image):
+            if backing is not None and backing.removesuffix(" (deleted)") == real:
                 found.append(f"/dev/{folder.name}")
         return found
 
@@ -237,6 +237,11 @@ class Machine:
         finally:
             os.close(handle)
         return None
+
+
+def real_path(path: Path) -> Path:
+    """Without symbolic links on the way to it; its last part as it is."""
+    return path.parent.resolve() / path.name
 
 
 def _sysfs(path: str) -> Path | None:

@@ -73,6 +73,7 @@ def _put_back(args: Args) -> str:
     point = Path(args["point"])
     if not point.is_absolute() or ".." in point.parts or MOUNTED not in point.name:
         raise Fault(f"{point}: not a mount point of ours", remedy="it is left: look at it yourself")
+    point = machine.real_path(point)  # as the kernel lists it, however the state folder was reached
     for attempt in range(_TRIES):
         if not any(mount.point == str(point) for mount in machine.HERE.mounts()):
             break
