@@ -25,6 +25,8 @@ class Disk:
     holders: list[str] = field(default_factory=list)
     open_by: list[str] = field(default_factory=list)
     claimed: bool = False
+    diskseq: int = 1
+    unreadable: bool = False
 
 
 class FakeMachine(Machine):
@@ -44,8 +46,10 @@ class FakeMachine(Machine):
     def has_program(self, name: str) -> bool:
         return name not in self.missing
 
-    def call(self, *argv: str, text: str | None = None, pass_fds: tuple[int, ...] = ()) -> str:
-        del pass_fds
+    def call(
+        self, *argv: str, text: str | None = None, pass_fds: tuple[int, ...] = (), seconds: float | None = None
+    ) -> str:
+        del pass_fds, seconds
         line = " ".join(argv) + (f" <<< {text.strip()}" if text else "")
         if self.failing and self.failing in line:
             raise Fault(f"{line}: it failed", remedy="mend it")
@@ -65,7 +69,7 @@ class FakeMachine(Machine):
             self.disks[f"/dev/mapper/{argv[2]}"] = Disk()
             self.uuids[argv[2]] = argv[4]
         elif program == "dmsetup":
-            return self.uuids.pop(last, "") if argv[1] == "remove" else self.uuids.get(last, "")
+            del self.uuids[last]
         if program == "mount":
             self.mounted.append(Mount(argv[-2], last, argv[2], [], "/", "9:9"))
         elif program == "umount":
@@ -77,24 +81,32 @@ class FakeMachine(Machine):
         return ""
 
     def _mdadm(self, argv: list[str]) -> str:
+        """As of a machine without udev: the array has the name that was asked for, and its own, /dev/md127."""
         last = argv[-1]
         if argv[1] == "--create":
             members = [one for one in argv if one in self.disks]
-            self.disks[argv[2]] = Disk(sum(self.disks[one].size_bytes for one in members))
             uuid = next(one for one in argv if one.startswith("--uuid=")).removeprefix("--uuid=")
-            self.uuids |= dict.fromkeys([argv[2], *members], uuid)
+            for one in members:
+                self.disks[one].signatures = {"TYPE": "linux_raid_member", "UUID": uuid.replace(":", "-")}
+                self.disks[one].holders = ["md127"]
+            array = Disk(sum(self.disks[one].size_bytes for one in members))
+            self.disks |= {argv[2]: array, "/dev/md127": array}
         elif argv[1] == "--zero-superblock":
-            del self.uuids[last]
+            assert not self.disks[last].holders
+            self.disks[last].signatures = {}
         elif argv[1] == "--stop":
-            del self.disks[last]
-        return f"MD_LEVEL=raid0\nMD_UUID={self.uuids[last]}" if "--export" in argv and last in self.uuids else ""
+            array = self.disks[last]
+            self.disks = {path: disk for path, disk in self.disks.items() if disk is not array}
+            for disk in self.disks.values():
+                disk.holders = [one for one in disk.holders if f"/dev/{one}" != last]
+        return ""
 
     def block(self, path: str) -> Block | None:
         disk = self.disks.get(path)
         if disk is None:
             return None
         number = f"8:{list(self.disks).index(path)}"
-        return Block(Path(path).name, number, disk.size_bytes, disk.read_only, disk.parts, disk.holders)
+        return Block(Path(path).name, number, disk.size_bytes, disk.read_only, disk.diskseq, disk.parts, disk.holders)
 
     def queue(self, path: str) -> Path:
         return Path("/nowhere", Path(path).name, "queue")
@@ -107,7 +119,12 @@ class FakeMachine(Machine):
         return loop in self.disks
 
     def signatures(self, path: str) -> dict[str, str]:
+        if path in self.disks and self.disks[path].unreadable:
+            raise Fault(f"{path}: cannot be read: Input/output error", remedy="see `dmesg`")
         return self.disks[path].signatures if path in self.disks else {}
+
+    def mapped(self, name: str) -> str | None:
+        return self.uuids.get(name)
 
     def ends_are_zero(self, path: str) -> bool:
         return self.disks[path].blank

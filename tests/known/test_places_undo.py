@@ -20,6 +20,7 @@ from loop_file_system import call
 
 from plimsoll.environment import Fault, Journal, StateDir, places, undo
 from plimsoll.environment.journal import journal as journals
+from plimsoll.environment.places.found_on import found_on
 from plimsoll.environment.places.machine import HERE
 from plimsoll.experiment import Experiment
 from plimsoll.run.surroundings import file_locations, knobs
@@ -224,6 +225,30 @@ def test_a_journal_on_a_disk_of_the_user_goes_with_the_trial(state: StateDir, ru
     results = undo(state, force=True)
     assert all(result.ok and not result.is_left for result in results), results
     assert HERE.signatures(disk) == {} and HERE.ends_are_zero(disk)
+
+
+def test_a_log_of_xfs_on_a_disk_of_the_user_goes_with_the_trial(state: StateDir, run_id: str, disk: str) -> None:
+    document = asked().model_dump(mode="json")
+    one = {"image": "304 MiB", "image_blocks": "reserved", "file_system": "xfs", "log": "journal"}
+    log = {"devices": [disk], "erase": [disk], "file_system": "none"}
+    document["environment"]["places"] = {"one": one, "journal": log}
+    site = knobs.site_of(Experiment.model_validate(document), state, run_id)
+    journal = Journal.create(state, run_id)
+    for knob in EVERY_LAYER:
+        site.arrange(knob, journal)
+    assert HERE.signatures(disk)["TYPE"] == "xfs_external_log"
+    assert any("is mounted with" in one for one in found_on(disk, HERE))
+    results = undo(state, force=True)
+    assert all(result.ok and not result.is_left for result in results), results
+    assert HERE.signatures(disk) == {} and HERE.ends_are_zero(disk)
+
+
+def test_what_cannot_be_asked_is_told_from_nothing(disk: str) -> None:
+    assert HERE.signatures(disk) == {} and HERE.mapped("plimsoll-none") is None
+    with pytest.raises(Fault, match="No such file"):
+        HERE.signatures("/dev/plimsoll-none")
+    with pytest.raises(Fault, match="has not answered in 0 s"):
+        HERE.call("sleep", "100", seconds=0.1)
 
 
 def test_a_disk_that_somebody_formatted_meanwhile_is_left_to_him(state: StateDir, run_id: str, disk: str) -> None:

@@ -1,12 +1,12 @@
 """RAID over the devices of a place (md).
 
-The constraint: members bear a superblock by which the kernel assembles the array again after a reboot. So putting back
-stops whatever array has our UUID and takes the superblocks of that UUID away.
+The constraint: members bear a superblock by which the kernel assembles the array again after a reboot, under a name of
+its own. So putting back stops whatever array holds a member with our UUID, and takes the superblocks of that UUID away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal.journal import Journal, step
@@ -66,33 +66,36 @@ KNOB = Arrays()
 
 @puts_back("place_array", survives_reboot=True)
 def _put_back(args: Args) -> str:
-    here, uuid = machine.HERE, _plain(args["uuid"])
-    done = []
-    node = args["node"]
-    if (
-        here.block(node) is not None
-        and _plain(_told(["mdadm", "--detail", "--export", node]).get("MD_UUID", "")) == uuid
-    ):
-        here.call("mdadm", "--stop", node)
-        done.append(f"{node} stopped")
-    step("after stop")
+    """By what its members bear: the array may have come up again under any name, or never got one."""
+    here, uuid, done = machine.HERE, _plain(args["uuid"]), list[str]()
     for member in args["members"]:
-        if here.block(member) is None:
-            continue
-        told = _told(["mdadm", "--examine", "--export", member])
-        if _plain(told.get("MD_UUID", "")) == uuid:
+        if _bears(member, uuid):
+            for holder in _holding(member):
+                here.call("mdadm", "--stop", holder)
+                done.append(f"{holder} stopped")
+                step("after stop")
+    if left := [member for member in args["members"] if _bears(member, uuid) and _holding(member)]:
+        raise Fault(f"{', '.join(left)}: still in an array", remedy="see /proc/mdstat; then run `plimsoll undo`")
+    for member in args["members"]:
+        if _bears(member, uuid):
             here.call("mdadm", "--zero-superblock", member)
+            step("after superblock")
             done.append(f"{member} no member any more")
-    return ", ".join(done) or f"{node} was not there"
+    return ", ".join(done) or f"{args['node']} was not there"
 
 
-def _told(argv: list[str]) -> Mapping[str, str]:
-    try:
-        lines = machine.HERE.call(*argv).splitlines()
-    except Fault:
-        return {}  # it is no array, no member
-    pairs = (line.partition("=") for line in lines)
-    return {key: value for key, _, value in pairs}
+def _holding(member: str) -> list[str]:
+    """The arrays that have the device."""
+    block = machine.HERE.block(member)
+    return [] if block is None else [f"/dev/{name}" for name in block.holders if name.startswith("md")]
+
+
+def _bears(member: str, uuid: str) -> bool:
+    """Whether the superblock of an array with our UUID is on the device."""
+    if machine.HERE.block(member) is None:
+        return False
+    found = machine.HERE.signatures(member)
+    return found.get("TYPE") == "linux_raid_member" and _plain(found.get("UUID", "")) == uuid
 
 
 def _plain(uuid: str) -> str:

@@ -67,6 +67,8 @@ def _make(stack: Stack, made: Made, journal: Journal) -> Made:
     here, uuid = machine.HERE, stack.uuid("file system")
     if made.log is not None and (argv := commands.log_device(stack.place, _uuid_of_log(stack))) is not None:
         _format(argv, made.log, journal)
+    elif made.log is not None:
+        _refuse_what_is_there(made.log)  # mkfs of the file system writes on both
     _format(commands.mkfs(stack.place, uuid, made.log), made.device, journal)
     found = here.signatures(made.device)
     knows_its_uuid = uuid in commands.mkfs(stack.place, uuid, made.log) or stack.place.file_system == "xfs"
@@ -85,11 +87,15 @@ def _uuid_of_log(stack: Stack) -> str:
 
 
 def _format(argv: list[str], device: str, journal: Journal) -> None:
-    # Nobody else may have laid anything on it since it was made or looked at.
-    if there := machine.HERE.signatures(device):
-        raise Fault(f"{device} holds {there.get('TYPE', 'something')} already", remedy="find out who wrote it there")
+    _refuse_what_is_there(device)
     given = [device if one == machine.DEVICE else one for one in argv]
     journal.change("place_file_system", lambda: machine.HERE.call(*given), device=device)
+
+
+def _refuse_what_is_there(device: str) -> None:
+    """Nobody else may have laid anything on it since it was made or looked at."""
+    if there := machine.HERE.signatures(device):
+        raise Fault(f"{device} holds {there.get('TYPE', 'something')} already", remedy="find out who wrote it there")
 
 
 KNOB = FileSystems()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plimsoll.environment.fault import Fault
 from plimsoll.environment.places.machine import Block, Machine
+
+# Mount options by which a file system keeps a part of itself on a second device.
+_OF_OTHER_DEVICES = ("logdev", "rtdev", "device", "journal_path")
 
 
 def found_on(path: str, machine: Machine) -> Iterator[str]:
@@ -17,14 +21,20 @@ def found_on(path: str, machine: Machine) -> Iterator[str]:
         yield "is read-only"
     used = [*_use(block, path, machine)]
     yield from used
-    found = machine.signatures(path)
+    try:
+        found = machine.signatures(path)
+        is_blank = bool(found) or machine.ends_are_zero(path)
+    except (Fault, OSError) as error:
+        # Nobody knows what is there: that is no leave to write over it.
+        yield f"cannot be examined ({error.what if isinstance(error, Fault) else error.strerror})"
+        return
     if "PTTYPE" in found:
         yield f"has a partition table ({found['PTTYPE']})"
     elif block.parts:
         yield f"has partitions ({', '.join(block.parts)})"
     if "TYPE" in found:
         yield f"holds {_named(found)}"
-    if not found and not machine.ends_are_zero(path):
+    if not is_blank:
         yield "holds data that blkid does not know (its first or last MiB is not zero)"
     if not used:
         if opened := machine.open_by(path):
@@ -40,6 +50,10 @@ def _use(block: Block, path: str, machine: Machine) -> Iterator[str]:
     for mount in machine.mounts():
         if mount.number in numbers or mount.source in names:
             yield f"is mounted at {mount.point} ({mount.fs})"
+        for option in mount.options:
+            key, _, named = option.partition("=")
+            if key in _OF_OTHER_DEVICES and named in names:
+                yield f"is mounted with what is at {mount.point} ({mount.fs}, {option})"
     if block.holders:
         yield f"is a member of {', '.join(block.holders)}"
     for part in below:

@@ -7,11 +7,13 @@ take away. So each dies with its parent.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import shutil
 import signal
 import stat
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from plimsoll.environment.fault import Fault
 from plimsoll.environment.memory import swap
 
 _libc = ctypes.CDLL(None, use_errno=True)
+ASK_SECONDS = 60.0  # a device that answers no question is not waited for
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV)
 _PR_SET_PDEATHSIG = 1
 _FSOPEN, _FSCONFIG, _SET_FLAG, _SET_STRING = 430, 431, 0, 1
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
@@ -39,6 +43,7 @@ class Block:
     number: str  # major:minor
     size_bytes: int
     read_only: bool = False
+    diskseq: int | None = None  # of its disk: never given twice in a boot, whatever it is called (Linux 5.15 and later)
     parts: list[str] = field(default_factory=list)  # partitions in it
     holders: list[str] = field(default_factory=list)  # arrays and mapped devices over it
 
@@ -52,33 +57,15 @@ class Machine:
         """Whether it is installed, for root."""
         return shutil.which(name, path=_PATH) is not None
 
-    def call(self, *argv: str, text: str | None = None, pass_fds: tuple[int, ...] = ()) -> str:
-        """What a program says. Raises Fault with its own words where it fails."""
-        parent = os.getpid()
-
-        def die_with_the_parent() -> None:
-            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
-
-        try:
-            done = subprocess.run(
-                argv,
-                input=text,
-                stdin=subprocess.DEVNULL if text is None else None,
-                capture_output=True,
-                text=True,
-                env={**os.environ, "PATH": _PATH, "LC_ALL": "C"},
-                pass_fds=pass_fds,
-                preexec_fn=die_with_the_parent,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise Fault(f"{argv[0]}: is not installed", remedy=f"install {package_of(argv[0])}") from None
-        if done.returncode != 0:
-            said = (done.stderr.strip() or done.stdout.strip()).replace("\n", "; ")
-            raise Fault(f"{' '.join(argv)}: {said or f'exit code {done.returncode}'}", remedy="see `dmesg` for more")
-        return done.stdout.strip()
+    def call(
+        self, *argv: str, text: str | None = None, pass_fds: tuple[int, ...] = (), seconds: float | None = None
+    ) -> str:
+        """What a program says. Raises Fault with its own words where it fails, or goes on for longer than `seconds`."""
+        code, out, err = _run(argv, text, pass_fds, seconds)
+        if code != 0:
+            said = (err.strip() or out.strip()).replace("\n", "; ")
+            raise Fault(f"{' '.join(argv)}: {said or f'exit code {code}'}", remedy="see `dmesg` for more")
+        return out.strip()
 
     # --- devices ------------------------------------------------------------------------------------------------------
 
@@ -93,6 +80,7 @@ class Machine:
             number=kernel_files.read(folder / "dev") or "",
             size_bytes=512 * (kernel_files.read_int(folder / "size") or 0),
             read_only=kernel_files.read(folder / "ro") == "1",
+            diskseq=kernel_files.read_int(_disk(folder) / "diskseq"),
             parts=sorted(entry.parent.name for entry in folder.glob("*/partition")),
             holders=sorted(entry.name for entry in holders.iterdir()) if holders.is_dir() else [],
         )
@@ -102,7 +90,7 @@ class Machine:
         folder = _sysfs(path)
         if folder is None:
             raise Fault(f"{path}: is no block device", remedy="name one that is there")
-        return (folder.parent if (folder / "partition").exists() else folder) / "queue"
+        return _disk(folder) / "queue"
 
     def loops_of(self, image: Path) -> list[str]:
         """The loop devices that show a file, which the kernel names without symbolic links."""
@@ -118,16 +106,34 @@ class Machine:
         return kernel_files.read(Path("/sys/block", Path(loop).name, "loop/dio")) == "1"
 
     def signatures(self, path: str) -> dict[str, str]:
-        """What blkid finds on the device itself, never in its cache: TYPE, UUID, PTTYPE, USAGE; empty where nothing."""
-        argv = ("blkid", "--probe", "--output", "export", path)
+        """What blkid finds on the device itself, never in its cache: TYPE, UUID, LOGUUID, PTTYPE, USAGE, LABEL.
+
+        Empty where nothing is there. Raises Fault where that cannot be told.
+        """
         try:
-            done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PATH": _PATH}, check=False)
-        except FileNotFoundError:
-            raise Fault("blkid: is not installed", remedy="install util-linux") from None
-        if done.returncode == 8:
+            # blkid answers the same for a device that it cannot open and for one with nothing on it.
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Fault(f"{path}: cannot be read: {error.strerror}", remedy="see `dmesg`, and try again") from error
+        try:
+            code, out, err = _run(("blkid", "--probe", "--output", "export", path), None, (), ASK_SECONDS)
+        finally:
+            os.close(handle)
+        if code == 8:
             return {"TYPE": "several things at once"}
-        pairs = (line.partition("=") for line in done.stdout.splitlines())
-        return {key: value for key, _, value in pairs if key in ("TYPE", "UUID", "PTTYPE", "USAGE", "LABEL")}
+        if code not in (0, 2):
+            raise Fault(f"blkid --probe {path}: {err.strip() or f'exit code {code}'}", remedy="see `dmesg` for more")
+        pairs = (line.partition("=") for line in out.splitlines())
+        known = ("TYPE", "UUID", "LOGUUID", "PTTYPE", "USAGE", "LABEL")
+        return {key: value for key, _, value in pairs if key in known}
+
+    def mapped(self, name: str) -> str | None:
+        """The UUID of the device-mapper device of that name, with a table or without; None where there is none."""
+        if "device-mapper" not in Path("/proc/misc").read_text().split():
+            return None  # the kernel has none at all
+        argv = ("dmsetup", "info", "--columns", "--noheadings", "--separator", "\t", "-o", "name,uuid")
+        listed = (line.partition("\t") for line in self.call(*argv, seconds=ASK_SECONDS).splitlines())
+        return next((uuid.strip() for found, tab, uuid in listed if tab and found.strip() == name), None)
 
     def ends_are_zero(self, path: str) -> bool:
         """Whether the first and the last MiB of a device hold nothing but zeros."""
@@ -245,15 +251,70 @@ def real_path(path: Path) -> Path:
 
 
 def _sysfs(path: str) -> Path | None:
-    """The folder of a block device in sysfs, by its number: a node may have any name."""
+    """The folder of a block device in sysfs, by its number: a node may have any name. None where there is none.
+
+    Raises Fault where that cannot be told.
+    """
     try:
         found = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise Fault(f"{path}: cannot be looked at: {error.strerror}", remedy="see `dmesg`, and try again") from error
     if not stat.S_ISBLK(found.st_mode):
         return None
-    folder = Path(f"/sys/dev/block/{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}")
+    numbers = Path("/sys/dev/block")
+    folder = numbers / f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+    if not numbers.is_dir():
+        raise Fault(f"{path}: what it is cannot be told without {numbers}", remedy="`mount -t sysfs sysfs /sys`")
     return folder.resolve() if folder.exists() else None
+
+
+def _disk(folder: Path) -> Path:
+    """Of a partition the folder of its disk."""
+    return folder.parent if (folder / "partition").exists() else folder
+
+
+def _run(
+    argv: Sequence[str], text: str | None, pass_fds: tuple[int, ...], seconds: float | None
+) -> tuple[int, str, str]:
+    """Exit code and what was said, of a program that ends with us. Raises Fault where there is none, or none answers.
+
+    A relative path in its arguments names nothing of where the user stands.
+    """
+    parent = os.getpid()
+
+    def die_with_the_parent() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL if text is None else pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            cwd="/",
+            env={**os.environ, "PATH": _PATH, "LC_ALL": "C"},
+            pass_fds=pass_fds,
+            preexec_fn=die_with_the_parent,
+        )
+    except FileNotFoundError:
+        raise Fault(f"{argv[0]}: is not installed", remedy=f"install {package_of(argv[0])}") from None
+    try:
+        out, err = process.communicate(text, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()  # and not waited for: it may be in uninterruptible sleep
+        what = f"{' '.join(argv)}: has not answered in {seconds:.0f} s"
+        raise Fault(what, remedy="see `dmesg`: a device may hang") from None
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return process.returncode, out, err
 
 
 def package_of(program: str) -> str:

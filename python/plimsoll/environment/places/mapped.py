@@ -58,9 +58,8 @@ KNOB = Mapped()
 @puts_back("place_mapped", survives_reboot=False)
 def _put_back(args: Args) -> str:
     name, here = args["name"], machine.HERE
-    try:
-        found = here.call("dmsetup", "info", "--columns", "--noheadings", "-o", "uuid", name)
-    except Fault:
+    found = here.mapped(name)
+    if found is None:
         return f"{name} was not there"
     if found != f"PLIMSOLL-{args['uuid']}":
         raise Fault(f"{name}: is a device of somebody else ({found})", remedy="it is left: see `dmsetup info`")

@@ -1,12 +1,12 @@
 """Block devices that the user has named, twice: refused where they hold anything, blank again when the trial is over.
 
 The constraint: after a reboot another disk may have the same name. So what is wiped is what bears a UUID of ours, or,
-in the same boot, what was blank when we took it and bears none.
+in the same boot, what was blank when we took it and bears none, if it is the same disk by the kernel's own count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal.journal import Journal, step
@@ -50,20 +50,22 @@ class UsersDevices(Knob[Devices]):
                 yield f"{stack.key} is on devices of yours, and a device holds the files of one server at a time"
 
     def arrange(self, site: Site, journal: Journal) -> Devices:
-        return {stack.name: _take(stack, journal) for stack in stacks_of(site) if stack.place.devices}
+        stacks = stacks_of(site)
+        return {stack.name: _take(stack, stacks, journal) for stack in stacks if stack.place.devices}
 
 
-def _take(stack: Stack, journal: Journal) -> list[str]:
+def _take(stack: Stack, stacks: Iterable[Stack], journal: Journal) -> list[str]:
+    uuids = [stack.uuid(layer) for layer in ("file system", "log", "array")]
+    # The log of an XFS bears the UUID of the file system that it belongs to.
+    uuids += [other.uuid("file system") for other in stacks if other.place.log == stack.name]
     for path in stack.place.devices:
         # It was looked at when the run began, which may be hours ago.
         if found := [*found_on(path, machine.HERE)]:
             raise Fault(f"{stack.key}.devices: {path} {' and '.join(found)}", remedy=_REMEDY)
-        uuids = [stack.uuid(layer) for layer in ("file system", "log", "array")]
         block = machine.HERE.block(path)
         assert block is not None
-        journal.record(
-            "place_device", path=path, uuids=uuids, number=block.number, size_bytes=block.size_bytes, boot=boot_id()
-        )
+        known = {"number": block.number, "size_bytes": block.size_bytes, "diskseq": block.diskseq, "boot": boot_id()}
+        journal.record("place_device", path=path, uuids=uuids, **known)
     return list(stack.place.devices)
 
 
@@ -79,8 +81,9 @@ def _put_back(args: Args) -> str:
     found = here.signatures(path)
     if not found and here.ends_are_zero(path):
         return f"{path} is blank, as it was found"
-    is_same = (block.number, block.size_bytes, boot_id()) == (args["number"], args["size_bytes"], args["boot"])
-    is_ours = _plain(found.get("UUID", "")) in map(_plain, args["uuids"])
+    known = {"number": block.number, "size_bytes": block.size_bytes, "diskseq": block.diskseq, "boot": boot_id()}
+    is_same = all(args[key] == value for key, value in known.items() if key in args)
+    is_ours = _plain(found.get("UUID") or found.get("LOGUUID", "")) in map(_plain, args["uuids"])
     if not is_ours and (found or not is_same):
         what = found.get("TYPE") or found.get("PTTYPE") or "something"
         raise ChangedSince(

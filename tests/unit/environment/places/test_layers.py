@@ -13,9 +13,11 @@ import pytest
 from fake_machine import GIB, Disk, FakeMachine
 
 from plimsoll.environment import Journal, StateDir, places
+from plimsoll.environment.devices import Mount
 from plimsoll.environment.journal.recovery import undo
 from plimsoll.environment.knob import Site
 from plimsoll.environment.places import commands, machine
+from plimsoll.environment.processes import boot_id
 from plimsoll.experiment import Experiment
 from plimsoll.experiment.places import Place
 from plimsoll.run.surroundings import knobs
@@ -26,6 +28,10 @@ Two = dict[str, Any]
 
 def two_disks(**given: Any) -> Two:
     return {"devices": ["/dev/sdb", "/dev/sdc"], "erase": ["/dev/sdb", "/dev/sdc"], **given}
+
+
+def one_disk(**given: Any) -> Two:
+    return {"devices": ["/dev/sdb"], "erase": ["/dev/sdb"], **given}
 
 
 def on(place: Two, **others: Two) -> Experiment:
@@ -160,7 +166,7 @@ def test_a_stack_on_a_machine_with_md_and_device_mapper(here: FakeMachine, state
     assert all(result.ok for result in results), results
     changed = [call for call in here.calls if "info" not in call and "--export" not in call]
     assert changed == [
-        f"umount {state.work}/t-1.at-disk", "dmsetup remove --retry plimsoll-t-1-disk", f"mdadm --stop {array}",
+        f"umount {state.work}/t-1.at-disk", "dmsetup remove --retry plimsoll-t-1-disk", "mdadm --stop /dev/md127",
         "mdadm --zero-superblock /dev/sdb", "mdadm --zero-superblock /dev/sdc",
     ]  # fmt: skip
     assert [result.kind for result in results] == [entry.kind for entry in reversed(journal.entries)]
@@ -174,6 +180,7 @@ def test_an_array_is_waited_for_until_it_is_synchronised(here: FakeMachine, stat
         for knob in places.KNOBS[:4]:
             site.arrange(knob, journal)
         assert any(call.startswith("mdadm --wait") for call in here.calls) == waits
+        journal.put_back_all()
 
 
 def test_where_the_kernel_has_no_such_layer_the_plan_says_so(here: FakeMachine, state: StateDir) -> None:
@@ -214,13 +221,76 @@ def test_a_program_that_is_not_installed(here: FakeMachine, state: StateDir) -> 
 
 
 def test_an_array_of_somebody_else_is_not_stopped(here: FakeMachine, state: StateDir) -> None:
+    theirs = {"TYPE": "linux_raid_member", "UUID": "00000000-0000-0000-0000-000000000000"}
+    here.disks["/dev/sdb"] = Disk(signatures=theirs, holders=["md127"])
+    here.disks["/dev/md/x"] = here.disks["/dev/md127"] = Disk()
     with Journal.create(state, "t-2") as journal:
         journal.record("place_array", node="/dev/md/x", uuid=UUID, members=["/dev/sdb"])
         journal.record("place_mapped", name="gone", uuid=UUID)
-        here.disks["/dev/md/x"] = Disk()
-        here.uuids["/dev/md/x"] = here.uuids["/dev/sdb"] = "00000000:00000000:00000000:00000000"
-        here.failing = "dmsetup info"
-    assert [call for call in here.calls if "--stop" in call or "--zero" in call or "remove" in call] == []
+    assert here.calls == []
+
+
+def test_an_array_of_ours_is_found_by_its_uuid_under_any_name(here: FakeMachine, state: StateDir) -> None:
+    """After a reboot the kernel has assembled it under a name of its own; so it has where mdadm was killed early."""
+    ours = {"TYPE": "linux_raid_member", "UUID": UUID}
+    for letter in "bc":
+        here.disks[f"/dev/sd{letter}"] = Disk(signatures=ours, holders=["md126"])
+    here.disks["/dev/md126"] = Disk()
+    with Journal.create(state, "t-2") as journal:
+        journal.record("place_array", node="/dev/md/plimsoll-x", uuid=UUID, members=["/dev/sdb", "/dev/sdc"])
+    assert here.calls == [
+        "mdadm --stop /dev/md126", "mdadm --zero-superblock /dev/sdb", "mdadm --zero-superblock /dev/sdc",
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_told_is_not_taken_for_nothing(here: FakeMachine, state: StateDir) -> None:
+    here.disks["/dev/sdb"] = Disk(unreadable=True)
+    (said,) = [text for text in obstacles(knobs.site_of(on(one_disk()), state, "plan")) if "examined" in text]
+    assert "/dev/sdb cannot be examined (/dev/sdb: cannot be read: Input/output error)" in said
+    journal = Journal.create(state, "t-2")
+    journal.record("place_array", node="/dev/md/x", uuid=UUID, members=["/dev/sdb"])
+    journal.record("place_device", path="/dev/sdb", uuids=[UUID], number="8:0", size_bytes=GIB, boot=boot_id())
+    results = undo(state, force=True)
+    assert [result.ok for result in results] == [False, False] and "Input/output error" in results[0].what
+    assert here.calls == [] and [entry.undone for entry in Journal.load(journal.path).entries] == [False, False]
+
+
+@pytest.mark.parametrize(("diskseq", "is_wiped"), [(1, True), (2, False)])
+def test_a_disk_is_known_by_its_diskseq(
+    here: FakeMachine, state: StateDir, monkeypatch: pytest.MonkeyPatch, diskseq: int, is_wiped: bool
+) -> None:
+    """One that was plugged in since may have path, number and size of the one that was taken, and other data."""
+    wiped: list[str] = []
+    monkeypatch.setattr(FakeMachine, "zero_ends", lambda _, path: wiped.append(path))
+    site = knobs.site_of(on(one_disk()), state, "t-2")
+    journal = Journal.create(state, "t-2")
+    site.arrange(places.KNOBS[0], journal)
+    here.disks["/dev/sdb"].blank, here.disks["/dev/sdb"].diskseq = False, diskseq
+    (undone,) = undo(state, force=True)
+    assert (wiped == ["/dev/sdb"]) == is_wiped and undone.is_left != is_wiped
+
+
+def test_a_log_of_xfs_on_a_disk_of_the_user_is_known_for_ours(
+    here: FakeMachine, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wiped: list[str] = []
+    monkeypatch.setattr(FakeMachine, "zero_ends", lambda _, path: wiped.append(path))
+    log = {"devices": ["/dev/sdc"], "erase": ["/dev/sdc"], "file_system": "none"}
+    site = knobs.site_of(on(one_disk(file_system="xfs", log="log"), log=log), state, "t-2")
+    arranged(site, Journal.create(state, "t-2"))
+    uuid = here.disks["/dev/sdb"].signatures["UUID"]
+    here.disks["/dev/sdc"] = Disk(signatures={"TYPE": "xfs_external_log", "LOGUUID": uuid}, blank=False)
+    results = undo(state, force=True)
+    assert wiped == ["/dev/sdb", "/dev/sdc"] and not any(result.is_left for result in results)
+
+
+def test_a_disk_that_holds_the_log_of_a_mounted_file_system_is_in_use(here: FakeMachine, state: StateDir) -> None:
+    here.mounted = [Mount("/dev/sdz", "/srv", "xfs", ["rw", "logdev=/dev/sdb", "noquota"], "/", "8:99")]
+    here.disks["/dev/sdc"] = Disk(signatures={"TYPE": "xfs_external_log", "LOGUUID": UUID, "USAGE": "other"})
+    settings = on(two_disks(raid={"level": 0}))
+    said = [text.partition("devices: ")[2] for text in obstacles(knobs.site_of(settings, state, "plan"))]
+    assert said[0].startswith("/dev/sdb is mounted with what is at /srv (xfs, logdev=/dev/sdb)")
+    assert said[1].startswith("/dev/sdc holds something: xfs_external_log")
 
 
 def test_where_a_program_fails_what_was_made_before_is_put_back(here: FakeMachine, state: StateDir) -> None:
@@ -238,5 +308,5 @@ def nothing_reaches_the_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     def refuse(*argv: Any, **_: Any) -> None:
         raise AssertionError(f"called: {argv}")
 
-    monkeypatch.setattr(machine.subprocess, "run", refuse)
+    monkeypatch.setattr(machine.subprocess, "Popen", refuse)
     yield
