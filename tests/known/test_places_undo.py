@@ -251,6 +251,28 @@ def test_what_cannot_be_asked_is_told_from_nothing(disk: str) -> None:
         HERE.call("sleep", "100", seconds=0.1)
 
 
+def test_what_a_queue_was_set_to_comes_back_with_its_scheduler(state: StateDir, run_id: str, disk: str) -> None:
+    """The kernel drops it when the scheduler is changed."""
+    queue = HERE.queue(disk)
+    (queue / "scheduler").write_text("mq-deadline")
+    (queue / "nr_requests").write_text("77")
+    (queue / "iosched/fifo_batch").write_text("5")
+    names = ("scheduler", "nr_requests", "wbt_lat_usec", "iosched/fifo_batch", "iosched/read_expire")
+    before = {name: (queue / name).read_text() for name in names}
+    place = {"devices": [disk], "erase": [disk], "scheduler": "none"}
+    document = asked().model_dump(mode="json") | {"target": {"files": {"data": "one"}}}
+    document["environment"]["places"] = {"one": place}
+    for way in ("put back", "killed"):
+        site = knobs.site_of(Experiment.model_validate(document), state, run_id)
+        journal = Journal.create(state, run_id)
+        for knob in places.KNOBS[:6]:
+            site.arrange(knob, journal)
+        assert "[none]" in (queue / "scheduler").read_text() and (queue / "nr_requests").read_text() != "77\n"
+        results = journal.put_back_all() if way == "put back" else undo(state, force=True)
+        assert not any(result.is_left for result in results)
+        assert {name: (queue / name).read_text() for name in names} == before
+
+
 def test_a_disk_that_somebody_formatted_meanwhile_is_left_to_him(state: StateDir, run_id: str, disk: str) -> None:
     journal = Journal.create(state, run_id)
     site = knobs.site_of(asked(disk), state, run_id)

@@ -132,6 +132,14 @@ def devices_of(path: Path) -> list[Device]:
     return [Device(key, bdi, True)] if bdi.exists() else []
 
 
+def diskseq(folder: Path) -> int | None:
+    """The number of the disk whose files in sysfs lie in the folder: never given twice in a boot, while names are.
+
+    None where there is no disk any more, or the kernel has none (before Linux 5.15).
+    """
+    return kernel_files.read_int(folder.parent / "diskseq") if folder.name == "queue" else None
+
+
 def _disk(block: Path) -> Path:
     """A partition's disk: queue settings belong to the whole disk."""
     return block.parent if (block / "partition").exists() else block

@@ -7,11 +7,11 @@ and it rounds to pages, so the value is read back.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from plimsoll.environment import kernel_files
-from plimsoll.environment.devices import Device, devices_of, existing
+from plimsoll.environment.devices import Device, devices_of, diskseq, existing
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal.journal import Entry, Journal
 from plimsoll.environment.journal.registry import Args, ChangedSince, changed_since, puts_back, values_set
@@ -56,12 +56,14 @@ class ReadAhead:
         before = self._found()
         if all(text == str(value) for text in before.values()):
             return None
-        return journal.change("read_ahead", lambda: self.write(value), found=before, set=str(value))
+        known = _disks(before)
+        return journal.change("read_ahead", lambda: self.write(value), found=before, set=str(value), diskseq=known)
 
     def expect(self, wanted: Mapping[str, Sequence[int]], journal: Journal) -> Entry:
         for value in wanted[self.name]:
             _refuse_parts_of_pages(value)
-        return journal.record("read_ahead", found=self._found(), set=[str(value) for value in wanted[self.name]])
+        found, values = self._found(), [str(value) for value in wanted[self.name]]
+        return journal.record("read_ahead", found=found, set=values, diskseq=_disks(found))
 
     def write(self, value: int) -> None:
         for name in self._found():
@@ -103,12 +105,17 @@ def _refuse_parts_of_pages(kib: int) -> None:
         raise Fault(f"read-ahead of {kib} KiB: not a whole number of pages", remedy=f"use a multiple of {page_kib}")
 
 
+def _disks(found: Iterable[str]) -> dict[str, int | None]:
+    return {name: diskseq(Path(name).parent) for name in found}
+
+
 @puts_back("read_ahead", survives_reboot=False)
 def _put_back(args: Args) -> str:
     changed, commands = [], []
+    known = args.get("diskseq", {})
     for name, value in args["found"].items():
         path = Path(name)
-        if not path.exists():
+        if not path.exists() or (name in known and diskseq(path.parent) != known[name]):
             continue  # a device that was removed has nothing to put back
         now = kernel_files.read(path)
         ours = values_set(args, otherwise=now)

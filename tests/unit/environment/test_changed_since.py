@@ -105,3 +105,20 @@ def test_what_the_kernel_moves_by_itself_is_put_back(kernel, state):
     file.write_text("67584")  # huge pages were switched on
     assert [one.is_left for one in journal.put_back_all()] == [False]
     assert file.read_text() == "1000"
+
+
+@pytest.mark.parametrize(("diskseq", "put_back"), [("3", "128"), ("4", "64")])
+@pytest.mark.parametrize("kind", ["read_ahead", "place_queue"])
+def test_a_disk_that_has_the_name_now_is_not_set(kernel, state, kind, diskseq, put_back):
+    """Its diskseq tells it from the one that was set: a name is given again, as to the next loop device."""
+    queue = kernel / "sdb/queue"
+    queue.mkdir(parents=True)
+    file = queue / "read_ahead_kb"
+    file.write_text("64")
+    (kernel / "sdb/diskseq").write_text(f"{diskseq}\n")
+    journal = Journal.create(state, "run")
+    known = {str(file if kind == "read_ahead" else queue): 3}
+    value = "64" if kind == "read_ahead" else {str(file): "64"}
+    journal.record(kind, found={str(file): "128"}, set=value, diskseq=known)
+    assert [one.is_left for one in journal.put_back_all()] == [False]
+    assert file.read_text() == put_back

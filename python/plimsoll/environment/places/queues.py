@@ -1,17 +1,17 @@
 """Queues of the devices of a place: scheduler and depth of those at the bottom, read-ahead of the one at the top.
 
-The constraint: a scheduler has a depth of its own, so that is written after it and put back after it; and read-ahead
-counts at the topmost device alone.
+The constraint: with another scheduler the kernel drops the depth of the queue and what the scheduler before was set to,
+so those are journalled too, written after it and put back after it; and read-ahead counts at the topmost device alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
-from plimsoll.environment import kernel_files
+from plimsoll.environment import devices, kernel_files
 from plimsoll.environment.fault import Fault
-from plimsoll.environment.journal.journal import Journal
+from plimsoll.environment.journal.journal import Journal, step
 from plimsoll.environment.journal.registry import Args, ChangedSince, changed_since, puts_back
 from plimsoll.environment.knob import Knob, Site
 from plimsoll.environment.places import loops, machine, mapped, users_devices
@@ -19,6 +19,7 @@ from plimsoll.environment.places.layer import Devices
 from plimsoll.environment.places.stack import Stack, stacks_of
 
 _AS_FOUND = "as found"
+_SCHEDULER = "/scheduler"
 
 
 class Queues(Knob[Devices]):
@@ -75,15 +76,27 @@ def _set(wanted: dict[str, str], journal: Journal) -> None:
     if not wanted:
         return
     found = {name: kernel_files.selected(kernel_files.read(Path(name)) or "") for name in wanted}
+    queues = dict.fromkeys(Path(name).parent for name in wanted)
+    turned = [Path(name).parent for name in wanted if name.endswith(_SCHEDULER) and found[name] != wanted[name]]
+    dropped = {name: text for queue in turned for name, text in _dropped_with_the_scheduler(queue) if name not in found}
 
     def act() -> None:
         for name, value in wanted.items():
             kernel_files.write(Path(name), value, remedy="leave the setting out, or choose one that the device takes")
+            step("after queue file")
             now = kernel_files.selected(kernel_files.read(Path(name)) or "")
             if now != value:
                 raise Fault(f"{name}: {value} was written, {now} is in force", remedy="use the value in force")
 
-    journal.change("place_queue", act, found=found, set=wanted)
+    known = {str(queue): devices.diskseq(queue) for queue in queues}
+    journal.change("place_queue", act, found=found, set=wanted, dropped=dropped, diskseq=known)
+
+
+def _dropped_with_the_scheduler(queue: Path) -> Iterator[tuple[str, str]]:
+    """The files that read otherwise once another scheduler was there, with what is in them."""
+    for path in (queue / "nr_requests", queue / "wbt_lat_usec", *sorted(queue.glob("iosched/*"))):
+        if (text := kernel_files.read(path)) is not None:
+            yield str(path), text
 
 
 KNOB = Queues()
@@ -91,20 +104,46 @@ KNOB = Queues()
 
 @puts_back("place_queue", survives_reboot=False)
 def _put_back(args: Args) -> str:
-    now = {name: kernel_files.read(Path(name)) for name in args["found"]}
-    there = {name: kernel_files.selected(text) for name, text in now.items() if text is not None}
-    theirs = {name for name, value in there.items() if value not in (args["found"][name], args["set"][name])}
+    found, ours, known = args["found"], args["set"], args.get("diskseq", {})
+    gone = {queue for queue, number in known.items() if devices.diskseq(Path(queue)) != number}
+    there = {name: text for name in found if str(Path(name).parent) not in gone and (text := _now(name)) is not None}
+    theirs = {name for name, value in there.items() if value not in (found[name], ours[name])}
     # A scheduler that is put back brings a depth of its own, which is nobody's.
-    turned = {Path(name).parent for name in there if name.endswith("/scheduler") and name not in theirs}
+    turned = {Path(name).parent for name in there if name.endswith(_SCHEDULER) and name not in theirs}
     done = []
     for name, value in there.items():
-        found = args["found"][name]
         depth = name.endswith("/nr_requests") and Path(name).parent in turned
-        if name not in theirs and (value != found or depth):
-            kernel_files.write(Path(name), found)
-        done.append(f"{name} = {found}")
+        if name not in theirs and (value != found[name] or depth):
+            kernel_files.write(Path(name), found[name])
+            step("after queue file")
+        done.append(f"{name} = {found[name]}")
+    refused = _put_back_dropped(args.get("dropped", {}), turned)
     if theirs:
         name = min(theirs)
-        what = changed_since(name, found=args["found"][name], ours=args["set"][name], now=there[name])
-        raise ChangedSince(what, f"to set it back: `echo {args['found'][name]} > {name}`")
+        what = changed_since(name, found=found[name], ours=ours[name], now=there[name])
+        raise ChangedSince(what, f"to set it back: `echo {found[name]} > {name}`")
+    if refused:
+        raise ChangedSince(refused[0].what, "it was so before the scheduler was changed: set it yourself if it matters")
     return ", ".join(done) or "its devices are gone"
+
+
+def _put_back_dropped(dropped: Mapping[str, str], turned: Set[Path]) -> list[Fault]:
+    """What the kernel does not take again."""
+    refused = []
+    for name, text in dropped.items():
+        if turned.isdisjoint(Path(name).parents) or _now(name) in (None, text):
+            continue
+        try:
+            kernel_files.write(Path(name), text)
+        except Fault as fault:
+            refused.append(fault)
+        step("after queue file")
+    return refused
+
+
+def _now(name: str) -> str | None:
+    """What is in force; None where there is no such file any more. Raises OSError where it cannot be read."""
+    try:
+        return kernel_files.selected(Path(name).read_text().strip())
+    except FileNotFoundError:
+        return None
