@@ -159,4 +159,4 @@ class FakeMachine(Machine):
 
     def refused_mkfs(self, argv: list[str], size_bytes: int) -> str | None:
         del size_bytes
-        return "invalid option -- 'Q'" if "-Q" in argv else None
+        return "Invalid filesystem option set: odd" if "odd" in argv else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from plimsoll.experiment.places.layers import Mkfs
+from plimsoll.experiment.places.devices_named import check_mkfs, check_mount
+from plimsoll.experiment.places.layers import EXT, Mkfs
 
-EXT: Final = ("ext2", "ext3", "ext4")
 KNOWN: Final = (*EXT, "xfs", "btrfs")  # those that are told which UUID to take, by which they are known again
 _ABLE: Final = {
     "block_size": KNOWN,
@@ -39,6 +39,8 @@ def check(fs: str, mkfs: Mkfs, *, log: str | None, devices: Iterable[str], mount
         )
     if fs == "none" and (mount or mkfs != Mkfs()):
         raise ValueError('mount, mkfs: of a file system, and file_system is "none"; allowed: leave them out')
+    check_mkfs(fs, mkfs.options)
+    check_mount(mount)
     if fs != "btrfs" and {"nodatacow", "datacow"} & mount.keys():
         raise ValueError(f"mount.nodatacow: {fs} overwrites in place anyway; allowed: of btrfs alone")
 

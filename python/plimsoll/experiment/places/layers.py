@@ -11,6 +11,7 @@ from plimsoll.experiment.strict import Size, Strict
 
 MEMBERS_MIN: Final = {0: 2, 1: 2, 10: 2, 5: 3}
 CHUNK_MIN: Final = 4096
+EXT: Final = ("ext2", "ext3", "ext4")
 
 
 class Raid(Strict):
