@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from plimsoll.analysis.windows import spending
+from plimsoll.analysis.windows.equals import noise_of_rates, start_of
 from plimsoll.analysis.windows.judge import Start, compare
 from plimsoll.analysis.windows.spending import Share
 from plimsoll.analysis.windows.through import Through
@@ -193,17 +194,26 @@ def _power(noise: Noise, shape: Shape, ratio: float, bound: float, seed: int, ru
     return [Row("windows: told", case, float(np.concatenate(told).mean()), bound, False, runs)]
 
 
-def _stored(noise: Noise, shape: Shape, freedom: int, seed: int, runs: int) -> list[Row]:
-    """One block, judged with the starts that an A/A of the same machine found with so many degrees of freedom."""
-    random = np.random.default_rng([seed, freedom])
+def stored(noise: Noise, blocks: int, rounds: int, runs: int, seed: int) -> Iterator[Start]:
+    """What A/As of the same machine have found of starts: one treatment and its duplicate in so many blocks."""
+    for found in rates(noise, Shape(1, blocks, rounds, duplicate=True), runs, seed):
+        kept = noise_of_rates(found, 1.0)
+        assert kept is not None
+        start = start_of({"ratio_spread": None, "windows": kept})
+        assert start is not None
+        yield start
+
+
+def _stored(noise: Noise, shape: Shape, blocks: int, rounds: int, seed: int, runs: int) -> list[Row]:
+    """One block, judged with what an A/A of so many blocks and rounds has kept of the same machine."""
     wrong, held = [], []
+    known = stored(noise, blocks, rounds, runs, seed + 1)
     for found in _chunks(noise, shape, runs, seed):
-        for one in found:
-            known = Start(noise.start * math.sqrt(random.chisquare(freedom) / freedom), freedom)
-            said, _ = compare(one, known)
+        for one, start in zip(found, known, strict=False):
+            said, _ = compare(one, start)
             wrong.append(bool(said.beaten.any()))
             held.append(abs(said.shown.mean[0, 1]) <= said.half()[0, 1])
-    case = f"{noise}: {shape}, stored with {freedom}"
+    case = f"{noise}: {shape}, stored of {blocks} blocks of {rounds} rounds"
     return [
         Row("windows: one block, called worse", case, float(np.mean(wrong)), BOUND, True, runs),
         Row("windows: one block, interval", case, float(np.mean(held)), COVERED, False, runs),
@@ -260,14 +270,15 @@ def sections() -> list[Section]:
     power = [
         (f"{ratio} {start}", partial(_all_power, ratio, start)) for ratio in (1.02, 1.05, 1.5) for start in (0.0, 0.01)
     ]
-    stored = [
-        (f"stored {freedom} {start} {levels}", partial(_stored, Noise("normal", start, 0.15), shape, freedom))
-        for levels, shape in ((2, Shape(2, 1, 40)), (4, Shape(4, 1, 40)))
-        for freedom, start in ((4, 0.02), (4, 0.05), (12, 0.02), (12, 0.05))
+    one_block = [
+        (f"stored {blocks} {start} {shape}", partial(_stored, Noise("normal", start, 0.15), shape, blocks, rounds))
+        for shape in (Shape(2, 1, 40), Shape(4, 1, 40), Shape(4, 1, 120))
+        for blocks, rounds in ((4, 20), (10, 30))
+        for start in (0.0, 0.02, 0.05)
     ]
     return [
         Section("windows", tuple(false), 2_000),
         Section("windows coverage", tuple(covered), 1_000),
         Section("windows power", tuple(power), 1_000),
-        Section("windows stored", tuple(stored), 4_000),
+        Section("windows stored", tuple(one_block), 4_000),
     ]

@@ -105,7 +105,9 @@ class WindowsNoise(TypedDict):
     window_sd_log: float  # of one window, as far as the mean of many is concerned
     window_seconds: float  # how long it counts
     correlation: float  # of neighbouring rounds
-    start_sd_log: float | None  # of one start; null from one block
+    trial_sd_log: NotRequired[float | None]  # of one trial, its start and its windows together; null from one block
+    windows_sd_log: NotRequired[float]  # of all windows of one trial together
+    start_sd_log: float | None  # of one start, as what the windows leave of a trial; null from one block
     start_freedom: float | None
 
 

@@ -16,6 +16,7 @@ from plimsoll.analysis.trial.readings import device_counter, seconds_measured
 from plimsoll.analysis.trial.windows import windows
 from plimsoll.analysis.windows import judge, lead_in
 from plimsoll.analysis.windows.budget import POWER, Arrangement, ratio_told
+from plimsoll.analysis.windows.equals import start_of
 from plimsoll.analysis.windows.judge import Start, compare
 from plimsoll.analysis.windows.looks import decision
 from plimsoll.analysis.windows.method import noise_levels
@@ -97,11 +98,22 @@ def test_one_block_tells_nothing_of_levels_unless_starts_are_known(tmp_path: Pat
     assert [level["verdict"] for level in verdict["comparisons"][0]["levels"]] == ["too few blocks", "best estimate"]
     assert "no verdict from one start of each server" in "\n".join(terminal_lines(verdict, "page"))
     stored = {"run": "a-a-1", "windows": {"start_sd_log": 0.02, "start_freedom": 12}}
+    stored["windows"] |= {"trial_sd_log": 0.03, "windows_sd_log": 0.02}
     known = _verdict(tmp_path / "b", blocks=1, effects=(0.0, 0.5), a_a=stored)
     compared = known["comparisons"][0]
     assert compared["levels"][0]["verdict"] == "worse"
     assert compared["noise"]["levels"]["starts_from"] == "a-a-1"
     assert "known from the A/A run a-a-1" in "\n".join(terminal_lines(known, "page"))
+
+
+def test_an_a_a_that_kept_less_is_taken_by_its_pairs() -> None:
+    kept: Any = {"start_sd_log": 0.0, "start_freedom": 9.0}
+    assert start_of({"sd_log": 0.03, "blocks": 8, "windows": kept}) == Start(0.03 / math.sqrt(2), 7.0)
+    assert start_of({"sd_log": None, "blocks": 8, "windows": kept}) is None
+    kept |= {"trial_sd_log": 0.04, "windows_sd_log": 0.05}
+    assert start_of({"sd_log": 0.03, "blocks": 8, "windows": kept}) == Start(0.04, 9.0, 0.05)
+    assert Start(0.05, 9.0, 0.04).sd_log == pytest.approx(0.03) and Start(0.04, 9.0, 0.05).sd_log == 0
+    assert start_of({"sd_log": 0.03, "blocks": 1, "windows": {**kept, "start_sd_log": None}}) is None
 
 
 def test_two_blocks_tell_a_large_difference(tmp_path: Path) -> None:
@@ -257,6 +269,18 @@ def test_starts_that_few_duplicates_have_told_accuse_no_equals(levels: int) -> N
     assert np.mean(told) <= 0.01  # by one freedom for both it was 0.015 of two levels, and 0.018 of four
     held = [compare(one, Start(sd, freedom))[0] for one, sd in zip(found[:400], stored[:400].tolist(), strict=True)]
     assert np.mean([abs(one.shown.mean[0, 1]) <= one.half()[0, 1] for one in held]) >= worlds.COVERED
+
+
+@pytest.mark.parametrize(("blocks", "rounds", "start"), [(4, 20, 0.03), (10, 30, 0.02), (10, 30, 0.05)])
+def test_an_a_a_that_saw_no_starts_by_chance_accuses_no_equals(blocks: int, rounds: int, start: float) -> None:
+    """What its windows left of its trials is 0 in 2 to 35 of 100 of these: taken as that, it accused 20, 8 and 4."""
+    noise, runs = worlds.Noise("normal", start, 0.15), 600
+    found = worlds.rates(noise, worlds.Shape(4, 1, 120), runs, 3)
+    said = [
+        compare(one, known)[0] for one, known in zip(found, worlds.stored(noise, blocks, rounds, runs, 5), strict=True)
+    ]
+    assert np.mean([one.beaten.any() for one in said]) <= 0.01 + 2 * math.sqrt(0.01 / runs)
+    assert np.mean([abs(one.shown.mean[0, 1]) <= one.half()[0, 1] for one in said]) >= worlds.COVERED
 
 
 def test_starts_that_are_known_hold_in_one_block() -> None:

@@ -36,55 +36,72 @@ _MANY = 200  # from so many degrees of freedom on a critical value stays within 
 
 @dataclass(frozen=True)
 class Start:
-    """How starts of one server differ, from a stored A/A of windows: standard deviation of the log, and its freedom."""
+    """How trials of one server differ in a stored A/A of windows, by their starts and their windows together.
 
-    sd_log: float
+    `trial_sd_log`: standard deviation of a trial's log, with its degrees of `freedom`; `windows_sd_log`: what windows
+    alone explain of it, which is known much better (equals.py).
+    """
+
+    trial_sd_log: float
     freedom: float
+    windows_sd_log: float = 0.0
+
+    @property
+    def sd_log(self) -> float:
+        """Of a start alone, as what the windows leave of a trial: for readers, since it may be 0 by chance."""
+        return math.sqrt(max(self.trial_sd_log**2 - self.windows_sd_log**2, 0.0))
 
 
 @dataclass(frozen=True)
 class WindowNoise(Noise):
-    """As `Noise`, and what the windows alone say, with the starts of a stored A/A.
+    """As `Noise`, and what the windows alone say, with the trials of a stored A/A.
 
-    `between` is the standard error of each pair by whole blocks; `windows` and `starts` are the variances that windows
-    and stored starts each add to it, with their degrees of freedom (`start_freedom` is None without an A/A). A
-    difference has to be beyond both errors.
+    `between` is the standard error of each pair by whole blocks; `windows` and `trials` are the variances that windows
+    and trials as in the stored A/A each add to it, with their degrees of freedom (`trial_freedom` is None without an
+    A/A); `beside` is what of `windows` those trials do not have in them already. A difference has to be beyond both
+    errors.
     """
 
     between: np.ndarray
     windows: np.ndarray
-    starts: np.ndarray
+    trials: np.ndarray
+    beside: np.ndarray
     window_freedom: np.ndarray
-    start_freedom: float | None
+    trial_freedom: float | None
 
     @property
     def least_freedom(self) -> np.ndarray:
-        """Of the windows' error with the stored starts: at least that of the one which is known less well."""
-        known = math.inf if self.start_freedom is None else self.start_freedom
+        """Of the windows' error with the stored trials: at least that of the one which is known less well."""
+        known = math.inf if self.trial_freedom is None else self.trial_freedom
         return np.minimum(self.window_freedom, known)
 
     def error(self) -> np.ndarray:
         """[..., i, j]: standard error of the mean difference of two levels; of one block that of the windows alone."""
-        least = np.sqrt(self.windows + self.starts)
+        least = np.sqrt(np.fmax(self.windows, self.beside + self.trials))
         return np.asarray(np.where(self.freedom[..., None, None] >= 1, self.between, least))
 
     def beyond(self, quantile: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """[..., i, j]: what a difference has to exceed, for a critical value of given degrees of freedom.
 
-        Windows and stored starts each count with the critical value of their own freedom (Banerjee, Sankhya 22, 1960),
+        Windows and stored trials each count with the critical value of their own freedom (Banerjee, Sankhya 22, 1960),
         which errs to the safe side whatever their shares are. One freedom of both, estimated from them, is too large
-        just where the starts happen to look small: it accused up to 1.8 of 100 runs of equals.
+        just where the starts happen to look small: it accused up to 1.8 of 100 runs of equals. So is a start's
+        variance by itself, of which an A/A finds nothing in every other run where it is well below the windows'.
         """
         own = quantile(np.where(self.freedom >= 1, self.freedom, np.nan))[..., None, None] * self.between
-        least = quantile(self.window_freedom)[..., None, None] ** 2 * self.windows
-        if self.start_freedom is not None:
-            least = least + quantile(np.asarray(self.start_freedom)) ** 2 * self.starts
+        of_windows = quantile(self.window_freedom)[..., None, None] ** 2
+        least = of_windows * self.windows
+        if self.trial_freedom is not None:
+            of_trials = quantile(np.asarray(self.trial_freedom)) ** 2
+            least = np.fmax(least, of_windows * self.beside + of_trials * self.trials)
         return np.asarray(np.fmax(own, np.sqrt(least)))
 
     def first(self, levels: int) -> WindowNoise:
         """Of the first so many levels; the noise stays that of all."""
         cut = (..., slice(levels), slice(levels))
-        square = {name: getattr(self, name)[cut] for name in ("weight", "blocks", "between", "windows", "starts")}
+        square = {
+            name: getattr(self, name)[cut] for name in ("weight", "blocks", "between", "windows", "trials", "beside")
+        }
         return replace(self, own=self.own[..., :levels], **square)
 
 
@@ -170,11 +187,14 @@ def noise(rates: np.ndarray, start: Start | None = None, through: Through | None
     blocks = known.sum(-3)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(known, inside.pair, 0.0).sum(-3) / np.where(blocks > 0, blocks, np.nan) ** 2
-        of_starts = np.zeros(variance.shape) if start is None else 2 * start.sd_log**2 / blocks
+        of_trial, explained = (0.0, 0.0) if start is None else (start.trial_sd_log**2, start.windows_sd_log**2)
+        of_trials = np.where(blocks > 0, 2 * of_trial / blocks, np.nan)
+        beside = np.fmax(variance - 2 * explained / blocks, 0.0)
         pooled, alone = found.squares()
         if through is not None:
             pooled, alone = (through.joined(square, is_direct(found.blocks)) for square in (pooled, alone))
-            variance, of_starts = (through.joined(one, is_direct(blocks)) for one in (variance, of_starts))
+            each = (variance, of_trials, beside)
+            variance, of_trials, beside = (through.joined(one, is_direct(blocks)) for one in each)
     scatter = WindowNoise(
         found.variance,
         np.asarray(found.freedom, float),
@@ -183,7 +203,8 @@ def noise(rates: np.ndarray, start: Start | None = None, through: Through | None
         found.blocks,
         np.sqrt(np.fmax(pooled, alone)),
         variance,
-        of_starts,
+        of_trials,
+        beside,
         _window_freedom(inside),
         None if start is None else start.freedom,
     )

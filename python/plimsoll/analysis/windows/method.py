@@ -15,12 +15,13 @@ from plimsoll.analysis.comparing.unbounded import Compared
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.statistics.simultaneous import range_quantile
 from plimsoll.analysis.windows import rates
+from plimsoll.analysis.windows.equals import stored_run, stored_start
 from plimsoll.analysis.windows.judge import Start, WindowNoise, Within, compare, logs_of, whole
 from plimsoll.analysis.windows.spending import FIRST, FULL, Share, at_end, at_look
 from plimsoll.analysis.windows.through import GroupsOfRun, groups_of, is_direct
 from plimsoll.record import Run
 from plimsoll.record.trial import SKIPPED
-from plimsoll.record.verdict import Noise, NoiseLevels, StoredEquals, Used, WindowsNoise
+from plimsoll.record.verdict import Noise, NoiseLevels, Used
 
 DECIDED = "decided after block "  # how the reason begins of trials that were left out by a look
 _DECIDED_AFTER = re.compile(rf"{DECIDED}(\d+)\b")  # what follows the number is for readers (run/windows/blocks.py)
@@ -103,23 +104,6 @@ def noise_levels(
         "rounds": int(rounds.min()),
         "starts_from": None if has_own else starts_from,
     }
-
-
-def stored_start(run: Run) -> Start | None:
-    """How starts scatter by the stored A/A of windows that run.json has; None without one."""
-    known = _stored(run)
-    sd_log, freedom = (known["start_sd_log"], known["start_freedom"]) if known else (None, None)
-    return None if sd_log is None or not freedom else Start(float(sd_log), float(freedom))
-
-
-def stored_run(run: Run) -> str | None:
-    """Which run that is."""
-    return str((run.data.get("a_a") or {}).get("run")) if _stored(run) else None
-
-
-def _stored(run: Run) -> WindowsNoise | None:
-    stored: StoredEquals | None = run.data.get("a_a")
-    return stored.get("windows") if stored else None
 
 
 def share_of(run: Run) -> Share:

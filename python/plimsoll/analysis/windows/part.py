@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
 
 from plimsoll.analysis.comparing.levels import groups
-from plimsoll.analysis.comparing.noise import noise_of
 from plimsoll.analysis.metrics import METRICS, judged_of
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.trial.windows import Windows
 from plimsoll.analysis.windows import lead_in, others_writes, rates
 from plimsoll.analysis.windows.document import Arrangement, Closing, TogetherGroups, WindowRate, WindowsOfRun
-from plimsoll.analysis.windows.judge import logs_of, within
+from plimsoll.analysis.windows.equals import noise_of_run, stored_start
 from plimsoll.analysis.windows.method import (
     DECIDED,
     decided_after,
@@ -22,14 +20,13 @@ from plimsoll.analysis.windows.method import (
     planned_replicates,
     share_of,
     stops_when_decided,
-    stored_start,
 )
 from plimsoll.analysis.windows.over_time import closing
 from plimsoll.analysis.windows.through import groups_of
 from plimsoll.record import Run, Trial
 from plimsoll.record.trial import SKIPPED
 from plimsoll.record.trial import Windows as Arranged
-from plimsoll.record.verdict import Used, WindowsNoise
+from plimsoll.record.verdict import Used
 
 KEY = "windows"
 
@@ -93,28 +90,6 @@ def _groups(run: Run) -> TogetherGroups | None:
 def _largest(of_trials: list[Arranged], key: Literal["thaw_ns", "freeze_ns"]) -> float | None:
     known = [took for entry in of_trials if (took := entry.get(key))]
     return max((float(took["max"]) for took in known if took.get("max") is not None), default=None)
-
-
-def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> WindowsNoise | None:
-    """Both levels of noise over all treatments, as a stored A/A keeps them; None where windows cannot tell."""
-    blocks = sorted({block for block, _ in used})
-    treatments = sorted({treatment for _, treatment in used})
-    by_arm = rates.array(blocks, treatments, used, again, inside)
-    arms = np.concatenate(list(by_arm), axis=1)[None]
-    scatter = within(arms)
-    if not np.isfinite(scatter.window):
-        return None
-    whole = noise_of(logs_of(by_arm))
-    rounds = scatter.rounds[scatter.rounds > 0]
-    has_starts = float(whole.freedom) >= 1
-    left = float(whole.variance) - float(scatter.window) / float(np.mean(rounds)) if has_starts else math.nan
-    return {
-        "window_sd_log": math.sqrt(float(scatter.window)),
-        "window_seconds": float(np.median(np.concatenate([windows.seconds for windows in inside.values()]))),
-        "correlation": float(scatter.correlation),
-        "start_sd_log": math.sqrt(max(left, 0.0)) if has_starts else None,
-        "start_freedom": float(whole.freedom) if has_starts else None,
-    }
 
 
 def _closing(context: Context, again: Used, known: dict[int, Windows]) -> list[Closing]:
