@@ -60,8 +60,7 @@ def _go(runner: Runner | GuestRunner, as_json: bool, metrics: int | None, draws:
     if not as_json:
         out.print("judging the record and drawing the report" if draws else "judging the record")
     verdict, path = judge(runner.out, draws=draws)
-    if verdict is not None:
-        a_a.keep(runner.state, runner.source, runner.out.name, verdict)
+    unkept = None if verdict is None else a_a.keep(runner.state, runner.source, runner.out.name, verdict)
     if as_json:
         print(
             json.dumps(
@@ -70,6 +69,8 @@ def _go(runner: Runner | GuestRunner, as_json: bool, metrics: int | None, draws:
         )
     else:
         say(verdict, path, runner.out)
+        if unkept is not None:
+            out.print(unkept)
         if status == "stopped":
             out.print(
                 f"stopped; every finished trial is kept. Resume with: ./plimsoll run --resume {shown(runner.out)}"
