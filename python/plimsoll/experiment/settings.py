@@ -171,7 +171,8 @@ class Settings(Strict):
         if environment.kernel == "guest":
             fits.check(
                 dsn=target.dsn,
-                places=target.files.given.values(),
+                parts=target.files.given.values(),
+                places=environment.places,
                 cpus={"target_cpus": environment.target_cpus, "load_cpus": environment.load_cpus},
                 outlives_kills=SERVERS[target.server].recovers and self.workload.goes_on_after_kills(),
             )

@@ -44,6 +44,8 @@ def _over(stack: Stack, members: list[str], journal: Journal) -> list[str]:
     if stack.place.raid.level == "none":
         return members
     uuid, here = stack.uuid("array"), machine.HERE
+    here.load("md_mod")
+    here.load(_MODULES[stack.place.raid.level])
     argv = commands.array(stack.place, stack.array, members, uuid)
     journal.change("place_array", lambda: here.call(*argv), node=stack.array, uuid=uuid, members=members)
     if not stack.place.raid.assume_clean and stack.place.raid.level != 0:
@@ -76,6 +78,7 @@ def _put_back(args: Args) -> str:
                 step("after stop")
     if left := [member for member in args["members"] if _bears(member, uuid) and _holding(member)]:
         raise Fault(f"{', '.join(left)}: still in an array", remedy="see /proc/mdstat; then run `plimsoll undo`")
+    here.forget_name(args["node"])
     for member in args["members"]:
         if _bears(member, uuid):
             here.call("mdadm", "--zero-superblock", member)

@@ -35,6 +35,8 @@ class Loops(Knob[Devices]):
 
     def arrange(self, site: Site, journal: Journal) -> Devices:
         made = site.made_by(images.KNOB)
+        if made:
+            machine.HERE.load("loop")
         return {name: [_attach(image, journal) for image in files] for name, files in made.items()}
 
 

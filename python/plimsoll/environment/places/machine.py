@@ -13,7 +13,8 @@ import shutil
 import signal
 import stat
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +31,11 @@ _FSOPEN, _FSCONFIG, _SET_FLAG, _SET_STRING = 430, 431, 0, 1
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
 _PACKAGES = {
     "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs", "mke2fs": "e2fsprogs", "mdadm": "mdadm", "dmsetup": "dmsetup",
+    "modprobe": "kmod",
 }  # fmt: skip
+# A guest of user-mode-linux has its modules where its package puts them; its release is no host's.
+_MODULES = (Path("/lib/modules"), Path("/usr/lib/uml/modules"))
+_UDEV = Path("/run/udev/control")
 DEVICE = "{device}"  # in a list of arguments: the device that is formatted
 ENDS_BYTES = 1 << 20
 
@@ -91,6 +96,10 @@ class Machine:
         if folder is None:
             raise Fault(f"{path}: is no block device", remedy="name one that is there")
         return _disk(folder) / "queue"
+
+    def queues_of_loops(self) -> list[Path]:
+        """The folders of the queues of loop devices, used or not."""
+        return sorted(Path("/sys/block").glob("loop*/queue"))
 
     def loops_of(self, image: Path) -> list[str]:
         """The loop devices that show a file, which the kernel names without symbolic links."""
@@ -185,17 +194,27 @@ class Machine:
             return True
         return False
 
+    def forget_name(self, path: str) -> None:
+        """Removes a name of a device that is gone, or empty and about to go: without udev nobody else does."""
+        name, block = Path(path), self.block(path)
+        if name.is_symlink() and (block is None or block.size_bytes == 0):
+            name.unlink(missing_ok=True)
+            with suppress(OSError):
+                name.parent.rmdir()  # /dev/md, where it was the last one
+
     # --- the kernel ---------------------------------------------------------------------------------------------------
 
     def has_module(self, *names: str) -> bool:
         """Whether the kernel has one of these, loaded, built in or to be loaded."""
-        if any(Path("/sys/module", name.replace("-", "_")).exists() for name in names):
-            return True
-        folder = Path("/lib/modules", os.uname().release)
-        listed = [kernel_files.read(folder / file) or "" for file in ("modules.builtin", "modules.dep")]
-        known = {line.partition(":")[0].rpartition("/")[2].partition(".ko")[0].replace("-", "_")
-                 for text in listed for line in text.splitlines()}  # fmt: skip
-        return any(name.replace("-", "_") in known for name in names)
+        wanted = {name.replace("-", "_") for name in names}
+        loaded = any(Path("/sys/module", name).exists() for name in wanted)
+        return loaded or bool(wanted & (_modules_in("modules.builtin") | _modules_in("modules.dep")))
+
+    def load(self, name: str) -> None:
+        """Has the kernel load a module, where it is one and not loaded yet."""
+        name = name.replace("-", "_")
+        if not Path("/sys/module", name).exists() and name in _modules_in("modules.dep"):
+            self.call("modprobe", name)
 
     def release(self) -> str:
         """Of the kernel."""
@@ -250,6 +269,19 @@ def real_path(path: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
+def _modules_in(file: str) -> set[str]:
+    """The names in a list of modules of the running kernel."""
+    texts = [kernel_files.read(folder / os.uname().release / file) or "" for folder in _MODULES]
+    lines = [line for text in texts for line in text.splitlines()]
+    return {line.partition(":")[0].rpartition("/")[2].partition(".ko")[0].replace("-", "_") for line in lines}
+
+
+def _surroundings() -> dict[str, str]:
+    """The environment of programs. Where no udev makes nodes of mapped devices, dmsetup and LVM have to."""
+    alone = {} if _UDEV.exists() else {"DM_DISABLE_UDEV": "1"}
+    return {**os.environ, "PATH": _PATH, "LC_ALL": "C", **alone}
+
+
 def _sysfs(path: str) -> Path | None:
     """The folder of a block device in sysfs, by its number: a node may have any name. None where there is none.
 
@@ -298,7 +330,7 @@ def _run(
             stderr=pipe,
             text=True,
             cwd="/",
-            env={**os.environ, "PATH": _PATH, "LC_ALL": "C"},
+            env=_surroundings(),
             pass_fds=pass_fds,
             preexec_fn=die_with_the_parent,
         )
@@ -323,3 +355,14 @@ def package_of(program: str) -> str:
 
 
 HERE = Machine()
+
+
+@contextmanager
+def asked_instead(other: Machine) -> Iterator[None]:
+    """What stands in the way is asked of another machine than the one that we are on, such as a guest's kernel."""
+    global HERE
+    ours, HERE = HERE, other
+    try:
+        yield
+    finally:
+        HERE = ours

@@ -46,6 +46,7 @@ def _over(stack: Stack, members: list[str], journal: Journal) -> list[str]:
         if block is None:
             raise Fault(f"{member}: is no block device any more", remedy="see `dmesg`")
         sizes.append((member, block.size_bytes))
+    here.load(_MODULES[stack.place.mapper.kind])
     table = commands.mapper_table(stack.place, sizes)
     argv = commands.mapped(stack.mapped, uuid)
     journal.change("place_mapped", lambda: here.call(*argv, text=table), name=stack.mapped, uuid=uuid)

@@ -55,7 +55,7 @@ def _known_queues(stack: Stack) -> list[Path]:
     """Of its devices; of a loop device that is not there yet those of any."""
     if stack.place.devices:
         return [machine.HERE.queue(path) for path in stack.place.devices if machine.HERE.block(path) is not None]
-    return sorted(Path("/sys/block").glob("loop*/queue"))[:1]
+    return machine.HERE.queues_of_loops()[:1]
 
 
 def _wanted(stack: Stack, members: list[str], top: str) -> dict[str, str]:

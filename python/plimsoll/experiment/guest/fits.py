@@ -6,9 +6,16 @@ that ends with it. What would need another is an answer about the host that a gu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from plimsoll.experiment.places import used_places
+
+if TYPE_CHECKING:
+    from plimsoll.experiment.places import Place
 
 HOST = 'environment.kernel = "host"'
+_IMAGE = "a place with an image, which lies on the guest's disk"
 _SPEED = "it shows mechanism and not speed"
 UNVARIED: Mapping[str, str] = {
     "environment.target_cpus": f"a guest kernel has one CPU, and {_SPEED}",
@@ -25,18 +32,31 @@ def check_factors(factors: Iterable[Iterable[str]]) -> None:
                 raise ValueError(f"{path} cannot be varied on a guest kernel: {why}; allowed: other factors, or {HOST}")
 
 
-def check(*, dsn: str | None, places: Iterable[str], cpus: Mapping[str, str], outlives_kills: bool) -> None:
+def check(
+    *,
+    dsn: str | None,
+    parts: Collection[str],
+    places: Mapping[str, Place],
+    cpus: Mapping[str, str],
+    outlives_kills: bool,
+) -> None:
     """Raises ValueError where the settings need what a guest kernel does not have.
 
-    `places`: folders that are named for the server's files; `cpus`: the settings of CPUs; `outlives_kills`: whether
-    the data of a trial have to outlive a kill.
+    `parts`: folders or places that are named for the server's files; `cpus`: the settings of CPUs; `outlives_kills`:
+    whether the data of a trial have to outlive a kill.
     """
     if dsn is not None:
         why = "target.dsn names an existing server, which has a kernel of its own"
         raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or a private server')
-    for place in (path for path in places if path.startswith("/")):
-        why = f"target.files names {place}, a folder of the host, of which a guest writes nothing"
-        raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or no target.files')
+    for path in (part for part in parts if part.startswith("/")):
+        why = f"target.files names {path}, a folder of the host, of which a guest writes nothing"
+        raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, {_IMAGE}, or no target.files')
+    for name in used_places(places, parts):
+        place = places[name]
+        for key, what in (("folder", "a folder"), ("images_in", "a folder"), ("devices", "devices")):
+            if getattr(place, key):
+                why = f"environment.places.{name}.{key} names {what} of the host, which a guest does not have"
+                raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or {_IMAGE}')
     for key, wanted in cpus.items():
         if wanted not in ("all", "0"):
             raise ValueError(f'environment.{key} is "{wanted}", and a guest kernel has one CPU; allowed: "all", "0"')

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plimsoll.environment import StateDir
+from plimsoll.environment import StateDir, places
 from plimsoll.environment.guest import kernel, machine
+from plimsoll.environment.guest.layers import BeforeItsBoot
+from plimsoll.environment.places import machine as places_machine
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.guest.table import GuestMachine
 from plimsoll.run import datasets
 from plimsoll.run.host import HERE, SERVER_USER
 from plimsoll.run.planning import obstacles
 from plimsoll.run.planning.needs import Needs
+from plimsoll.run.planning.places import too_small
 from plimsoll.run.servers.registry import kinds_of
+from plimsoll.run.surroundings import knobs
 
 # Beside what trials need: the record on its way out, the file system's own, and what is not estimated.
 DISK_BESIDE_BYTES = 2 << 30
@@ -43,7 +47,7 @@ def refusals(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
     if not able.ok:
         return [f'environment.kernel = "guest": {able.reason}; {able.remedy}, or set environment.kernel = "host"']
     reasons = [reason for treatment in plan.treatments if (reason := obstacles.unable(treatment.settings))]
-    reasons += [*_of_servers(plan), *_room(plan, needs, state), *datasets.refusals(plan)]
+    reasons += [*_of_servers(plan), *_of_places(plan, state), *_room(plan, needs, state), *datasets.refusals(plan)]
     return list(dict.fromkeys(reasons))
 
 
@@ -53,6 +57,18 @@ def _of_servers(plan: Plan) -> Iterator[str]:
     for kind, treatments in kinds_of(plan):
         for treatment in treatments:
             yield from kind.unfit(treatment.settings)
+
+
+def _of_places(plan: Plan, state: StateDir) -> Iterator[str]:
+    """What the guest's kernel lacks for places, and what is not installed for them."""
+    installed = kernel.installed()
+    assert installed is not None
+    with places_machine.asked_instead(BeforeItsBoot(installed)):
+        for treatment in plan.treatments:
+            site = knobs.site_of(treatment.settings, state, "plan")
+            for knob in places.KNOBS:
+                yield from knob.obstacles(site)
+    yield from too_small(plan, state)
 
 
 def _room(plan: Plan, needs: Needs, state: StateDir) -> Iterator[str]:
