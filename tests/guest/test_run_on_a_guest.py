@@ -23,7 +23,7 @@ from plimsoll.record import open_run
 from plimsoll.report.page import write_report
 
 ROOT = Path(__file__).resolve().parents[2]
-NEEDS = ("root", "user-mode-linux", "server user")
+NEEDS = ("root", "user-mode-linux", "server user", "modprobe", "mdadm")
 SECONDS_MAX = 300  # of a hang
 FILE = """format = 1
 name = "log-in-a-guest"
@@ -34,8 +34,15 @@ kernel = "guest"
 memory = "64 MiB"
 guest = { memory = "768 MiB" }
 
+[environment.places.stripe]
+image = "24 MiB"
+images = 2
+raid = { level = 0, chunk = "64 KiB" }
+mkfs = { stride = 16, stripe_width = 32 }
+
 [target]
 server = "files"
+files = { data = "stripe" }
 
 [workload]
 name = "files"
@@ -172,6 +179,10 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_its_verdict(laboratory: Lab
         assert trial.data["server"]["version"].startswith("ext4, Linux 6.1.")
         identity = trial.measure.identity
         assert identity["planned"] == identity["done"] > 0
+        # The files lay on a stripe that this host's kernel need not know, and the layout is as the guest's tells it.
+        stripe = trial.data["layout"]["places"]["stripe"]
+        assert (stripe["raid"]["level"], len(stripe["devices"])) == (0, 2) and "stripe=32" in stripe["mount"]
+        assert stripe["devices"][0]["image"]["file_system"] == "ext4"
     assert run.fingerprint is not None
     kernel, host = run.fingerprint["kernel"], run.fingerprint["host"]
     assert kernel["kind"] == "guest (user-mode-linux)" and kernel["release"] != host["kernel"]["release"]

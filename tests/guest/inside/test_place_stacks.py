@@ -80,8 +80,8 @@ def test_mapped_devices_have_their_tables(before, state, run_id):
     image = {"image": "16 MiB", "image_blocks": "reserved", "file_system": "ext2"}
     cases = {
         "linear": ({"kind": "linear"}, 2, ["0 32768 linear 7:0 0", "32768 32768 linear 7:1 0"]),
-        "delay": ({"kind": "delay", "read_delay_ms": 100, "write_delay_ms": 200}, 1,
-                  ["0 32768 delay 7:0 0 100 7:0 0 200"]),
+        "delay": ({"kind": "delay", "read_delay_ms": 10, "write_delay_ms": 20}, 1,
+                  ["0 32768 delay 7:0 0 10 7:0 0 20"]),
         "flakey": ({"kind": "flakey", "up_seconds": 60, "down_seconds": 1, "while_down": "drop_writes"}, 1,
                    ["0 32768 flakey 7:0 0 60 1 1 drop_writes"]),
     }  # fmt: skip
@@ -96,7 +96,7 @@ def test_mapped_devices_have_their_tables(before, state, run_id):
 
 def test_a_mapped_device_over_an_array(before, state, run_id):
     del before
-    mapper = {"kind": "delay", "write_delay_ms": 100}
+    mapper = {"kind": "delay", "write_delay_ms": 10}
     journal, _, device = _made(state, run_id, {**STRIPED, "mapper": mapper})
     assert " delay 9:" in call("dmsetup", "table", Path(device).name)
     assert _put_back(journal)[:4] == ["place_mount", "place_file_system", "place_mapped", "place_array"]
@@ -132,7 +132,7 @@ def test_a_stack_of_five_layers_killed_at_every_step_is_gone_after_undo(before, 
 @pytest.mark.long
 def test_every_kind_of_stack_killed_at_every_third_step_is_gone_after_undo(before, state, run_id):
     del before
-    mirror = {**TWO, "raid": {"level": 1}, "mapper": {"kind": "delay", "write_delay_ms": 100}}
+    mirror = {**TWO, "raid": {"level": 1}, "mapper": {"kind": "delay", "write_delay_ms": 10}}
     mirror |= {"file_system": "ext4", "mount": {"noatime": True}, "read_ahead": "64 KiB"}
     others = [
         {**TWO, "images": 4, "raid": {"level": 10, "chunk": "64 KiB"}, "file_system": "ext4"},
