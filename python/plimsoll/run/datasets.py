@@ -18,6 +18,13 @@ def missing_bytes(plan: Plan, state: StateDir) -> list[int]:
     return [data_bytes(settings) for key, settings in _needed(plan).items() if not find(state.datasets, key)]
 
 
+def bytes_of_all(plan: Plan, state: StateDir) -> int:
+    """What the data sets of the plan take, kept or not."""
+    found = {key: find(state.datasets, key) for key in _needed(plan)}
+    kept = sum(dataset.bytes for dataset in found.values() if dataset is not None)
+    return kept + sum(missing_bytes(plan, state))
+
+
 def refusals(plan: Plan) -> list[str]:
     """What the agent will not do of this plan, in its words."""
     return sorted({reason for treatment in plan.treatments if (reason := refusal(treatment.settings))})

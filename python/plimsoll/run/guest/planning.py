@@ -79,16 +79,20 @@ def _room(plan: Plan, needs: Needs, state: StateDir) -> Iterator[str]:
         yield f"{given}: {needed} are needed (the group, the load generator, the kernel itself); give the guest more"
     if memory > HERE.available_bytes():
         yield f"{given}: {size.show(HERE.available_bytes())} are available on the host; give the guest less"
-    disk_free, memory_free = machine.free_for(state.root, kernel.MEMORY_FOLDER)
+    disk_free, memory_free = machine.free_for(state.work, kernel.MEMORY_FOLDER)
     if memory > memory_free:
         yield (
             f"{given}: the guest's memory is a file in {kernel.MEMORY_FOLDER}, where {size.show(memory_free)} are "
             f"free; give the guest less, or `mount -o remount,size={memory_free + memory} {kernel.MEMORY_FOLDER}`"
         )
-    if needs.disk_bytes > disk_free:
+    # The image is sparse, and may become as large as it is said to be: what is freed in it is not given back.
+    built, copied = datasets.missing_bytes(plan, state), datasets.bytes_of_all(plan, state)
+    whole = sum(built) + disk_bytes(needs, copied)
+    if whole > disk_free:
         yield (
-            f"{size.show(needs.disk_bytes)} of disk are needed under {state.root}, {size.show(disk_free)} are free; "
-            "remove kept data sets (./plimsoll cache remove), or set PLIMSOLL_STATE to another folder"
+            f"{size.show(whole)} of disk are needed in {state.work} (the guest's disk, with the data sets that are "
+            f"copied into it), {size.show(disk_free)} are free; remove kept data sets (./plimsoll cache remove), or "
+            "set PLIMSOLL_STATE to another folder"
         )
     if any(character.isspace() for character in str(state.root)):
         yield f"{state.root}: a guest's kernel takes no path with a blank; set PLIMSOLL_STATE to another folder"
