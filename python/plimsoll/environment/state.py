@@ -34,16 +34,32 @@ def check_owner(path: Path, status: os.stat_result) -> None:
     if status.st_uid == mine:
         return
     raise Fault(
-        f"{path}: belongs to {_name_of(status.st_uid)}, and Plimsoll runs as {_name_of(mine)}",
-        remedy=f"run it as {_name_of(status.st_uid)}, or set PLIMSOLL_STATE to a folder of {_name_of(mine)}",
+        f"{path}: belongs to {name_of(status.st_uid)}, and Plimsoll runs as {name_of(mine)}",
+        remedy=f"run it as {name_of(status.st_uid)}, or set PLIMSOLL_STATE to a folder of {name_of(mine)}",
     )
 
 
-def _name_of(uid: int) -> str:
+def name_of(uid: int) -> str:
+    """A user's name, or that he has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
+
+
+def _make(folder: Path, mode: int) -> None:
+    """A new folder with that mode whatever the umask; none where one is there already, whose mode is its owner's."""
+    if folder.is_dir():
+        return
+    beside = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    beside.mkdir(mode=0o700)
+    beside.chmod(mode)
+    try:
+        beside.rename(folder)  # in place of an empty folder that somebody has made meanwhile, and of nothing else
+    except OSError:
+        beside.rmdir()
+        if not folder.is_dir():
+            raise
 
 
 class StateDir:
@@ -55,24 +71,36 @@ class StateDir:
         self.a_a = self.root / "a-a"
 
     def prepare(self) -> StateDir:
-        """Make the folder and its sub-folders. Everything but the way down to it is ours, so modes are set.
+        """Make the folder and its sub-folders. What was there before keeps its mode, but for the journals.
 
-        Raises Fault where one of them cannot be made or belongs to somebody else.
+        Raises Fault where one of them cannot be made, belongs to somebody else, or holds what is not Plimsoll's.
         """
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.parent.mkdir(parents=True, exist_ok=True)
             for folder in (self.root, self.datasets, self.work, self.journal, self.a_a):
-                folder.mkdir(exist_ok=True)
-                self.check_owned(folder)
                 mode = 0o700 if folder == self.journal else 0o755
-                if stat.S_IMODE(folder.stat().st_mode) != mode:
-                    folder.chmod(mode)
+                _make(folder, mode)
+                self.check_owned(folder)
+            self._close_journals()
         except OSError as error:
             raise Fault(
                 f"state folder {self.root}: {error.strerror} ({error.filename})",
                 remedy="set PLIMSOLL_STATE to a folder you may write to, or run as root",
             ) from error
         return self
+
+    def _close_journals(self) -> None:
+        """Earlier versions left them open to others."""
+        if stat.S_IMODE(self.journal.stat().st_mode) == 0o700:
+            return
+        strange = sorted(path.name for path in self.journal.iterdir() if ".jsonl" not in path.name)
+        if strange or not (self.root / "lock").exists():
+            found = f": it holds {strange[0]}" if strange else ""
+            raise Fault(
+                f"{self.journal}: was there before, and is not Plimsoll's{found}",
+                remedy="set PLIMSOLL_STATE to a folder that is empty, or does not exist yet",
+            )
+        self.journal.chmod(0o700)
 
     def check_owned(self, folder: Path) -> None:
         """Raises Fault where the folder, or a symbolic link in its place, is not the calling user's."""

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from plimsoll.environment.fault import Fault
+from plimsoll.environment.folders.others import refuse_others
 from plimsoll.environment.journal.journal import Journal
 from plimsoll.environment.journal.registry import Args, puts_back
 
@@ -24,8 +25,9 @@ def folder_of(place: Path, name: str) -> Path:
 
 def make(folder: Path, *, uid: int = -1, gid: int = -1, mode: int = 0o700, journal: Journal | None) -> None:
     """Makes the folder, with this mode and owner. With a journal it is new and goes away when that is put back; without
-    one it may be there already and stays until `remove`."""
+    one it may be there already and stays until `remove`. Raises Fault where others could put something in its place."""
     _check(folder)
+    refuse_others(folder.parent, str(folder))
     if journal is not None:
         if folder.exists():
             raise Fault(f"{folder}: exists already", remedy="run `plimsoll undo`, or remove it if you know what it is")

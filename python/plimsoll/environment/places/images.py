@@ -14,6 +14,7 @@ from pathlib import Path
 
 from plimsoll.environment.devices import IN_MEMORY, existing, mount_of
 from plimsoll.environment.fault import Fault
+from plimsoll.environment.folders.others import others_may_change, refuse_others, remedy
 from plimsoll.environment.journal.journal import Journal, step
 from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.environment.knob import Knob, Site
@@ -37,9 +38,11 @@ class Images(Knob[Mapping[str, list[Path]]]):
             if stack.place.images_in is not None and not folder.is_dir():
                 yield f"{stack.key}.images_in = {folder}: no such folder; make it, or mount its file system there"
                 continue
+            if stack.place.images_in is not None and (why := others_may_change(folder)):
+                yield f"{stack.key}.images_in = {folder}: {why}; {remedy()}"
             if (fs := mount_of(folder).fs) in IN_MEMORY:
-                remedy = "name a folder on a disk in images_in, or set PLIMSOLL_STATE to one"
-                yield f"{stack.key}.image: {folder} is {fs}, which is memory and no disk; {remedy}"
+                otherwise = "name a folder on a disk in images_in, or set PLIMSOLL_STATE to one"
+                yield f"{stack.key}.image: {folder} is {fs}, which is memory and no disk; {otherwise}"
             wanted[folder] = wanted.get(folder, 0) + stack.image_bytes * stack.place.images
         for folder, needed in wanted.items():
             if needed > (free := shutil.disk_usage(existing(folder)).free):
@@ -54,6 +57,8 @@ class Images(Knob[Mapping[str, list[Path]]]):
 
 def _make_all(stack: Stack, journal: Journal) -> list[Path]:
     for path in stack.images:
+        if stack.place.images_in is not None:
+            refuse_others(path.parent, f"{stack.key}.images_in")
         if path.exists():
             raise Fault(f"{path}: exists already", remedy="run `plimsoll undo`, or remove it if you know what it is")
 

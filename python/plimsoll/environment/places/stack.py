@@ -37,7 +37,8 @@ class Stack:
         """The files that its loop devices show."""
         if self.place.image is None:
             return []
-        folder = self.work if self.place.images_in is None else Path(self.place.images_in)
+        # Without symbolic links: one on the way may lead elsewhere when the images are to be removed.
+        folder = self.work if self.place.images_in is None else Path(self.place.images_in).resolve()
         return [folder / f"{PREFIX}{self.trial}-{self.name}-{number}{IMAGE}" for number in range(self.place.images)]
 
     @property

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from plimsoll.environment import Fault, Journal, StateDir
 from plimsoll.environment.folders import placed
+from plimsoll.environment.folders.others import others_may_change, remedy
 from plimsoll.environment.knob import Knob, Site
 from plimsoll.environment.places import mount_point
 from plimsoll.experiment import Experiment
@@ -133,6 +134,8 @@ class Files(Knob[FileLocations]):
             if not place.is_dir():
                 yield f"target.files.{key} = {value}: no such folder; make it, or mount its file system there"
                 continue
+            if why := others_may_change(place):
+                yield f"target.files.{key} = {value}: {why}; {remedy()}"
             try:
                 StateDir(place).check_traversable(HERE.server_user(), f"target.files.{key} =")
             except Fault as fault:

@@ -151,6 +151,7 @@ BY_THE_PLAN: dict[str, tuple[str, Callable[[FakeMachine], None], str]] = {
     "an unknown file system": (f'{IMAGE}\nfile_system = "reiser4"', nothing, "has no reiser4; choose another"),
     "images in memory": (f'{IMAGE}\nimages_in = "/dev/shm"', nothing, "/dev/shm is tmpfs, which is memory"),
     "images nowhere": (f'{IMAGE}\nimages_in = "/nowhere"', nothing, "images_in = /nowhere: no such folder"),
+    "images where everybody writes": (f'{IMAGE}\nimages_in = "{{open}}"', nothing, "may be written by everybody (mode"),
     "images that do not fit": ('image = "900 TiB"', nothing, "choose smaller ones"),
     "data that do not fit": ('image = "8 MiB"', nothing, "it has 8 MiB, and the data need"),
     "no array in this kernel": (f"{TWO}\nraid = {{level = 0}}", nothing, "has no md RAID of level 0"),
@@ -192,6 +193,9 @@ def of_the_plan(file: str, state: StateDir) -> list[str]:
 def test_refused_by_the_plan(wrong: str, tmp_path: Path, state: StateDir, here: FakeMachine) -> None:
     place, change, said = BY_THE_PLAN[wrong]
     change(here)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    place = place.replace("{open}", str(tmp_path / "open"))
     found = of_the_plan(written(tmp_path, place), state)
     assert any(said in text for text in found), found
     assert all("; " in text for text in found), "what to do about it"
