@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plimsoll.analysis import analyse
@@ -75,6 +76,43 @@ def test_what_failed_operations_moved_is_no_payload(tmp_path: Path) -> None:
     assert found["putc"]["bytes_per_second"]["value"] == pytest.approx(BYTES * 5 / 8 / 4.02, rel=1e-4)
     assert found["rewrite"]["bytes_per_second"]["value"] == pytest.approx(BYTES * 3 / 4 / 4.02, rel=1e-4)
     assert found["rewrite"]["cache"][0]["what"] == "written to the device", "all that was moved"
+
+
+def test_what_is_written_back_after_a_phase_is_no_part_of_it(tmp_path: Path) -> None:
+    """A pass's files are synced once it is over: only the readings around it have that in them."""
+    run = make(tmp_path / "run", RAW, ("write",))
+    columns = [("t_ns", "<i8"), ("device", "<i8"), ("read_sectors", "<i8"), ("write_sectors", "<i8")]
+    for place in run.glob("trials/*/write"):
+        # Of two devices, each with a few that others had written before.
+        rows = [(1, 0, 0, 4000), (1, 1, 5, 0), (2, 0, 0, 4000 + BYTES // 512 // 5), (2, 1, 5, BYTES // 512 // 20)]
+        np.save(place / "device.npy", np.array(rows, columns))
+    found = analyse(open_run(run))["phases"]["treatments"]["t1"]["write"]  # type: ignore[typeddict-item]
+    assert found["device_write_share"]["value"] == pytest.approx(0.25, rel=1e-4), "and not all of it"
+    assert found["cache"][0]["what"] == "written: 25% to the device, the rest still in memory"
+
+
+def test_what_a_seek_writes_back_it_has_read_and_counts_once(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", RAW, BONNIE)
+    before = analyse(open_run(run))["phases"]["treatments"]["t1"]["seeks"]  # type: ignore[typeddict-item]
+    for place in run.glob("trials/*/seeks/summary.json"):
+        told = json.loads(place.read_text())
+        told["totals"]["bytes_written"] = told["totals"]["bytes_read"] // 10
+        place.write_text(json.dumps(told))
+    found = analyse(open_run(run))["phases"]["treatments"]["t1"]["seeks"]  # type: ignore[typeddict-item]
+    assert before["machine_ns_per_mb"]["value"] == found["machine_ns_per_mb"]["value"]
+    assert before["bytes_per_second"]["value"] == found["bytes_per_second"]["value"]
+
+
+def test_a_phase_with_lost_operations_has_no_rate(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", RAW, BONNIE)
+    for place in run.glob("trials/*/write/summary.json"):
+        told = json.loads(place.read_text())
+        told["identity"] |= {"done": told["identity"]["done"] - 1, "lost": 1}
+        place.write_text(json.dumps(told))
+    verdict = analyse(open_run(run))
+    found = verdict["phases"]["treatments"]["t1"]["write"]  # type: ignore[typeddict-item]
+    assert found["bytes_per_second"] is None and found["machine_ns_per_mb"] is None and found["seconds"] is not None
+    assert verdict["trials"][0]["metrics"]["write_bytes_per_second"] is None
 
 
 def test_seeks_are_counted_and_not_weighed(raw: Json) -> None:

@@ -44,6 +44,15 @@ def test_the_studys_table_is_that_of_its_page() -> None:
     assert S2_BONNIE["RAID-0 128k, stride"][BONNIE.index("rewrite")] == (19429, 14.8)
 
 
+def test_the_phases_are_in_the_order_in_which_bonnie_prints_them(raw: str) -> None:
+    part = section(raw, "phases")
+    below = part[part.index("<h3>") :]
+    below = below[: below.index("</table>")]
+    rows = [below.index(f"<td>{phase}</td>") for phase in BONNIE]
+    assert rows == sorted(rows), "in the table of what Bonnie does not print, too"
+    assert part.index("putc ") < part.index("write ") < part.index("rewrite ")
+
+
 def test_each_phase_says_what_the_page_cache_did(raw: str) -> None:
     part = section(raw, "phases")
     assert "read from memory: it never left it" in part

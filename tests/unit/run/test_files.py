@@ -54,6 +54,9 @@ elif verb == "load":
         ended_by="transactions", identity=whole, by_kind=dict(write=whole), errors=[], health={{}}, verification={{}},
         totals=dict(bytes_read=0, bytes_written=40960), backend_pids=[], devices=[],
     )
+    if {failing!r} == "lost":
+        whole |= dict(done=9, lost=1)
+        summary["errors"] = [dict(sqlstate="XXABN", message={words!r}, count=1)]
     if {failing!r} == "operation":
         summary["errors"] = [dict(sqlstate="EIO", message={words!r}, count=1)]
     with open(request["out"] + "/summary.json", "w") as file:
@@ -161,6 +164,14 @@ def test_a_phase_that_the_kernel_has_ended_fails_the_trial_and_no_other_phase_is
     assert found["status"] == "failed" and [verb for verb, _ in heard(tmp_path)].count("load") == 1
     assert found["reason"].startswith(f"the phase putc did not complete: {words}, in /")
     assert found["reason"].endswith("; its device or file server fails: see dmesg, or name another folder")
+
+
+def test_a_phase_with_an_operation_that_was_never_answered_fails_the_trial(runner: Make, tmp_path: Path) -> None:
+    words = "no completion within the grace period after the segment"
+    assert runner(RAW, failing=("lost", words, 0)).run() == "finished"
+    found = trial(tmp_path)
+    assert found["status"] == "failed" and [verb for verb, _ in heard(tmp_path)].count("load") == 1
+    assert found["reason"].startswith(f"the phase putc did not complete: {words}, in /")
 
 
 def test_a_record_that_cannot_be_written_ends_the_run(runner: Make) -> None:

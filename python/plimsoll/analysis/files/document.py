@@ -9,22 +9,27 @@ from typing import TypedDict
 from plimsoll.record.verdict import Mean
 
 
-class Moved(TypedDict):
-    """One segment in numbers; `bytes_per_second` is of payload."""
+class Rates(TypedDict):
+    """What a segment moved in a second, and the CPU time of a MB; `bytes_per_second` is of payload."""
+
+    bytes_per_second: float | None
+    operations_per_second: float | None
+    load_ns_per_mb: float | None  # of the load's threads
+    machine_ns_per_mb: float | None  # of all CPUs
+
+
+class Moved(Rates):
+    """One segment in numbers."""
 
     seconds: float
     operations: int | None
     bytes_read: int | None
     bytes_written: int | None
-    bytes_per_second: float | None
-    operations_per_second: float | None
     system_calls: int | None
     cpu_user_share: float | None
     cpu_system_share: float | None
     cpu_share: float | None
-    load_ns_per_mb: float | None  # of the load's threads
     machine_share: float | None
-    machine_ns_per_mb: float | None  # of all CPUs
     device_read_share: float | None  # bytes at the devices over bytes read
     device_write_share: float | None
     cache: str  # what the page cache did, in words

@@ -13,7 +13,15 @@ from typing import Any, Final
 
 from plimsoll.analysis.files.document import Moved
 from plimsoll.analysis.files.metrics import MB
-from plimsoll.analysis.trial.readings import SECTOR_BYTES, done_count, fact, grown, per, seconds_measured
+from plimsoll.analysis.trial.readings import (
+    SECTOR_BYTES,
+    done_count,
+    fact,
+    grown,
+    grown_of_devices,
+    per,
+    seconds_measured,
+)
 from plimsoll.record import Segment
 from plimsoll.record.summary import Probe
 
@@ -25,8 +33,9 @@ ALL_OF_IT = 0.9
 UNKNOWN = "not known: the files are on no block device of this machine"
 RULE = (
     f"a phase whose devices moved less than {NEVER_LEFT:.0%} of its bytes never left memory; from {ALL_OF_IT:.0%} on "
-    "all of it went to the devices. Devices are read just before and after a phase, whoever used them; where the probe "
-    "block watched, requests for the load's own files alone are counted"
+    "all of it went to the devices. Devices are read at a phase's first operation and at its last one's end, whoever "
+    "used them: what is written back after that is no part of it; where the probe block watched, requests for the "
+    "load's own files alone are counted"
 )
 BLOCK: Final = "block"
 # Of the probe's classes those of the load's files: by its folder, and a program's memory, whose file is not told.
@@ -36,18 +45,18 @@ _OWN = ("data", "wal", "global", "temp", "other", "direct")
 def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = False) -> Moved | None:
     """One segment in numbers; None where it left no summary.
 
-    `readings`: `device_counters` and, of a phase, `host_cpu_ticks`, each with `before` and `after`. `is_in_place`: each
-    byte was read and then written back, and counts once. Bytes, seconds and nanoseconds; what the record does not hold
-    is None.
+    `readings`: `device_counters` and, of a phase, `host_cpu_ticks`, each with `before` and `after`. `is_in_place`: what
+    is written was read there just before, and counts once. Bytes, seconds and nanoseconds; what the record does not
+    hold is None.
     """
     seconds, totals = seconds_measured(segment), segment.told.get("totals") or {}
     if segment.summary is None or seconds is None:
         return None
     read, written = totals.get("bytes_read"), totals.get("bytes_written")
-    both = written if is_in_place else (read or 0) + (written or 0)
     # What failed operations moved reached the devices as any, and is no payload.
-    failed = [totals.get(f"bytes_{way}_failed") or 0 for way in (("written",) if is_in_place else ("read", "written"))]
-    payload = None if (read is None and written is None) or both is None else float(both - sum(failed))
+    ways = [(totals.get(f"bytes_{way}") or 0) - (totals.get(f"bytes_{way}_failed") or 0) for way in ("read", "written")]
+    is_known = read is not None or written is not None
+    payload = float(max(ways) if is_in_place else sum(ways)) if is_known else None
     user, system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
     done = done_count(segment)
     busy_ns, all_ns = _machine(segment, readings.get("host_cpu_ticks"))
@@ -87,10 +96,17 @@ def _machine(segment: Segment, ticks: Mapping[str, Any] | None) -> tuple[float |
 
 
 def _at_devices(segment: Segment, counters: Mapping[str, Any] | None) -> tuple[float | None, float | None]:
-    """Bytes read and written there: by the requests for the load's files, or whoever used them."""
+    """Bytes read and written there: by the requests for the load's files, or whoever used them.
+
+    The series ends with the segment. The readings around it hold what comes after it, too: a pass that is over has its
+    files synced, which would make every write one that went to the device.
+    """
     entry = segment.probes.get(BLOCK) or {}
     if entry.get("status") == "on" and not any((entry.get("lost") or {}).values()):
         return _requested(entry, "read"), _requested(entry, "write")
+    read, written = (grown_of_devices(segment, column) for column in ("read_sectors", "write_sectors"))
+    if read is not None and written is not None:
+        return read * SECTOR_BYTES, written * SECTOR_BYTES
     return _sectors(counters, READ_SECTORS), _sectors(counters, WRITTEN_SECTORS)
 
 

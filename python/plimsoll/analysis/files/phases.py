@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from plimsoll.analysis.files.document import Phase, PhaseMoved, Phases
+from plimsoll.analysis.files.document import Phase, PhaseMoved, Phases, Rates
 from plimsoll.analysis.files.metrics import (
     OF_BONNIE,
     OF_IOZONE,
@@ -28,10 +28,18 @@ from plimsoll.analysis.workload import Workload
 from plimsoll.record import Run, Trial
 from plimsoll.record.verdict import Mean, Used
 
-REWRITE: Final = "rewrite"  # Bonnie's reads a block and writes it back; IOzone's writes alone
+# Those that write back what they have just read: Bonnie's rewrite (IOzone's writes alone), and some of its seeks.
+IN_PLACE: Final = ("rewrite", SEEKS)
 LIKE: Final = {
     RAW_STORAGE: "Bonnie's phases, by our own program",
     SEQUENTIAL_IO: "IOzone-like passes, not comparable to published results",
+}
+
+_NO_RATE: Final[Rates] = {
+    "bytes_per_second": None,
+    "operations_per_second": None,
+    "load_ns_per_mb": None,
+    "machine_ns_per_mb": None,
 }
 
 
@@ -40,13 +48,15 @@ def reading(trial: Trial) -> list[PhaseMoved]:
     have: the smallest transfer of a process as a share of its file."""
     phases_done: list[PhaseMoved] = []
     for entry, segment in trial.passes:
-        is_in_place = entry["pass"] == REWRITE
-        if (flows := moved(segment, entry, is_in_place=is_in_place)) is None:
+        if (flows := moved(segment, entry, is_in_place=entry["pass"] in IN_PLACE)) is None:
             continue
         facts, totals = segment.told.get("facts") or {}, segment.told.get("totals") or {}
         least = facts.get("min_transfer_bytes", totals.get("min_transfer_bytes"))
         whole = (trial.planned.get("resolved") or {}).get("workload") or {}
         each = _per_process(facts.get("bytes_planned"), whole.get("processes"))
+        if segment.identity.get("lost"):
+            # What was asked for and never answered is work that was not done, in a time that waited for it.
+            flows = {**flows, **_NO_RATE}
         phases_done.append(
             {
                 "phase": str(entry["pass"]),

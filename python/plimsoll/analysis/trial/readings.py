@@ -59,13 +59,18 @@ def device_counter(trial: Trial, key: str) -> float | None:
             total, any_device = total + last - first, True
     if any_device:
         return total
-    table = trial.measure.series("device")
+    return grown_of_devices(trial.measure, key)
+
+
+def grown_of_devices(segment: Segment, key: str) -> float | None:
+    """How much a diskstats column of all watched devices grew by within a segment, by its series."""
+    table = segment.series("device")
     if table is None or key not in (table.dtype.names or ()) or "device" not in (table.dtype.names or ()):
         return None
-    values = trial.measure.column("device", key)
-    if values is None:
+    values = segment.column("device", key)
+    if values is None or not len(values):
         return None
-    spans = [while_open(trial.measure, values[table["device"] == device]) for device in np.unique(table["device"])]
+    spans = [while_open(segment, values[table["device"] == device]) for device in np.unique(table["device"])]
     return float(sum(np.nanmax(span) - np.nanmin(span) for span in spans if np.isfinite(span).any()))
 
 

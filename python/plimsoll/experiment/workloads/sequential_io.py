@@ -26,7 +26,7 @@ Pass = Literal[
 ]
 PASSES: Final[tuple[str, ...]] = get_args(Pass)
 DEFAULT: Final[tuple[Pass, ...]] = ("write", "rewrite", "read", "reread")
-MAKES: Final = ("write", "pwrite")
+MAKES: Final = "write"
 
 
 class SequentialIo(PassesOverFiles):
@@ -62,8 +62,8 @@ class SequentialIo(PassesOverFiles):
         for one in value:
             if value.count(one) > 1:
                 raise ValueError(f"the pass {one} is given twice; allowed: each once")
-        if value[0] not in MAKES:
-            raise ValueError(f'the first pass is {value[0]}, which needs files; allowed: "write" or "pwrite" first')
+        if value[0] != MAKES:
+            raise ValueError(f'the first pass is {value[0]}, which needs files; allowed: "write" first')
         return value
 
     @model_validator(mode="after")

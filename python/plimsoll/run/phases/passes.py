@@ -74,10 +74,14 @@ class Phase(Segment):
             log.facts |= {key: value for key, value in entry.items() if key.endswith("counters")}
 
     def _refuse_a_part(self, summary: Json, data: Path) -> None:
-        """A call that the kernel refuses ends a phase; the next one could only say that it knows of no whole one."""
+        """A call that the kernel refuses ends a phase, and so does one that it never answers; the next one could only
+        say that it knows of no whole one."""
+        lost = (summary.get("identity") or {}).get("lost") or 0
         for error in summary.get("errors") or []:
-            if error["sqlstate"] in errno.errorcode.values():
+            if lost or error["sqlstate"] in errno.errorcode.values():
                 raise TrialFailed(told(f"the phase {self.kind} did not complete: {error['message']}", data))
+        if lost:
+            raise TrialFailed(told(f"the phase {self.kind} did not complete: {lost} of its operations were lost", data))
 
 
 def _read(at: AtWork, log: TrialLog, name: str, entry: Json) -> None:
