@@ -11,13 +11,13 @@ use serde_json::json;
 /// A failed verb.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The record cannot be written, or the system refuses what the agent needs.
+    /// The record cannot be written.
     #[error("{0}")]
     Record(String),
     /// The request is wrong; names the field.
     #[error("{0}")]
     Request(String),
-    /// The target cannot be reached or refused.
+    /// The target cannot be reached or refused, or the system refuses what the load needs.
     #[error("{0}")]
     Target(String),
     /// The server refused with an SQLSTATE, which who started the agent is told in a line of its own.
@@ -114,7 +114,21 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Panicked => Self::Identity(error.to_string()),
-            EngineError::System(_) | EngineError::Record(_) => Self::Record(error.to_string()),
+            // No disk is full: the system has no io_uring for us, no thread, no more memory that may be locked.
+            EngineError::System(_) => Self::Target(error.to_string()),
+            EngineError::Record(_) => Self::Record(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_is_no_record_that_cannot_be_written() {
+        let of = |error: EngineError| Failure::from(error).exit_code();
+        let refused = || std::io::Error::other("io_uring is forbidden here");
+        assert_eq!((of(EngineError::System(refused())), of(EngineError::Record(refused()))), (3, 1));
     }
 }

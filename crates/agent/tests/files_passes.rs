@@ -154,10 +154,22 @@ fn iozone_s_passes_follow_each_other_by_both_engines() {
             let mut more = engine.clone();
             over(&mut more, &json!({"pass": pass, "stop": "all"}));
             let summary = laid.pass(more);
-            assert_eq!(summary["identity"]["done"], 2 * RECORDS, "{pass} {engine}: {summary}");
+            let records = |pass: &str| summary["by_kind"][pass]["done"].as_u64().unwrap_or(0);
+            let of_pass = if pass == "mixed" { records("read") + records("write") } else { records(pass) };
+            assert_eq!(of_pass, 2 * RECORDS, "{pass} {engine}: {summary}");
+            let (written, closed) = (total(&summary, "bytes_written"), engine["include_close"] == true);
+            let synced = if engine["include_fsync"] == true { written / (RECORDS * RECORD) } else { 0 };
+            assert_eq!((records("fsync"), records("close")), (synced, if closed { 2 } else { 0 }), "{pass} {engine}");
             assert_eq!(summary["facts"]["records_planned"], 2 * RECORDS);
             assert_eq!(total(&summary, "bytes_read") + total(&summary, "bytes_written"), 2 * RECORDS * RECORD);
             assert_eq!(total(&summary, "min_transfer_bytes"), RECORDS * RECORD);
+            assert_eq!(
+                summary["health"]["thread_cpus"],
+                json!([]),
+                "{engine}: the kernel places threads, of either engine"
+            );
+            let counts_calls = engine["engine"] == "sync";
+            assert_eq!(summary["totals"].get("system_calls").is_some(), counts_calls, "entries of a ring are none");
             let reads = if pass == "mixed" { RECORDS } else { 2 * RECORDS };
             let checked = if total(&summary, "bytes_read") > 0 { reads } else { 0 };
             assert_eq!(summary["verification"]["checked"], checked, "{pass} {engine}");
@@ -180,6 +192,23 @@ fn the_first_process_that_is_through_stops_the_others_and_what_is_left_is_writte
             assert_eq!(Some(moved), done.as_u64().map(|done| done * RECORD), "{summary}");
             assert!(least <= RECORDS * RECORD && moved >= RECORDS * RECORD + 2 * least, "{pass}: {summary}");
             assert_eq!(summary["ended_by"], "told");
+            assert_eq!(failed_checks(&laid.check()), [""; 0], "after {pass} by {engine}");
+        }
+    }
+}
+
+#[test]
+fn every_file_that_was_written_is_synced_in_the_time_whoever_stopped_its_process() {
+    for engine in [json!({"engine": "sync"}), json!({"engine": "io_uring", "depth": 4})] {
+        let mut laid = Laid::of_passes(3);
+        for pass in ["write", "random_write"] {
+            let mut more = engine.clone();
+            over(&mut more, &json!({"pass": pass, "include_fsync": true}));
+            let summary = laid.pass(more);
+            assert_eq!(summary["by_kind"]["fsync"]["done"], 3, "{pass} by {engine}: {summary}");
+            assert_eq!(summary["facts"]["closings"], json!(["fsync"]));
+            let done = summary["by_kind"][pass]["done"].as_u64().unwrap();
+            assert_eq!(done * RECORD, total(&summary, "bytes_written"), "a sync moves nothing");
             assert_eq!(failed_checks(&laid.check()), [""; 0], "after {pass} by {engine}");
         }
     }

@@ -1,13 +1,15 @@
-//! Blocks that say what they are: every sector bears, at both of its ends, a word that only one file, place and version has.
+//! Blocks that say what they are: every word of a sector is one that only one file, place and version has.
 //!
-//! The fact that constrains it: what is measured is the file system, so a block may cost a few nanoseconds a sector, not a pass over
-//! its bytes. What lies between the stamps of a sector is left as it is in the buffer.
+//! The fact that constrains it: what is measured is the file system, so a byte may cost no more than a copy of it does. A word is
+//! that of a table of random ones with the sector's tag, by exclusive or: that is one instruction for sixteen bytes, to make it
+//! and to compare it. No two sectors have a word in common but by chance, so that nothing of them compresses or is stored once
+//! for several.
 //!
 //! | bytes of a sector | hold |
 //! |---|---|
 //! | 0 to 7 | the tag of file, sector and version |
 //! | 8 to 15 | the version, from 1, little-endian |
-//! | 16 to 503 | whatever the buffer holds |
+//! | 16 to 503 | the table's words with the tag |
 //! | 504 to 511 | the tag once more |
 
 use plimsoll_keys::Words;
@@ -15,7 +17,12 @@ use plimsoll_keys::Words;
 /// Bytes of a sector, by which blocks are stamped; offsets and lengths are multiples of it.
 pub const SECTOR: usize = 512;
 const SECTOR_BYTES: u64 = SECTOR as u64;
-const TAIL: usize = SECTOR - 8;
+const WORDS: usize = SECTOR / 8;
+/// Words of a sector: the version's, and the last one.
+const VERSION: usize = 1;
+const TAIL: usize = WORDS - 1;
+/// What each word of a sector is made of.
+static TABLE: [u64; WORDS] = table();
 /// Versions are below this, so that a sector and its version make one number.
 pub const VERSION_MAX: u64 = (1 << 28) - 1;
 
@@ -31,6 +38,14 @@ pub enum Wrong {
         first: u64,
         /// That of this one.
         other: u64,
+    },
+    /// It says which write it is of, and holds other bytes than that has written.
+    #[error("byte {at} is not what was written there, in a sector of version {version}")]
+    Damaged {
+        /// Of the file: the first word that differs.
+        at: u64,
+        /// Of the sector.
+        version: u64,
     },
     /// Neither written here nor empty: of another file or place, or damaged.
     #[error("byte {at} holds nothing that was written there")]
@@ -65,11 +80,13 @@ impl Stamps {
     pub fn write(&self, block: &mut [u8], offset: u64, version: u64) {
         check_place(block, offset);
         assert!((1..=VERSION_MAX).contains(&version), "a version from 1 to {VERSION_MAX}");
-        for (sector, bytes) in (offset / SECTOR_BYTES..).zip(block.chunks_exact_mut(SECTOR)) {
-            let tag = self.tag(sector, version).to_le_bytes();
-            bytes[..8].copy_from_slice(&tag);
-            bytes[8..16].copy_from_slice(&version.to_le_bytes());
-            bytes[TAIL..].copy_from_slice(&tag);
+        for (sector, bytes) in (offset / SECTOR_BYTES..).zip(block.as_chunks_mut::<SECTOR>().0) {
+            let tag = self.tag(sector, version);
+            let (words, _) = bytes.as_chunks_mut::<8>();
+            for (word, filler) in words.iter_mut().zip(&TABLE) {
+                *word = (filler ^ tag).to_le_bytes();
+            }
+            (words[0], words[VERSION], words[TAIL]) = (tag.to_le_bytes(), version.to_le_bytes(), tag.to_le_bytes());
         }
     }
 
@@ -84,47 +101,72 @@ impl Stamps {
     pub fn read(&self, block: &[u8], offset: u64) -> Result<u64, Wrong> {
         check_place(block, offset);
         let mut first = None;
-        for (sector, bytes) in (offset / SECTOR_BYTES..).zip(block.chunks_exact(SECTOR)) {
-            let at = sector * SECTOR_BYTES;
-            let version = self.version_of(bytes, sector).ok_or(Wrong::Foreign { at })?;
-            let tail = word(bytes, TAIL);
-            let is_whole = if version == 0 { tail == 0 } else { tail == word(bytes, 0) };
-            let first = *first.get_or_insert(version);
-            if !is_whole || version != first {
-                let other = if is_whole { version } else { 0 };
-                return Err(Wrong::Torn { at, first, other });
+        for (sector, bytes) in (offset / SECTOR_BYTES..).zip(block.as_chunks::<SECTOR>().0) {
+            let version = self.version_of(bytes, sector);
+            if version.is_none() || *first.get_or_insert(version) != version {
+                return Err(self.wrong(bytes, sector, first.flatten()));
             }
         }
-        Ok(first.unwrap_or(0))
+        Ok(first.flatten().unwrap_or(0))
     }
 
-    /// What the head of a sector says, if it can be true.
+    /// The version of a sector of which every byte is as it was written; 0 where nothing was.
     #[inline]
-    fn version_of(&self, bytes: &[u8], sector: u64) -> Option<u64> {
-        let (tag, version) = (word(bytes, 0), word(bytes, 8));
-        let is_so = if version == 0 { tag == 0 } else { version <= VERSION_MAX && tag == self.tag(sector, version) };
-        is_so.then_some(version)
+    fn version_of(&self, bytes: &[u8; SECTOR], sector: u64) -> Option<u64> {
+        let (tag, version) = (word(bytes, 0), word(bytes, VERSION));
+        if version == 0 {
+            return bytes.iter().all(|&byte| byte == 0).then_some(0);
+        }
+        // Every word is looked at, whatever the ones before it were, so that many are compared at once.
+        let words = bytes.as_chunks::<8>().0.iter().zip(&TABLE);
+        let others = words.take(TAIL).skip(VERSION + 1);
+        let differs = others.fold(0, |differs, (word, filler)| differs | (u64::from_le_bytes(*word) ^ filler ^ tag));
+        let is_so = version <= VERSION_MAX && tag == self.tag(sector, version) && word(bytes, TAIL) == tag;
+        (is_so && differs == 0).then_some(version)
+    }
+
+    /// What is wrong with a sector. `first`: the version of the block's first one, if this is another one.
+    #[cold]
+    fn wrong(&self, bytes: &[u8; SECTOR], sector: u64, first: Option<u64>) -> Wrong {
+        let at = sector * SECTOR_BYTES;
+        let (tag, version, tail) = (word(bytes, 0), word(bytes, VERSION), word(bytes, TAIL));
+        if let (Some(first), Some(other)) = (first, self.version_of(bytes, sector)) {
+            return Wrong::Torn { at, first, other };
+        }
+        let is_known = if version == 0 { tag == 0 } else { version <= VERSION_MAX && tag == self.tag(sector, version) };
+        if !is_known {
+            return Wrong::Foreign { at };
+        }
+        if tail != tag {
+            return Wrong::Torn { at, first: first.unwrap_or(version), other: 0 };
+        }
+        let is_other = |place: &usize| word(bytes, *place) != if version == 0 { 0 } else { TABLE[*place] ^ tag };
+        let place = (VERSION + 1..TAIL).find(is_other).unwrap_or(VERSION);
+        Wrong::Damaged { at: at + 8 * place as u64, version }
     }
 }
 
 #[inline]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
+fn word(bytes: &[u8; SECTOR], place: usize) -> u64 {
+    u64::from_le_bytes(bytes.as_chunks::<8>().0[place])
+}
+
+/// Random words, the same ones always: by the generator splitmix64.
+const fn table() -> [u64; WORDS] {
+    let (mut words, mut place) = ([0; WORDS], 0);
+    while place < WORDS {
+        let mut word = (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        words[place] = word ^ (word >> 31);
+        place += 1;
+    }
+    words
 }
 
 #[inline]
 fn check_place(block: &[u8], offset: u64) {
     assert!(block.len().is_multiple_of(SECTOR) && offset.is_multiple_of(SECTOR_BYTES), "whole sectors");
-}
-
-/// Fills a buffer with bytes that do not compress, once, before it is stamped again and again.
-pub fn fill(buffer: &mut [u8], seed: u64) {
-    let words = Words::new(seed, u64::MAX, 0);
-    for (place, bytes) in (0..).zip(buffer.chunks_mut(8)) {
-        bytes.copy_from_slice(&words.word(place).to_le_bytes()[..bytes.len()]);
-    }
 }
 
 #[cfg(test)]
@@ -133,7 +175,6 @@ mod tests {
 
     fn block(stamps: &Stamps, offset: u64, version: u64) -> Vec<u8> {
         let mut block = vec![0; 8 * SECTOR];
-        fill(&mut block, 1);
         stamps.write(&mut block, offset, version);
         block
     }
@@ -165,5 +206,39 @@ mod tests {
         let mut damaged = new.clone();
         damaged[3 * SECTOR] ^= 1;
         assert_eq!(stamps.read(&damaged, 0), Err(Wrong::Foreign { at: 3 * 512 }));
+    }
+
+    #[test]
+    fn every_bit_of_every_byte_is_compared() {
+        let stamps = Stamps::of_file(1, 1);
+        for (written, version) in [(block(&stamps, 8192, 3), 3), (vec![0; 8 * SECTOR], 0)] {
+            let mut block = written.clone();
+            for at in 0..block.len() {
+                for bit in 0..8 {
+                    block[at] ^= 1 << bit;
+                    assert!(stamps.read(&block, 8192).is_err(), "bit {bit} of byte {at}, version {version}");
+                    block[at] ^= 1 << bit;
+                }
+            }
+            assert_eq!(stamps.read(&block, 8192), Ok(version));
+        }
+        let mut damaged = block(&stamps, 8192, 3);
+        damaged[2 * SECTOR + 100] ^= 64;
+        let wrong = stamps.read(&damaged, 8192).unwrap_err();
+        assert_eq!(wrong, Wrong::Damaged { at: 8192 + 2 * 512 + 96, version: 3 });
+    }
+
+    #[test]
+    fn no_part_of_what_is_written_is_like_another() {
+        // Any eight bytes that are there twice, wherever they begin, would be found by what compresses or stores things once.
+        let mut seen = std::collections::HashSet::new();
+        for (file, version) in [(1, 1), (1, 2), (2, 1)] {
+            let mut block = vec![0; 64 * SECTOR];
+            Stamps::of_file(7, file).write(&mut block, 0, version);
+            for sector in block.chunks(SECTOR) {
+                // But for the version, and the tag that stands at both ends.
+                assert!(sector[16..].windows(8).all(|bytes| seen.insert(bytes.to_vec())));
+            }
+        }
     }
 }

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 const MARK: &str = ".plimsoll-files";
 const DATA: &str = "data";
 const STATE: &str = "state";
+/// How names of loads are resolved. A load makes no symbolic link, so one that is there is somebody else's.
+pub(crate) const WITHIN: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -114,8 +117,7 @@ impl Tree {
     /// When the kernel refuses: by an error of its own, or because the name leads out of the folder.
     pub fn file(&self, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
-        let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        openat2(&self.data, name, flags | OFlags::CLOEXEC, mode, within)
+        openat2(&self.data, name, flags | OFlags::CLOEXEC, mode, WITHIN)
     }
 
     /// Removes everything that [`Tree::create`] and the workload have made in `path`; the folder itself stays, empty. False where it
@@ -220,7 +222,9 @@ mod tests {
         let tree = Tree::create(folder.path(), "files").unwrap();
         std::fs::write(outside.path().join("secret"), "not ours").unwrap();
         std::os::unix::fs::symlink(outside.path(), tree.data_path().join("link")).unwrap();
-        for name in ["link/secret", "../.plimsoll-files", "/etc/passwd"] {
+        std::fs::write(tree.data_path().join("ours"), "ours").unwrap();
+        std::os::unix::fs::symlink("ours", tree.data_path().join("inner")).unwrap();
+        for name in ["link/secret", "../.plimsoll-files", "/etc/passwd", "inner"] {
             assert!(tree.file(name, OFlags::RDONLY).is_err(), "{name}");
         }
     }

@@ -1,5 +1,5 @@
-//! Sessions of phases and passes, operation by operation: what of the closing is a part of the last one, and what is known of
-//! files after a kill.
+//! Sessions of phases and passes, operation by operation: what of a file's end belongs to the time, and what is known of files
+//! after a kill.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,15 +42,32 @@ impl Laid {
         Arc::new(Tree::open(self.folder.path(), self.name).unwrap())
     }
 
-    /// The system calls of each operation of a pass by one session, which is through with its file then.
-    fn calls(&self, more: Value) -> Vec<u32> {
+    /// The system calls of each operation of a pass by one session, which is through with its file then; and which kind
+    /// each was.
+    fn calls(&self, more: Value) -> Vec<(u32, String)> {
         let (workload, tree) = (self.workload(more), self.tree());
-        let mut session = session(&workload, &tree);
-        let calls = (0..RECORDS).map(|index| operation(session.as_mut(), index)).collect();
-        assert!(session.begin(RECORDS).skipped, "there is nothing more to do");
+        let (mut session, kinds) = (session(&workload, &tree), workload.kinds());
+        let mut calls = Vec::new();
+        for index in 0.. {
+            let begun = session.begin(index);
+            if begun.skipped {
+                break;
+            }
+            let ending = session.perform();
+            assert_eq!(ending.outcome, Outcome::Done, "{ending:?}");
+            calls.push((ending.requests, kinds[usize::from(begun.kind)].clone()));
+        }
         session.close();
         workload.conclude(&tree).unwrap();
         calls
+    }
+
+    /// Those of the records, which are all of one kind, and then of the file's end.
+    fn of_both(&self, more: Value) -> (Vec<u32>, Vec<(u32, String)>) {
+        let mut calls = self.calls(more);
+        let ends = calls.split_off(RECORDS as usize);
+        assert!(calls.iter().all(|(_, kind)| *kind == calls[0].1), "{calls:?}");
+        (calls.into_iter().map(|(calls, _)| calls).collect(), ends)
     }
 
     fn wrong(&self) -> Vec<String> {
@@ -78,23 +95,57 @@ fn operation(session: &mut dyn BlockingSession, index: u64) -> u32 {
     ending.requests
 }
 
+fn ends(each: &[(u32, &str)]) -> Vec<(u32, String)> {
+    each.iter().map(|&(calls, kind)| (calls, kind.to_owned())).collect()
+}
+
 #[test]
-fn what_is_asked_for_of_the_closing_is_a_part_of_the_last_operation() {
+fn what_is_asked_for_of_the_closing_is_an_operation_of_its_own() {
     let raw = Laid::new(RawStorage::NAME);
-    assert_eq!(raw.calls(json!({"phase": "write"})), [1, 1, 1, 2], "the close, as in the original");
-    assert_eq!(raw.calls(json!({"phase": "write", "fsync": true})), [1, 1, 1, 3]);
+    let close = ends(&[(1, "close")]);
+    assert_eq!(raw.of_both(json!({"phase": "write"})), (vec![1; 4], close.clone()), "as the original's time has it");
+    let both = ends(&[(1, "fsync"), (1, "close")]);
+    assert_eq!(raw.of_both(json!({"phase": "write", "fsync": true})), (vec![1; 4], both.clone()));
     // A read, a seek back and a write; after the last one the read past the end.
-    assert_eq!(raw.calls(json!({"phase": "rewrite", "fsync": true})), [3, 3, 3, 6]);
-    // What is put lies in a buffer of a chunk until the next one comes.
-    assert_eq!(raw.calls(json!({"phase": "putc", "fsync": true})), [0, 1, 1, 4]);
-    assert_eq!(raw.calls(json!({"phase": "read", "fsync": true})), [1, 1, 1, 3], "nothing was written");
+    assert_eq!(raw.of_both(json!({"phase": "rewrite", "fsync": true})), (vec![3, 3, 3, 4], both));
+    // What is put lies in a buffer of a chunk until the next one comes; what is there at the end is written before the sync.
+    let put = ends(&[(2, "fsync"), (1, "close")]);
+    assert_eq!(raw.of_both(json!({"phase": "putc", "fsync": true})), (vec![0, 1, 1, 1], put));
+    assert_eq!(raw.of_both(json!({"phase": "read", "fsync": true})), (vec![1, 1, 1, 2], close), "nothing was written");
     let passes = Laid::new(SequentialIo::NAME);
     for pass in ["write", "rewrite", "pwrite"] {
-        assert_eq!(passes.calls(json!({"pass": pass})), [1, 1, 1, 1]);
-        assert_eq!(passes.calls(json!({"pass": pass, "include_fsync": true})), [1, 1, 1, 2]);
-        assert_eq!(passes.calls(json!({"pass": pass, "include_fsync": true, "include_close": true})), [1, 1, 1, 3]);
+        let ended = |more: Value| {
+            let mut asked = json!({"pass": pass});
+            more.as_object().unwrap().iter().for_each(|(key, value)| asked[key] = value.clone());
+            let (records, ends) = passes.of_both(asked);
+            assert_eq!(records, [1; 4], "no part of the closing is in the last record's time");
+            ends
+        };
+        assert_eq!(ended(json!({})), []);
+        assert_eq!(ended(json!({"include_fsync": true})), ends(&[(1, "fsync")]));
+        assert_eq!(ended(json!({"include_close": true})), ends(&[(1, "close")]));
+        assert_eq!(ended(json!({"include_fsync": true, "include_close": true})), ends(&[(1, "fsync"), (1, "close")]));
     }
-    assert_eq!(passes.calls(json!({"pass": "read", "include_fsync": true})), [1, 1, 1, 1]);
+    assert_eq!(passes.of_both(json!({"pass": "read", "include_fsync": true})), (vec![1; 4], ends(&[])));
+}
+
+#[test]
+fn a_close_that_belongs_to_no_pass_comes_after_the_session_s_end() {
+    let laid = Laid::new(SequentialIo::NAME);
+    laid.calls(json!({"pass": "write"}));
+    let path = laid.folder.path().join("data/file.0000");
+    let is_open = || {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+        descriptors.filter_map(|one| std::fs::read_link(one.path()).ok()).filter(|open| *open == path).count()
+    };
+    let (workload, tree) = (laid.workload(json!({"pass": "read"})), laid.tree());
+    let mut session = session(&workload, &tree);
+    operation(session.as_mut(), 0);
+    assert_eq!(is_open(), 1);
+    session.close();
+    assert_eq!(is_open(), 1, "the engine's clock still runs when it closes its sessions");
+    workload.conclude(&tree).unwrap();
+    assert_eq!(is_open(), 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use nix::sys::time::TimeValLike;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 
 const NS_PER_SECOND: i64 = 1_000_000_000;
@@ -50,6 +51,11 @@ pub(crate) fn heard(tick: &OwnedFd) -> io::Result<()> {
         Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Has the kernel wake this thread no later than asked; otherwise it may be by 50 us (the timer slack).
+pub(crate) fn wake_in_time() -> io::Result<()> {
+    Ok(rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN))?)
 }
 
 /// CPU time of this thread so far.

@@ -3,6 +3,7 @@
 //! The fact that constrains it: a thread that has ended well may not get away, because the kernel holds it until an operation is
 //! over which a device does not answer. So what a thread has to tell is heard from itself, and nobody waits for its end.
 
+use crate::clock::wake_in_time;
 use crate::config::EngineError;
 use crate::conversation::Conversation;
 use crate::cpus::stay_on;
@@ -14,12 +15,7 @@ use crate::recording::recorder::{Recorder, RowSink};
 use crate::recording::tally::Tally;
 use crate::shared::Shared;
 use crossbeam_channel::unbounded;
-use std::io;
-use std::num::NonZeroU64;
 use std::sync::Arc;
-
-/// How much later than asked the kernel may wake a thread that carries load.
-const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 type Result<T> = std::result::Result<T, EngineError>;
 
@@ -88,7 +84,7 @@ impl<S: Conversation + ?Sized> Thread<S> {
         let Self { shared, number, sink, hand, reopening } = self;
         let member = Member::new(&shared);
         shared.cpus.get(number).map_or(Ok(()), |&cpu| stay_on(cpu))?;
-        rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS)).map_err(io::Error::from)?;
+        wake_in_time()?;
         let carried = worker(Dispatcher::new(Arc::clone(&shared), number, sink, hand, reopening))?;
         member.leave();
         Ok(carried)

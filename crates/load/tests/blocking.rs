@@ -6,8 +6,10 @@ mod support;
 
 use plimsoll_load::mock::{MockOpener, Scripted};
 use plimsoll_load::{Config, Control, Ended, EngineError, Tables, open_all, run, run_blocking};
-use plimsoll_session::{BlockingOpener, Opener};
+use plimsoll_record::Outcome;
+use plimsoll_session::{Begun, BlockingOpener, BlockingSession, Ending, Opener, SessionReport};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{MS, Segment, blocking, config, constant, driver};
 
@@ -39,6 +41,34 @@ fn operations_that_would_start_too_late_are_skipped_and_counted() {
 #[test]
 fn users_pause_from_the_end_or_from_when_it_was_due() {
     driver::pauses_from_the_end_or_from_when_it_was_due(drive);
+}
+
+/// Notes how late the kernel may wake its thread.
+struct Wakes(Arc<AtomicU64>);
+
+impl BlockingSession for Wakes {
+    fn begin(&mut self, _index: u64) -> Begun {
+        Begun { kind: 0, skipped: false }
+    }
+
+    fn perform(&mut self) -> Ending {
+        self.0.store(rustix::thread::current_timer_slack().unwrap(), Ordering::Relaxed);
+        Ending::of_nothing(Outcome::Done, true)
+    }
+
+    fn close(self: Box<Self>) -> SessionReport {
+        SessionReport::default()
+    }
+}
+
+#[test]
+fn the_kernel_wakes_a_thread_in_time_as_it_does_those_of_the_other_drivers() {
+    let (out, slack) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(0)));
+    let config = Config { transactions: Some(1), ..config() };
+    let sessions: Vec<Box<dyn BlockingSession>> = vec![Box::new(Wakes(Arc::clone(&slack)))];
+    let tables = Tables::of_rows(out.path()).unwrap();
+    run_blocking(sessions, None, &config, &Control::new(1), tables).unwrap();
+    assert_eq!(slack.load(Ordering::Relaxed), 1, "nanoseconds; the kernel's own is 50,000");
 }
 
 #[test]

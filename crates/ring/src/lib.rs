@@ -195,6 +195,9 @@ fn explained(error: io::Error) -> io::Error {
             "io_uring is forbidden here",
             "set the sysctl kernel.io_uring_disabled to 0, and allow its calls where a container filters them (seccomp)",
         ),
+        // Before Linux 5.12 the ring itself counts.
+        Some(Errno::NOMEM) => ("no io_uring can be created", "raise the limit of locked memory (ulimit -l)"),
+        Some(Errno::MFILE) => ("no io_uring can be created", "raise the limit of open files (ulimit -n)"),
         _ => return io::Error::new(error.kind(), format!("no io_uring can be created: {error}")),
     };
     io::Error::new(error.kind(), format!("{why} ({error}): {remedy}"))
@@ -209,6 +212,7 @@ mod tests {
         let told = |errno: Errno| explained(errno.into()).to_string();
         assert!(told(Errno::PERM).contains("kernel.io_uring_disabled"), "{}", told(Errno::PERM));
         assert!(told(Errno::NOSYS).starts_with("this kernel has no io_uring"));
-        assert!(told(Errno::MFILE).contains("no io_uring can be created"));
+        assert!(told(Errno::MFILE).contains("ulimit -n") && told(Errno::NOMEM).contains("ulimit -l"));
+        assert!(told(Errno::INVAL).contains("no io_uring can be created"));
     }
 }

@@ -103,6 +103,18 @@ def test_what_a_seek_writes_back_it_has_read_and_counts_once(tmp_path: Path) -> 
     assert before["bytes_per_second"]["value"] == found["bytes_per_second"]["value"]
 
 
+def test_the_end_of_a_file_is_no_seek(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", RAW, BONNIE)
+    for place in run.glob("trials/*/seeks/summary.json"):
+        told = json.loads(place.read_text())
+        told["identity"] |= {"planned": SEEKS + 1, "done": SEEKS + 1}
+        told["by_kind"]["fsync"] = {"done": 1, "failed": 0}
+        told["facts"]["closings"] = ["fsync"]
+        place.write_text(json.dumps(told))
+    seeks = analyse(open_run(run))["phases"]["treatments"]["t1"]["seeks"]  # type: ignore[typeddict-item]
+    assert seeks["operations_per_second"]["value"] == pytest.approx(SEEKS / 4.02, rel=1e-4)
+
+
 def test_a_phase_with_lost_operations_has_no_rate(tmp_path: Path) -> None:
     run = make(tmp_path / "run", RAW, BONNIE)
     for place in run.glob("trials/*/write/summary.json"):

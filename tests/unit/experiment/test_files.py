@@ -81,7 +81,8 @@ def test_passes_have_their_engine_and_as_many_sessions_as_are_under_way() -> Non
     found = made(settings, **PHASES).workload
     assert isinstance(found, SequentialIo)
     assert found.phases_run() == ["write", "rewrite", "read", "reread"]
-    assert found.phase_clients("read") == 24 and found.load_request(2) == {"threads": 2}
+    assert found.phase_clients("read") == 24
+    assert found.load_request(2) == {"threads": 3}, "a ring of its own for each file, whatever CPUs there are"
     asked = found.phase_request("read", 0)
     assert (asked["pass"], asked["file_bytes"], asked["record_bytes"]) == ("read", 2**20, 65536)
     assert (asked["stop"], asked["depth"]) == ("first", 8)

@@ -25,6 +25,7 @@ from plimsoll.run.observer import Silent
 from plimsoll.run.planning import windows
 from plimsoll.run.runner import Impossible, Runner
 from plimsoll.run.servers import datasets
+from plimsoll.run.servers.files.at_work import cut_passes
 from plimsoll.run.servers.files.place import LoadPlace
 from plimsoll.run.surroundings.arranged import PrivatePlace
 from plimsoll.run.surroundings.file_locations import FileLocations
@@ -212,6 +213,34 @@ def test_what_the_agent_refuses_is_said_before_the_first_trial(runner: Make) -> 
     failing = ("describe", "workload.file_bytes: 16384 is wrong", agent.EXIT_BAD_REQUEST)
     with pytest.raises(Impossible, match="file_bytes: 16384 is wrong"):
         runner(RAW, failing=failing).run()
+
+
+@pytest.mark.parametrize(
+    ("forbids", "user", "is_forbidden"), [(0, 1, False), (1, 0, False), (1, 1, True), (2, 0, True)]
+)
+def test_an_io_uring_that_is_forbidden_is_said_before_the_first_trial(
+    runner: Make, monkeypatch: pytest.MonkeyPatch, forbids: int, user: int, is_forbidden: bool
+) -> None:
+    read = ThisMachine.read
+    wanted = "/proc/sys/kernel/io_uring_disabled"
+    monkeypatch.setattr(ThisMachine, "read", lambda self, path: str(forbids) if path == wanted else read(self, path))
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    ring = MIX | {"engine": "io_uring"}
+    said = [text for text in runner(ring, measure={"seconds": 1}).needs().impossible if "io_uring" in text]
+    assert bool(said) == is_forbidden and all("sysctl kernel.io_uring_disabled=0" in text for text in said)
+    assert not [text for text in runner(MIX, measure={"seconds": 1}).needs().impossible if "io_uring" in text]
+
+
+def test_passes_that_the_time_has_cut_off_are_told_of(tmp_path: Path) -> None:
+    document: dict[str, Any] = {"name": "x", "title": "x", "target": {"server": "files"}, "warmup": {"until": "none"}}
+    document |= {"workload": {"name": "file_serving", "clients": 3, "passes": 4}, "measure": {"seconds": 9}}
+    settings, summary = Experiment.model_validate(document), tmp_path / "summary.json"
+    summary.write_text(json.dumps({"ended_by": "told", "totals": {"passes_begun": 12}}))
+    assert cut_passes(settings, [summary]) is None
+    summary.write_text(json.dumps({"ended_by": "seconds", "totals": {"passes_begun": 7}}))
+    assert "measure.seconds ended the load in its passes: 7 of 12 were begun" in str(cut_passes(settings, [summary]))
+    endless = Experiment.model_validate(document | {"workload": {"name": "file_serving"}, "warmup": {}})
+    assert cut_passes(endless, [summary]) is None
 
 
 def test_windows_cannot_be_had_of_files(runner: Make) -> None:

@@ -3,12 +3,15 @@
 //! The fact that constrains it: paths begin at the work directory, as the original's do. Each call takes the descriptor
 //! of that directory and the path below it, so that the kernel walks the same components. It does not walk from a
 //! descriptor of the client's own folder, which would be cheaper than what is measured, nor the path of the work
-//! directory itself, which is the machine's and no part of the load.
+//! directory itself, which is the machine's and no part of the load. What is opened lies below it, by no symbolic link;
+//! calls that take a path and cannot be told so are on directories that were opened so before.
 
+use crate::passes::close;
+use crate::tree::WITHIN;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Stat, Timespec, Timestamps};
-use rustix::fs::{fstat, fstatfs, fsync, mkdirat, openat, renameat, statat, unlinkat, utimensat};
+use rustix::fs::{fstat, fstatfs, fsync, mkdirat, openat, openat2, renameat, statat, unlinkat, utimensat};
 use rustix::io::{Errno, pread, pwrite};
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -34,17 +37,19 @@ impl Calls {
 
     pub(super) fn stat(&mut self, path: &CStr) -> Result<Stat, Errno> {
         self.made += 1;
-        statat(&self.work, path, AtFlags::empty())
+        statat(&self.work, path, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     pub(super) fn open(&mut self, path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.made += 1;
-        openat(&self.work, path, flags | OFlags::CLOEXEC, OWNER_ONLY)
+        let mode = if flags.contains(OFlags::CREATE) { OWNER_ONLY } else { Mode::empty() };
+        openat2(&self.work, path, flags | OFlags::CLOEXEC, mode, WITHIN)
     }
 
-    pub(super) fn close(&mut self, file: OwnedFd) {
+    /// A file server may say here first that it has not taken what was written.
+    pub(super) fn close(&mut self, file: OwnedFd) -> Result<(), Errno> {
         self.made += 1;
-        drop(file);
+        close(file)
     }
 
     /// A file's length, owner and times.
@@ -110,7 +115,7 @@ impl Calls {
         self.made += 1;
         let at = |seconds| Timespec { tv_sec: seconds, tv_nsec: 0 };
         let times = Timestamps { last_access: at(access), last_modification: at(modification) };
-        utimensat(&self.work, path, &times, AtFlags::empty())
+        utimensat(&self.work, path, &times, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Locks so many bytes for writing, or unlocks them.
@@ -145,7 +150,7 @@ impl Calls {
             left -= 1;
         }
         self.made += calls;
-        self.close(directory);
+        self.close(directory)?;
         Ok(found)
     }
 
@@ -153,8 +158,8 @@ impl Calls {
     pub(super) fn sync_directory(&mut self, path: &CStr) -> Result<(), Errno> {
         let directory = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let done = self.sync(&directory);
-        self.close(directory);
-        done
+        let closed = self.close(directory);
+        done.and(closed)
     }
 
     /// Removes a directory with everything below it; nothing where there is none.
@@ -163,7 +168,7 @@ impl Calls {
         match self.open(path, flags) {
             Ok(directory) => {
                 self.empty(&directory)?;
-                self.close(directory);
+                self.close(directory)?;
                 self.remove_directory(path)
             }
             Err(Errno::NOENT) => Ok(()),
@@ -193,7 +198,7 @@ impl Calls {
                         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                         let below = openat(directory, name, flags, Mode::empty())?;
                         self.empty(&below)?;
-                        self.close(below);
+                        self.close(below)?;
                         unlinkat(directory, name, AtFlags::REMOVEDIR)?;
                         self.made += 2;
                     }

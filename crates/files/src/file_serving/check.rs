@@ -30,20 +30,24 @@ pub(super) fn check(script: &Script, seed: u64, tree: &Tree, segments: &[Summary
     for position in state.positions.iter().filter(|position| !position.is_disturbed) {
         found.of_client(script, seed, tree, position)?;
     }
-    let foretold = state.positions.iter().filter(|position| !position.is_disturbed).count();
+    // A line that failed is counted by its error, in whatever pass it was: what its client has left then nobody foretells.
+    let disturbed = state.positions.iter().filter(|position| position.is_disturbed).count();
+    let left_out = match disturbed {
+        0 => String::new(),
+        some => format!(" (without {some} of {} clients, of whose last pass a line failed)", state.positions.len()),
+    };
     let mut checks = vec![
         equal("clients whose end is known", state.clients as usize, state.positions.len()),
-        equal("clients without a line in their last pass that went wrong", state.positions.len(), foretold),
         Check {
             name: "files and directories left".to_owned(),
             expected: found.names_expected.to_string(),
-            found: format!("{}{}", found.names, told(&found.names_wrong)),
+            found: format!("{}{left_out}{}", found.names, told(&found.names_wrong)),
             ok: found.names_wrong.is_empty(),
         },
         Check {
             name: "bytes left in files".to_owned(),
             expected: found.bytes_expected.to_string(),
-            found: format!("{}{}", found.bytes, told(&found.bytes_wrong)),
+            found: format!("{}{left_out}{}", found.bytes, told(&found.bytes_wrong)),
             ok: found.bytes_wrong.is_empty() && found.bytes == found.bytes_expected,
         },
     ];

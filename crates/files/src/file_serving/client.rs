@@ -114,11 +114,15 @@ impl Client {
     /// It has performed a line; with the last one of all clients the segment is over.
     fn went_on(&mut self) {
         self.position.lines += 1;
-        if !self.is_told && self.is_through() {
-            self.is_told = true;
-            if self.shared.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
-                self.shared.finish.finish();
-            }
+        if self.is_through() {
+            self.is_awaited_no_more();
+        }
+    }
+
+    /// The others wait no longer for this one: it is through, or it has ended before.
+    fn is_awaited_no_more(&mut self) {
+        if !std::mem::replace(&mut self.is_told, true) && self.shared.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.finish.finish();
         }
     }
 
@@ -206,7 +210,8 @@ impl BlockingSession for Client {
         ending
     }
 
-    fn close(self: Box<Self>) -> SessionReport {
+    fn close(mut self: Box<Self>) -> SessionReport {
+        self.is_awaited_no_more();
         let Self { shared, player, position, verification, uncompared, .. } = *self;
         shared.positions.lock().unwrap_or_else(PoisonError::into_inner).push(position);
         let totals = vec![

@@ -94,11 +94,14 @@ impl Player {
                 if compares && content != UNKNOWN {
                     self.compare(offset, returned, content, hand)?;
                 }
-                Ok(u64::from(size))
+                // What the original counts is the size that was asked for.
+                Ok(u64::from(returned))
             }
             Step::Write { slot, offset, size } => {
                 let file = open(&self.slots, slot)?;
-                self.calls.write(file, hand.bytes(&self.pattern, line as u32, offset, size as usize), offset)?;
+                let bytes = &mut self.buffer[..size as usize];
+                hand.write(&self.pattern, line as u32, offset, bytes);
+                self.calls.write(file, bytes, offset)?;
                 if self.options.sync_writes {
                     self.calls.sync(file)?;
                 }
@@ -139,8 +142,7 @@ impl Player {
             Step::Open { name, slot, how } => self.open(name, slot, how),
             Step::Close { slot } => {
                 let file = self.slots[usize::from(slot)].take().ok_or(Errno::BADF)?;
-                self.calls.close(file);
-                Ok(())
+                self.calls.close(file)
             }
             Step::QueryPath { name } => self.query_path(name),
             Step::QueryFile { slot } => self.calls.stat_open(open(&self.slots, slot)?).map(|_| ()),
@@ -198,10 +200,12 @@ impl Player {
         let file = self.calls.open(&self.places[name as usize].path, flags)?;
         self.calls.stat_open(&file)?;
         match self.slots.get_mut(usize::from(slot)) {
-            Some(place) => *place = Some(file),
+            Some(place) => {
+                *place = Some(file);
+                Ok(())
+            }
             None => self.calls.close(file),
         }
-        Ok(())
     }
 
     fn query_path(&mut self, name: u32) -> Result<(), Errno> {

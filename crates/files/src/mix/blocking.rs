@@ -4,7 +4,6 @@ use super::live::Live;
 use super::names::{ENTRIES_BYTES, create, readdir, rename, stat, unlink, write_all};
 use super::operator::Operator;
 use super::plan::{Sync, Task};
-use crate::stamp::fill;
 use crate::tree::Tree;
 use plimsoll_session::{Begun, BlockingOpener, BlockingSession, Buffer, Ending, Failure, SessionReport};
 use rustix::fs::{fdatasync, fsync};
@@ -19,11 +18,9 @@ pub(super) struct Opener {
 }
 
 /// The buffer of a session.
-pub(super) fn buffer(live: &Live, number: u32) -> Buffer {
+pub(super) fn buffer(live: &Live) -> Buffer {
     let bytes = live.plan.tasks.iter().map(|task| task.buffer_bytes()).max().unwrap_or(0);
-    let mut buffer = Buffer::zeroed(bytes as usize);
-    fill(&mut buffer, live.plan.seed ^ u64::from(number));
-    buffer
+    Buffer::zeroed(bytes as usize)
 }
 
 /// A session that cannot be made.
@@ -32,11 +29,11 @@ pub(super) fn refused(error: impl std::fmt::Display) -> Failure {
 }
 
 impl BlockingOpener for Opener {
-    fn open(&self, number: u32) -> Result<Box<dyn BlockingSession>, Failure> {
+    fn open(&self, _number: u32) -> Result<Box<dyn BlockingSession>, Failure> {
         let operator = Operator::new(&self.live, &self.tree).map_err(refused)?;
         let is_reading = self.live.plan.tasks.contains(&Task::Readdir);
         let entries = vec![MaybeUninit::uninit(); if is_reading { ENTRIES_BYTES } else { 0 }];
-        Ok(Box::new(Session { operator, buffer: buffer(&self.live, number), entries }))
+        Ok(Box::new(Session { operator, buffer: buffer(&self.live), entries }))
     }
 }
 
@@ -101,7 +98,7 @@ impl BlockingSession for Session {
     }
 
     fn close(self: Box<Self>) -> SessionReport {
-        self.operator.report.session()
+        self.operator.close(true)
     }
 }
 
@@ -129,7 +126,7 @@ mod tests {
 
     fn session(opener: &Opener) -> Session {
         let operator = Operator::new(&opener.live, &opener.tree).unwrap();
-        Session { operator, buffer: buffer(&opener.live, 0), entries: Vec::new() }
+        Session { operator, buffer: buffer(&opener.live), entries: Vec::new() }
     }
 
     /// An operation that is one of `name`.
@@ -163,5 +160,34 @@ mod tests {
                 assert_eq!(perform(&mut other, check), Ok(()), "{check} after {name}, by the other session");
             }
         }
+    }
+
+    #[test]
+    fn no_operation_has_the_opening_of_its_file_in_its_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let opener = opener(&folder);
+        let mut ours = session(&opener);
+        for name in ["read", "write", "append", "read"] {
+            let begun = ours.begin(index_of(&opener, name));
+            assert_eq!(is_done(&begun, &ours.perform()), Ok(()), "{name}");
+        }
+        assert_eq!((ours.operator.report.opened, ours.operator.report.system_calls), (0, 4));
+        // A file that is made within the load is opened by the first operation on it, and that is counted.
+        for name in ["unlink", "create", "read"] {
+            let begun = ours.begin(index_of(&opener, name));
+            assert_eq!(is_done(&begun, &ours.perform()), Ok(()), "{name}");
+        }
+        assert_eq!(ours.operator.report.opened, 1);
+        let is_open = || {
+            let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+            open.filter_map(|one| std::fs::read_link(one.path()).ok())
+                .filter(|at| at.starts_with(folder.path()))
+                .count()
+        };
+        let before = is_open();
+        Box::new(ours).close();
+        assert_eq!(is_open(), before, "the engine's clock still runs when it closes its sessions");
+        opener.live.close().unwrap();
+        assert!(is_open() < before);
     }
 }

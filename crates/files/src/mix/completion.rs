@@ -18,9 +18,9 @@ pub(super) struct Opener {
 }
 
 impl CompletionOpener for Opener {
-    fn open(&self, number: u32) -> Result<Box<dyn CompletionSession>, Failure> {
+    fn open(&self, _number: u32) -> Result<Box<dyn CompletionSession>, Failure> {
         let operator = Operator::new(&self.live, &self.tree).map_err(refused)?;
-        let buffer = buffer(&self.live, number);
+        let buffer = buffer(&self.live);
         let most = buffer.len();
         Ok(Box::new(Session { operator, buffer: Some(buffer), most, calls: 0 }))
     }
@@ -151,6 +151,6 @@ impl CompletionSession for Session {
     }
 
     fn close(self: Box<Self>) -> SessionReport {
-        self.operator.report.session()
+        self.operator.close(false)
     }
 }

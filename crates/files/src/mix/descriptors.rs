@@ -3,6 +3,8 @@
 //! The fact that constrains it: other sessions remove files and make new ones in their places, at any time that the session does not
 //! use the place. So a kept file says which of its place it is, and is found for that one alone.
 
+use crate::passes::close;
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use std::sync::Arc;
 /// No session keeps more.
 pub(super) const KEPT_MAX: u32 = 512;
 
+#[derive(Debug)]
 struct Kept {
     key: u64,
     /// Which file of its place it is.
@@ -19,12 +22,15 @@ struct Kept {
 }
 
 /// Open files by number.
+#[derive(Debug)]
 pub(super) struct Descriptors {
     bound: usize,
     kept: Vec<Kept>,
     by_key: HashMap<u64, usize>,
     uses: u64,
     last: usize,
+    /// The first error of a close.
+    failed: Option<Errno>,
 }
 
 /// What a descriptor is opened for: a file may be open for each.
@@ -50,7 +56,20 @@ impl Descriptors {
     /// Keeps at most so many, 1 or more.
     pub(super) fn new(bound: u32) -> Self {
         let bound = bound.max(1) as usize;
-        Self { bound, kept: Vec::with_capacity(bound), by_key: HashMap::with_capacity(bound), uses: 0, last: 0 }
+        let (kept, by_key) = (Vec::with_capacity(bound), HashMap::with_capacity(bound));
+        Self { bound, kept, by_key, uses: 0, last: 0, failed: None }
+    }
+
+    /// Whether so many are kept and none has to go for another.
+    pub(super) fn has_room_for(&self, files: u64) -> bool {
+        files <= self.bound as u64
+    }
+
+    /// Closes one. A file server may say here first that it has not taken what was written.
+    fn shut(&mut self, kept: Kept) {
+        if let Some(Err(error)) = Arc::into_inner(kept.file).map(close) {
+            self.failed.get_or_insert(error);
+        }
     }
 
     /// Finds an open file. One that its place had before is closed instead.
@@ -84,7 +103,8 @@ impl Descriptors {
         } else {
             let oldest = (0..self.kept.len()).min_by_key(|&at| self.kept[at].used).unwrap_or(0);
             self.by_key.remove(&self.kept[oldest].key);
-            self.kept[oldest] = kept;
+            let gone = std::mem::replace(&mut self.kept[oldest], kept);
+            self.shut(gone);
             oldest
         };
         self.by_key.insert(key, at);
@@ -95,7 +115,8 @@ impl Descriptors {
     /// Closes a file.
     pub(super) fn close(&mut self, key: u64) {
         if let Some(at) = self.by_key.remove(&key) {
-            self.kept.swap_remove(at);
+            let gone = self.kept.swap_remove(at);
+            self.shut(gone);
             if let Some(moved) = self.kept.get(at) {
                 self.by_key.insert(moved.key, at);
             }
@@ -104,8 +125,17 @@ impl Descriptors {
 
     /// Closes all of them.
     pub(super) fn close_all(&mut self) {
-        self.kept.clear();
         self.by_key.clear();
+        std::mem::take(&mut self.kept).into_iter().for_each(|kept| self.shut(kept));
+    }
+
+    /// Closes all of them for good.
+    ///
+    /// # Errors
+    /// The first that any close has ended with.
+    pub(super) fn end(mut self) -> Result<(), Errno> {
+        self.close_all();
+        self.failed.map_or(Ok(()), Err)
     }
 }
 

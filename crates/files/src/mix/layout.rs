@@ -4,7 +4,6 @@ use super::names::write_all;
 use super::places::{Place, Places};
 use super::plan::{CHUNK, Plan};
 use super::state::State;
-use crate::stamp::fill;
 use crate::tree::Tree;
 use crate::workload::FilesError;
 use rustix::fs::{Mode, OFlags, mkdirat, syncfs};
@@ -22,7 +21,6 @@ pub(super) fn lay_out(plan: &Plan, tree: &Tree, tell: &mut dyn FnMut(u64)) -> Re
     let all: Vec<Place> = state.places.iter().map(Place::of).collect();
     let places = Places::new(plan.seed, plan.fanout, all, HashMap::new());
     let (mut name, mut buffer) = (String::new(), vec![0; CHUNK as usize]);
-    fill(&mut buffer, plan.seed);
     for directory in 0..places.directories() {
         Places::directory_name(directory, &mut name);
         let made = mkdirat(tree.data(), name.as_str(), Mode::from_raw_mode(0o700));

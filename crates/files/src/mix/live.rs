@@ -1,11 +1,13 @@
 //! What the sessions of a segment share: the places and their blocks' versions.
 
+use super::descriptors::Descriptors;
 use super::places::{Place, Places};
 use super::plan::Plan;
 use super::state::State;
 use super::versions::{BLOCK, Versions};
-use std::sync::Arc;
+use crate::workload::FilesError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A tree under load.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct Live {
     pub(super) drawn_among: u64,
     gone: AtomicU64,
     failed: AtomicU64,
+    /// What sessions had open: closing it is no part of the load.
+    open: Mutex<Vec<Descriptors>>,
 }
 
 impl Live {
@@ -57,7 +61,23 @@ impl Live {
             drawn_among: among,
             gone: state.gone.into(),
             failed: state.failed.into(),
+            open: Mutex::default(),
         }
+    }
+
+    /// Takes what a session had open.
+    pub(super) fn keep(&self, descriptors: Descriptors) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(descriptors);
+    }
+
+    /// Closes what sessions had open.
+    ///
+    /// # Errors
+    /// When the kernel says of a close, this one or one within the load, that what was written is lost.
+    pub(super) fn close(&self) -> Result<(), FilesError> {
+        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = open.into_iter().map(Descriptors::end).fold(Ok(()), Result::and);
+        ended.map_err(|error| FilesError::Content(format!("a file of the load cannot be closed: {error}")))
     }
 
     /// To be kept for the next segment.

@@ -114,8 +114,12 @@ impl FileWorkload for Mix {
 
     fn conclude(&self, tree: &Tree) -> Result<(), FilesError> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let live = live.filter(|_| self.plan.changes_files());
-        live.map_or(Ok(()), |live| live.state().write(tree, &self.plan))
+        let Some(live) = live else { return Ok(()) };
+        let closed = live.close();
+        if self.plan.changes_files() {
+            live.state().write(tree, &self.plan)?;
+        }
+        closed
     }
 
     fn check(&self, tree: &Tree, segments: &[Summary]) -> Result<Vec<Check>, FilesError> {

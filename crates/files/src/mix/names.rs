@@ -5,6 +5,7 @@
 
 use super::operator::Operator;
 use super::plan::CHUNK;
+use crate::passes::close;
 use plimsoll_session::Ending;
 use rustix::fs::{AtFlags, Dir, OFlags, RawDir, renameat, statat, unlinkat};
 use rustix::io::{Errno, pwrite};
@@ -57,7 +58,7 @@ pub(super) fn create(operator: &mut Operator, buffer: &mut [u8]) -> Ending {
         }
     };
     let (written, calls) = fill(operator, &file, buffer);
-    drop(file);
+    let written = written.and(close(file));
     let calls = calls + 2;
     if let Err(errno) = written {
         live.count_failed(bytes);

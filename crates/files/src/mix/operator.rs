@@ -13,7 +13,7 @@ use crate::tree::Tree;
 use crate::workload::FilesError;
 use plimsoll_keys::Words;
 use plimsoll_record::Outcome;
-use plimsoll_session::{Begun, Ending, Failure};
+use plimsoll_session::{Begun, Ending, Failure, SessionReport};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -88,7 +88,7 @@ impl Operator {
             uses: Use::None,
         };
         let descriptors = Descriptors::new(kept_max(live.drawn_among, writes_through));
-        Ok(Self {
+        let mut operator = Self {
             live: Arc::clone(live),
             tree: Arc::clone(tree),
             draws,
@@ -100,7 +100,42 @@ impl Operator {
             name: String::new(),
             other_name: String::new(),
             report: Report::default(),
-        })
+        };
+        operator.open_ahead();
+        Ok(operator)
+    }
+
+    /// Opens the files that are there before the clock runs, where all of them are kept: else the first operation on each
+    /// would take as much longer as opening it does. What cannot be opened says so when it is to be used.
+    fn open_ahead(&mut self) {
+        let live = Arc::clone(&self.live);
+        let wanted = |writes_through| {
+            let is_so = |task: &&Task| task.needs_a_descriptor() && task.writes_through() == writes_through;
+            live.plan.tasks.iter().any(|task| is_so(&task))
+        };
+        let accesses: Vec<Access> = [Access::Write, Access::WriteThrough]
+            .into_iter()
+            .zip([false, true])
+            .filter(|&(_, of)| wanted(of))
+            .map(|(access, _)| access)
+            .collect();
+        if !self.descriptors.has_room_for(live.drawn_among * accesses.len() as u64) {
+            return;
+        }
+        for (place, _) in live.places.iter().filter(|(_, at)| !at.kept().is_absent) {
+            self.at.place = place;
+            self.write_name();
+            for &access in &accesses {
+                let _ = self.opened(access);
+            }
+        }
+        (self.report.system_calls, self.report.opened) = (0, 0);
+    }
+
+    /// The end of the session.
+    pub(super) fn close(self, counts_calls: bool) -> SessionReport {
+        self.live.keep(self.descriptors);
+        self.report.session(counts_calls)
     }
 
     /// Draws operation `index`, and prepares it; what it writes comes to stand in `buffer`.
@@ -214,7 +249,7 @@ impl Operator {
             Access::WriteThrough => OFlags::RDWR | OFlags::DSYNC,
             Access::Read => OFlags::RDONLY,
         };
-        self.report.system_calls += 1;
+        (self.report.system_calls, self.report.opened) = (self.report.system_calls + 1, self.report.opened + 1);
         let file = self.tree.file(&self.name, flags | OFlags::NOFOLLOW | direct)?;
         let incarnation = self.live.places.at(self.at.place).incarnation.load(Ordering::Acquire);
         Ok(self.descriptors.keep(key(self.at.place, access), incarnation, file))

@@ -2,7 +2,7 @@
 
 use super::history::{History, Known, Shape};
 use super::names::file_name;
-use crate::stamp::{self, Stamps, VERSION_MAX};
+use crate::stamp::{Stamps, VERSION_MAX};
 use crate::tree::Tree;
 use crate::workload::FilesError;
 use plimsoll_session::Buffer;
@@ -94,11 +94,9 @@ impl Files {
         record * self.history.shape.record_bytes
     }
 
-    /// A buffer for one record, filled as every record of these files is.
+    /// A buffer for one record.
     pub(crate) fn buffer(&self) -> Buffer {
-        let mut buffer = Buffer::zeroed(self.history.shape.record_bytes as usize);
-        stamp::fill(&mut buffer, self.history.shape.seed);
-        buffer
+        Buffer::zeroed(self.history.shape.record_bytes as usize)
     }
 
     /// Makes the buffer the record of a version.

@@ -32,6 +32,44 @@ impl Moved {
     }
 }
 
+/// What of a file's end belongs to the pass: an operation of its own each, after all others on the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// Its data reach the device.
+    Fsync,
+    /// Its descriptor is closed.
+    Close,
+}
+
+impl Closing {
+    /// Those that are asked for.
+    pub(crate) fn of(fsync: bool, close: bool) -> &'static [Self] {
+        match (fsync, close) {
+            (false, false) => &[],
+            (true, false) => &[Self::Fsync],
+            (false, true) => &[Self::Close],
+            (true, true) => &[Self::Fsync, Self::Close],
+        }
+    }
+
+    /// As kinds of operation are called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Close => "close",
+        }
+    }
+}
+
+/// What a session is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// The record, chunk or seek of this place.
+    Place(u64),
+    /// All is done with the file.
+    Closing(Closing),
+}
+
 /// A session's way.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -39,6 +77,10 @@ pub(crate) struct Lane {
     pub(crate) file: u32,
     /// Given out to this session, and not yet passed.
     place: Option<u64>,
+    /// What of the file's closing is left to this session, if it is the one that closes it.
+    closing: Option<&'static [Closing]>,
+    /// What closing the file consists of.
+    closings: &'static [Closing],
     index: u64,
     /// System calls since the last operation ended.
     pub(crate) calls: u32,
@@ -51,17 +93,19 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(file: u32) -> Self {
+    pub(crate) fn new(file: u32, closings: &'static [Closing]) -> Self {
         let verification = Verification::default();
         let (moved, of_failed) = (Moved::default(), Moved::default());
-        Self { file, place: None, index: 0, calls: 0, all_calls: 0, bytes: 0, moved, of_failed, verification }
+        let (place, closing) = (None, None);
+        let (index, calls, all_calls, bytes) = (0, 0, 0, 0);
+        Self { file, place, closing, closings, index, calls, all_calls, bytes, moved, of_failed, verification }
     }
 
     /// Before the next operation of a closed loop: its place is taken here, so that nothing is begun for which there is
     /// none.
     pub(crate) fn pause(&mut self, progress: &Progress) -> Pause {
-        self.take(progress);
-        Pause { ns: if self.place.is_some() { 0 } else { REST_NS }, since_planned: false }
+        let is_due = self.take(progress).is_some();
+        Pause { ns: if is_due { 0 } else { REST_NS }, since_planned: false }
     }
 
     /// The same of a session that has a thread of its own: where there is no place it rests until the pass is over,
@@ -74,48 +118,69 @@ impl Lane {
         pause
     }
 
-    /// Takes a place if it has none.
-    fn take(&mut self, progress: &Progress) -> Option<u64> {
-        self.place = self.place.or_else(|| progress.claim(self.file));
-        self.place
+    /// Takes a place if it has none, or what of the closing is next.
+    fn take(&mut self, progress: &Progress) -> Option<Due> {
+        if self.place.is_none() && self.closing.is_none() {
+            self.place = progress.claim(self.file);
+            if self.place.is_none() && progress.may_close(self.file) {
+                self.closing = Some(self.closings);
+                self.close_on(progress);
+            }
+        }
+        let closing = || self.closing?.first().copied().map(Due::Closing);
+        self.place.map(Due::Place).or_else(closing)
     }
 
-    /// Begins an operation at its place; `None` if there is nothing more to do.
-    pub(crate) fn begin(&mut self, progress: &Progress, index: u64) -> Option<u64> {
+    /// Nothing is left of the closing: the file is closed.
+    fn close_on(&mut self, progress: &Progress) {
+        if self.closing.is_some_and(<[Closing]>::is_empty) {
+            self.closing = None;
+            progress.file_is_closed();
+        }
+    }
+
+    /// Begins what is due; `None` if there is nothing more to do.
+    pub(crate) fn begin(&mut self, progress: &Progress, index: u64) -> Option<Due> {
         self.index = index;
         self.take(progress)
     }
 
-    /// The answer to the engine.
-    pub(crate) fn begun(kind: u8, place: Option<u64>) -> Begun {
-        Begun { kind, skipped: place.is_none() }
+    /// The answer to the engine. `kinds`: how many there are of other operations than those of the closing, which is `closings`
+    /// in the whole pass.
+    pub(crate) fn begun(kind: u8, due: Option<Due>, (kinds, closings): (usize, &[Closing])) -> Begun {
+        let of_closing = |closing| closings.iter().position(|&other| other == closing).unwrap_or_default();
+        let kind = match due {
+            Some(Due::Closing(closing)) => (kinds + of_closing(closing)) as u8,
+            Some(Due::Place(_)) | None => kind,
+        };
+        Begun { kind, skipped: due.is_none() }
     }
 
-    /// Its operation has come to its end. True for the last one of the file, whose closing belongs to it:
-    /// [`Lane::closed`] is next.
-    pub(crate) fn arrive(&mut self, progress: &Progress, result: &Result<bool, Trouble>) -> bool {
+    /// Its operation at a place has come to its end.
+    pub(crate) fn arrive(&mut self, progress: &Progress, result: &Result<bool, Trouble>) {
         if self.place.take().is_none() {
-            return false;
+            return;
         }
-        if let Err(Trouble::Refused(_)) = result {
-            progress.fail();
-            return false;
+        match result {
+            Err(Trouble::Refused(_)) => progress.fail(),
+            _ => progress.pass(self.file),
         }
-        progress.pass(self.file)
     }
 
-    /// The file was closed, or was not because the kernel refused.
-    pub(crate) fn closed(&self, progress: &Progress, is_refused: bool) {
-        if is_refused {
+    /// A part of the closing has come to its end, well or refused by the kernel.
+    pub(crate) fn closed(&mut self, progress: &Progress, refused: Option<Failure>) -> Ending {
+        if refused.is_some() {
             progress.lose();
         }
-        progress.file_is_through(self.file);
+        self.closing = self.closing.and_then(|closing| closing.get(1..));
+        self.close_on(progress);
+        let result = refused.map_or(Ok(false), |failure| Err(Trouble::Refused(failure)));
+        self.end((Moved::default(), result))
     }
 
-    /// How an operation ended. `closing`: why the file could not be closed after it. What is read and written back is
-    /// payload once.
-    pub(crate) fn end(&mut self, (moved, result): (Moved, Result<bool, Trouble>), closing: Option<Failure>) -> Ending {
-        let failure = self.judge(result).or(closing);
+    /// How an operation ended. What is read and written back is payload once.
+    pub(crate) fn end(&mut self, (moved, result): (Moved, Result<bool, Trouble>)) -> Ending {
+        let failure = self.judge(result);
         let requests = std::mem::take(&mut self.calls);
         self.all_calls += u64::from(requests);
         self.moved.add(moved);
@@ -154,7 +219,7 @@ impl Lane {
 
     /// It was given up under way: nobody knows what its place holds.
     pub(crate) fn abandon(&mut self, progress: &Progress) -> Ending {
-        self.place = None;
+        (self.place, self.closing) = (None, None);
         progress.lose();
         let message = "no completion within the grace period after the segment".to_owned();
         let failure = Failure { code: Failure::ABANDONED.to_owned(), message };

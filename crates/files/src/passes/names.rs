@@ -2,6 +2,7 @@
 
 use plimsoll_session::Failure;
 use rustix::io::Errno;
+use std::os::fd::OwnedFd;
 
 /// The file of process `number`, below the folder of what is loaded.
 pub(crate) fn file_name(number: u32) -> String {
@@ -16,6 +17,14 @@ pub(crate) fn errno_name(error: Errno) -> String {
 /// A failed operation: which call on which file, and the error's name as its code.
 pub(crate) fn refused(file: &str, call: &str, error: Errno) -> Failure {
     Failure { code: errno_name(error), message: format!("{file}: {call}: {error}") }
+}
+
+/// Closes a descriptor. A file server may say here first that it has not taken what was written.
+///
+/// # Errors
+/// When the kernel says so; the descriptor is closed all the same.
+pub(crate) fn close(descriptor: impl Into<OwnedFd>) -> Result<(), Errno> {
+    nix::unistd::close(descriptor.into()).map_err(|error| Errno::from_raw_os_error(error as i32))
 }
 
 #[cfg(test)]

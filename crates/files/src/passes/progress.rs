@@ -27,6 +27,10 @@ struct OfFile {
     next: AtomicU64,
     passed: AtomicU64,
     bytes: AtomicU64,
+    /// Sessions that have a place of it, or are about to see that there is none.
+    busy: AtomicU64,
+    /// Somebody closes it.
+    is_closing: AtomicBool,
     given_back: Mutex<BTreeSet<u64>>,
 }
 
@@ -46,6 +50,10 @@ pub(crate) struct Progress {
     places: u64,
     stop: Stop,
     finish: Finish,
+    /// Whether the pass has every file's closing in it.
+    closes: bool,
+    /// No more places are given out.
+    is_stopping: AtomicBool,
     through: AtomicU32,
     /// Sessions that have not been closed.
     open: AtomicU32,
@@ -58,42 +66,76 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of `sessions` sessions over so many files of so many places.
-    pub(crate) fn new((files, places): (u32, u64), sessions: u32, stop: Stop, finish: Finish) -> Self {
+    /// Of `sessions` sessions over so many files of so many places. With `closes` a file is through when it is closed,
+    /// and whoever is stopped closes his, too: what he has written is in the pass, and so is the time that it takes to
+    /// reach the device.
+    pub(crate) fn new((files, places): (u32, u64), sessions: u32, stop: Stop, closes: bool, finish: Finish) -> Self {
         let files = (0..files).map(|_| OfFile::default()).collect();
+        let is_stopping = AtomicBool::new(false);
         let (through, open) = (AtomicU32::new(0), AtomicU32::new(sessions));
         let (has_ended, has_failed) = (AtomicBool::new(false), AtomicBool::new(false));
         let (is_over, over) = (Mutex::new(false), Condvar::new());
-        Self { files, places, stop, finish, through, open, has_ended, has_failed, is_over, over }
+        Self { files, places, stop, finish, closes, is_stopping, through, open, has_ended, has_failed, is_over, over }
     }
 
     /// The next place of a file; `None` if all have been given out.
     #[inline]
     pub(crate) fn claim(&self, file: u32) -> Option<u64> {
-        let next = &self.files[file as usize].next;
-        if next.load(Ordering::Relaxed) >= self.places {
-            return None;
+        let OfFile { next, busy, .. } = &self.files[file as usize];
+        // Noted before it is looked, so that who is to close the file never does while a place is out.
+        busy.fetch_add(1, Ordering::SeqCst);
+        if !self.has_no_more(file) {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            if place < self.places {
+                return Some(place);
+            }
         }
-        Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&place| place < self.places)
+        busy.fetch_sub(1, Ordering::SeqCst);
+        None
+    }
+
+    fn has_no_more(&self, file: u32) -> bool {
+        self.is_stopping.load(Ordering::SeqCst) || self.files[file as usize].next.load(Ordering::SeqCst) >= self.places
+    }
+
+    /// Whether who asks is to close the file: there is nothing more to do with it and nobody is at it. True for one.
+    pub(crate) fn may_close(&self, file: u32) -> bool {
+        let OfFile { busy, is_closing, .. } = &self.files[file as usize];
+        self.closes
+            && self.has_no_more(file)
+            && busy.load(Ordering::SeqCst) == 0
+            && !is_closing.swap(true, Ordering::SeqCst)
     }
 
     /// A place was claimed and will never be begun.
     pub(crate) fn give_back(&self, file: u32, place: u64) {
         let given_back = &self.files[file as usize].given_back;
         given_back.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
+        self.files[file as usize].busy.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// An operation has come to its end, whatever that was. True for the last of the file.
+    /// An operation has come to its end, whatever that was.
     #[inline]
-    pub(crate) fn pass(&self, file: u32) -> bool {
-        self.files[file as usize].passed.fetch_add(1, Ordering::AcqRel) + 1 == self.places
+    pub(crate) fn pass(&self, file: u32) {
+        let OfFile { passed, busy, .. } = &self.files[file as usize];
+        let is_last = passed.fetch_add(1, Ordering::AcqRel) + 1 == self.places;
+        if is_last && self.stop == Stop::First {
+            self.is_stopping.store(true, Ordering::SeqCst);
+        }
+        busy.fetch_sub(1, Ordering::SeqCst);
+        if is_last && !self.closes {
+            self.file_is_through(self.stop == Stop::First);
+        }
     }
 
-    /// A file is through, closing and all.
-    pub(crate) fn file_is_through(&self, file: u32) {
-        debug_assert!(self.files[file as usize].passed.load(Ordering::Acquire) >= self.places);
+    /// A file is closed, as far as that belongs to the pass.
+    pub(crate) fn file_is_closed(&self) {
+        self.file_is_through(false);
+    }
+
+    fn file_is_through(&self, is_enough: bool) {
         let through = self.through.fetch_add(1, Ordering::AcqRel) + 1;
-        if self.stop == Stop::First || through as usize == self.files.len() {
+        if is_enough || through as usize == self.files.len() {
             self.has_ended.store(true, Ordering::Release);
             self.end();
         }
@@ -166,25 +208,48 @@ mod tests {
                 ends.fetch_add(1, Ordering::Relaxed);
             }
         });
-        (Progress::new((files, 3), 2, stop, finish), ends)
+        (Progress::new((files, 3), 2, stop, false, finish), ends)
     }
 
     fn go_through(progress: &Progress, file: u32) {
         while progress.claim(file).is_some() {
-            if progress.pass(file) {
-                progress.file_is_through(file);
-            }
+            progress.pass(file);
         }
     }
 
     #[test]
     fn the_first_ends_it_or_the_last() {
-        for (stop, after) in [(Stop::First, [1, 2]), (Stop::All, [0, 1])] {
+        // Once it is over no other file is given places.
+        for (stop, after) in [(Stop::First, [1, 1]), (Stop::All, [0, 1])] {
             let (progress, ends) = counted(2, stop);
             for (file, after) in (0..).zip(after) {
                 go_through(&progress, file);
                 assert_eq!(ends.load(Ordering::Relaxed), after, "{stop:?}");
             }
+            assert!(progress.ended_well());
+        }
+    }
+
+    #[test]
+    fn with_its_closings_a_pass_ends_when_every_file_is_closed_whoever_stopped_it() {
+        for stop in [Stop::First, Stop::All] {
+            let finish = Finish::new(|| {});
+            let progress = Progress::new((2, 3), 3, stop, true, finish);
+            let (first, second) = (progress.claim(1), progress.claim(1));
+            assert_eq!((first, second, progress.may_close(1)), (Some(0), Some(1), false));
+            go_through(&progress, 0);
+            let stopped = stop == Stop::First;
+            assert_eq!(progress.claim(1).is_none(), stopped, "{stop:?}: there is no more after the first is through");
+            if !stopped {
+                progress.pass(1);
+            }
+            assert!(progress.may_close(0) && !progress.may_close(0), "one closes it");
+            progress.file_is_closed();
+            progress.pass(1);
+            assert!(!progress.may_close(1) && !progress.ended_well(), "{stop:?}: one is still at it");
+            progress.pass(1);
+            assert!(progress.may_close(1));
+            progress.file_is_closed();
             assert!(progress.ended_well());
         }
     }

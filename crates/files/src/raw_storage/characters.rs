@@ -1,16 +1,24 @@
 //! A file written and read a character at a time, as putc(3) and getc(3) of a program with threads do it: each takes
-//! the stream's lock, moves one byte to or from a buffer of 4,096, and lets go of the lock.
+//! the stream's lock, moves one byte to or from a buffer, and lets go of the lock.
 //!
 //! The fact that constrains it: what is measured is that cost of the CPU, not the file system. Ours is a `Mutex` around
 //! the standard library's `BufWriter` or `BufReader`, where the original has libc's lock and buffer.
 
+use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Of the buffer: what libc takes for a file with blocks of this size.
-const BUFFER_BYTES: usize = 4_096;
+/// Of the buffer at most: libc's BUFSIZ.
+const BUFFER_BYTES_MAX: usize = 8_192;
+
+/// Bytes of the buffer that libc gives a stream on this file: the file's preferred block (st_blksize), or its own size
+/// where that is none or is larger.
+fn buffer_bytes(file: &File) -> usize {
+    let preferred = fstat(file).ok().and_then(|stat| usize::try_from(stat.st_blksize).ok());
+    preferred.filter(|&bytes| bytes > 0).map_or(BUFFER_BYTES_MAX, |bytes| bytes.min(BUFFER_BYTES_MAX))
+}
 
 /// A file that counts the system calls made on it.
 #[derive(Debug)]
@@ -49,7 +57,7 @@ pub(super) struct Putc(Mutex<BufWriter<Counted>>);
 
 impl Putc {
     pub(super) fn new(file: File) -> Self {
-        Self(Mutex::new(BufWriter::with_capacity(BUFFER_BYTES, Counted::new(file))))
+        Self(Mutex::new(BufWriter::with_capacity(buffer_bytes(&file), Counted::new(file))))
     }
 
     /// One character.
@@ -80,6 +88,11 @@ impl Putc {
         act(&self.0.lock().unwrap_or_else(PoisonError::into_inner).get_ref().file)
     }
 
+    /// The file, without what is still in the buffer.
+    pub(super) fn into_file(self) -> File {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).into_parts().0.file
+    }
+
     /// System calls since this was asked last.
     pub(super) fn take_calls(&self) -> u32 {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut().calls)
@@ -92,7 +105,7 @@ pub(super) struct Getc(Mutex<BufReader<Counted>>);
 
 impl Getc {
     pub(super) fn new(file: File) -> Self {
-        Self(Mutex::new(BufReader::with_capacity(BUFFER_BYTES, Counted::new(file))))
+        Self(Mutex::new(BufReader::with_capacity(buffer_bytes(&file), Counted::new(file))))
     }
 
     /// One character; `None` at the end of the file.
@@ -118,6 +131,11 @@ impl Getc {
         Ok(characters.len())
     }
 
+    /// The file, without what is still in the buffer.
+    pub(super) fn into_file(self) -> File {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).into_inner().file
+    }
+
     /// System calls since this was asked last.
     pub(super) fn take_calls(&self) -> u32 {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut().calls)
@@ -134,7 +152,19 @@ mod tests {
     use std::io::Seek;
 
     #[test]
-    fn characters_go_out_and_come_back_in_buffers_of_4096() {
+    fn the_buffer_is_the_file_s_block_up_to_libc_s_own() {
+        // Of a pipe it is a page; of what has no blocks to speak of libc's own.
+        let block = |path: &str| buffer_bytes(&File::open(path).unwrap());
+        let stat = |path: &str| fstat(File::open(path).unwrap()).unwrap().st_blksize as usize;
+        for path in ["/proc/self/stat", "/proc/self/exe", "/sys/kernel"] {
+            assert_eq!(block(path), stat(path).clamp(1, 8_192), "{path}");
+        }
+        let large = tempfile::tempdir().unwrap();
+        assert_eq!(block(large.path().to_str().unwrap()), stat(large.path().to_str().unwrap()).min(8_192));
+    }
+
+    #[test]
+    fn characters_go_out_and_come_back_in_buffers_of_a_block() {
         let mut file = tempfile::tempfile().unwrap();
         let text: Vec<u8> = (0..10_000u32).map(|at| (at % 251) as u8).collect();
         let putc = Putc::new(file.try_clone().unwrap());

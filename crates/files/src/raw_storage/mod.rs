@@ -59,7 +59,8 @@ impl FileWorkload for RawStorage {
     }
 
     fn kinds(&self) -> Vec<String> {
-        vec![self.parameters.phase.name().to_owned()]
+        let closings = self.parameters.closings().iter().map(|closing| closing.name());
+        std::iter::once(self.parameters.phase.name()).chain(closings).map(str::to_owned).collect()
     }
 
     fn facts(&self) -> BTreeMap<String, Value> {
@@ -75,6 +76,7 @@ impl FileWorkload for RawStorage {
             ("records_planned", json!(self.parameters.operations())),
             ("bytes_planned", json!(self.parameters.operations() * shape.record_bytes)),
             ("bytes_each", json!({phase.name(): each})),
+            ("closings", json!(self.parameters.closings().iter().map(|closing| closing.name()).collect::<Vec<_>>())),
         ];
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

@@ -1,6 +1,6 @@
 //! What a phase is asked to be, and what of it is refused, each by the name of its field.
 
-use crate::passes::Shape;
+use crate::passes::{Closing, Shape};
 use crate::stamp::{SECTOR, VERSION_MAX};
 use serde::{Deserialize, Serialize};
 
@@ -100,7 +100,14 @@ impl Parameters {
         if self.phase == Phase::Seeks { self.seekers } else { 1 }
     }
 
-    /// How many operations it has.
+    /// What of the file's end belongs to the phase, an operation of its own each. Its time ends with close, as the
+    /// original's; of the seeks with the last one.
+    pub(super) fn closings(&self) -> &'static [Closing] {
+        let writes = self.phase == Phase::Seeks || self.phase.moves().1;
+        Closing::of(self.fsync && writes, self.phase != Phase::Seeks)
+    }
+
+    /// How many operations it has beside them.
     pub(super) fn operations(&self) -> u64 {
         if self.phase == Phase::Seeks { self.seeks } else { self.shape().records() }
     }

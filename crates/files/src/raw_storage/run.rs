@@ -53,7 +53,8 @@ impl Run {
             Phase::Seeks => files.note(phase.name(), parameters.seeks)?,
             _ => {}
         }
-        let progress = Progress::new((1, parameters.operations()), parameters.sessions(), Stop::First, finish);
+        let (places, closes) = ((1, parameters.operations()), !parameters.closings().is_empty());
+        let progress = Progress::new(places, parameters.sessions(), Stop::First, closes, finish);
         let written_back = (0..LOCKS).map(|_| RwLock::default()).collect();
         Ok(Self { parameters, progress, files, written_back })
     }

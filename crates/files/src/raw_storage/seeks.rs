@@ -6,7 +6,7 @@
 
 use super::run::Run;
 use super::stream::{retried, trouble, write_all};
-use crate::passes::{Lane, Moved, Trouble, Waker, file_name, refused};
+use crate::passes::{Due, Lane, Moved, Trouble, Waker, close, file_name, refused};
 use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport};
 use rustix::fs::{SeekFrom, fsync, seek};
 use rustix::io::read;
@@ -19,6 +19,7 @@ pub(super) struct Seeker {
     run: Arc<Run>,
     file: File,
     lane: Lane,
+    due: Option<Due>,
     /// The number of the seek.
     place: u64,
     buffer: Buffer,
@@ -30,8 +31,8 @@ impl Seeker {
     /// # Errors
     /// When the kernel refuses.
     pub(super) fn new(run: &Arc<Run>) -> Result<Self, Failure> {
-        let (file, lane, buffer) = (run.open()?, Lane::new(0), run.files.buffer());
-        Ok(Self { file, lane, place: 0, buffer, run: Arc::clone(run) })
+        let (file, lane) = (run.open()?, Lane::new(0, run.parameters.closings()));
+        Ok(Self { file, lane, due: None, place: 0, buffer: run.files.buffer(), run: Arc::clone(run) })
     }
 
     fn transfer(&mut self) -> (Moved, Result<bool, Trouble>) {
@@ -88,22 +89,22 @@ impl BlockingSession for Seeker {
     }
 
     fn begin(&mut self, index: u64) -> Begun {
-        let place = self.lane.begin(&self.run.progress, index);
-        self.place = place.unwrap_or_default();
-        Lane::begun(0, place)
+        self.due = self.lane.begin(&self.run.progress, index);
+        if let Some(Due::Place(place)) = self.due {
+            self.place = place;
+        }
+        Lane::begun(0, self.due, (1, self.run.parameters.closings()))
     }
 
     fn perform(&mut self) -> Ending {
-        let (moved, result) = self.transfer();
-        let mut closing = None;
-        if self.lane.arrive(&self.run.progress, &result) {
-            if self.run.parameters.fsync {
-                self.lane.calls += 1;
-                closing = fsync(&self.file).err().map(|error| refused(&file_name(0), "fsync", error));
-            }
-            self.lane.closed(&self.run.progress, closing.is_some());
+        if let Some(Due::Closing(_)) = self.due {
+            self.lane.calls += 1;
+            let refused = fsync(&self.file).err().map(|error| refused(&file_name(0), "fsync", error));
+            return self.lane.closed(&self.run.progress, refused);
         }
-        self.lane.end((moved, result), closing)
+        let moved = self.transfer();
+        self.lane.arrive(&self.run.progress, &moved.1);
+        self.lane.end(moved)
     }
 
     fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
@@ -111,6 +112,10 @@ impl BlockingSession for Seeker {
     }
 
     fn close(self: Box<Self>) -> SessionReport {
-        self.lane.close(&self.run.progress, true)
+        let Self { run, file, lane, .. } = *self;
+        if close(file).is_err() {
+            run.progress.lose();
+        }
+        lane.close(&run.progress, true)
     }
 }

@@ -3,7 +3,7 @@
 use super::characters::{Getc, Putc};
 use super::parameters::Phase;
 use super::run::Run;
-use crate::passes::{Lane, Moved, Trouble, Waker, file_name, refused};
+use crate::passes::{Closing, Due, Lane, Moved, Trouble, Waker, close, file_name, refused};
 use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport};
 use rustix::fs::{SeekFrom, fsync, seek};
 use rustix::io::{Errno, read, write};
@@ -20,11 +20,23 @@ enum Open {
     Closed,
 }
 
+impl Open {
+    fn close(self) -> Result<(), Errno> {
+        match self {
+            Self::Characters(stream) => close(stream.into_file()),
+            Self::FromCharacters(stream) => close(stream.into_file()),
+            Self::Chunks(file) => close(file),
+            Self::Closed => Ok(()),
+        }
+    }
+}
+
 /// The session of a phase.
 pub(super) struct Stream {
     run: Arc<Run>,
     open: Open,
     lane: Lane,
+    due: Option<Due>,
     chunk: u64,
     buffer: Buffer,
 }
@@ -41,7 +53,8 @@ impl Stream {
             Phase::Getc => Open::FromCharacters(Getc::new(file)),
             _ => Open::Chunks(file),
         };
-        Ok(Self { open, lane: Lane::new(0), chunk: 0, buffer: run.files.buffer(), run: Arc::clone(run) })
+        let lane = Lane::new(0, run.parameters.closings());
+        Ok(Self { open, lane, due: None, chunk: 0, buffer: run.files.buffer(), run: Arc::clone(run) })
     }
 
     /// Performs the phase's operation on the chunk: what was moved, and whether what was read could be compared.
@@ -123,27 +136,23 @@ impl Stream {
         }
     }
 
-    /// Time ends with the close, as in the original; what it left in its buffer is written by then, and with `fsync` on
-    /// the device.
-    fn close_file(&mut self) -> Result<(), Failure> {
-        let Self { run, open, lane, .. } = self;
-        let syncs = run.parameters.fsync && run.parameters.phase.moves().1;
-        let mut sync = |file: &File| {
-            lane.calls += 1;
-            fsync(file).map_err(|error| refused(&file_name(0), "fsync", error))
-        };
-        match open {
-            Open::Characters(stream) => {
-                stream.flush().map_err(|error| refused(&file_name(0), "write", error))?;
-                stream.with_file(|file| if syncs { sync(file) } else { Ok(()) })?;
-            }
-            Open::Chunks(file) if syncs => sync(file)?,
-            _ => {}
+    /// A part of the file's end: what is in the buffer is written by the first of them.
+    fn close_file(&mut self, closing: Closing) -> Result<(), Failure> {
+        let refused = |call: &str, error| refused(&file_name(0), call, error);
+        if let Open::Characters(stream) = &self.open {
+            stream.flush().map_err(|error| refused("write", error))?;
         }
         self.take_calls();
         self.lane.calls += 1;
-        self.open = Open::Closed;
-        Ok(())
+        if closing == Closing::Fsync {
+            let synced = match &self.open {
+                Open::Characters(stream) => stream.with_file(|file| fsync(file)),
+                Open::Chunks(file) => fsync(file),
+                Open::FromCharacters(_) | Open::Closed => Ok(()),
+            };
+            return synced.map_err(|error| refused("fsync", error));
+        }
+        std::mem::replace(&mut self.open, Open::Closed).close().map_err(|error| refused("close", error))
     }
 
     /// Counts the calls of the buffered stream.
@@ -162,25 +171,25 @@ impl BlockingSession for Stream {
     }
 
     fn begin(&mut self, index: u64) -> Begun {
-        let place = self.lane.begin(&self.run.progress, index);
-        if let Some(chunk) = place {
+        self.due = self.lane.begin(&self.run.progress, index);
+        if let Some(Due::Place(chunk)) = self.due {
             self.chunk = chunk;
             if self.run.parameters.phase.is_fresh() {
                 self.run.files.stamp(0, chunk, self.run.version(), &mut self.buffer);
             }
         }
-        Lane::begun(0, place)
+        Lane::begun(0, self.due, (1, self.run.parameters.closings()))
     }
 
     fn perform(&mut self) -> Ending {
-        let (moved, result) = self.transfer();
-        self.take_calls();
-        let mut closing = None;
-        if self.lane.arrive(&self.run.progress, &result) {
-            closing = self.close_file().err();
-            self.lane.closed(&self.run.progress, closing.is_some());
+        if let Some(Due::Closing(closing)) = self.due {
+            let refused = self.close_file(closing).err();
+            return self.lane.closed(&self.run.progress, refused);
         }
-        self.lane.end((moved, result), closing)
+        let moved = self.transfer();
+        self.take_calls();
+        self.lane.arrive(&self.run.progress, &moved.1);
+        self.lane.end(moved)
     }
 
     fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
@@ -190,9 +199,8 @@ impl BlockingSession for Stream {
     fn close(self: Box<Self>) -> SessionReport {
         let Self { run, open, lane, .. } = *self;
         // A phase that was stopped leaves in the file what it has put, or nobody knows what.
-        if let Open::Characters(stream) = &open
-            && stream.flush().is_err()
-        {
+        let flushed = if let Open::Characters(stream) = &open { stream.flush() } else { Ok(()) };
+        if flushed.and(open.close()).is_err() {
             run.progress.lose();
         }
         lane.close(&run.progress, true)

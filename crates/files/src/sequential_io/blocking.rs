@@ -5,7 +5,7 @@
 
 use super::parameters::Pass;
 use super::run::{DONTCACHE, Run};
-use crate::passes::{Lane, Moved, Trouble, Waker, file_name, refused};
+use crate::passes::{Closing, Due, Lane, Moved, Trouble, Waker, close, file_name, refused};
 use plimsoll_session::{
     Begun, BlockingOpener, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport,
 };
@@ -30,7 +30,8 @@ impl BlockingOpener for Processes {
         };
         Ok(Box::new(Process {
             descriptor: Some(run.open(file)?),
-            lane: Lane::new(file),
+            lane: Lane::new(file, run.parameters.closings_of(file)),
+            due: None,
             record: 0,
             is_writer,
             how,
@@ -59,6 +60,7 @@ struct Process {
     /// Open until the pass is through with the file, if closing belongs to it.
     descriptor: Option<OwnedFd>,
     lane: Lane,
+    due: Option<Due>,
     record: u64,
     is_writer: bool,
     how: How,
@@ -140,18 +142,19 @@ impl Process {
         Ok(done)
     }
 
-    /// What of the closing belongs to the pass.
-    fn close_file(&mut self) -> Result<(), Failure> {
-        let Self { run, lane, descriptor, is_writer, name, .. } = self;
-        if *is_writer && run.parameters.include_fsync {
-            lane.calls += 1;
-            descriptor.as_ref().map_or(Ok(()), fsync).map_err(|error| refused(name, "fsync", error))?;
+    /// A part of the closing.
+    fn close_file(&mut self, closing: Closing) -> Result<(), Failure> {
+        self.lane.calls += 1;
+        let Some(descriptor) = self.descriptor.take() else { return Ok(()) };
+        match closing {
+            Closing::Fsync => {
+                let synced = fsync(&descriptor);
+                self.descriptor = Some(descriptor);
+                synced
+            }
+            Closing::Close => close(descriptor),
         }
-        if run.parameters.include_close {
-            lane.calls += 1;
-            drop(descriptor.take());
-        }
-        Ok(())
+        .map_err(|error| refused(&self.name, closing.name(), error))
     }
 }
 
@@ -161,24 +164,24 @@ impl BlockingSession for Process {
     }
 
     fn begin(&mut self, index: u64) -> Begun {
-        let place = self.lane.begin(&self.run.progress, index);
-        if let Some(place) = place {
+        self.due = self.lane.begin(&self.run.progress, index);
+        if let Some(Due::Place(place)) = self.due {
             self.record = self.run.record(self.lane.file, place);
             if self.is_writer {
                 self.run.stamp(self.lane.file, self.record, &mut self.buffer);
             }
         }
-        Lane::begun(self.run.parameters.kind_of(self.lane.file), place)
+        self.run.begun(self.lane.file, self.due)
     }
 
     fn perform(&mut self) -> Ending {
-        let moved = self.transfer();
-        let mut closing = None;
-        if self.lane.arrive(&self.run.progress, &moved.1) {
-            closing = self.close_file().err();
-            self.lane.closed(&self.run.progress, closing.is_some());
+        if let Some(Due::Closing(closing)) = self.due {
+            let refused = self.close_file(closing).err();
+            return self.lane.closed(&self.run.progress, refused);
         }
-        self.lane.end(moved, closing)
+        let moved = self.transfer();
+        self.lane.arrive(&self.run.progress, &moved.1);
+        self.lane.end(moved)
     }
 
     fn interrupt(&self) -> Option<Arc<dyn Interrupt>> {
@@ -186,6 +189,9 @@ impl BlockingSession for Process {
     }
 
     fn close(self: Box<Self>) -> SessionReport {
+        if let Some(descriptor) = self.descriptor {
+            self.run.keep(descriptor);
+        }
         self.lane.close(&self.run.progress, true)
     }
 }

@@ -1,10 +1,10 @@
 //! A pass on io_uring: as many sessions share a file as operations are to be under way on it.
 //!
-//! The fact that constrains it: records complete in any order. So each has its place in the pass, and the last that
-//! comes back is the one that closes.
+//! The fact that constrains it: records complete in any order. So each has its place in the pass, and whoever comes back
+//! last is the one that syncs the file, where that belongs to the pass.
 
 use super::run::Run;
-use crate::passes::{Lane, Moved, Trouble, file_name, refused};
+use crate::passes::{Due, Lane, Moved, Trouble, file_name, refused};
 use plimsoll_session::{Begun, Buffer, Completed, CompletionOpener, CompletionSession, Ending, Failure, Operation};
 use plimsoll_session::{Pause, Registered, SessionReport};
 use rustix::io::Errno;
@@ -35,11 +35,11 @@ impl CompletionOpener for Depth {
         let is_writer = self.run.parameters.is_writer(file);
         Ok(Box::new(UnderWay {
             descriptor: Arc::clone(&self.files[file as usize]),
-            lane: Lane::new(file),
+            lane: Lane::new(file, self.run.parameters.closings_of(file)),
+            due: None,
             record: 0,
             is_writer,
             buffer: Some(self.run.buffer()),
-            moved: (Moved::default(), Ok(false)),
             is_tried_again: false,
             run: Arc::clone(&self.run),
         }))
@@ -50,12 +50,11 @@ struct UnderWay {
     run: Arc<Run>,
     descriptor: Arc<OwnedFd>,
     lane: Lane,
+    due: Option<Due>,
     record: u64,
     is_writer: bool,
     /// Out while an operation is under way.
     buffer: Option<Buffer>,
-    /// What came of the record, while the file is closed.
-    moved: (Moved, Result<bool, Trouble>),
     is_tried_again: bool,
 }
 
@@ -95,25 +94,6 @@ impl UnderWay {
             }
         })
     }
-
-    /// Ends the operation, or goes on with closing the file where that belongs to it.
-    fn arrive(&mut self, operations: &mut Vec<Operation>) -> Option<Ending> {
-        if !self.lane.arrive(&self.run.progress, &self.moved.1) {
-            return Some(self.ended(None));
-        }
-        if self.is_writer && self.run.parameters.include_fsync {
-            self.lane.calls += 1;
-            operations.push(Operation::Fsync { file: Arc::clone(&self.descriptor) });
-            return None;
-        }
-        self.lane.closed(&self.run.progress, false);
-        Some(self.ended(None))
-    }
-
-    fn ended(&mut self, closing: Option<Failure>) -> Ending {
-        let moved = std::mem::replace(&mut self.moved, (Moved::default(), Ok(false)));
-        self.lane.end(moved, closing)
-    }
 }
 
 impl CompletionSession for UnderWay {
@@ -129,19 +109,24 @@ impl CompletionSession for UnderWay {
     }
 
     fn begin(&mut self, index: u64) -> Begun {
-        let place = self.lane.begin(&self.run.progress, index);
-        if let Some(place) = place {
+        self.due = self.lane.begin(&self.run.progress, index);
+        if let Some(Due::Place(place)) = self.due {
             self.record = self.run.record(self.lane.file, place);
             self.is_tried_again = false;
             if let Some(buffer) = self.buffer.as_mut().filter(|_| self.is_writer) {
                 self.run.stamp(self.lane.file, self.record, buffer);
             }
         }
-        Lane::begun(self.run.parameters.kind_of(self.lane.file), place)
+        self.run.begun(self.lane.file, self.due)
     }
 
     fn advance(&mut self, completed: Option<Completed>, operations: &mut Vec<Operation>) -> Option<Ending> {
         let Some(Completed { operation, result }) = completed else {
+            if let Some(Due::Closing(_)) = self.due {
+                self.lane.calls += 1;
+                operations.push(Operation::Fsync { file: Arc::clone(&self.descriptor) });
+                return None;
+            }
             let buffer = self.buffer.take()?;
             let operation = self.operation(buffer);
             operations.push(operation);
@@ -153,8 +138,9 @@ impl CompletionSession for UnderWay {
             | Operation::Write { buffer, .. }
             | Operation::WriteUncached { buffer, .. } => match self.take(&buffer, result) {
                 Some(moved) => {
-                    (self.buffer, self.moved) = (Some(buffer), moved);
-                    self.arrive(operations)
+                    self.buffer = Some(buffer);
+                    self.lane.arrive(&self.run.progress, &moved.1);
+                    Some(self.lane.end(moved))
                 }
                 None => {
                     self.is_tried_again = true;
@@ -164,9 +150,8 @@ impl CompletionSession for UnderWay {
                 }
             },
             _ => {
-                let closing = result.err().map(|error| self.refused("fsync", &error));
-                self.lane.closed(&self.run.progress, closing.is_some());
-                Some(self.ended(closing))
+                let refused = result.err().map(|error| self.refused("fsync", &error));
+                Some(self.lane.closed(&self.run.progress, refused))
             }
         }
     }

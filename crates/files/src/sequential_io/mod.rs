@@ -7,8 +7,8 @@
 //! Like it and not comparable to published results: what was written is verified when it is read, with the cost of that
 //! in the time; the processes are threads, which share a table of descriptors; after the stop of a pass that makes the
 //! files what is left of them is written, and fsync and close come, outside of the time, unless they are asked for in
-//! it: then they belong to the last record of the process that is through, and a process that was stopped has none in
-//! the time. There is no pass through mmap: memory that a file backs may change or vanish under a reader, and the
+//! it: then each is an operation of its own, of every file, also of those whose process was stopped. Files are opened
+//! before the time, by either engine. There is no pass through mmap: memory that a file backs may change or vanish under a reader, and the
 //! crates there are say so by being unsafe.
 
 mod blocking;
@@ -59,14 +59,15 @@ impl FileWorkload for SequentialIo {
     }
 
     fn kinds(&self) -> Vec<String> {
-        self.parameters.kinds()
+        let closings = self.parameters.closings().iter().map(|closing| closing.name().to_owned());
+        self.parameters.kinds().into_iter().chain(closings).collect()
     }
 
     fn facts(&self) -> BTreeMap<String, Value> {
         let shape = self.parameters.shape();
         let records = u64::from(shape.files) * shape.records();
         let of_file = |file| {
-            let name = self.kinds()[usize::from(self.parameters.kind_of(file))].clone();
+            let name = self.parameters.kinds()[usize::from(self.parameters.kind_of(file))].clone();
             let moved = if self.parameters.is_writer(file) { "written" } else { "read" };
             (name, json!({moved: shape.record_bytes}))
         };
@@ -74,11 +75,14 @@ impl FileWorkload for SequentialIo {
         let facts = [
             ("pass", json!(self.parameters.pass)),
             ("engine", json!(self.parameters.engine)),
+            // Of each file, whose sessions are all on one ring where there are as many threads as processes.
             ("depth", json!(self.parameters.depth)),
+            ("depth_of", json!("each file")),
             ("processes", json!(shape.files)),
             ("records_planned", json!(records)),
             ("bytes_planned", json!(records * shape.record_bytes)),
             ("bytes_each", json!(bytes_each)),
+            ("closings", json!(self.parameters.closings().iter().map(|closing| closing.name()).collect::<Vec<_>>())),
         ];
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

@@ -1,6 +1,6 @@
 //! What a pass is asked to be, and what of it is refused, each by the name of its field.
 
-use crate::passes::{Order, Shape, Stop};
+use crate::passes::{Closing, Order, Shape, Stop};
 use crate::stamp::SECTOR;
 use rustix::fs::{Advice, OFlags};
 use serde::{Deserialize, Serialize};
@@ -181,12 +181,22 @@ impl Parameters {
         }
     }
 
-    /// Names of the kinds of operation.
+    /// Names of the kinds of operation on records.
     pub(super) fn kinds(&self) -> Vec<String> {
         match self.pass {
             Pass::Mixed => vec!["read".to_owned(), "write".to_owned()],
             _ => vec![self.pass.name()],
         }
+    }
+
+    /// What of the end of any file belongs to the pass; their kinds come after those of records.
+    pub(super) fn closings(&self) -> &'static [Closing] {
+        Closing::of(self.include_fsync && self.writes(), self.include_close)
+    }
+
+    /// What of the end of one file does: what was not written is not synced.
+    pub(super) fn closings_of(&self, file: u32) -> &'static [Closing] {
+        Closing::of(self.include_fsync && self.is_writer(file), self.include_close)
     }
 
     /// How a file is opened for it.

@@ -2,14 +2,14 @@
 
 use super::parameters::{Parameters, Pass};
 use crate::finish::Finish;
-use crate::passes::{Files, HasProgress, Progress, Sequence, failed, file_name, refused};
+use crate::passes::{Due, Files, HasProgress, Lane, Progress, Sequence, close, failed, file_name, refused};
 use crate::tree::Tree;
 use crate::workload::FilesError;
-use plimsoll_session::{Buffer, Failure};
+use plimsoll_session::{Begun, Buffer, Failure};
 use rustix::fs::{OFlags, fadvise, fsync};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags, preadv2, pwrite};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// RWF_DONTCACHE of preadv2(2), from Linux 6.14 on.
 pub(super) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
@@ -21,6 +21,8 @@ pub(super) struct Run {
     pub(super) progress: Progress,
     pub(super) files: Files,
     sequences: Vec<Sequence>,
+    /// Descriptors whose closing is no part of the pass: they are closed when it is over.
+    open: Mutex<Vec<OwnedFd>>,
 }
 
 impl HasProgress for Run {
@@ -43,8 +45,9 @@ impl Run {
         let order = |file| parameters.order(file, files.newest());
         let sequences = (0..shape.files).map(|file| Sequence::new(order(file), shape.seed, shape.records())).collect();
         let places = (shape.files, shape.records());
-        let progress = Progress::new(places, parameters.sessions(), parameters.stop, finish);
-        Ok(Self { parameters, progress, files, sequences })
+        let closes = !parameters.closings().is_empty();
+        let progress = Progress::new(places, parameters.sessions(), parameters.stop, closes, finish);
+        Ok(Self { parameters, progress, files, sequences, open: Mutex::default() })
     }
 
     /// Notes the pass if it writes. It is opened once before, so that one which is refused leaves no note.
@@ -77,6 +80,11 @@ impl Run {
             self.try_uncached(file)?;
         }
         Ok(opened)
+    }
+
+    /// Takes a descriptor that a process is through with.
+    pub(super) fn keep(&self, descriptor: OwnedFd) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(descriptor);
     }
 
     /// Whether a file system has RWF_DONTCACHE only a read of it tells.
@@ -123,6 +131,9 @@ impl Run {
     /// # Errors
     /// When the rest cannot be written, or a file does not reach the device.
     pub(super) fn conclude(&self) -> Result<(), FilesError> {
+        for descriptor in self.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            close(descriptor).map_err(|error| FilesError::Content(format!("a file of the pass: close: {error}")))?;
+        }
         if !self.parameters.writes() {
             return Ok(());
         }
@@ -163,6 +174,12 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// The answer to the engine of a session of a file.
+    pub(super) fn begun(&self, file: u32, due: Option<Due>) -> Begun {
+        let (parameters, kinds) = (&self.parameters, if self.parameters.pass == Pass::Mixed { 2 } else { 1 });
+        Lane::begun(parameters.kind_of(file), due, (kinds, parameters.closings()))
     }
 
     /// A buffer for one record.

@@ -6,7 +6,7 @@
 mod seat;
 mod thread;
 
-use crate::clock::{TICK_NS, monotonic_ns};
+use crate::clock::{TICK_NS, monotonic_ns, wake_in_time};
 use crate::config::EngineError;
 use crate::driver::{Carried, Member};
 use crate::gate::Gate;
@@ -58,6 +58,8 @@ pub(crate) fn carry(
         let leaving = Leaving { number, ended: None, tell };
         let carry = move || {
             let mut leaving = leaving;
+            // As the threads of the other drivers, which they may be compared with; where it cannot be had it is late by 50 us.
+            let _ = wake_in_time();
             let member = Member::new(&of_thread);
             let counts = &of_thread.control.counts[number];
             let carrier = Carrier::new(&of_thread, &seat, counts, opener.as_deref(), number as u32);

@@ -59,6 +59,10 @@ def moved(segment: Segment, readings: Mapping[str, Any], *, is_in_place: bool = 
     payload = float(max(ways) if is_in_place else sum(ways)) if is_known else None
     user, system = fact(segment, "load_cpu_user_ns"), fact(segment, "load_cpu_system_ns")
     done = done_count(segment)
+    if done is not None:
+        # The end of a file is in the time, and moves nothing.
+        of_ends = ((segment.told.get("facts") or {}).get("closings") or []) if segment.told else []
+        done -= sum(int((segment.by_kind.get(kind) or {}).get("done") or 0) for kind in of_ends)
     busy_ns, all_ns = _machine(segment, readings.get("host_cpu_ticks"))
     from_devices, to_devices = _at_devices(segment, readings.get("device_counters"))
     return {

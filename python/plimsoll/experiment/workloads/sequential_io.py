@@ -43,7 +43,7 @@ class SequentialIo(PassesOverFiles):
     file_size: Size = Field(description="of each process; rounded to whole records. The study had 700 MB")
     record: Size = Field("64 KiB", description="what an operation moves")
     engine: Engine = "sync"
-    depth: int = Field(1, ge=1, le=1024, description="io_uring: operations under way on each file")
+    depth: int = Field(1, ge=1, le=1024, description="io_uring: operations under way on each file, of one ring")
     direct: bool = Field(False, description="O_DIRECT (IOzone's -I)")
     o_sync: bool = Field(False, description="O_SYNC (IOzone's -o)")
     include_fsync: bool = Field(False, description="whether the time has the closing fsync in it (IOzone's -e)")
@@ -92,7 +92,10 @@ class SequentialIo(PassesOverFiles):
         return self.clients
 
     def load_request(self, cpus: int) -> Json:
-        return {"threads": min(cpus, self.clients) if self.engine == "io_uring" else 1}
+        """A process has a thread of either engine. Sessions are dealt out to threads in turn, and to files likewise, so
+        that all of a file are on one ring, which has `depth` of its operations under way."""
+        del cpus
+        return {"threads": self.processes if self.engine == "io_uring" else 1}
 
     def phase_request(self, phase: str, memory_bytes: int) -> Json:
         return {

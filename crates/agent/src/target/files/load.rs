@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::target::prepared::{Prepared, Start, Wanted};
 use crate::workload::on_files;
 use plimsoll_files::{Finish, Sessions};
-use plimsoll_load::{raise_descriptor_limit, run_blocking, run_completion};
+use plimsoll_load::{Config, raise_descriptor_limit, run_blocking, run_completion};
 use plimsoll_workload::AnyWorkload;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Files {
             return Err(Failure::Request(message));
         }
         let descriptors = wanted.clients.saturating_mul(workload.descriptors());
-        raise_descriptor_limit(descriptors).map_err(|error| Failure::Record(error.to_string()))?;
+        raise_descriptor_limit(descriptors).map_err(|error| Failure::Target(error.to_string()))?;
         let tree = Arc::new(self.open(workload.name())?);
         let ends = Arc::clone(wanted.end);
         let finish = Finish::new(move || ends.get().into_iter().for_each(|control| control.stop()));
@@ -40,8 +40,11 @@ impl Files {
             }
             Sessions::Completion(opener) => {
                 let sessions = (0..wanted.clients).map(|number| opener.open(number)).collect::<Result<Vec<_>, _>>()?;
-                let start: Start =
-                    Box::new(move |config, control, tables| run_completion(sessions, &opener, config, control, tables));
+                let start: Start = Box::new(move |config, control, tables| {
+                    // Sessions that block have a thread each, which the kernel places; engines are to be compared as they are.
+                    let config = Config { pin_threads: false, ..config.clone() };
+                    run_completion(sessions, &opener, &config, control, tables)
+                });
                 (wanted.threads, start)
             }
         };

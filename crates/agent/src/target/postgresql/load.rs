@@ -15,7 +15,7 @@ impl Postgresql {
         wanted: &Wanted<'_>,
         mut workload: Box<dyn AnyWorkload>,
     ) -> Result<Prepared, Failure> {
-        raise_descriptor_limit(wanted.clients).map_err(|error| Failure::Record(error.to_string()))?;
+        raise_descriptor_limit(wanted.clients).map_err(|error| Failure::Target(error.to_string()))?;
         let address = self.address_in_schema()?;
         let mut client = Client::open(&address)?;
         recognise(workload.as_ref(), &mut client, &self.schema)?;

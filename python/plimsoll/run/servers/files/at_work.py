@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from plimsoll.experiment import Experiment
 from plimsoll.run import agent
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.servers.private import PrivateAtWork
@@ -45,7 +47,23 @@ class FilesAtWork(PrivateAtWork):
                 raise
 
     def check(self, log: TrialLog) -> None:
+        if (said := cut_passes(self.settings, self.load.summaries)) is not None:
+            log.caveat(said)
         log.facts["checks"] = self.load.check()
+
+
+def cut_passes(settings: Experiment, summaries: list[Path]) -> str | None:
+    """What is said of passes that the load's time has cut off; None where each client has ended its own."""
+    passes = getattr(settings.workload, "passes", 0)
+    if not isinstance(passes, int) or not passes or not summaries:
+        return None
+    summary = json.loads(summaries[-1].read_text())
+    if summary.get("ended_by") != "seconds":
+        return None
+    begun = (summary.get("totals") or {}).get("passes_begun")
+    asked = passes * settings.workload.clients
+    said = f"measure.seconds ended the load in its passes: {begun} of {asked} were begun"
+    return f"{said}; give it more time, or fewer passes"
 
 
 def told(words: str, folder: Path) -> str:

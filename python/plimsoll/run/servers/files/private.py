@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from plimsoll.environment import StateDir
 from plimsoll.environment.devices import IN_MEMORY, mount_of
 from plimsoll.environment.memory import page_cache
 from plimsoll.environment.memory.page_cache import Residency
-from plimsoll.experiment import Experiment
+from plimsoll.experiment import Experiment, Plan, Treatment
 from plimsoll.run import agent
+from plimsoll.run.host import HERE, Host
 from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.servers import double_caching
 from plimsoll.run.servers.files.at_work import FilesAtWork
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from plimsoll.run.context import RunContext
 
 
+_RING: Final = "kernel.io_uring_disabled"
+
+
 class PrivateFiles(PrivateKind[Folder]):
     """Files in a folder that is made for a trial and removed after it."""
 
@@ -40,6 +45,11 @@ class PrivateFiles(PrivateKind[Folder]):
         """Of the kernel, whose file systems these are."""
         del settings
         return os.uname().release
+
+    def obstacles(self, plan: Plan, treatments: list[Treatment], state: StateDir) -> Iterator[str]:
+        yield from super().obstacles(plan, treatments, state)
+        if any(not has_threads(one.settings) for one in treatments) and (why := no_ring(HERE)) is not None:
+            yield why
 
     def unfit(self, settings: Experiment) -> Iterator[str]:
         if settings.environment.load_cpus != "all":
@@ -106,6 +116,20 @@ class PrivateFiles(PrivateKind[Folder]):
         log.facts["double_caching"] = double_caching.none("files have no server with a cache of its own")
         log.facts["server"] = at.server.describe()
         log.facts["stationary"] = None
+
+
+def no_ring(host: Host) -> str | None:
+    """Why this machine gives us no io_uring; None where it does, or does not say."""
+    try:
+        forbids = int(host.read(f"/proc/sys/{_RING.replace('.', '/')}"))
+    except (OSError, ValueError):
+        return None  # from Linux 6.6 on; a filter of system calls is told of by the agent
+    if not forbids or (forbids == 1 and os.geteuid() == 0):
+        return None
+    return (
+        f'workload.engine = "io_uring": the sysctl {_RING} is {forbids}, which forbids it here; set it to 0 '
+        f'(`sysctl {_RING}=0`), or take engine = "sync"'
+    )
 
 
 def _is_in_memory(path: Path) -> bool:
