@@ -22,6 +22,14 @@ def boot_id() -> str:
         return ""
 
 
+def pid_namespace() -> str:
+    """The one that numbers of processes are of; empty where the kernel does not tell."""
+    try:
+        return (_PROC / "self/ns/pid").readlink().name
+    except OSError:
+        return ""
+
+
 def start_ticks(pid: int) -> int | None:
     """Start time in clock ticks since boot; None if there is no such process or it is a zombie."""
     try:

@@ -1,5 +1,6 @@
 """The journal's promises: durable before acting, torn lines, newest first, twice is once, all failures told."""
 
+import fcntl
 import json
 import os
 import signal
@@ -76,6 +77,29 @@ def test_a_failing_put_back_does_not_stop_the_others_and_is_told_with_its_remedy
     assert len(Journal.load(journal.path).remaining) == 2  # kept for undo
 
 
+@pytest.mark.parametrize("where", [{"pid_namespace": "pid:[1]"}, {"boot_id": "of another machine"}])
+def test_a_run_whose_processes_cannot_be_asked_lives_while_it_holds_its_journal(state, where):
+    """In a container, or on a machine that shares the state folder, its number is nobody's here, or somebody else's."""
+    journal = Journal.create(state, "run")
+    journal.record("test-file", what="a")
+    _rewrite_owner(journal.path, pid=2**22 + 1, **where)
+    assert live_runs(state) == [("run", 2**22 + 1)]
+    assert undo(state) == [] and done == []
+    journal.release()
+    assert live_runs(state) == []
+    assert [result.ok for result in undo(state)] == [True] and done == ["a"]
+
+
+def test_a_journal_that_is_being_begun_elsewhere_is_not_swept_away(state):
+    unborn = state.journal / f"run.jsonl.{2**22 + 1}.tmp"
+    with unborn.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        undo(state)
+        assert unborn.exists()
+    undo(state)
+    assert not unborn.exists()
+
+
 @pytest.mark.parametrize("tail", [b'{"n": 2, "kind": "test-no', b"{", b'{"n":1,"undone":tr'])
 def test_a_torn_last_line_is_left_out_and_cut_by_the_next(state, tail):
     journal = Journal.create(state, "run")
@@ -110,6 +134,7 @@ def test_undo_leaves_a_living_run_alone_unless_forced(state):
 
 
 def _rewrite_owner(path, **changes):
+    """In the same file, or its lock would be another's."""
     lines = path.read_text().splitlines()
     lines[0] = json.dumps(json.loads(lines[0]) | changes)
     path.write_text("\n".join(lines) + "\n")
@@ -127,6 +152,7 @@ def test_after_a_reboot_only_what_survives_it_is_put_back(state):
     journal.record("test-note", what="a")
     journal.record("test-file", what="b")
     _rewrite_owner(journal.path, boot_id="another")
+    journal.release()
     assert [result.what for result in undo(state)] == ["b", "gone with the reboot"]
     assert done == ["b"]
     assert not list(state.journal.iterdir())

@@ -4,6 +4,9 @@ The constraint: the process may be killed, or the machine lose power, between an
 means "this may have been changed, this is how it was found, and this is what was set"; nothing depends on whether it
 really was. What others have set in the meantime is theirs: a value is put back only while ours is in force.
 
+Whoever owns it is known by process and start time, and holds a lock on the file for as long as he lives: that tells
+where processes cannot be asked, of a container's or of a machine that shares the folder.
+
 One file a run, `journal/<run id>.jsonl`. First the owner; then `{"n", "kind", "by", "args"}` for each change, "by"
 naming the module that can put it back, and `{"n", "undone": true}` for each put-back. A line cut short by a crash was
 never acted upon and is dropped.
@@ -11,6 +14,7 @@ never acted upon and is dropped.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -88,6 +92,7 @@ class Journal:
     entries: list[Entry] = field(default_factory=list)
     damage: str = ""  # an unreadable line in the middle
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _held: int | None = field(default=None, repr=False)  # of the owner: the descriptor that has the file's lock
 
     @classmethod
     def create(cls, state: StateDir, run_id: str) -> Journal:
@@ -105,19 +110,25 @@ class Journal:
             "run_id": run_id,
             "pid": pid,
             "start_ticks": processes.start_ticks(pid),
+            "pid_namespace": processes.pid_namespace(),
             "boot_id": processes.boot_id(),
             "epoch_ns": time.time_ns(),
         }
         # Written aside and renamed, so that a journal that can be seen always says who owns it.
         temporary = path.with_name(f"{run_id}.jsonl.{pid}.tmp")
         step("before journal")
-        temporary.write_bytes(b"")
-        _append(temporary, owner)
-        step("written journal")
-        temporary.rename(path)
-        _sync_folder(path.parent)
+        held = os.open(temporary, os.O_RDONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            _append(temporary, owner)
+            step("written journal")
+            temporary.rename(path)
+            _sync_folder(path.parent)
+        except BaseException:
+            os.close(held)
+            raise
         step("after journal")
-        return cls(path, run_id, owner)
+        return cls(path, run_id, owner, _held=held)
 
     @classmethod
     def load(cls, path: Path) -> Journal:
@@ -150,7 +161,10 @@ class Journal:
         return journal
 
     def owner_is_alive(self) -> bool:
-        return processes.is_alive(self.owner["pid"], self.owner["start_ticks"], self.owner["boot_id"])
+        here = processes.pid_namespace()
+        if (self.owner["boot_id"], self.owner.get("pid_namespace", here)) == (processes.boot_id(), here):
+            return processes.is_alive(self.owner["pid"], self.owner["start_ticks"], self.owner["boot_id"])
+        return is_held(self.path)
 
     @property
     def remaining(self) -> list[Entry]:
@@ -217,7 +231,14 @@ class Journal:
             self.path.unlink(missing_ok=True)
             step("removed journal")
             _sync_folder(self.path.parent)
+            self.release()
         return results
+
+    def release(self) -> None:
+        """Lets the lock go, as the end of the process would."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def __enter__(self) -> Journal:
         return self
@@ -226,6 +247,21 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.put_back_all()
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody who lives has the lock of a journal."""
+    try:
+        asked = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(asked, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(asked)
+    return False
 
 
 def _act(how: registry.PutBack, entry: Entry) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Putting back what dead runs left: every journal whose owner is gone, newest run first.
 
 The constraint: a run that is alive must never have its environment taken away, so the owner's pid and start time
-decide, and two undos at once take turns.
+decide, or his lock where those are of another PID namespace or machine; and two undos at once take turns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plimsoll.environment import processes
 from plimsoll.environment.fault import Fault
-from plimsoll.environment.journal.journal import Journal, Undone, step
+from plimsoll.environment.journal.journal import Journal, Undone, is_held, step
 from plimsoll.environment.state import StateDir
 
 _PATIENCE_SECONDS = 60
@@ -89,6 +89,6 @@ def _sweep_unborn(folder: Path) -> None:
     """Journals whose owner died before the first line was in place: nothing had been changed."""
     for path in folder.glob("*.jsonl.*.tmp"):
         pid = path.name.split(".")[-2]
-        if not pid.isdigit() or processes.start_ticks(int(pid)) is None:
+        if not (pid.isdigit() and processes.start_ticks(int(pid)) is not None) and not is_held(path):
             path.unlink(missing_ok=True)
             step("removed unborn journal")
