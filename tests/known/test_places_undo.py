@@ -7,6 +7,7 @@ which is a loop device of the test's own.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -271,6 +272,26 @@ def test_what_a_queue_was_set_to_comes_back_with_its_scheduler(state: StateDir, 
         results = journal.put_back_all() if way == "put back" else undo(state, force=True)
         assert not any(result.is_left for result in results)
         assert {name: (queue / name).read_text() for name in names} == before
+
+
+def test_who_has_a_disk_open_is_told_without_a_look_at_other_files(
+    disk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them may lie on a mount whose server is gone, where every look waits for ever."""
+    looked = list[str]()
+
+    def seen(ask: Callable[..., Any], path: Any, *args: Any, **options: Any) -> Any:
+        looked.append(str(path))
+        with contextlib.suppress(OSError):
+            looked.append(str(Path(str(path)).readlink()))
+        return ask(path, *args, **options)
+
+    with (tmp_path / "theirs").open("w"), Path(disk).open("rb"), monkeypatch.context() as patched:
+        for name in ("stat", "lstat"):
+            patched.setattr(os, name, functools.partial(seen, getattr(os, name)))
+        found = HERE.open_by(disk)
+    assert [f"({os.getpid()})" in one for one in found] == [True]
+    assert disk in looked and str(tmp_path / "theirs") not in looked
 
 
 def test_a_disk_that_somebody_formatted_meanwhile_is_left_to_him(state: StateDir, run_id: str, disk: str) -> None:
