@@ -1,5 +1,6 @@
 """Knobs on trees that this machine does not have: cgroup v2, stacked devices' mounts, sysctl pairs, CPU lists."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -40,7 +41,11 @@ def overwriting(monkeypatch):
 
     def write(path, value, **_):
         assert path.exists(), path
-        path.write_text(value)
+        if path.name == "cgroup.subtree_control" and value[0] in "+-":
+            words = set(path.read_text().split())
+            path.write_text(" ".join(sorted(words | {value[1:]} if value[0] == "+" else words - {value[1:]})))
+        else:
+            path.write_text(value)
         written.append((str(path), value))
 
     written = []
@@ -75,17 +80,51 @@ def test_version_2_limits_and_counters(state, tmp_path, overwriting, monkeypatch
         [str(tmp_path / "cgroup.subtree_control"), name] for name in ("memory", "cpuset")
     ]
 
-    def remove(folder):
-        for file in folder.iterdir():
-            if file.is_file():
-                file.unlink()
-        folder.rmdir()
-
-    monkeypatch.setattr(group, "remove_folder", remove)
+    monkeypatch.setattr(group, "remove_folder", _remove)
     overwriting.clear()
     journal.put_back_all()
     assert not (tmp_path / "plimsoll").exists()
     assert [value for _, value in overwriting] == ["-memory", "-cpuset"]
+
+
+def _remove(folder):
+    """As rmdir does in a real tree, whose files are no obstacle."""
+    if any(path.is_dir() for path in folder.iterdir()):
+        raise OSError(errno.ENOTEMPTY, "not empty")
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+
+
+@pytest.mark.usefixtures("overwriting")
+@pytest.mark.parametrize("order", [("one", "other"), ("other", "one")])
+def test_version_2_the_last_group_that_goes_switches_controllers_off(needs, state, tmp_path, monkeypatch, order):
+    """The one that switched them on may go before the other, which still needs them."""
+    needs("root")
+    monkeypatch.setattr(group, "remove_folder", _remove)
+    tree, control = _fake_v2(tmp_path, on="cpu pids"), tmp_path / "cgroup.subtree_control"
+    journals = {name: Journal.create(state, name) for name in ("one", "other")}
+    for name, journal in journals.items():
+        GroupKnob(name, tree).make(Limits(1 << 28), journal)
+    for name, on in zip(order, ("cpu cpuset memory pids", "cpu pids"), strict=True):
+        assert [undone.is_left for undone in journals[name].put_back_all()] == [False]
+        assert control.read_text() == on
+    assert not (tmp_path / "plimsoll").exists()
+
+
+@pytest.mark.usefixtures("overwriting")
+def test_version_2_a_controller_that_others_use_since_is_left_on(state, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(group, "remove_folder", _remove)
+    tree = _fake_v2(tmp_path, on="cpu pids")
+    journal = Journal.create(state, "run")
+    GroupKnob("run", tree).make(Limits(1 << 28), journal)
+    tree.make_folder(tmp_path / "theirs")
+    (tmp_path / "theirs/memory.max").write_text("4096")
+    (undone,) = journal.put_back_all()
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "cpu memory pids"
+    assert undone.is_left and f"has memory, which {tmp_path}/theirs has come to use" in undone.what
+    assert f"echo -memory > {tmp_path}/cgroup.subtree_control" in undone.remedy
 
 
 @pytest.mark.usefixtures("overwriting")

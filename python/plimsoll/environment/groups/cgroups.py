@@ -22,6 +22,13 @@ from plimsoll.environment.journal.journal import step
 from plimsoll.environment.knob import AVAILABLE, Availability
 
 PARENT = "plimsoll"
+_MARK = "trusted.plimsoll.switched_on"
+# What a new group of version 2 has by each controller.
+_UNSET = {
+    "memory": {**dict.fromkeys(("memory.max", "memory.high", "memory.swap.max", "memory.swap.high"), "max"),
+               **dict.fromkeys(("memory.min", "memory.low"), "0")},
+    "cpuset": {"cpuset.cpus": "", "cpuset.mems": "", "cpuset.cpus.partition": "member"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Hierarchy(Protocol):
         ...
 
     def switched_on(self) -> list[tuple[str, str]]:
-        """(file, controller) that making a group would switch on in groups above ours."""
+        """(file, controller) that making a group would switch on in groups above ours, or another of ours has."""
         ...
 
     def lacks(self, limits: Limits) -> Availability:
@@ -216,6 +223,28 @@ class Version1:
         return counters
 
 
+def _marked(parent: Path) -> list[str]:
+    """The controllers that groups of ours have switched on above: the last group that goes switches them off again."""
+    try:
+        return os.getxattr(parent, _MARK).decode().split()
+    except OSError:
+        return []  # no group of ours is there, or the kernel keeps no such marks
+
+
+def _mark(parent: Path, controllers: list[str]) -> None:
+    with contextlib.suppress(OSError):
+        os.setxattr(parent, _MARK, " ".join(controllers).encode())
+
+
+def used_by_others(root: Path, controller: str) -> Path | None:
+    """A group of somebody else's that has a limit by a controller, which goes with that."""
+    for folder in sorted(path for path in root.iterdir() if path.is_dir() and path.name != PARENT):
+        for file, unset in _UNSET[controller].items():
+            if (text := kernel_files.read(folder / file)) is not None and text != unset:
+                return folder
+    return None
+
+
 @dataclass(frozen=True)
 class Version2:
     root: Path
@@ -231,8 +260,9 @@ class Version2:
 
     def switched_on(self) -> list[tuple[str, str]]:
         file = self.root / "cgroup.subtree_control"
-        there = (kernel_files.read(file) or "").split()
-        return [(str(file), controller) for controller in self._wanted() if controller not in there]
+        there, ours = (kernel_files.read(file) or "").split(), _marked(self.root / PARENT)
+        wanted = self._wanted()
+        return [(str(file), controller) for controller in wanted if controller not in there or controller in ours]
 
     def lacks(self, limits: Limits) -> Availability:
         if limits.swappiness is not None:
@@ -247,9 +277,6 @@ class Version2:
         return AVAILABLE  # every group of Linux 5.2 and later has cgroup.freeze
 
     def make(self, name: str, limits: Limits) -> None:
-        for file, controller in self.switched_on():
-            kernel_files.write(Path(file), f"+{controller}")
-            step("after controller")
         folder = self.root / PARENT / name
         _with_parent(self._make_with_controllers, folder)
         step("after memory group")
@@ -266,10 +293,15 @@ class Version2:
 
     def _make_with_controllers(self, folder: Path) -> None:
         """A parent that somebody took away and is made again has to pass the controllers on again, too."""
+        ours = self.switched_on() if folder.name == PARENT else []
         self.make_folder(folder)
         if folder.name != PARENT:
             return
         step("after parent group")
+        _mark(folder, [controller for _, controller in ours])
+        for file, controller in ours:
+            kernel_files.write(Path(file), f"+{controller}")
+            step("after controller")
         for controller in self._wanted():
             kernel_files.write(folder / "cgroup.subtree_control", f"+{controller}")
 

@@ -27,7 +27,7 @@ from plimsoll.environment.fault import Fault
 from plimsoll.environment.groups import cgroups, freezer, group_access
 from plimsoll.environment.groups.cgroups import PARENT, Hierarchy, Limits
 from plimsoll.environment.journal.journal import Entry, Journal, step
-from plimsoll.environment.journal.registry import Args, puts_back
+from plimsoll.environment.journal.registry import Args, ChangedSince, puts_back
 from plimsoll.environment.knob import Availability
 from plimsoll.environment.memory import shared_memory
 
@@ -286,7 +286,26 @@ def _put_back(args: Args) -> str:
         step("after group removed")
         with contextlib.suppress(OSError):  # another run's group may still be in it
             remove_folder(folder.parent)
-    for file, controller in args["switched_on"]:
-        with contextlib.suppress(Fault):  # EBUSY: somebody else has come to use it
-            kernel_files.write(Path(file), f"-{controller}")
+    if not folders[0].parent.exists():  # else another group of ours needs them, and its entry names them too
+        _switch_off([(Path(file), controller) for file, controller in args["switched_on"]])
     return f"group {PARENT}/{folders[0].name} removed"
+
+
+def _switch_off(switched_on: Sequence[tuple[Path, str]]) -> None:
+    """Raises ChangedSince where somebody else has come to use one."""
+    left = []
+    for file, controller in switched_on:
+        if controller not in (kernel_files.read(file) or "").split():
+            continue
+        if (user := cgroups.used_by_others(file.parent, controller)) is not None:
+            left.append((f"{file} has {controller}, which {user} has come to use", f"echo -{controller} > {file}"))
+            continue
+        try:
+            kernel_files.write(file, f"-{controller}")
+        except Fault as fault:
+            left.append((fault.what, f"echo -{controller} > {file}"))
+        step("after controller off")
+    if left:
+        raise ChangedSince(
+            "; ".join(what for what, _ in left), f"once nobody does: `{'`, `'.join(how for _, how in left)}`"
+        )
