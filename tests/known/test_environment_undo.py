@@ -1,10 +1,12 @@
 """A run that is killed at every step it takes, and one that leaves a server: after undo nothing of it is there."""
 
+import contextlib
 import json
 import os
 import pwd
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -241,6 +243,40 @@ def test_a_server_that_was_killed_too_leaves_no_shared_memory(needs, state, run_
     assert _machine(state, run_id) == before
 
 
+@pytest.mark.parametrize(
+    ("whose", "is_removed"),
+    [("ours", True), ("of another user", False), ("older", False), ("of a maker who lives", False)],
+)
+def test_a_segment_of_a_server_that_was_killed_early(needs, state, server_user, whose, is_removed):
+    """Its number is not in postmaster.pid yet; by its maker, user and time it is known, and others' by them are not."""
+    needs("root", "server user")
+    uid = pwd.getpwnam(server_user).pw_uid
+    data = state.work / "data"
+    data.mkdir()
+    os.chown(data, uid, -1)
+    told, tell = os.pipe()
+    program = (
+        "import ctypes, os, sys, time; os.setuid(int(sys.argv[1]));"
+        "print(ctypes.CDLL(None).shmget(0, 4096, 0o1600), flush=True); time.sleep(float(sys.argv[2]))"
+    )
+    user, seconds = (0 if whose == "of another user" else uid), (60 if whose == "of a maker who lives" else 0)
+    maker = subprocess.Popen([sys.executable, "-I", "-c", program, str(user), str(seconds)], stdout=tell)
+    os.close(tell)
+    with os.fdopen(told) as said:
+        shmid = int(said.readline())
+    if not seconds:
+        maker.wait()
+    started = int(time.time()) + (100 if whose == "older" else 0)
+    (data / "postmaster.pid").write_text(f"{maker.pid}\n{data}\n{started}\n5432\n/tmp\n")
+    try:
+        assert not server.stop(data)
+        assert (shmid in {segment["shmid"] for segment in shared_memory._segments()}) != is_removed
+    finally:
+        maker.kill()
+        maker.wait()
+        shared_memory._libc.shmctl(shmid, 0, None)
+
+
 def test_killing_the_group_removes_the_shared_memory_of_a_server_in_it(needs, state, run_id, server_user):
     needs("root", "cgroup memory", "postgresql", "server user")
     data = _left_by_a_killed_run(state, run_id, server_user, in_group=True)
@@ -275,6 +311,33 @@ def test_a_cluster_that_was_being_made_is_gone(needs, state, run_id, server_user
     assert all(result.ok for result in results), results
     time.sleep(0.05)
     assert server.processes_of(data) == [] and not list(state.work.iterdir())
+
+
+def test_the_shell_between_initdb_and_its_server_is_ended(needs, state, server_user):
+    """It knows the folder by its environment alone, and would become a server after undo had looked."""
+    data = state.work / "data"
+    needs("root", "server user")
+    uid = pwd.getpwnam(server_user).pw_uid
+    data.mkdir()
+    os.chown(data, uid, -1)
+    argv = ["/bin/sh", "-c", "sleep 60; exit 0"]
+    ours, of_another_folder, of_root = (
+        subprocess.Popen(
+            argv, env={"PATH": os.environ["PATH"], "PGDATA": str(folder)}, user=user, start_new_session=True
+        )
+        for folder, user in ((data, uid), (data.with_name("data2"), uid), (data, 0))
+    )
+    try:
+        time.sleep(0.2)
+        assert server.processes_of(data) == [ours.pid]
+        server.stop(data)
+        assert ours.wait(5) == -signal.SIGKILL
+        assert of_another_folder.poll() is None and of_root.poll() is None
+    finally:
+        for process in (ours, of_another_folder, of_root):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def test_somebody_elses_process_in_the_data_folder_is_not_touched(state, run_id):

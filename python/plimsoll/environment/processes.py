@@ -67,8 +67,17 @@ def link(pid: int, name: str) -> str | None:
 
 
 def arguments(pid: int) -> list[str]:
+    return _words(pid, "cmdline")
+
+
+def environment(pid: int) -> list[str]:
+    """What it was started with, as NAME=VALUE; nothing where we may not ask."""
+    return _words(pid, "environ")
+
+
+def _words(pid: int, file: str) -> list[str]:
     try:
-        return (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        return (_PROC / str(pid) / file).read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return []
 

@@ -22,6 +22,7 @@ from plimsoll.environment.memory import shared_memory
 
 _LADDER = ((signal.SIGINT, 15.0), (signal.SIGQUIT, 5.0))  # fast, then immediate shutdown
 _PROGRAMS = ("postgres", "postmaster", "initdb", "pg_ctl")
+_SHELLS = ("sh", "dash", "bash", "busybox")
 _KILL_SECONDS = 10.0
 
 
@@ -37,9 +38,20 @@ def processes_of(data_dir: Path) -> list[int]:
 
 
 def _is_ours(pid: int, place: str) -> bool:
-    if Path(processes.link(pid, "exe") or "").name not in _PROGRAMS or processes.start_ticks(pid) is None:
+    program = Path(processes.link(pid, "exe") or "").name
+    if program not in (*_PROGRAMS, *_SHELLS) or processes.start_ticks(pid) is None:
         return False
-    return processes.link(pid, "cwd") == place or place in processes.arguments(pid)
+    # initdb's server, and the shell that is about to become it; no shell of somebody who looks at the folder.
+    if f"PGDATA={place}" in processes.environment(pid) and _is_of_its_user(pid, place):
+        return True
+    return program in _PROGRAMS and (processes.link(pid, "cwd") == place or place in processes.arguments(pid))
+
+
+def _is_of_its_user(pid: int, place: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid == Path(place).stat().st_uid
+    except OSError:
+        return False
 
 
 def _pid_file(data_dir: Path) -> list[str]:
@@ -76,8 +88,9 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
         raise Fault(f"{data_dir}: server processes {left} did not end after SIGKILL", remedy=remedy)
     step("after server stopped")
     lines = _pid_file(data_dir) or lines  # it may have been completed since
-    if len(lines) >= 7 and (numbers := re.fullmatch(r"\s*(-?\d+)\s+(\d+)\s*", lines[6])):
-        estate.see_remembered(key=int(numbers[1]), shmid=int(numbers[2]))
+    numbers = [re.fullmatch(r"\s*-?(\d+)\s*", line) for line in lines[:3:2]]  # less than 0: of initdb's server
+    if len(numbers) == 2 and numbers[0] and numbers[1]:
+        estate.see_of_dead(int(numbers[0][1]), int(numbers[1][1]), data_dir.stat().st_uid)
     estate.remove()
     return bool(running)
 

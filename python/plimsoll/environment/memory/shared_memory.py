@@ -1,8 +1,8 @@
 """Shared memory that PostgreSQL leaves behind when it is killed: one SysV segment and files under /dev/shm.
 
 The constraint: a file under /dev/shm does not name its cluster, and another server of the same user may run. While ours
-lives its mappings tell. Afterwards the SysV segment is known from line 7 of postmaster.pid; its head holds the number
-of a control file, and that one lists the others. What is in neither is nobody's business of ours.
+lives its mappings tell. Afterwards the SysV segment is known by its maker, who stands in postmaster.pid; its head holds
+the number of a control file, and that one lists the others. What is in neither is nobody's business of ours.
 """
 
 from __future__ import annotations
@@ -67,10 +67,16 @@ class Estate:
             self._files |= segments.files
             self._creators.setdefault(pid, processes.start_epoch(pid))
 
-    def see_remembered(self, key: int, shmid: int) -> None:
-        """What postmaster.pid says of a dead server, if the segment is still that one: ids are handed out again."""
-        if any((segment["shmid"], segment["key"]) == (shmid, key) for segment in _segments()):
-            self._system_v.add(shmid)
+    def see_of_dead(self, creator: int, started_epoch: float, uid: int) -> None:
+        """What a server that has ended left: its first process was `creator`, of this user, and began then.
+
+        Numbers of processes and segments are handed out again, so a segment that is older, of another user, or whose
+        maker lives is somebody else's.
+        """
+        for segment in _segments():
+            is_its = (segment["cpid"], segment["cuid"]) == (creator, uid) and segment["ctime"] >= started_epoch - 1
+            if is_its and processes.start_epoch(creator) > segment["ctime"] + 1:
+                self._system_v.add(segment["shmid"])
 
     def remove(self) -> None:
         """Remove the segments and the files their control files list, unless somebody else has them in use."""
