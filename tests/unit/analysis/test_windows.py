@@ -5,6 +5,7 @@ import math
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from plimsoll.analysis import analyse, compare_treatments
 from plimsoll.analysis.comparing.compare import ALPHA_OF_TEST
 from plimsoll.analysis.trial.readings import device_counter, seconds_measured
 from plimsoll.analysis.trial.windows import windows
-from plimsoll.analysis.windows import judge, lead_in
+from plimsoll.analysis.windows import judge, lead_in, others_writes
 from plimsoll.analysis.windows.budget import POWER, Arrangement, ratio_told
 from plimsoll.analysis.windows.equals import start_of
 from plimsoll.analysis.windows.judge import Start, compare
@@ -214,6 +215,21 @@ def test_writes_of_frozen_servers_are_counted_and_named(tmp_path: Path) -> None:
     few = _verdict(tmp_path / "few", foreign=0.05, rounds=40)
     assert not few["windows"]["others_writes"]["is_named"]
     assert not any("frozen" in caveat for caveat in few["caveats"])
+
+
+def test_what_disks_wrote_is_told_by_disk_and_not_by_its_place_in_a_trials_list() -> None:
+    def trial(*written: tuple[str, float, float]) -> Any:
+        rows = [(place, value) for place, (_, *values) in enumerate(written) for value in values]
+        table = np.array(rows, [("device", "<i8"), ("write_sectors", "<f8")])
+        measure = SimpleNamespace(
+            series=lambda _: table, column=lambda _, name: table[name], told={"devices": [name for name, *_ in written]}
+        )
+        return SimpleNamespace(measure=measure)
+
+    shared, other = ("vda", 100.0, 120.0), ("sdb", 5000.0, 5007.0)
+    assert others_writes.device_bytes([trial(shared), trial(("vda", 110.0, 130.0))]) == 30 * 512
+    assert others_writes.device_bytes([trial(shared, other), trial(other, shared)]) == 27 * 512
+    assert others_writes.device_bytes([trial(shared), trial(other)]) == 27 * 512
 
 
 def test_both_levels_of_noise_are_found_again() -> None:

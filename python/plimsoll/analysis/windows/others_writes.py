@@ -32,17 +32,20 @@ def while_frozen(trial: Trial) -> float | None:
 
 def device_bytes(trials: Sequence[Trial]) -> float | None:
     """What the watched disks wrote from the first window to the last of a block's trials; None where not read."""
-    first: dict[int, float] = {}
-    last: dict[int, float] = {}
+    first: dict[str, float] = {}
+    last: dict[str, float] = {}
     for trial in trials:
         table, written = trial.measure.series("device"), trial.measure.column("device", "write_sectors")
         if table is None or written is None:
             return None
-        for device in np.unique(table["device"]):
-            mine = written[(table["device"] == device) & np.isfinite(written)]
+        names = trial.measure.told.get("devices") or []
+        for place in np.unique(table["device"]):
+            mine = written[(table["device"] == place) & np.isfinite(written)]
+            # Servers may lie on different disks, and each trial counts its own from 0.
+            device = names[int(place)] if place < len(names) else str(place)
             if len(mine):
-                first[int(device)] = min(first.get(int(device), np.inf), float(mine.min()))
-                last[int(device)] = max(last.get(int(device), 0.0), float(mine.max()))
+                first[device] = min(first.get(device, np.inf), float(mine.min()))
+                last[device] = max(last.get(device, 0.0), float(mine.max()))
     return sum(last[device] - first[device] for device in last) * SECTOR_BYTES if last else None
 
 
