@@ -16,7 +16,6 @@ from plimsoll.analysis.admission_stationary import FILLING, Sample, standing
 from plimsoll.analysis.statistics.room import room_of
 from plimsoll.analysis.trial.answers import wrong_answers
 from plimsoll.analysis.trial.generator import generator
-from plimsoll.analysis.trial.latency import unbounded
 from plimsoll.analysis.trial.readings import (
     counter,
     done_count,
@@ -27,6 +26,7 @@ from plimsoll.analysis.trial.readings import (
     weights,
     while_open,
 )
+from plimsoll.analysis.trial.standstill import bounds, hung_seconds, most_per_second
 from plimsoll.record import Segment, Trial
 from plimsoll.record.judged_trial import Commits, Generator, Stationary
 from plimsoll.record.summary import accounted
@@ -37,6 +37,7 @@ COMMIT_RULE = (
     "`server_commits_beside` of summary.json, else one number that all trials with as many connections share; the "
     "reader's own commits happen in another database, lost transactions may or may not be among them"
 )
+STOOD_STILL = "the server stood still, and ranks last in its block"
 _STEAL_NOTED = 0.05
 STEAL_DISTURBS = 0.10  # a trial that lost so much is worth another try; where that one loses it too, it stands
 _COMMITS_A_CONNECTION_MAX = 16
@@ -155,7 +156,7 @@ def _status_reasons(trial: Trial) -> list[str]:
         killed = f" (processes ended by the out-of-memory killer: {kills})" if kills else ""
         return [f"{trial.status}{': ' + why if why else ''}{killed}"]
     # An open loop in which a server stood still throughout is a finding: its percentiles have no bound.
-    if not done_count(trial.measure) and not trial.data.get("load_test") and not unbounded(trial.measure):
+    if not done_count(trial.measure) and not trial.data.get("load_test") and not bounds(trial):
         return ["no transaction completed in the measured segment"]
     return []
 
@@ -252,10 +253,15 @@ def _by_error(trial: Trial) -> str:
 
 def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
     """Judge one trial's right to enter the verdict."""
+    if (hung := hung_seconds(trial)) is not None:  # what it left is cut short, and its rate is known well enough
+        return Admission(caveats=[f"{STOOD_STILL}: nothing was answered within {hung:.0f} s, and it was ended"])
     admission = Admission(reasons=_status_reasons(trial))
     if admission.reasons:
         return admission
     admission.reasons += _answer_reasons(trial)
+    if most_per_second(trial) is not None:
+        admission.caveats.append(f"{STOOD_STILL}: no transaction ended in any window")
+        return admission
     admission.commits = check_commits(trial)
     if admission.commits.get("excess", 0) < 0:
         beside = f" less {admission.commits['rolled_back']} rolled back" if admission.commits.get("rolled_back") else ""

@@ -23,6 +23,7 @@ from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
+from plimsoll.analysis.trial.standstill import bounds
 from plimsoll.record import Run, Trial
 from plimsoll.record.judged_trial import Placements
 from plimsoll.record.summary import Identity, accounted, summed
@@ -52,7 +53,6 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> TrialEntry:
             values |= part.trial_values(of_parts[part.key])
     admission = admit(trial, values)
     caveats = [caveat for part in parts.PARTS for caveat in part.trial_caveats(trial, read[part.key])]
-    least = {f"latency_ns_{name}": value for name, value in latency.unbounded(trial.measure).items()}
     entry: TrialEntry = {
         "number": trial.number,
         "block": trial.block,
@@ -65,7 +65,7 @@ def _trial_entry(run: Run, trial: Trial, read: Mapping[str, Any]) -> TrialEntry:
         "reasons": admission.reasons,
         "caveats": admission.caveats + caveats,
         "metrics": values,
-        "unbounded": least or None,
+        "unbounded": bounds(trial) or None,
         "latency_ns": latency.latency_by_kind(trial.measure),
         "latency_source": latency.source(trial.measure),
         "throughput": throughput.as_json(trial),

@@ -67,6 +67,7 @@ class Windows(TypedDict, total=False):
     thaw_ns: Json | None
     freeze_ns: Json | None
     frozen_seconds: float
+    stood_still_seconds: float  # only of one that failed because a window's transactions did not end
     at_turns: Json
 
 

@@ -19,6 +19,7 @@ class Mean(TypedDict):
     high: float | None
     blocks: int
     unbounded: NotRequired[int]  # blocks in which it is only the least it can be: then it has no interval
+    stood_still: NotRequired[bool]  # in those nothing was done: of a rate it is the most it can be
 
 
 class Ratio(TypedDict):
@@ -58,6 +59,7 @@ class InBlocks(TypedDict):
 
     blocks: int
     of: int
+    stood_still: NotRequired[bool]  # of a rate: in those blocks nothing was done
 
 
 class Level(TypedDict):

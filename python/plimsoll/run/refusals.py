@@ -23,6 +23,14 @@ class TrialFailed(Exception):
     """This trial has no result; the next one goes on."""
 
 
+class StoodStill(TrialFailed):
+    """A window's transactions had not ended after so many seconds, which is a result: it counts as the worst."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        super().__init__(what)
+        self.seconds = seconds
+
+
 class Refused(TrialFailed):
     """The server refuses the workload's statements, and would in every trial that shares them."""
 

@@ -116,6 +116,8 @@ def headline(comparison: Comparison) -> str:
         most = "lowest" if judged.better == "lower" else "highest"
         too_few = _FEW.get(comparison.get("blocks_min", 3), _FEW[3])
         return f"{name}: no verdict from {too_few}; {most} estimate at {best}{tail}"
+    if all(_is_never_bounded(level) for level in measured) and judged.better == "higher":
+        return f"{name}: no verdict, every level stood still in every block{tail}"
     if all(_is_never_bounded(level) for level in measured):
         what = "too many of the transactions that were due were not answered in time"
         return f"{name}: no verdict, {judged.name} is unbounded in every block of every level ({what}){tail}"

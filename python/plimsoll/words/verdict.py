@@ -82,12 +82,18 @@ def _metric(verdict: Json, treatment: str, key: str) -> Mean | None:
     return mean
 
 
+def _least(mean: Mean | None) -> str:
+    """What stands before a mean that is only a bound."""
+    if not mean or not mean.get("unbounded"):
+        return ""
+    return "at most " if mean.get("stood_still") else "at least "
+
+
 def _row(verdict: Json, comparison: Comparison, metric: Metric) -> str | None:
     cells, shown = [], metric.shown
     for level in comparison["levels"]:
         mean = _metric(verdict, level["treatment"], metric.key)
-        least = "at least " if mean and mean.get("unbounded") else ""
-        text = least + _digits(mean["value"] * shown.factor, shown.form) if mean else "-"
+        text = _least(mean) + _digits(mean["value"] * shown.factor, shown.form) if mean else "-"
         cells.append(f"{level['level']} {text}")
     where = at_words(comparison)
     name = f"{metric.name}, {shown.unit}" + (f" ({where})" if where else "")

@@ -180,6 +180,44 @@ def test_what_a_decision_left_out_is_no_exclusion_and_the_verdict_spends_what_th
     assert "Ended early, after block 2 of 4" in "\n".join(terminal_lines(verdict, "page"))
 
 
+@pytest.mark.parametrize("how", ["still", "hung"])
+def test_a_server_that_stood_still_loses_and_is_not_left_out(tmp_path: Path, how: str) -> None:
+    """Left out of its worst block it was the best: 22 % faster in the other two."""
+    shape: Json = {"effects": (0.0, 0.0, 0.2), "duplicate": True, "window": 0.03}
+    calm = _verdict(tmp_path / "calm", **shape)["comparisons"][0]
+    assert calm["best_set"] == ["256 MiB"]
+    verdict = _verdict(tmp_path / "not", **shape, **{how: ((2, 2),)})
+    compared, entries = verdict["comparisons"][0], verdict["trials"]
+    worst = compared["levels"][2]
+    assert worst["unbounded"] == {"blocks": 1, "of": 3, "stood_still": True}
+    assert compared["reference"] != "256 MiB" and worst["verdict"] != "best estimate"
+    assert all(level["verdict"] != "worse" for level in compared["levels"][:2]), "nothing is beaten by what stood still"
+    assert not [entry for entry in verdict["exclusions"] if entry["treatment"] == "t3"]
+    assert verdict["treatments"]["t3"]["metrics"]["throughput_per_second"]["stood_still"]
+    assert compared["noise"]["sd_log"] == pytest.approx(calm["noise"]["sd_log"], rel=1.0), "a standstill is no noise"
+    said = " ".join("\n".join(terminal_lines(verdict, "page")).split())
+    assert "256 MiB: stood still in 1 of 3 blocks" in said and "at most" in said
+    assert any("the server stood still" in text for entry in entries for text in entry["caveats"])
+    assert write_report(tmp_path / "not" / "run").exists()
+
+
+@pytest.mark.parametrize("how", ["still", "hung"])
+def test_a_server_that_always_stands_still_is_the_worst(tmp_path: Path, how: str) -> None:
+    shape: Json = {"effects": (0.0, 0.0, 0.2), "duplicate": True, "window": 0.03}
+    verdict = _verdict(tmp_path, **shape, **{how: tuple((block, 2) for block in (1, 2, 3))})
+    compared = verdict["comparisons"][0]
+    assert [level["verdict"] == "worse" for level in compared["levels"]] == [False, False, True]
+    assert compared["levels"][2]["times_slower"]["bound"] == "at least"
+    assert "worst: stood still in all 3 blocks" in "\n".join(terminal_lines(verdict, "page"))
+
+
+def test_a_look_counts_a_server_that_stood_still(tmp_path: Path) -> None:
+    shape: Json = {"effects": (0.0, 0.7), "duplicate": True, "blocks": 4, "window": 0.05, "last_block": 2}
+    assert decision(make(tmp_path / "calm", Shape(**shape))).decided
+    found = decision(make(tmp_path / "still", Shape(**shape, still=((1, 1),))))
+    assert found is not None and not found.decided
+
+
 def test_a_trial_that_failed_leaves_the_others(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", Shape(blocks=4, duplicate=True))
     path = folder / "trials" / "0001" / "trial.json"  # block 1 has a duplicate of another level

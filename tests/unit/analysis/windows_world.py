@@ -43,7 +43,8 @@ class Shape:
     `foreign` is the share of a server's writes that the kernel does while it is frozen; `stalled` the
     share of windows without a transaction; `last_block` the last that ran, where fewer ran than planned. `groups` are
     places of levels that were up together, each a block, the first place in all of them; `blocks` are then replicates.
-    `blocks_differ`, in tenths on the log, is what blocks scatter by.
+    `blocks_differ`, in tenths on the log, is what blocks scatter by. `still`, of (block, place of a level): no
+    transaction is done; `hung`: it is given up in its third window.
     """
 
     effects: tuple[float, ...] = (0.0, 0.0, 0.2)
@@ -60,6 +61,8 @@ class Shape:
     seed: int = 19
     last_block: int | None = None
     decided: bool = False
+    still: tuple[tuple[int, int], ...] = ()
+    hung: tuple[tuple[int, int], ...] = ()
     why_skipped: str = ""
     design: Json = field(default_factory=dict)
     a_a: Json | None = None
@@ -149,6 +152,10 @@ class _Arm:
         self.shape, self.entry, self.random = shape, entry, random
         effect = shape.effects[int(entry["treatment"][1:]) - 1]
         self.rate = shape.rate * math.exp(effect + block + shape.start * random.standard_normal())
+        where = (entry["block"], int(entry["treatment"][1:]) - 1)
+        self.is_hung = where in shape.hung
+        if where in shape.still:
+            self.rate = 0.0
         self.windows: list[tuple[int, ...]] = []
         self.ends: list[np.ndarray] = []
         self.done: list[int] = []
@@ -156,6 +163,9 @@ class _Arm:
 
     def window(self, place: int, position: int, opened: int, written: int) -> None:
         """Its transactions end at a steady rate but for a slow beginning; those that drain end a little later."""
+        if self.is_hung and place > 2:
+            self.done.append(0)
+            return
         rate = self.rate * max(0.0, 1 + self.shape.window * self.random.standard_normal())
         rate *= self.random.random() >= self.shape.stalled
         count = self.random.poisson(rate * 1.005)
@@ -172,7 +182,8 @@ class _Arm:
 
     def drained(self, at: int, written: int, dirty: int) -> None:
         """After the drain, with so many bytes of its pages dirty."""
-        self.series.append((at, written, dirty))
+        if len(self.series) < 2 * len(self.windows):
+            self.series.append((at, written, dirty))
 
     def write(self, folder: Path) -> None:
         """The trial's files."""
@@ -204,7 +215,13 @@ class _Arm:
         (place / "summary.json").write_text(json.dumps(summary))
         windows = {"seconds": 1.0, "lead_in_seconds": self.shape.lead_in_s, "rounds": self.shape.rounds}
         windows |= {"thaw_ns": {"median": 90_000, "max": 400_000}, "freeze_ns": {"median": 2e6, "max": 9e6}}
+        if self.is_hung:
+            (place / "summary.json").unlink()
+            windows["stood_still_seconds"] = 31.0
+            why = "round 3: transactions of its window had not ended after 31 s"
+            return _document(folder, self.entry, "failed", why, windows=windows)
         _document(folder, self.entry, "finished", None, windows=windows)
+        return None
 
 
 def _document(folder: Path, entry: Json, status: str, reason: str | None, **more: Any) -> None:

@@ -17,7 +17,7 @@ from plimsoll.experiment import Experiment
 from plimsoll.run import agent
 from plimsoll.run.host import HERE
 from plimsoll.run.observer import Silent
-from plimsoll.run.refusals import Refused, TrialFailed
+from plimsoll.run.refusals import Refused, StoodStill, TrialFailed
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.place import Place
@@ -133,11 +133,13 @@ def test_windows_are_asked_for_one_by_one_and_the_segment_is_one(session: Make, 
 def test_a_window_that_does_not_drain_ends_the_trial(
     session: Make, monkeypatch: pytest.MonkeyPatch, part: str, said: str
 ) -> None:
+    """While the agent tells of progress it is the server that stands still; else nothing is known of that."""
     monkeypatch.setattr(of_windows, "DRAIN_SECONDS_MAX", 0.2)
     windowed = WindowedLoad(session(part))
     started = time.monotonic()
-    with pytest.raises(TrialFailed, match=said):
+    with pytest.raises(TrialFailed, match=said) as found:
         windowed.window(0.1, 4, 1)
+    assert isinstance(found.value, StoodStill) == (part == HANGS)
     assert time.monotonic() - started < 5
     assert windowed._agent._process.returncode is not None, "nothing is left of it"
 

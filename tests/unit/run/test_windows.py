@@ -24,7 +24,7 @@ from plimsoll.run import runner as of_runner
 from plimsoll.run.agent import AgentFailed
 from plimsoll.run.designs import ARRANGEMENTS, Arrangement
 from plimsoll.run.observer import Silent
-from plimsoll.run.refusals import Refused, TrialFailed
+from plimsoll.run.refusals import Refused, StoodStill, TrialFailed
 from plimsoll.run.runner import Runner
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.log import TrialLog
@@ -241,7 +241,7 @@ def test_turns_are_decided_by_seed_block_and_round() -> None:
         ("open", TrialFailed("the server did not start"), "the server did not start"),
         ("warm", AgentFailed("load", 3, "unreachable"), "explained: unreachable"),
         ("window 2", AgentFailed("load", 3, "every connection was lost"), "explained: every connection was lost"),
-        ("window 3", TrialFailed("round 3: transactions of its window had not ended"), "round 3: transactions"),
+        ("window 3", StoodStill("round 3: transactions of its window had not ended", 31), "round 3: transactions"),
         ("freeze", NotFrozen("not frozen in 10 s", remedy="see the log"), "not frozen in 10 s"),
         ("end", TrialFailed("the agent had not ended"), "the agent had not ended"),
         ("check", TrialFailed("the data are wrong"), "the data are wrong"),
@@ -263,6 +263,7 @@ def test_what_goes_wrong_with_one_ends_its_trial_alone(
     if at.startswith("window"):
         assert trial["windows"]["rounds"] == int(at[-1]) - 1 and trial["server_log_tail"] == "its last words"
         assert trial["watched"] == "before"
+        assert trial["windows"].get("stood_still_seconds") == (31 if isinstance(error, StoodStill) else None)
         killed = world.done.index(("kill", 2))
         assert not [entry for entry in world.done[killed:] if entry[0].startswith("window") and entry[1] == 2]
     assert world.up == set() and world.frozen == set()

@@ -84,7 +84,7 @@ def compare_levels(
     """
     blocks = blocks_of(group.treatments, used)
     evidence = (method or by_trials())(group.treatments, used, twins, metric)
-    judge = _judge(evidence, delta)
+    judge = _judge(evidence, delta, is_rate=metric.better == "higher")
     reference = judge.reference
     levels: list[Level] = []
     for index, treatment in enumerate(group.treatments):
@@ -148,6 +148,7 @@ class _Judge:
     inside: np.ndarray
     delta: float
     blocks_min: int
+    is_rate: bool
 
     @property
     def reference(self) -> int | None:
@@ -171,7 +172,10 @@ class _Judge:
     def unbounded(self, index: int) -> InBlocks | None:
         """{blocks, of}: in how many blocks a level is unbounded; None where in none."""
         blocks = int(self.beyond[index])
-        return {"blocks": blocks, "of": int(self.present[index])} if blocks else None
+        if not blocks:
+            return None
+        found: InBlocks = {"blocks": blocks, "of": int(self.present[index])}
+        return {**found, "stood_still": True} if self.is_rate else found
 
     def why(self, index: int, said: str, slower: Ratio | None) -> str | None:
         """Why a level cannot be told from the best; of one that is unbounded somewhere that it is so."""
@@ -219,7 +223,7 @@ class _Judge:
         return said if said == "no relevant difference" else "cannot tell"
 
 
-def _judge(evidence: Evidence, delta: float) -> _Judge:
+def _judge(evidence: Evidence, delta: float, *, is_rate: bool) -> _Judge:
     logs, beyond = evidence.copies[0], evidence.beyond
     judged = np.isfinite(logs).sum(0) >= evidence.blocks_min
     inside = ~evidence.sure.beaten.any(-1) & judged & np.isfinite(logs).any(0)
@@ -227,7 +231,8 @@ def _judge(evidence: Evidence, delta: float) -> _Judge:
     known = effects(np.where(beyond, np.nan, means)) if evidence.centre is None else evidence.centre
     centre = np.where(np.isfinite(known), known, effects(means)) if beyond.any() else known
     compared, present = evidence.found, np.isfinite(logs).sum(0)
-    return _Judge(compared, compared.half(), centre, beyond.sum(0), present, judged, inside, delta, evidence.blocks_min)
+    half, count = compared.half(), beyond.sum(0)
+    return _Judge(compared, half, centre, count, present, judged, inside, delta, evidence.blocks_min, is_rate)
 
 
 def _alike(judge: _Judge) -> bool:

@@ -63,7 +63,8 @@ def estimate(readings: Iterable[tuple[float | None, bool]], metric: Metric) -> M
     if over is None:
         return None
     if beyond := sum(beyond for _, beyond in known):
-        return {"value": over.value, "low": None, "high": None, "blocks": over.blocks, "unbounded": beyond}
+        found: Mean = {"value": over.value, "low": None, "high": None, "blocks": over.blocks, "unbounded": beyond}
+        return {**found, "stood_still": True} if metric.better == "higher" else found
     return {"value": over.value, "low": over.low, "high": over.high, "blocks": over.blocks}
 
 
@@ -145,12 +146,9 @@ def compare(copies: np.ndarray, beyond: np.ndarray, floor: float = 0.0) -> Compa
 
     `beyond`, (..., blocks, levels), marks originals at the least they can be; such a one has no duplicate.
     """
-    at_least = _alike(copies, beyond)
+    at_least = alike(copies, beyond)
     shown, bounded = pairs(cells(at_least)), pairs(np.where(beyond, np.nan, cells(copies)))
-    present = np.isfinite(cells(copies))
-    both = present[..., :, None] & present[..., None, :]
-    lost = (both & beyond[..., :, None] & ~beyond[..., None, :]).sum(-3)
-    tied = (both & beyond[..., :, None] & beyond[..., None, :]).sum(-3) * ~np.eye(copies.shape[-1], dtype=bool)
+    lost, tied = counted(np.isfinite(cells(copies)), beyond)
     noise = noise_of(at_least, floor)
     tells = beaten(shown, noise)
     if beyond.any():
@@ -159,7 +157,15 @@ def compare(copies: np.ndarray, beyond: np.ndarray, floor: float = 0.0) -> Compa
     return Compared(shown, bounded, lost, tied, tells & (lost.swapaxes(-1, -2) == 0), noise)
 
 
-def _alike(copies: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+def counted(present: np.ndarray, beyond: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[..., i, j]: blocks in which i is unbounded and j is not, and in which both are; of (..., blocks, levels)."""
+    both = present[..., :, None] & present[..., None, :]
+    lost = (both & beyond[..., :, None] & ~beyond[..., None, :]).sum(-3)
+    tied = (both & beyond[..., :, None] & beyond[..., None, :]).sum(-3) * ~np.eye(beyond.shape[-1], dtype=bool)
+    return lost, tied
+
+
+def alike(copies: np.ndarray, beyond: np.ndarray) -> np.ndarray:
     """All that are unbounded in a block at the smallest of their leasts, so that they are equal there."""
     marked = beyond[..., None, :, :] & np.isfinite(copies)
     least = np.where(marked, copies, -np.inf).max((-3, -1), keepdims=True)
@@ -173,7 +179,8 @@ def always_tells(blocks: Any, levels: int = 2) -> Any:
 
 
 def blocks_words(counted: Mapping[str, Any]) -> str:
-    """ "unbounded in 2 of 5 blocks", of {blocks, of}."""
+    """ "unbounded in 2 of 5 blocks", of {blocks, of}; of a rate "stood still in 2 of 5 blocks"."""
+    what = "stood still" if counted.get("stood_still") else "unbounded"
     if counted["blocks"] == counted["of"]:
-        return f"unbounded in all {counted['of']} blocks" if counted["of"] > 1 else "unbounded in its only block"
-    return f"unbounded in {counted['blocks']} of {counted['of']} blocks"
+        return f"{what} in all {counted['of']} blocks" if counted["of"] > 1 else f"{what} in its only block"
+    return f"{what} in {counted['blocks']} of {counted['of']} blocks"

@@ -20,6 +20,7 @@ from plimsoll.analysis.trial.readings import (
     seconds_measured,
     statements,
 )
+from plimsoll.analysis.trial.standstill import RATE, most_per_second
 from plimsoll.analysis.trial.windows import windows
 from plimsoll.record import Segment, Trial
 
@@ -99,6 +100,8 @@ def trial_values(trial: Trial) -> dict[str, float | None]:
     }
     overall = latency_by_kind(segment).get("all") or {}
     values |= {f"latency_ns_{name}": overall.get(name) for name in PERCENTILES}
-    if (found := windows(trial)) is not None:
+    if most_per_second(trial) is not None:
+        values |= {RATE: None, "run_time_seconds_per_100": None}
+    elif (found := windows(trial)) is not None:
         values |= {"throughput_per_second": found.rate, "run_time_seconds_per_100": 100 / found.rate}
     return values | _cpu(segment, count) | _generator(segment, seconds, count) | _outcomes(segment)

@@ -14,7 +14,7 @@ import numpy as np
 from plimsoll.analysis.trial.readings import DONE, weights
 from plimsoll.record import Segment, Trial
 
-_LEAST = 0.5
+LEAST = 0.5  # transactions: what a server that has done none counts as
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Windows:
 
         So a server that only stalls has a value, which is the lowest, and not none.
         """
-        return float(max(self.done.sum(), _LEAST) / self.seconds.sum())
+        return float(max(self.done.sum(), LEAST) / self.seconds.sum())
 
 
 def windows(trial: Trial) -> Windows | None:

@@ -23,7 +23,7 @@ def noise_of_run(used: Used, again: Used, inside: dict[int, Windows]) -> Windows
     """Both levels of noise over all treatments, as a stored A/A keeps them; None where windows cannot tell."""
     blocks = sorted({block for block, _ in used})
     treatments = sorted({treatment for _, treatment in used})
-    if not blocks:
+    if not inside:
         return None
     seconds = float(np.median(np.concatenate([windows.seconds for windows in inside.values()])))
     return noise_of_rates(rates.array(blocks, treatments, used, again, inside), seconds)

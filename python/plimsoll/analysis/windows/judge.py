@@ -23,7 +23,7 @@ import numpy as np
 
 from plimsoll.analysis.comparing.compare import Pairs, pairs
 from plimsoll.analysis.comparing.noise import Noise, cells, noise_of
-from plimsoll.analysis.comparing.unbounded import Compared
+from plimsoll.analysis.comparing.unbounded import Compared, always_tells, counted
 from plimsoll.analysis.statistics.distributions import t_quantile
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
 from plimsoll.analysis.statistics.simultaneous import range_quantile
@@ -224,13 +224,38 @@ def _window_freedom(inside: Within) -> np.ndarray:
 
 
 def compare(
-    rates: np.ndarray, start: Start | None = None, share: Share = FULL, through: Through | None = None
+    rates: np.ndarray,
+    start: Start | None = None,
+    share: Share = FULL,
+    through: Through | None = None,
+    beyond: np.ndarray | None = None,
 ) -> tuple[Compared, Within]:
     """Every level against every other; `share` is of the errors that this look may spend (spending.py).
 
     One block tells nothing of starts: without a stored A/A (`start`) nothing is told from it. `through`: how levels are
-    compared that have no block in common.
+    compared that have no block in common. `beyond` [..., block, level]: these stood still, and are at the most that
+    they can have done: such a level never wins, and loses as one without a bound does (comparing/unbounded.py).
     """
+    if beyond is None or not beyond.any():
+        return _compare(rates, start, share, through)
+    is_still = beyond[..., None, :, :, None] & np.isfinite(rates)
+    most = np.where(is_still, rates, -np.inf).max((-4, -2), keepdims=True)
+    with_them, _ = _compare(np.where(is_still, most, rates), start, share, through)
+    rest, inside = _compare(np.where(is_still, np.nan, rates), start, share, through)
+    levels = rest.shown.mean.shape[-1]
+    present = np.isfinite(rates).any((-4, -1))
+    lost, tied = counted(present[..., :levels], beyond[..., :levels])
+    touched = lost + np.swapaxes(lost, -1, -2) + tied > 0
+    shown = with_them.shown
+    assert isinstance(shown, WindowPairs)
+    shown = replace(shown, width=np.where(touched, shown.width, rest.shown.half()))
+    told = rest.beaten | (touched & with_them.beaten)
+    told |= (lost > 0) & (lost == shown.blocks) & always_tells(shown.blocks, levels)
+    told &= np.swapaxes(lost, -1, -2) == 0
+    return Compared(shown, rest.shown, lost, tied, told, rest.noise, share.confidence), inside
+
+
+def _compare(rates: np.ndarray, start: Start | None, share: Share, through: Through | None) -> tuple[Compared, Within]:
     scatter, inside = noise(rates, start, through)
     apart = pairs(cells(logs_of(rates)))
     if through is not None:

@@ -21,6 +21,7 @@ from plimsoll.analysis.comparing.levels import groups
 from plimsoll.analysis.comparing.standing import chosen, twins
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import METRICS, judged_of
+from plimsoll.analysis.trial.standstill import bounds
 from plimsoll.analysis.windows.method import method_of, planned_replicates
 from plimsoll.analysis.windows.spending import FIRST, at_look
 from plimsoll.analysis.windows.through import groups_of
@@ -101,5 +102,5 @@ def _entry(trial: Trial) -> TrialEntry:
     """As much of a trial's entry as tells whether it enters, and by what it is compared."""
     values = estimates(trial)
     entry: dict[str, object] = {"number": trial.number, "block": trial.block, "treatment": trial.treatment}
-    entry |= {"duplicate": trial.duplicate, "metrics": values, "unbounded": None}
+    entry |= {"duplicate": trial.duplicate, "metrics": values, "unbounded": bounds(trial) or None}
     return cast(TrialEntry, entry | {"admitted": not admit(trial, values).reasons})

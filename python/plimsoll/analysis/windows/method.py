@@ -44,18 +44,19 @@ def by_windows(
 
     def method(treatments: Sequence[str], used: Used, twins: Used, _metric: Metric) -> Evidence:
         columns, through = groups.through(treatments)
-        found = rates.array(blocks_of(columns, used), columns, used, twins, known)
+        named = blocks_of(columns, used)
+        found = rates.array(named, columns, used, twins, known)
+        found, beyond = rates.with_standstills(found, named, columns, used)
         blocks = np.isfinite(found[0]).any(-1).sum(0)
         least = 1 if start is not None else FIRST
         judged = (blocks >= least)[:, None]
-        every, inside = compare(found, start, share, through)
-        sure, _ = compare(np.where(judged, found, np.nan), start, share, through)
+        every, inside = compare(found, start, share, through, beyond)
+        sure, _ = compare(np.where(judged, found, np.nan), start, share, through, beyond & judged[:, 0])
         noise = _noise(every, inside, share, start, starts_from)
         copies, count = logs_of(found), len(treatments)
-        centre = None if through is None else effects(cells(copies))[:count]
-        copies = copies[..., :count]
+        centre = None if through is None else effects(np.where(beyond, np.nan, cells(copies)))[:count]
+        copies, beyond = copies[..., :count], beyond[:, :count]
         apart = None if through is None else ~is_direct(noise_of(copies).blocks)
-        beyond = np.zeros(copies.shape[1:], bool)
         return Evidence(copies, beyond, every, sure, noise, least, centre, apart, groups.reference)
 
     return method

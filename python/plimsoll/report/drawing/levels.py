@@ -6,6 +6,7 @@ import altair as alt
 
 from plimsoll.analysis.comparing.a_a import band
 from plimsoll.analysis.comparing.unbounded import reading
+from plimsoll.analysis.metrics import metric_of
 from plimsoll.record.verdict import Comparison, Level
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import Figure, level_axis, panel_width, spec_of
@@ -16,16 +17,23 @@ Json = dict[str, Any]
 HEIGHT = 270
 HEIGHT_HALF = 210
 _COLUMNS = 3
-_SHAPES = ("circle", "square", "diamond", "triangle-up")
+_SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down")
 _SET = {"best": "not distinguishable from the best", "worse": "worse", "unjudged": "too few blocks"} | {
-    "unbounded": "at least: unbounded in some block"
+    "unbounded": "at least: unbounded in some block",
+    "stood_still": "at most: stood still in some block",
 }
 
 
 def _set(level: Level) -> str:
-    if level.get("unbounded"):
-        return _SET["unbounded"]
+    if in_blocks := level.get("unbounded"):
+        return _SET["stood_still" if in_blocks.get("stood_still") else "unbounded"]
     return _SET["best" if level["in_best_set"] else "worse" if level["verdict"] == "worse" else "unjudged"]
+
+
+def _bound(key: str, is_beyond: bool) -> str:
+    if not is_beyond:
+        return ""
+    return ": at most" if metric_of(key).better == "higher" else ": at least"
 
 
 def _rows(verdict: Json, comparison: Comparison, key: str, scale: float) -> tuple[list[Json], list[Json]]:
@@ -44,7 +52,7 @@ def _rows(verdict: Json, comparison: Comparison, key: str, scale: float) -> tupl
         for number in treatment.get("trials") or []:
             value, is_beyond = reading(numbers[number], key)
             if value is not None:
-                block = f"block {numbers[number]['block']}" + (": at least" if is_beyond else "")
+                block = f"block {numbers[number]['block']}" + _bound(key, is_beyond)
                 where = {"level": level["level"], "block": block, "trial": number}
                 points.append({**where, "value": value * scale})
     return estimates, points
@@ -85,7 +93,9 @@ def _panel(
         colour: Any = alt.Color(
             "set:N",
             title=None,
-            scale=alt.Scale(domain=list(_SET.values()), range=[theme.BEST, theme.WORSE, theme.UNJUDGED, theme.WORSE]),
+            scale=alt.Scale(
+                domain=list(_SET.values()), range=[theme.BEST, theme.WORSE, theme.UNJUDGED, theme.WORSE, theme.WORSE]
+            ),
             legend=alt.Legend(
                 orient="top",
                 direction="horizontal",

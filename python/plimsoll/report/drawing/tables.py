@@ -18,12 +18,12 @@ def trials_words(numbers: list[int]) -> str:
 
 
 def interval(mean: Mapping[str, Any] | None, form: str = ",.1f", scale: float = 1.0) -> str:
-    """value [low, high]; "at least value" where a percentile is unbounded in some block"""
+    """value [low, high]; "at least value" where a percentile is unbounded in some block, or a rate "at most"."""
     if not mean:
         return NONE
     text = format(mean["value"] * scale, form)
     if mean.get("unbounded") or mean.get("bound"):
-        return f"at least {text}"
+        return f"{'at most' if mean.get('stood_still') else 'at least'} {text}"
     if mean.get("low") is None:
         return text
     return f"{text} [{format(mean['low'] * scale, form)}, {format(mean['high'] * scale, form)}]"

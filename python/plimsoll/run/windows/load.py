@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from plimsoll.run import agent
-from plimsoll.run.refusals import TrialFailed
+from plimsoll.run.refusals import StoodStill, TrialFailed
 from plimsoll.run.trial.load_session import LoadSession
 
 Json = dict[str, Any]
@@ -19,12 +19,17 @@ DRAIN_SECONDS_MAX = 30.0
 END_SECONDS_MAX = 120.0  # to write down what it has
 
 
+class TooLong(TrialFailed):
+    """The agent said nothing within its time."""
+
+
 class WindowedLoad:
     """One segment of a session's load, in windows. Raises agent.AgentFailed and TrialFailed."""
 
     def __init__(self, session: LoadSession) -> None:
         """Starts the agent; returns when it has connected and waits for its first window."""
         self._session = session
+        self._has_told = False  # a line since its window was opened
         request = session.request(SEGMENT, {}) | {"windows": True}
         place = session.place
         self._agent = agent.Agent("load", request, place.load_cpus, place.host)
@@ -38,7 +43,13 @@ class WindowedLoad:
         """One window; returns what the agent tells of it when all that was begun in it has ended."""
         self._agent.window(seconds * 1000, round_, position)
         what = f"round {round_}: transactions of its window had not ended"
-        return self._until("window", seconds + DRAIN_SECONDS_MAX, what)
+        self._has_told = False
+        try:
+            return self._until("window", seconds + DRAIN_SECONDS_MAX, what)
+        except TooLong as error:
+            if not self._has_told:
+                raise  # the agent hangs, and of the server nothing is known
+            raise StoodStill(str(error), seconds + DRAIN_SECONDS_MAX) from error
 
     def end(self) -> Json:
         """Ends the segment and gives the agent's summary. Raises Refused and Stopped as any segment does."""
@@ -67,10 +78,12 @@ class WindowedLoad:
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            return self._agent.told(left)
+            line = self._agent.told(left)
         except TimeoutError:
             self.kill()
-            raise TrialFailed(what) from None
+            raise TooLong(what) from None
+        self._has_told |= line is not None
+        return line
 
     def _finish(self) -> None:
         try:

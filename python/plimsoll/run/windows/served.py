@@ -14,7 +14,7 @@ from typing import Any
 
 from plimsoll.environment import Fault, Group
 from plimsoll.experiment.settings import Design
-from plimsoll.run.refusals import TrialFailed
+from plimsoll.run.refusals import StoodStill, TrialFailed
 from plimsoll.run.trial import repeat
 from plimsoll.run.trial.at_work import AtWork
 from plimsoll.run.trial.log import TrialLog
@@ -83,6 +83,8 @@ class Served:
         self.failure = failure
         if self.load is not None:
             self._tell()
+            if isinstance(failure, StoodStill):
+                self.log.facts["windows"]["stood_still_seconds"] = failure.seconds
         self.kill()
         self._around.__exit__(type(failure), failure, failure.__traceback__)
 
