@@ -1,6 +1,6 @@
 //! The choice: the first advertisement after the last one that counts enough for this user.
 
-use super::Ad;
+use super::ad::Ad;
 
 /// One of the five fields of a word of demographics.
 #[derive(Clone, Copy, Debug)]

@@ -3,13 +3,14 @@
 //! The fact that constrains it: client and server must choose alike without asking each other. So the files follow from a seed, and
 //! whether an advertisement has expired does not hang on the moment: its time lies far behind the one it was made at, or far ahead.
 
+mod ad;
 mod choice;
 mod records;
 
+pub use ad::Ad;
 pub use choice::{Chosen, FIELDS, choose};
 pub use records::{AD_BYTES, PERSONALITY_BYTES, read_ads, read_personalities, write_ads, write_personalities};
 
-use crate::file_set::{CLASSES, FILES_A_CLASS, Place};
 use plimsoll_keys::Words;
 
 /// How many advertisements there are.
@@ -22,39 +23,10 @@ pub const USERS_MAX: u32 = 90_000;
 const EXPIRED_PERCENT: u64 = 10;
 /// Ten years: further from now than any run lasts.
 const FAR_S: i64 = 315_360_000;
-/// Files of a directory: an advertisement's picture is one of them.
-const FILES_A_DIRECTORY: u16 = CLASSES as u16 * FILES_A_CLASS as u16;
 
 /// Tables of addressed random words.
 const PERSONALITIES: u64 = 1;
 const CUSTOM_ADS: u64 = 2;
-
-/// An advertisement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ad {
-    /// Its number, from 0.
-    pub id: u16,
-    /// Whom it is for: bits of all five fields.
-    pub demographics: u32,
-    /// What a match in each of the fields counts, four bits each, the first field's highest.
-    pub weights: u32,
-    /// It is shown where the matches count so much together.
-    pub minimum: u32,
-    /// When it expires, in seconds since 1970.
-    pub expires_s: i64,
-}
-
-impl Ad {
-    /// Its picture. There are pictures in ten directories; a set with fewer has them in those that it has.
-    pub fn picture(self, directories: u32) -> Place {
-        let file = self.id % FILES_A_DIRECTORY;
-        Place {
-            directory: u32::from(self.id / FILES_A_DIRECTORY) % directories,
-            class: (file / u16::from(FILES_A_CLASS)) as u8,
-            file: (file % u16::from(FILES_A_CLASS)) as u8,
-        }
-    }
-}
 
 /// Who `user` (from 0) is: one bit in each of the fields.
 pub fn personality(seed: u64, user: u32) -> u32 {
@@ -92,6 +64,7 @@ fn ad(seed: u64, id: u16, made_s: i64) -> Ad {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_set::Place;
 
     #[test]
     fn a_user_has_one_bit_in_each_field() {

@@ -8,7 +8,7 @@ pub use parameters::{Parameters, Shares};
 use crate::ads::{self, ADS, Ad, Chosen, FIRST_USER};
 use crate::file_set::Place;
 use plimsoll_keys::Words;
-use popularity::{Popularity, Share};
+use popularity::{Popularity, Share, fraction};
 
 /// Kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,9 +146,4 @@ impl Mix {
         let chosen = ads::choose(&self.ads, ads::personality(self.seed, request.user), request.last_ad, 0)?;
         Some((chosen, self.ads[usize::from(chosen.ad)].picture(self.directories)))
     }
-}
-
-/// From 0 up to and without 1.
-fn fraction(word: u64) -> f64 {
-    (word >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,6 +1,5 @@
 //! Which file is asked for: its class by shares, its place in the class by shares, its directory by Zipf's law.
 
-use super::fraction;
 use crate::file_set::{CLASSES, FILES_A_CLASS, Place};
 use plimsoll_keys::{Choice, KeyChooser, Words};
 
@@ -10,6 +9,11 @@ const DIRECTORIES: u64 = 103;
 const CLASS: u64 = 0;
 const FILE: u64 = 1;
 const DIRECTORY: u64 = 2;
+
+/// From 0 up to and without 1.
+pub(super) fn fraction(word: u64) -> f64 {
+    (word >> 11) as f64 / (1u64 << 53) as f64
+}
 
 /// A choice among a few by their shares.
 #[derive(Clone, Debug)]
