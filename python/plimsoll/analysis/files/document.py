@@ -6,6 +6,7 @@ CPUs, of the machine's time of all of it; a MB is 1,000,000 bytes.
 
 from typing import TypedDict
 
+from plimsoll.analysis.places.document import Member
 from plimsoll.record.verdict import Mean
 
 
@@ -41,6 +42,7 @@ class PhaseMoved(Moved):
     phase: str
     min_transfer_share: float | None  # the smallest transfer of a process, of its file
     wrong: int
+    members: list[Member]
 
 
 class MixMoved(Moved):
@@ -77,6 +79,7 @@ class Phase(Flows):
     cpu_user_share: Mean | None
     cpu_system_share: Mean | None
     min_transfer_share: Mean | None
+    members: list[Member]  # of an array: what came to each, of all trials together
 
 
 class Phases(TypedDict):

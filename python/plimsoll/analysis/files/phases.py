@@ -22,6 +22,7 @@ from plimsoll.analysis.files.metrics import (
 from plimsoll.analysis.files.moved import RULE, moved
 from plimsoll.analysis.metric import Measures
 from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.places import members
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.analysis.workload import Workload
@@ -63,6 +64,7 @@ def reading(trial: Trial) -> list[PhaseMoved]:
                 **flows,
                 "min_transfer_share": None if least is None or not each else float(least) / each,
                 "wrong": int(segment.verification.get("wrong") or 0),
+                "members": members.moved(trial.data.get("layout"), entry.get("member_counters")),
             }
         )
     return phases_done
@@ -126,6 +128,7 @@ def _phase(entries: list[PhaseMoved]) -> Phase:
         "device_read_share": _over((entry["device_read_share"] for entry in entries), log=False),
         "device_write_share": _over((entry["device_write_share"] for entry in entries), log=False),
         "min_transfer_share": _over((entry["min_transfer_share"] for entry in entries), log=False),
+        "members": members.together(entry["members"] for entry in entries),
         "cache": [{"what": what, "trials": said.count(what)} for what in dict.fromkeys(said)],
     }
 

@@ -38,6 +38,16 @@ class Layout(TypedDict):
     links: list[Link]
 
 
+class Member(TypedDict):
+    """What came to one member of an array."""
+
+    member: int  # from 1
+    reads: int
+    read_bytes: int
+    writes: int
+    written_bytes: int
+
+
 class CellRow(Mean):
     """The throughput of one layout under one load."""
 

@@ -68,6 +68,8 @@ def _file_system(place: Json) -> Layer:
         lines += [", ".join(place["mount_given"])] if place.get("mount_given") else []
         made = {key: value for key, value in (place.get("mkfs") or {}).items() if value not in (None, [], False)}
         lines += [", ".join(f"{key} {value}".replace("_", " ") for key, value in made.items())] if made else []
+        if place.get("bitmaps_by_member"):
+            lines.append(f"bitmaps by member: {', '.join(str(count) for count in place['bitmaps_by_member'])}")
         if place.get("read_ahead_kib") is not None:
             lines.append(f"read-ahead {place['read_ahead_kib']} KiB")
     return Layer("file system", place["file_system"], lines)

@@ -11,7 +11,7 @@ from plimsoll.environment.places.machine import DEVICE
 if TYPE_CHECKING:
     from plimsoll.experiment.places import Place
 
-_EXT = ("ext2", "ext3", "ext4")
+EXT = ("ext2", "ext3", "ext4")
 _SECTOR = 512
 
 
@@ -71,7 +71,7 @@ def mapped(name: str, uuid: str) -> list[str]:
 
 def log_device(place: Place, uuid: str) -> list[str] | None:
     """What makes of a device the journal of another's ext3 or ext4; XFS makes its own."""
-    if place.file_system not in _EXT:
+    if place.file_system not in EXT:
         return None
     return [
         "mke2fs",
@@ -90,7 +90,7 @@ def log_device(place: Place, uuid: str) -> list[str] | None:
 def mkfs(place: Place, uuid: str, log: str | None, *, pretend: bool = False) -> list[str]:
     """What makes the file system; `pretend`: what tries the arguments on a file and makes nothing, as far as it can."""
     fs = place.file_system
-    if fs in _EXT:
+    if fs in EXT:
         argv = _mke2fs(place, uuid, log, pretend=pretend)
     elif fs == "xfs":
         argv = _mkfs_xfs(place, uuid, log, pretend=pretend)

@@ -5,11 +5,12 @@ The constraint: what was asked for is not what is there. Options, sizes and queu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from plimsoll.environment import devices
+from plimsoll.environment import devices, kernel_files
 from plimsoll.environment.knob import Site
 from plimsoll.environment.places import arrays, commands, loops, machine, mapped, mounts, users_devices
 from plimsoll.environment.places.stack import Stack, stacks_of
@@ -62,7 +63,10 @@ def _of_a_stack(stack: Stack, log: Stack | None, site: Site, point: Path) -> Jso
         "read_ahead_kib": devices.describe(devices.devices_of(point)[0]).get("read_ahead_kib"),
     }
     if place.raid.level != "none":
-        found["raid"] = place.raid.model_dump(mode="json") | {"device": site.made_by(arrays.KNOB)[stack.name][0]}
+        array = site.made_by(arrays.KNOB)[stack.name][0]
+        found["raid"] = place.raid.model_dump(mode="json") | {"device": array, "chunk": _chunk_bytes(array)}
+        if place.raid.level == 0 and place.file_system in commands.EXT:
+            found["bitmaps_by_member"] = _bitmaps(devices.mount_of(point).source, found["raid"]["chunk"], place.members)
     if place.mapper.kind != "none":
         found["mapper"] = place.mapper.model_dump(mode="json") | {"device": site.made_by(mapped.KNOB)[stack.name][0]}
     if log is not None:
@@ -71,6 +75,30 @@ def _of_a_stack(stack: Stack, log: Stack | None, site: Site, point: Path) -> Jso
             "devices": [_device(path, log) for path in _members(log, site)],
         }
     return found
+
+
+def members_of(layout: Json) -> list[str]:
+    """The devices below arrays and mapped devices, of which the kernel counts requests apart from those above."""
+    stacked = [place for place in layout["places"].values() if place.get("raid") or place.get("mapper")]
+    return list(dict.fromkeys(device["name"] for place in stacked for device in place["devices"]))
+
+
+def _chunk_bytes(array: str) -> int | None:
+    """As the kernel has it; a mirror has none."""
+    return kernel_files.read_int(machine.HERE.queue(array).parent / "md/chunk_size") or None
+
+
+def _bitmaps(device: str, chunk_bytes: int | None, members: int) -> list[int] | None:
+    """On which member of a stripe how many bitmaps of blocks lie: what the file system's stride is for."""
+    if chunk_bytes is None or not machine.HERE.has_program("dumpe2fs"):
+        return None
+    told = machine.HERE.call("dumpe2fs", device)
+    size = re.search(r"^Block size: +(\d+)", told, re.MULTILINE)
+    if size is None:
+        return None
+    blocks = {int(block) for block in re.findall(r"Block bitmap at (\d+)", told)}
+    on = [block * int(size[1]) // chunk_bytes % members for block in blocks]
+    return [on.count(member) for member in range(members)]
 
 
 def _members(stack: Stack, site: Site) -> list[str]:

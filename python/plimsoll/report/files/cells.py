@@ -49,3 +49,13 @@ def cache_words(one: Flows) -> str:
     if len(rows) == 1:
         return rows[0]["what"]
     return "; ".join(f"{row['trials']} of the trials: {row['what']}" for row in rows) or NONE
+
+
+def members_words(one: Phase) -> str:
+    """What came to each member of an array: MB and requests, the members' own order."""
+    said = []
+    for what, count, nbytes in (("written", "writes", "written_bytes"), ("read", "reads", "read_bytes")):
+        moved = [(member[count], member[nbytes]) for member in one["members"]]  # type: ignore[literal-required]
+        if any(requests for requests, _ in moved):
+            said.append(f"{what}: " + " | ".join(f"{size * MB:,.1f} in {requests:,}" for requests, size in moved))
+    return "; ".join(said)

@@ -8,7 +8,7 @@ from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.files.document import Phase, Phases
 from plimsoll.analysis.files.metrics import RAW_STORAGE, name_of
 from plimsoll.report.drawing.tables import interval
-from plimsoll.report.files.cells import MS, bonnie_cell, cache_words, in_unit, study_rows
+from plimsoll.report.files.cells import MS, bonnie_cell, cache_words, in_unit, members_words, study_rows
 from plimsoll.report.original_studies import BONNIE
 from plimsoll.report.section import Page, Section
 from plimsoll.words.workloads.files import phase_lines
@@ -62,11 +62,12 @@ def _more(label: str, mine: dict[str, Phase], phases: list[str]) -> Json:
             "machine": interval(one["machine_share"], ".1f", 100),
             "cost": interval(one["machine_ns_per_mb"], ",.3f", MS),
             "cache": cache_words(one),
+            "members": members_words(one),
         }
         for phase in phases
         if (one := mine.get(phase))
     ]
-    return {"label": label, "rows": rows}
+    return {"label": label, "rows": rows, "with_members": any(row["members"] for row in rows)}
 
 
 def _applies(page: Page) -> bool:

@@ -18,7 +18,7 @@ from plimsoll.environment import Group, Journal, Limits, server
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.folders import work_dir
 from plimsoll.environment.groups import group_limits
-from plimsoll.environment.places import caveats_of, described
+from plimsoll.environment.places import caveats_of, described, members_of
 from plimsoll.experiment import Experiment
 from plimsoll.run.surroundings import file_locations, knobs
 from plimsoll.run.surroundings.file_locations import FileLocations
@@ -171,4 +171,5 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
         limits=enclosure.limits,
         cage=enclosure.group if enclosure.limits is None else None,
         host=host,
+        members=members_of(layout),
     )

@@ -20,6 +20,7 @@ class Place:
     group: Group | None
     load_cpus: set[int] | None
     host: Host = field(default=HERE, kw_only=True)
+    members: list[str] = field(default_factory=list, kw_only=True)  # below arrays and mapped devices of its places
 
     def probes(self, settings: Experiment) -> dict[str, Any] | None:
         """What the agent is asked to watch in the kernel; none where the server's files are not known."""
@@ -38,5 +39,7 @@ def read_counters(server: Server, place: Place, log: TrialLog, name: str, into: 
         log.caveat(f"clients were still connected {name} the measured segment: counters may be late")
     into.setdefault("counters", {})[name] = server.counters()
     into.setdefault("device_counters", {})[name] = place.host.device_counters(place.devices)
+    if place.members:
+        into.setdefault("member_counters", {})[name] = place.host.device_counters(place.members)
     if place.group is not None:
         into.setdefault("group_counters", {})[name] = place.group.stats()
