@@ -159,11 +159,21 @@ def _device(block: Path, decides: bool) -> Device:
     return Device(block.name, read_ahead if read_ahead.exists() else None, decides, under)
 
 
+def described_block(path: Path) -> dict[str, Any] | None:
+    """The same of a block device by its path; of a partition what its disk has. None of anything else."""
+    named = _SYS / "class/block" / Path(os.path.realpath(path)).name
+    if not named.exists():
+        return None
+    block = named.resolve()
+    found = describe(_device(_disk(block), True))
+    return found | {"path": str(path), "size_sectors": kernel_files.read_int(block / "size")}
+
+
 def describe(device: Device) -> dict[str, Any]:
     """What of a device decides performance or durability; absent attributes are left out."""
     block = _SYS / "block" / device.name
     described: dict[str, Any] = {"name": device.name, "decides_read_ahead": device.decides}
-    texts = {"model": "device/model", "write_cache": "queue/write_cache"}
+    texts = {"model": "device/model", "write_cache": "queue/write_cache", "raid_level": "md/level"}
     numbers = {
         "rotational": "queue/rotational",
         "nr_requests": "queue/nr_requests",
@@ -174,6 +184,7 @@ def describe(device: Device) -> dict[str, Any]:
         "wbt_lat_usec": "queue/wbt_lat_usec",
         "size_sectors": "size",
         "loop_direct_io": "loop/dio",
+        "chunk_bytes": "md/chunk_size",
     }
     described |= {name: text for name, file in texts.items() if (text := kernel_files.read(block / file))}
     described |= {name: n for name, file in numbers.items() if (n := kernel_files.read_int(block / file)) is not None}

@@ -28,8 +28,8 @@ CHECKED = (
     "machine.threads_per_core", "machine.memory_kib", "machine.numa_nodes", "machine.virtualisation",
     "machine.cpu_governor",
     "kernel.release", "kernel.version", "kernel.boot_parameters", "kernel.clock_source", "kernel.mitigations",
-    "mounts", "devices", "damon", "huge_pages", "swap", "vm", "cgroup.version", "versions.glibc", "versions.python",
-    "versions.agent", "versions.postgres",
+    "mounts", "devices", "place_devices", "damon", "huge_pages", "swap", "vm", "cgroup.version",
+    "versions.glibc", "versions.python", "versions.agent", "versions.postgres",
     # Of a guest kernel: which kind, and the host's part.
     "kernel.kind", "host.machine.cpu_model", "host.machine.cpus_usable", "host.machine.memory_kib",
     "host.machine.virtualisation", "host.kernel.release", "host.kernel.version", "host.mounts",
@@ -38,21 +38,25 @@ CHECKED = (
 #: Below checked prefixes, yet different from boot to boot or place to place without deciding anything.
 _UNCHECKED = re.compile(
     r"^devices\.\d+(\.under\.\d+)*\.size_sectors$|^(host\.)?mounts\.\d+\.(path|point|source|root)$|^swap\.\d+\.used_bytes$"
-    r"|^huge_pages\.explicit\.\d+\.(free|resv|surplus)_hugepages$"
+    r"|^place_devices\.\d+\.(path|name)$|^place_devices\.\d+(\.under\.\d+)+\.(size_sectors|name)$|^huge_pages\.explicit\.\d+\.(free|resv|surplus)_hugepages$"
 )
 
 #: Memory differs by some pages between boots of one machine.
 _TOLERANCE = {"machine.memory_kib": 0.01, "host.machine.memory_kib": 0.01}
 
 
-def fingerprint(paths: Sequence[Path], *, agent: Path | None = None) -> dict[str, Any]:
-    """`paths`: folders whose file systems matter (data, WAL, state). `agent`: the agent's binary, for its version."""
+def fingerprint(paths: Sequence[Path], *, agent: Path | None = None, blocks: Sequence[Path] = ()) -> dict[str, Any]:
+    """`paths`: folders whose file systems matter (data, WAL, state). `agent`: the agent's binary, for its version.
+
+    `blocks`: block devices that places are made on.
+    """
     parts: dict[str, Any] = {
         "format": FORMAT,
         "machine": _machine(),
         "kernel": _kernel(),
         "mounts": [{"path": str(path), **_mount(path)} for path in paths],
         "devices": _devices(paths),
+        "place_devices": [told for path in blocks if (told := devices.described_block(path)) is not None] or None,
         "damon": damon.state(),
         "huge_pages": {"explicit": huge_pages.explicit(), "transparent": huge_pages.transparent()},
         "swap": [vars(area) for area in swap.of_the_machine()],
@@ -61,7 +65,7 @@ def fingerprint(paths: Sequence[Path], *, agent: Path | None = None) -> dict[str
         "psi": Path("/proc/pressure/memory").exists(),
         "versions": _versions(agent),
     }
-    return {name: _without_none(part) for name, part in parts.items()}
+    return {name: _without_none(part) for name, part in parts.items() if part is not None}
 
 
 def comparable(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:

@@ -133,6 +133,7 @@ class TrialDocument(TypedDict, total=False):
     stationary: Json | None
     counters: Json
     device_counters: Json
+    member_counters: Json
     group_counters: Json | None
     residency: Json | None
     double_caching: DoubleCaching

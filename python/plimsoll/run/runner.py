@@ -32,7 +32,7 @@ from plimsoll.run.planning.needs import Needs, needs_of
 from plimsoll.run.servers.kind import ServerOfTrial
 from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.signals import Stopped
-from plimsoll.run.surroundings.file_locations import folders_of
+from plimsoll.run.surroundings.file_locations import devices_of, folders_of
 from plimsoll.run.trial import series
 from plimsoll.run.versions import versions
 
@@ -167,7 +167,9 @@ class Runner(Carrier):
 
     def fingerprint(self) -> dict[str, Any]:
         """What the run is measured on."""
-        return fingerprint(self._places())
+        blocks = [devices_of(treatment.settings) for treatment in self.plan.treatments]
+        named = dict.fromkeys(itertools.chain(*blocks))
+        return fingerprint(self._places(), blocks=[Path(path) for path in named])
 
     def _refuse_another_machine(self) -> None:
         """A record is of one machine in one state; what was measured on another is not compared with it."""

@@ -52,7 +52,7 @@ def made(folder: Path, monkeypatch: pytest.MonkeyPatch, work: Work, design: str 
     monkeypatch.setattr(Runner, "_servers", lambda _: contextlib.nullcontext(lambda _log: None))
     monkeypatch.setattr(one_trial, "run_trial", lambda _runner, log, _server: work(log))
     monkeypatch.setattr(Runner, "_has_tables", lambda *_: False)
-    monkeypatch.setattr(of_runner, "fingerprint", lambda _: {})
+    monkeypatch.setattr(of_runner, "fingerprint", lambda *_, **__: {})
     for one in ("obstacles", "remarks"):
         monkeypatch.setattr(of_runner.obstacles, one, lambda *_: [])
     monkeypatch.setattr(of_runner.datasets, "refusals", lambda *_: [])

@@ -131,7 +131,7 @@ def test_a_trial_that_was_stopped_is_run_again_and_no_other(tmp_path: Path, monk
             raise Stopped
 
     runner = made(tmp_path, monkeypatch, MEMORY, stop_once)
-    monkeypatch.setattr(of_runner, "fingerprint", lambda _: {})
+    monkeypatch.setattr(of_runner, "fingerprint", lambda *_, **__: {})
     assert runner.run() == "stopped"
     assert statuses(runner)[:3] == ["finished", "stopped", "not run"]
     assert runner.run() == "finished"

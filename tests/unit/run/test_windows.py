@@ -189,7 +189,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> Calla
     )
     monkeypatch.setattr(of_served, "WindowedLoad", FakeLoad)
     monkeypatch.setattr(of_served, "read_counters", lambda *args: args[4].update({args[3]: 1}))
-    monkeypatch.setattr(of_runner, "fingerprint", lambda _: {})
+    monkeypatch.setattr(of_runner, "fingerprint", lambda *_, **__: {})
     for one in ("obstacles", "remarks"):
         monkeypatch.setattr(of_runner.obstacles, one, lambda *_: [])
     monkeypatch.setattr(of_runner.datasets, "refusals", lambda *_: [])

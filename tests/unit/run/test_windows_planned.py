@@ -240,7 +240,7 @@ def test_a_plan_in_groups_says_so_and_a_run_keeps_its_groups(
         return Runner(source, tmp_path / "run", StateDir(tmp_path / "state"), Silent(), [], 1)
 
     with_available(monkeypatch, 4)
-    monkeypatch.setattr("plimsoll.run.runner.fingerprint", lambda _: {})
+    monkeypatch.setattr("plimsoll.run.runner.fingerprint", lambda *_, **__: {})
     first = runner()
     assert first.fell_back == [] and first.plan.groups is not None
     needs = first.needs()
@@ -291,7 +291,7 @@ def test_a_plan_that_falls_back_says_so_and_a_run_stays_what_it_began_as(
     assert remark == f"trials instead of windows: {fell.fell_back[0]}" and "2 servers at once" in remark
     assert plan_document(fell.plan)["kind"] == "full factorial"
     assert [trial.treatment.id for trial in fell.plan.trials] == [t.treatment.id for t in planned(tmp_path).trials]
-    monkeypatch.setattr("plimsoll.run.runner.fingerprint", lambda _: {})
+    monkeypatch.setattr("plimsoll.run.runner.fingerprint", lambda *_, **__: {})
     assert fell._open_record()["fell_back"] == fell.fell_back
     monkeypatch.setattr(ThisMachine, "available_bytes", lambda _: 8 * GIB)
     assert runner().fell_back == fell.fell_back

@@ -83,6 +83,12 @@ def folders_of(settings: Experiment) -> list[str]:
     return [*(value for value in given if not is_name(value)), *own]
 
 
+def devices_of(settings: Experiment) -> list[str]:
+    """The block devices of the user that its places are made on."""
+    places, given = settings.environment.places, settings.target.files.given.values()
+    return [path for name in used_places(places, given) for path in places[name].devices]
+
+
 def locations_of(settings: Experiment, state: StateDir, name: str) -> FileLocations:
     """Where the files of the trial `name` lie; nothing is made."""
     files = settings.target.files
