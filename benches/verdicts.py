@@ -19,10 +19,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benches")]
 
-from simulate import best_test, caches, clock, groups, levels, loadline, queries, windows  # noqa: E402  the paths come first
+from simulate import (  # noqa: E402  the paths come first
+    best_test,
+    caches,
+    clock,
+    groups,
+    levels,
+    loadline,
+    queries,
+    soaks,
+    windows,
+)
 from simulate.rows import Row, Section  # noqa: E402
 
-ROOMS = (clock, caches, loadline, queries, levels, windows, groups, best_test)
+ROOMS = (clock, caches, loadline, queries, levels, windows, groups, best_test, soaks)
 AGAIN = 4  # times the runs, where a bound was missed
 SECTIONS: list[Section] = [section for room in ROOMS for section in room.sections()]
 

@@ -1,0 +1,96 @@
+"""Soaks without a drift and with one: how often an alarm is false, and how often a step or a drift of 2 % is found.
+
+Worlds: rounds of which each keeps a share of its neighbour's noise (AR), or with heavy tails; the scatter of a round is
+stated, for what is found depends on it: a step of 2 % is seven times a scatter of 0.3 %, and four times one of 0.5 %.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from plimsoll.analysis.soak.document import Rounds
+from plimsoll.analysis.soak.rounds import judge_rounds
+from simulate.rows import Row, Section
+
+FALSE, FOUND = 0.01, 0.90
+SCATTER = 0.003
+STEP = 0.02
+AFTER = 10  # rounds after the step
+NEAR = 1  # rounds by which its place may be missed
+COVERED = 0.95
+KINDS = ("AR 0", "AR 0.3", "AR 0.5", "AR 0.8", "heavy")
+
+
+def rounds(kind: str, count: int, runs: int, seed: int, scatter: float = SCATTER) -> np.ndarray:
+    """(runs, count) of logs of rounds without a drift."""
+    random = np.random.default_rng([seed, KINDS.index(kind), count])
+    if kind == "heavy":
+        return scatter * random.standard_t(3, (runs, count)) / np.sqrt(3)
+    noise, share = random.standard_normal((runs, count)), float(kind.removeprefix("AR "))
+    noise[:, 1:] *= np.sqrt(1 - share**2)
+    for number in range(1, count):
+        noise[:, number] += share * noise[:, number - 1]
+    return scatter * noise
+
+
+def alarms(found: Rounds) -> bool:
+    """Whether somebody would look for a cause."""
+    return bool(found["steps"]) or found["verdict"] in ("lower", "higher")
+
+
+def names_step(found: Rounds, number: int) -> bool:
+    """Whether a step is told before round `number` (from 1), or beside it."""
+    return any(abs(step["round"] - number) <= NEAR for step in found["steps"])
+
+
+def judged(logs: np.ndarray) -> list[Rounds]:
+    """Each soak's rounds, judged."""
+    return [judge_rounds(list(100 * np.exp(soak))) for soak in logs]
+
+
+def _false(kind: str, count: int, seed: int, runs: int) -> list[Row]:
+    found = judged(rounds(kind, count, runs, seed))
+    case = f"{kind}, {count} rounds"
+    return [
+        Row("soak: false alarms", case, float(np.mean([alarms(one) for one in found])), FALSE, True, runs),
+        Row(
+            "soak: bound on the drift holds",
+            case,
+            float(np.mean([_covers(one) for one in found])),
+            COVERED,
+            False,
+            runs,
+        ),
+    ]
+
+
+def _covers(found: Rounds) -> bool:
+    drift = found["over_all"]
+    return drift is None or drift["low"] <= 0 <= drift["high"]
+
+
+def _step(kind: str, count: int, seed: int, runs: int) -> list[Row]:
+    logs = rounds(kind, count, runs, seed)
+    logs[:, count - AFTER :] += np.log1p(-STEP)
+    share = np.mean([names_step(one, count - AFTER + 1) for one in judged(logs)])
+    return [
+        Row("soak: steps of 2 % found", f"{kind}, the last {AFTER} of {count} rounds", float(share), FOUND, False, runs)
+    ]
+
+
+def _drift(kind: str, count: int, seed: int, runs: int) -> list[Row]:
+    logs = rounds(kind, count, runs, seed) + np.log1p(-STEP) * np.arange(count) / AFTER
+    share = np.mean([alarms(one) for one in judged(logs)])
+    return [
+        Row("soak: drifts of 2 % found", f"{kind}, over {AFTER} of {count} rounds", float(share), FOUND, False, runs)
+    ]
+
+
+def sections() -> list[Section]:
+    """What this file can show."""
+    quiet = [(f"{kind}, {count}", partial(_false, kind, count)) for kind in KINDS for count in (5, 10, 20, 40)]
+    stepped = [(f"{kind}, {count}", partial(_step, kind, count)) for kind in KINDS for count in (20, 40)]
+    drifting = [(f"{kind}, {count}", partial(_drift, kind, count)) for kind in KINDS for count in (20, 40)]
+    return [Section("soak", (*quiet, *stepped, *drifting), 1000)]

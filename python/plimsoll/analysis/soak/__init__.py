@@ -1,0 +1,1 @@
+"""Soaks: rounds compared, drift, steps, what grows and never falls, and what the kernel said."""

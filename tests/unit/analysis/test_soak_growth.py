@@ -1,0 +1,81 @@
+"""What grows and never falls, of series whose course is known."""
+
+import numpy as np
+import pytest
+
+from plimsoll.analysis.soak.growth import Watched, judge_growth
+
+HOURS = 2.0
+SECONDS = np.arange(0, HOURS * 3600, 10.0)
+MIB = 2**20
+
+
+def noise(seed: int, share: float = 0.9) -> np.ndarray:
+    """Of standard deviation 1; each sample keeps this share of the last."""
+    drawn = np.random.default_rng(seed).standard_normal(len(SECONDS))
+    for place in range(1, len(drawn)):
+        drawn[place] = share * drawn[place - 1] + np.sqrt(1 - share**2) * drawn[place]
+    return drawn
+
+
+def judged(values: np.ndarray, least: float = 0.0):
+    return judge_growth({"slab dentry": Watched(SECONDS, values, "bytes", least)})[0]
+
+
+def test_a_leak_is_named_with_its_rate():
+    found = judged(50 * MIB + 3.1 * MIB * SECONDS / 3600 + 0.2 * MIB * noise(1))
+    assert found["verdict"] == "grows"
+    assert found["an_hour"]["low"] <= 3.1 * MIB <= found["an_hour"]["high"]
+    assert found["an_hour"]["high"] - found["an_hour"]["low"] < 1 * MIB
+
+
+def test_a_leak_of_5_mib_a_minute_under_the_teeth_of_a_saw():
+    teeth = (SECONDS % 600) / 600 * 200 * MIB
+    found = judged(100 * MIB + 5 * MIB * SECONDS / 60 + teeth)
+    assert found["verdict"] == "grows"
+    assert found["an_hour"]["value"] == pytest.approx(300 * MIB, rel=0.1)
+
+
+def test_dead_rows_between_vacuums_do_not_grow():
+    assert judged((SECONDS % 900) * 1000.0 + 500 * noise(2))["verdict"] == "does not grow"
+
+
+def test_a_cache_that_fills_settles():
+    found = judged(1000 * MIB * (1 - np.exp(-SECONDS / 900)) + MIB * noise(3))
+    assert found["verdict"] == "grew, and settles"
+
+
+def test_what_is_given_back_is_no_leak():
+    values = 100 * MIB + 10 * MIB * SECONDS / 3600 + 0.1 * MIB * noise(4)
+    values[len(values) // 3 :] -= 5 * MIB
+    assert judged(values)["verdict"] != "grows"
+
+
+def test_spikes_and_samples_that_are_missing_change_nothing():
+    values = 50 * MIB + 3.0 * MIB * SECONDS / 3600 + 0.1 * MIB * noise(5)
+    values[::37] += 500 * MIB
+    values[5::41] = np.nan
+    found = judged(values)
+    assert found["verdict"] == "grows"
+    assert found["an_hour"]["value"] == pytest.approx(3.0 * MIB, rel=0.1)
+
+
+def test_a_rise_that_nobody_would_look_at_is_none():
+    values = 50 * MIB + 0.01 * MIB * SECONDS / 3600 + 0.0001 * MIB * noise(6)
+    assert judged(values)["verdict"] == "grows"
+    assert judged(values, least=MIB)["verdict"] == "does not grow"
+
+
+def test_too_short_a_series_cannot_tell():
+    found = judge_growth({"files": Watched(SECONDS[:20], SECONDS[:20], "files")})[0]
+    assert (found["verdict"], found["an_hour"]) == ("cannot tell", None)
+    assert judge_growth({"files": Watched([], [], "files")})[0]["verdict"] == "cannot tell"
+
+
+def test_of_two_hundred_series_that_do_not_grow_none_is_named():
+    """And the one leak among them is, first of all."""
+    series = {f"slab {seed}": Watched(SECONDS, 100 * MIB + MIB * noise(seed, 0.99), "bytes") for seed in range(200)}
+    assert {one["verdict"] for one in judge_growth(series)} == {"does not grow"}
+    leak = Watched(SECONDS, 100 * MIB + 60 * MIB * SECONDS / 3600 + MIB * noise(999, 0.99), "bytes")
+    assert judge_growth({**series, "leak": leak})[0]["name"] == "leak"
+    assert judge_growth({**series, "leak": leak})[0]["verdict"] == "grows"
