@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 const MARK: &str = ".plimsoll-files";
 const DATA: &str = "data";
 const STATE: &str = "state";
+const CLASS: &str = "class";
 /// How names of loads are resolved. A load makes no symbolic link, so one that is there is somebody else's.
 pub(crate) const WITHIN: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
@@ -94,6 +95,29 @@ impl Tree {
             openat(root, name, flags, Mode::empty()).map_err(|error| failed(&path.join(name), error))
         };
         Ok(Self { path: path.to_owned(), data: below(DATA)?, state: below(STATE)? })
+    }
+
+    /// Notes of which class the loaded files are to a probe.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn note_class(&self, class: &str) -> Result<(), TreeError> {
+        let failed = |error| failed(&self.path.join(STATE).join(CLASS), error);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let noted = openat(&self.state, CLASS, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+        File::from(noted).write_all(class.as_bytes()).map_err(|error| failed(errno(&error)))
+    }
+
+    /// Of a folder that a workload has laid out its files in: where those lie, and of which class they are. `None` of any
+    /// other folder.
+    pub fn noted_class(path: &Path) -> Option<(PathBuf, String)> {
+        let root = folder(path).ok()?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&root, MARK, flags, Mode::empty()).ok()?;
+        let state = openat(&root, STATE, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+        let mut class = String::new();
+        File::from(openat(&state, CLASS, flags, Mode::empty()).ok()?).take(64).read_to_string(&mut class).ok()?;
+        Some((path.join(DATA), class))
     }
 
     /// The folder of what is loaded.
@@ -214,6 +238,16 @@ mod tests {
         assert!(Tree::remove(folder.path()).unwrap() && !Tree::remove(folder.path()).unwrap());
         let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["lost+found"]);
+    }
+
+    #[test]
+    fn the_class_of_what_is_loaded_is_told_of_a_workload_s_folder_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Tree::noted_class(folder.path()), None);
+        let tree = Tree::create(folder.path(), "files").unwrap();
+        assert_eq!(Tree::noted_class(folder.path()), None, "nothing was noted");
+        ["data", "wal"].into_iter().for_each(|class| tree.note_class(class).unwrap());
+        assert_eq!(Tree::noted_class(folder.path()), Some((tree.data_path(), "wal".to_owned())));
     }
 
     #[test]

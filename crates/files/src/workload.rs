@@ -53,6 +53,11 @@ pub trait FileWorkload: Send + Sync {
     /// Bytes of its files, as laid out; 0 where the load itself makes them.
     fn estimated_bytes(&self) -> u64;
 
+    /// Of which class its files are to the probes, as the record calls it: "data", or "wal" of files that are logs.
+    fn class(&self) -> &'static str {
+        "data"
+    }
+
     /// Descriptors that a session has open at most.
     fn descriptors(&self) -> u32 {
         1

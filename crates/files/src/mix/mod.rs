@@ -32,7 +32,7 @@ use crate::finish::Finish;
 use crate::tree::Tree;
 use crate::workload::{FileWorkload, FilesError, Sessions};
 use live::Live;
-use plan::{Engine, Plan};
+use plan::{Engine, Plan, Task};
 use plimsoll_record::{Check, Summary};
 use serde_json::{Value, json};
 use state::State;
@@ -88,6 +88,13 @@ impl FileWorkload for Mix {
 
     fn estimated_bytes(&self) -> u64 {
         self.bytes()
+    }
+
+    /// A log is what is appended to and not written otherwise.
+    fn class(&self) -> &'static str {
+        let appends = self.plan.tasks.iter().any(|task| matches!(task, Task::Append { .. }));
+        let writes = |task: &Task| matches!(task, Task::Write { .. } | Task::Create { .. });
+        if appends && !self.plan.tasks.iter().any(writes) { "wal" } else { "data" }
     }
 
     fn descriptors(&self) -> u32 {

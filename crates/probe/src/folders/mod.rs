@@ -93,6 +93,15 @@ impl Files {
         Ok(Self { folder: path, trees, layout: Layout::Plain })
     }
 
+    /// The same, with the files of one more folder, below the first, of another class.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn with(mut self, folder: &Path, class: Class) -> Result<Self, Refusal> {
+        self.trees.push(Tree { path: real(folder)?, class });
+        Ok(self)
+    }
+
     /// Each folder with its class; a deeper one wins.
     #[must_use]
     pub fn trees(&self) -> &[Tree] {

@@ -21,6 +21,7 @@ impl Files {
         let (started, total) = (Instant::now(), workload.estimated_bytes());
         let (mut done, mut told) = (0, Duration::ZERO);
         let tree = Tree::create(&self.folder, workload.name())?;
+        tree.note_class(workload.class())?;
         workload.lay_out(&tree, &mut |bytes| {
             done += bytes;
             let since = started.elapsed();

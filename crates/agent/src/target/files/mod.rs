@@ -6,6 +6,8 @@ mod load;
 use crate::failure::Failure;
 use plimsoll_files::Tree;
 #[cfg(feature = "bpf")]
+use plimsoll_probe::folders::Class;
+#[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -30,6 +32,13 @@ impl Files {
     /// What probes watch.
     #[cfg(feature = "bpf")]
     pub(super) fn subject(&self) -> Result<Subject, Refusal> {
-        Subject::of_folder(&self.folder, self.pid.unwrap_or_else(std::process::id))
+        let mut subject = Subject::of_folder(&self.folder, self.pid.unwrap_or_else(std::process::id))?;
+        // What a workload keeps beside its files is of none of them.
+        if let Some((data, class)) = Tree::noted_class(&self.folder)
+            && let Some(class) = Class::named(&class)
+        {
+            subject.files = subject.files.with(&data, class)?;
+        }
+        Ok(subject)
     }
 }
