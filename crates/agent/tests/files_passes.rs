@@ -215,6 +215,37 @@ fn every_file_that_was_written_is_synced_in_the_time_whoever_stopped_its_process
 }
 
 #[test]
+fn passes_by_mapping_leave_and_find_what_those_by_calls_do() {
+    let mut laid = Laid::of_passes(2);
+    for pass in ["write", "rewrite", "read", "random_write", "random_read", "mixed", "backward_read", "stride_read"] {
+        for engine in ["mmap", "sync"] {
+            let more = json!({"pass": pass, "engine": engine, "stop": "all", "include_fsync": true,
+                "include_close": true, "advice": "sequential"});
+            let summary = laid.pass(more);
+            let moved = total(&summary, "bytes_read") + total(&summary, "bytes_written");
+            assert_eq!(moved, 2 * RECORDS * RECORD, "{pass} by {engine}: {summary}");
+            let (calls, ends) =
+                (total(&summary, "system_calls"), total(&summary, "bytes_written") / (RECORDS * RECORD) + 2);
+            assert!(
+                if engine == "mmap" { calls == ends } else { calls >= 2 * RECORDS + ends },
+                "{pass} by {engine}: {calls}"
+            );
+            assert_eq!(failed_checks(&laid.check()), [""; 0], "after {pass} by {engine}");
+        }
+    }
+    // The first that is through stops the other, and what is left is written.
+    for pass in ["write", "random_write"] {
+        laid.pass(json!({"pass": pass, "engine": "mmap"}));
+        assert_eq!(failed_checks(&laid.check()), [""; 0], "after {pass}");
+    }
+    let mut damaged = laid.record(1, 9);
+    damaged[700] ^= 1;
+    laid.file(1).write_all_at(&damaged, 9 * RECORD).unwrap();
+    let summary = laid.load(json!({"pass": "read", "engine": "mmap", "stop": "all"}));
+    assert_eq!(summary.result()["verification"]["wrong"], 1, "{summary:?}");
+}
+
+#[test]
 fn planted_records_are_found_each_time() {
     let mut laid = Laid::of_passes(2);
     laid.pass(json!({"pass": "write"}));

@@ -136,6 +136,15 @@ def test_metrics_have_all_their_owners() -> None:
         ('name = "raw_storage"\nsize = "1 MiB"\nphases = ["write", "putc"]', "phases are given twice or out of order"),
         ('name = "raw_storage"\nsize = "1 MiB"\nchunk = 4096', "chunk"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\npasses = ["read"]', "the first pass is read"),
+        (
+            'name = "sequential_io"\nfile_size = "1 MiB"\nengine = "mmap"\ndirect = true',
+            "direct: of calls, and mmap makes none",
+        ),
+        (
+            'name = "sequential_io"\nfile_size = "1 MiB"\nengine = "mmap"\npasses = ["write", "pread"]',
+            "the pass pread: of calls",
+        ),
+        ('name = "sequential_io"\nfile_size = "1 MiB"\nengine = "mmap"\ndepth = 2', "depth: only with io_uring"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\npasses = ["pwrite", "pread"]', "the first pass is pwrite"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\npasses = ["write", "write"]', "the pass write is given twice"),
         ('name = "sequential_io"\nfile_size = "1 MiB"\ndepth = 4', "depth: only with io_uring"),

@@ -7,6 +7,7 @@ import getpass
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -40,6 +41,9 @@ def say(**line):
     print(json.dumps(line), flush=True)
 if {failing!r} == verb:
     sys.stderr.write("plimsoll-agent: " + {words!r})
+    sys.stderr.flush()
+    if {code} < 0:
+        os.kill(os.getpid(), -{code})
     sys.exit({code})
 if verb == "describe":
     say(kinds=["write"], estimated_bytes=0, facts={{}})
@@ -173,6 +177,13 @@ def test_a_phase_with_an_operation_that_was_never_answered_fails_the_trial(runne
     found = trial(tmp_path)
     assert found["status"] == "failed" and [verb for verb, _ in heard(tmp_path)].count("load") == 1
     assert found["reason"].startswith(f"the phase putc did not complete: {words}, in /")
+
+
+def test_a_page_that_cannot_be_had_fails_the_trial(runner: Make, tmp_path: Path) -> None:
+    passes = {"name": "sequential_io", "file_size": "64 KiB", "engine": "mmap", "passes": ["write"]}
+    assert runner(passes, failing=("load", "", -signal.SIGBUS)).run() == "finished"
+    found = trial(tmp_path)
+    assert found["status"] == "failed" and "(SIGBUS); free space there where the disk is full" in found["reason"]
 
 
 def test_a_record_that_cannot_be_written_ends_the_run(runner: Make) -> None:

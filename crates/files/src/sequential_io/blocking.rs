@@ -3,9 +3,10 @@
 //! The fact that constrains it: the position is the descriptor's. Passes in order leave it to the kernel, others seek
 //! before each record, and those that are called so give it with each call.
 
-use super::parameters::Pass;
+use super::parameters::{Engine, Pass};
 use super::run::{DONTCACHE, Run};
 use crate::passes::{Closing, Due, Lane, Moved, Trouble, Waker, close, file_name, refused};
+use plimsoll_mapping::Mapping;
 use plimsoll_session::{
     Begun, BlockingOpener, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport,
 };
@@ -23,13 +24,16 @@ impl BlockingOpener for Processes {
         let file = run.parameters.file_of(number);
         let is_writer = run.parameters.is_writer(file);
         let how = match run.parameters.pass {
+            _ if run.parameters.engine == Engine::Mmap => How::Mapped,
             _ if run.parameters.uncached => How::Uncached,
             Pass::Write | Pass::Rewrite | Pass::Read | Pass::Reread => How::Stream,
             Pass::Pwrite | Pass::Pread => How::Positioned,
             _ => How::Seek,
         };
+        let descriptor = run.open(file)?;
         Ok(Box::new(Process {
-            descriptor: Some(run.open(file)?),
+            mapping: run.mapped(file, &descriptor)?,
+            descriptor: Some(descriptor),
             lane: Lane::new(file, run.parameters.closings_of(file)),
             due: None,
             record: 0,
@@ -53,12 +57,16 @@ enum How {
     Positioned,
     /// preadv2 and pwritev2 with RWF_DONTCACHE.
     Uncached,
+    /// None: the record is copied from or to the file's memory.
+    Mapped,
 }
 
 struct Process {
     run: Arc<Run>,
     /// Open until the pass is through with the file, if closing belongs to it.
     descriptor: Option<OwnedFd>,
+    /// Of a pass that makes no calls.
+    mapping: Option<Mapping>,
     lane: Lane,
     due: Option<Due>,
     record: u64,
@@ -75,6 +83,16 @@ impl Process {
 
     /// Moves the record, and compares what was read. Gives the bytes moved, and whether they could be compared.
     fn transfer(&mut self) -> (Moved, Result<bool, Trouble>) {
+        if let Some(mapping) = &self.mapping {
+            let (at, bytes) = (self.run.offset(self.record) as usize, self.buffer.len() as u64);
+            if self.is_writer {
+                mapping.write(at, &self.buffer);
+                return (Moved { read: 0, written: bytes }, Ok(false));
+            }
+            mapping.read(at, &mut self.buffer);
+            let verified = self.run.verify(self.lane.file, self.record, &self.buffer);
+            return (Moved { read: bytes, written: 0 }, verified.map_err(Trouble::Wrong));
+        }
         let Some(descriptor) = self.descriptor.take() else {
             return (Moved::default(), Err(self.refused("read", Errno::BADF)));
         };
@@ -107,7 +125,7 @@ impl Process {
         loop {
             self.lane.calls += 1;
             let (call, read) = match self.how {
-                How::Stream | How::Seek => ("read", rustix::io::read(descriptor, &mut *self.buffer)),
+                How::Stream | How::Seek | How::Mapped => ("read", rustix::io::read(descriptor, &mut *self.buffer)),
                 How::Positioned => ("pread", rustix::io::pread(descriptor, &mut *self.buffer, offset)),
                 How::Uncached => {
                     let into = &mut [IoSliceMut::new(&mut self.buffer)];
@@ -129,7 +147,7 @@ impl Process {
             self.lane.calls += 1;
             let (rest, at) = (&self.buffer[done..], offset + done as u64);
             let (call, written) = match self.how {
-                How::Stream | How::Seek => ("write", rustix::io::write(descriptor, rest)),
+                How::Stream | How::Seek | How::Mapped => ("write", rustix::io::write(descriptor, rest)),
                 How::Positioned => ("pwrite", rustix::io::pwrite(descriptor, rest, at)),
                 How::Uncached => ("pwritev2", pwritev2(descriptor, &[IoSlice::new(rest)], at, DONTCACHE)),
             };
@@ -148,11 +166,14 @@ impl Process {
         let Some(descriptor) = self.descriptor.take() else { return Ok(()) };
         match closing {
             Closing::Fsync => {
-                let synced = fsync(&descriptor);
+                let synced = self.mapping.as_ref().map_or_else(|| fsync(&descriptor), Mapping::sync);
                 self.descriptor = Some(descriptor);
                 synced
             }
-            Closing::Close => close(descriptor),
+            Closing::Close => {
+                self.mapping = None;
+                close(descriptor)
+            }
         }
         .map_err(|error| refused(&self.name, closing.name(), error))
     }
@@ -190,7 +211,7 @@ impl BlockingSession for Process {
 
     fn close(self: Box<Self>) -> SessionReport {
         if let Some(descriptor) = self.descriptor {
-            self.run.keep(descriptor);
+            self.run.keep(descriptor, self.mapping);
         }
         self.lane.close(&self.run.progress, true)
     }

@@ -104,7 +104,7 @@ impl FileWorkload for SequentialIo {
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&run));
         let refused = |failure: Failure| FilesError::Content(failure.message);
         let sessions = match self.parameters.engine {
-            Engine::Sync => {
+            Engine::Sync | Engine::Mmap => {
                 (0..self.parameters.processes).try_for_each(|file| run.open(file).map(drop)).map_err(refused)?;
                 Sessions::Blocking(Arc::new(blocking::Processes(Arc::clone(&run))))
             }

@@ -38,6 +38,8 @@ pub(super) enum Engine {
     Sync,
     /// On an io_uring.
     IoUring,
+    /// By copies from and to the files mapped into memory, by a thread for each process.
+    Mmap,
 }
 
 /// posix_fadvise(2) on each file before the pass.
@@ -124,6 +126,17 @@ impl Parameters {
                 _ => Ok(()),
             };
         }
+        if self.engine == Engine::Mmap {
+            let of_calls = [
+                ("direct", self.direct),
+                ("o_sync", self.o_sync),
+                ("uncached", self.uncached),
+                ("pass", matches!(self.pass, Pass::Pwrite | Pass::Pread)),
+            ];
+            if let Some((field, _)) = of_calls.iter().find(|(_, is_asked)| *is_asked) {
+                return refuse(field, "is of calls, which engine \"mmap\" does not make".to_owned());
+            }
+        }
         let of_ring =
             [("depth", self.depth > 1), ("fixed_buffers", self.fixed_buffers), ("fixed_files", self.fixed_files)];
         match of_ring.iter().find(|(_, is_asked)| *is_asked) {
@@ -202,7 +215,12 @@ impl Parameters {
     /// How a file is opened for it.
     pub(super) fn flags(&self, file: u32) -> OFlags {
         let writes = self.is_writer(file);
-        let mut flags = if writes { OFlags::WRONLY } else { OFlags::RDONLY };
+        // What is mapped for writing may be read, too.
+        let mut flags = match (writes, self.engine) {
+            (false, _) => OFlags::RDONLY,
+            (true, Engine::Mmap) => OFlags::RDWR,
+            (true, Engine::Sync | Engine::IoUring) => OFlags::WRONLY,
+        };
         flags.set(OFlags::DIRECT, self.direct);
         flags.set(OFlags::SYNC, self.o_sync && writes);
         flags
@@ -217,6 +235,15 @@ impl Pass {
 }
 
 impl Hint {
+    /// What the kernel is told of a mapping.
+    pub(super) fn of_mapping(self) -> Option<plimsoll_mapping::Hint> {
+        match self {
+            Self::Normal | Self::Noreuse => None,
+            Self::Sequential => Some(plimsoll_mapping::Hint::Sequential),
+            Self::Random => Some(plimsoll_mapping::Hint::Random),
+        }
+    }
+
     /// What the kernel is told.
     pub(super) fn advice(self) -> Option<Advice> {
         match self {
@@ -251,7 +278,10 @@ mod tests {
             (json!({"fixed_files": true}), "workload.fixed_files"),
             (json!({"engine": "io_uring", "include_close": true}), "workload.include_close"),
             (json!({"direct": true, "uncached": true}), "workload.uncached"),
-            (json!({"engine": "mmap"}), "mmap"),
+            (json!({"engine": "mmap", "direct": true}), "workload.direct: is of calls"),
+            (json!({"engine": "mmap", "pass": "pread"}), "workload.pass: is of calls"),
+            (json!({"engine": "mmap", "depth": 2}), "workload.depth: needs engine"),
+            (json!({"engine": "splice"}), "splice"),
             (json!({"pass": "fwrite"}), "fwrite"),
             (json!({"records": 1}), "records"),
         ] {

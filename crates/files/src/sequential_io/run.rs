@@ -1,12 +1,13 @@
 //! A pass under way: its files, its progress, and the order of each file's records.
 
-use super::parameters::{Parameters, Pass};
+use super::parameters::{Engine, Parameters, Pass};
 use crate::finish::Finish;
 use crate::passes::{Due, Files, HasProgress, Lane, Progress, Sequence, close, failed, file_name, refused};
 use crate::tree::Tree;
 use crate::workload::FilesError;
+use plimsoll_mapping::Mapping;
 use plimsoll_session::{Begun, Buffer, Failure};
-use rustix::fs::{OFlags, fadvise, fsync};
+use rustix::fs::{OFlags, fadvise, fsync, ftruncate};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags, preadv2, pwrite};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +22,8 @@ pub(super) struct Run {
     pub(super) progress: Progress,
     pub(super) files: Files,
     sequences: Vec<Sequence>,
-    /// Descriptors whose closing is no part of the pass: they are closed when it is over.
-    open: Mutex<Vec<OwnedFd>>,
+    /// Descriptors whose closing is no part of the pass: they are closed when it is over, and what is mapped with them.
+    open: Mutex<Vec<(OwnedFd, Option<Mapping>)>>,
 }
 
 impl HasProgress for Run {
@@ -83,8 +84,30 @@ impl Run {
     }
 
     /// Takes a descriptor that a process is through with.
-    pub(super) fn keep(&self, descriptor: OwnedFd) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(descriptor);
+    pub(super) fn keep(&self, descriptor: OwnedFd, mapping: Option<Mapping>) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push((descriptor, mapping));
+    }
+
+    /// Maps the whole file of a process that is open, where the pass is by mapping: one that makes files gives them their length.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn mapped(&self, file: u32, descriptor: &OwnedFd) -> Result<Option<Mapping>, Failure> {
+        let (name, parameters) = (file_name(file), &self.parameters);
+        if parameters.engine != Engine::Mmap {
+            return Ok(None);
+        }
+        let bytes = self.files.shape().file_bytes;
+        if parameters.pass == Pass::Write {
+            ftruncate(descriptor, bytes).map_err(|error| refused(&name, "ftruncate", error))?;
+        }
+        let length = usize::try_from(bytes).map_err(|_| refused(&name, "mmap", Errno::NOMEM))?;
+        let mapping = Mapping::of(descriptor, length, parameters.is_writer(file));
+        let mapping = mapping.map_err(|error| refused(&name, "mmap", error))?;
+        if let Some(hint) = parameters.advice.of_mapping() {
+            mapping.advise(hint).map_err(|error| refused(&name, "madvise", error))?;
+        }
+        Ok(Some(mapping))
     }
 
     /// Whether a file system has RWF_DONTCACHE only a read of it tells.
@@ -131,7 +154,8 @@ impl Run {
     /// # Errors
     /// When the rest cannot be written, or a file does not reach the device.
     pub(super) fn conclude(&self) -> Result<(), FilesError> {
-        for descriptor in self.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for (descriptor, mapping) in self.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            drop(mapping);
             close(descriptor).map_err(|error| FilesError::Content(format!("a file of the pass: close: {error}")))?;
         }
         if !self.parameters.writes() {

@@ -42,7 +42,9 @@ class SequentialIo(PassesOverFiles):
     processes: int = Field(1, ge=1, le=1024, description="each with a file of its own")
     file_size: Size = Field(description="of each process; rounded to whole records. The study had 700 MB")
     record: Size = Field("64 KiB", description="what an operation moves")
-    engine: Engine = "sync"
+    engine: Literal[Engine, "mmap"] = Field(
+        "sync", description='"mmap": records are copied from and to the files mapped into memory (IOzone\'s -B)'
+    )
     depth: int = Field(1, ge=1, le=1024, description="io_uring: operations under way on each file, of one ring")
     direct: bool = Field(False, description="O_DIRECT (IOzone's -I)")
     o_sync: bool = Field(False, description="O_SYNC (IOzone's -o)")
@@ -75,6 +77,13 @@ class SequentialIo(PassesOverFiles):
             raise ValueError(f'{", ".join(asked)}: only with io_uring; allowed: engine = "io_uring", or none of these')
         if self.uncached and self.direct:
             raise ValueError("uncached with direct, which bypasses the page cache; allowed: one of the two")
+        of_calls = {"direct": self.direct, "o_sync": self.o_sync, "uncached": self.uncached}
+        of_calls |= {f"the pass {one}": one in self.passes for one in ("pwrite", "pread")}
+        asked = [name for name, is_asked in of_calls.items() if is_asked]
+        if asked and self.engine == "mmap":
+            raise ValueError(
+                f'{", ".join(asked)}: of calls, and mmap makes none; allowed: engine = "sync", or none of these'
+            )
         if self.include_close and self.engine == "io_uring":
             raise ValueError('include_close with io_uring, whose sessions share a file; allowed: engine = "sync"')
         return self

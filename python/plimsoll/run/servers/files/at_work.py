@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from plimsoll.experiment import Experiment
 from plimsoll.run import agent
@@ -29,6 +31,8 @@ REMEDIES = {
     errno.ESTALE: "the file server no longer knows it (stale handle): mount it again",
 }
 
+_OF_PAGES: Final = "free space there where the disk is full, and see dmesg for its device"
+
 
 @dataclass
 class FilesAtWork(PrivateAtWork):
@@ -44,6 +48,10 @@ class FilesAtWork(PrivateAtWork):
             except agent.AgentFailed as error:
                 if error.code in OF_THE_FILES:
                     raise TrialFailed(told(str(error), self.data)) from error
+                if error.code == -signal.SIGBUS:
+                    raise TrialFailed(
+                        f"a page of a mapped file in {self.data} could not be had (SIGBUS); {_OF_PAGES}"
+                    ) from error
                 raise
 
     def check(self, log: TrialLog) -> None:

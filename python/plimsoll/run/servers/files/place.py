@@ -20,7 +20,7 @@ from plimsoll.run.surroundings.arranged import PrivatePlace
 
 def has_threads(settings: Experiment) -> bool:
     """Whether each session has a thread, so that what a thread waits for is an operation's."""
-    return getattr(settings.workload, "engine", "sync") == "sync"
+    return getattr(settings.workload, "engine", "sync") != "io_uring"
 
 
 class InGroup(ThisMachine):
