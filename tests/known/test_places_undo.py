@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,50 @@ def test_killed_at_a_step_nothing_is_left_after_undo(state: StateDir, run_id: st
     put_back = [name.removeprefix("after mark ") for name in names if name.startswith("after mark")]
     assert put_back == made[::-1]
     assert 80 < len(names) < step <= len(names) + stride
+
+
+def _runs_until(state: StateDir, run_id: str, disk: str, seconds: float) -> tuple[bool, str, float]:
+    """(was it killed after so many seconds, the last step it came to, how long it ran)"""
+    said, say = os.pipe()
+    child, began = os.fork(), time.monotonic()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            _run(state, run_id, disk, lambda name, _: os.write(say, f"{name}\n".encode()))
+            os._exit(0)
+        os._exit(99)
+    os.close(say)
+    with os.fdopen(said) as lines:
+        ended = 0
+        while not ended and time.monotonic() - began < seconds:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            time.sleep(0.001)
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+        took = time.monotonic() - began
+        names = lines.read().splitlines()
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"exit {status}, after {names[-1:]}"
+    return os.WIFSIGNALED(status), names[-1] if names else "begun", took
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.long)])
+def test_killed_at_any_time_nothing_is_left_after_undo(state: StateDir, run_id: str, disk: str, kills: int) -> None:
+    """Between steps, too: within mkfs, a mount, the making of a loop device."""
+    before, chance = _machine(state, disk), random.Random(kills)
+    last, hit = _runs_until(state, run_id, disk, 600)[2], dict[str, int]()
+    while sum(hit.values()) < kills:
+        seconds = chance.uniform(0, last)
+        killed, step, took = _runs_until(state, run_id, disk, seconds)
+        if not killed:
+            last = min(last, took)
+            continue
+        hit[step] = hit.get(step, 0) + 1
+        results = undo(state)
+        assert all(result.ok and not result.is_left for result in results), (seconds, step, results)
+        assert _machine(state, disk) == before, f"killed after {seconds:.3f} s, {step}"
+        assert undo(state) == []
+    print(f"{kills} kills after {len(hit)} different steps: {hit}")
+    assert len(hit) > kills**0.5
 
 
 def test_undo_itself_may_be_killed_at_every_step(state: StateDir, run_id: str, disk: str) -> None:

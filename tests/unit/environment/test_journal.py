@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -88,6 +89,21 @@ def test_a_run_whose_processes_cannot_be_asked_lives_while_it_holds_its_journal(
     journal.release()
     assert live_runs(state) == []
     assert [result.ok for result in undo(state)] == [True] and done == ["a"]
+
+
+def test_undo_waits_for_a_program_that_outlives_its_run(state):
+    """It may be in the middle of a mount: what it does now comes after undo has looked."""
+    child = os.fork()
+    if child == 0:
+        journal = Journal.create(state, "run")
+        journal.record("test-file", what="a")
+        with journals.handed_on() as descriptors:
+            subprocess.Popen(["sleep", "1"], pass_fds=descriptors)
+        os._exit(0)
+    os.waitpid(child, 0)
+    began = time.monotonic()
+    assert [result.ok for result in undo(state)] == [True]
+    assert 0.5 < time.monotonic() - began < 9 and done == ["a"]
 
 
 def test_a_journal_that_is_being_begun_elsewhere_is_not_swept_away(state):

@@ -20,7 +20,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +38,9 @@ FORMAT = 1
 #: and before and after each action. A test kills the process in it.
 step_hook: Callable[[str, int], None] | None = None
 _steps = 0
+
+_held: set[int] = set()  # descriptors of all journals of this process
+_held_guard = threading.Lock()
 
 
 def step(name: str) -> None:
@@ -128,6 +132,8 @@ class Journal:
             os.close(held)
             raise
         step("after journal")
+        with _held_guard:
+            _held.add(held)
         return cls(path, run_id, owner, _held=held)
 
     @classmethod
@@ -236,9 +242,14 @@ class Journal:
 
     def release(self) -> None:
         """Lets the lock go, as the end of the process would."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        with _held_guard:
+            if self._held is not None:
+                _held.discard(self._held)
+                os.close(self._held)
+                self._held = None
+
+    def __del__(self) -> None:
+        self.release()
 
     def __enter__(self) -> Journal:
         return self
@@ -247,6 +258,21 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.put_back_all()
+
+
+@contextmanager
+def handed_on() -> Iterator[tuple[int, ...]]:
+    """For a program that changes the machine, to be inherited by it: `undo` waits for whoever has them.
+
+    It is killed with us, and yet what it is just asking of the kernel may be done after that.
+    """
+    with _held_guard:
+        copies = tuple(os.dup(one) for one in _held)
+    try:
+        yield copies
+    finally:
+        for one in copies:
+            os.close(one)
 
 
 def is_held(path: Path) -> bool:

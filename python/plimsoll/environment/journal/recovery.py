@@ -17,6 +17,7 @@ from plimsoll.environment.journal.journal import Journal, Undone, is_held, step
 from plimsoll.environment.state import StateDir
 
 _PATIENCE_SECONDS = 60
+_DYING_SECONDS = 10.0
 
 
 def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
@@ -50,7 +51,9 @@ def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
                 remedy = "inspect it, put back by hand what it names, then delete it"
                 results.append(Undone(path.stem, "journal", False, f"{path}: not readable ({error})", remedy))
         for journal in sorted(journals, key=lambda journal: -int(journal.owner["epoch_ns"])):
-            if force or not journal.owner_is_alive():
+            if is_dead := not journal.owner_is_alive():
+                _wait_for_programs(journal.path)
+            if force or is_dead:
                 results.extend(journal.put_back_each())
         _sweep_unborn(state.journal)
         return results
@@ -83,6 +86,16 @@ def _take_turn(folder: int, path: Path) -> None:
                     f"{path}: another undo is running", remedy=f"wait for it (`fuser {path}` names it)"
                 ) from None
             time.sleep(0.05)
+
+
+def _wait_for_programs(path: Path) -> None:
+    """Those of a dead run die with it, but one in the middle of a system call ends that first: a mount, a loop device.
+
+    One that never does (its device hangs) is not waited for: what it holds says so when it is to be put back.
+    """
+    deadline = time.monotonic() + _DYING_SECONDS
+    while is_held(path) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _sweep_unborn(folder: Path) -> None:
