@@ -23,6 +23,7 @@ from loop_file_system import call
 
 from plimsoll.environment import Fault, Journal, StateDir, places, undo
 from plimsoll.environment.journal import journal as journals
+from plimsoll.environment.places import loops
 from plimsoll.environment.places.found_on import found_on
 from plimsoll.environment.places.machine import HERE
 from plimsoll.experiment import Experiment
@@ -175,6 +176,36 @@ def test_killed_at_any_time_nothing_is_left_after_undo(state: StateDir, run_id: 
         assert undo(state) == []
     print(f"{kills} kills after {len(hit)} different steps: {hit}")
     assert len(hit) > kills**0.5
+
+
+def test_a_loop_device_that_is_just_being_made_is_seen_by_undo(needs: Callable[..., None], state: StateDir) -> None:
+    """The killed run's losetup ends its system call, and may do that after undo has looked."""
+    needs(*NEEDS)
+    image = state.work / "plimsoll-x-y-0.img"
+    for _ in range(40):
+        with image.open("wb") as file:
+            file.truncate(8 * MIB)
+        said, say = os.pipe()
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                journal = Journal.create(state, "run")
+                journals.step_hook = lambda name, _, to=say: os.write(to, b"." * name.startswith("after record"))
+                loops._attach(image, journal)
+                time.sleep(60)
+            os._exit(99)
+        os.read(said, 1)
+        time.sleep(random.uniform(0, 0.012))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        results = undo(state)
+        time.sleep(0.03)
+        left = HERE.loops_of(image)
+        for loop in left:
+            call("losetup", "--detach", loop)
+        os.close(said)
+        os.close(say)
+        assert all(result.ok for result in results) and left == []
 
 
 def test_undo_itself_may_be_killed_at_every_step(state: StateDir, run_id: str, disk: str) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from plimsoll.environment import kernel_files
 from plimsoll.environment.devices import Mount, mounts
 from plimsoll.environment.fault import Fault
+from plimsoll.environment.journal.journal import handed_on
 from plimsoll.environment.memory import swap
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -335,17 +336,18 @@ def _run(
 
     pipe = subprocess.PIPE
     try:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL if text is None else pipe,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-            cwd="/",
-            env=_surroundings(),
-            pass_fds=pass_fds,
-            preexec_fn=die_with_the_parent,
-        )
+        with handed_on() as journals:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL if text is None else pipe,
+                stdout=pipe,
+                stderr=pipe,
+                text=True,
+                cwd="/",
+                env=_surroundings(),
+                pass_fds=(*pass_fds, *journals),
+                preexec_fn=die_with_the_parent,
+            )
     except FileNotFoundError:
         raise Fault(f"{argv[0]}: is not installed", remedy=f"install {package_of(argv[0])}") from None
     try:
