@@ -221,7 +221,7 @@ def _caveats(run: Run, entries: list[TrialEntry], evidence: Equals, comparisons:
             f"the A/A pair inside this run differs: ratio {own['ratio']:.3f} [{own['low']:.3f}, {own['high']:.3f}]"
         )
     counted: dict[str, list[int]] = {}
-    for entry in entries:
+    for entry in (one for one in entries if one["admitted"]):  # what does not enter makes no verdict doubtful
         for caveat in entry["caveats"]:
             counted.setdefault(caveat, []).append(entry["number"])
     for caveat, numbers in counted.items():

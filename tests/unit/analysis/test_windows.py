@@ -237,6 +237,23 @@ def test_the_lead_in_is_called_too_short_where_windows_begin_slowly(tmp_path: Pa
     assert steady["windows"]["lead_in"]["verdict"] != "too short"
 
 
+def test_caveats_are_of_what_enters(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", Shape(blocks=4, duplicate=True, slow_start=0.1, rounds=30))
+    assert any("lead-in of windows is too short" in caveat for caveat in analyse(open_run(folder))["caveats"])
+
+    def excluded(*entering: int) -> Json:
+        for path in sorted((folder / "trials").glob("*/trial.json")):
+            told = json.loads(path.read_text())
+            checks = [{"name": "rows", "ok": told["number"] in entering}]
+            path.write_text(json.dumps({**told, "caveats": [f"seen of {told['number']}"], "checks": checks}))
+        return analyse(open_run(folder))
+
+    some = excluded(1, 6)
+    assert [text for text in some["caveats"] if "seen of" in text] == ["trial 1: seen of 1", "trial 6: seen of 6"]
+    assert some["trials"][1]["caveats"][-1] == "seen of 2", "it stands with its trial"
+    assert not [text for text in excluded()["caveats"] if "seen of" in text or "lead-in" in text]
+
+
 def test_the_lead_in_of_steady_windows_is_seldom_accused() -> None:
     random, accused = np.random.default_rng(7), 0
     for _ in range(400):

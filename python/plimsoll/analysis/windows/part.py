@@ -36,9 +36,7 @@ def _judge(context: Context) -> WindowsOfRun | None:
     if not known:
         return None
     again = context.twins
-    entering = {entry["number"] for side in (context.used, again) for entry in side.values()} & set(known)
-    trials = {trial.number: trial for trial in run.trials if trial.number in entering}
-    inside = {number: known[number] for number in sorted(entering)}
+    trials, inside = _entering(context)
     share = share_of(run)
     return {
         **_arrangement(trials, inside),
@@ -56,6 +54,14 @@ def _judge(context: Context) -> WindowsOfRun | None:
         "lead_in": lead_in.of_trials(trials, inside),
         "others_writes": others_writes.of_blocks(_blocks(trials)),
     }
+
+
+def _entering(context: Context) -> tuple[dict[int, Trial], dict[int, Windows]]:
+    """The trials of windows that enter a comparison, and their windows."""
+    entries = [entry for side in (context.used, context.twins) for entry in side.values()]
+    numbers = sorted({entry["number"] for entry in entries} & set(context.read[KEY]))
+    trials = {trial.number: trial for trial in context.run.trials if trial.number in numbers}
+    return trials, {number: context.read[KEY][number] for number in numbers}
 
 
 def _blocks(trials: dict[int, Trial]) -> list[list[Trial]]:
@@ -149,7 +155,7 @@ def _caveats(context: Context) -> list[str]:
     known = context.read[KEY]
     if not known:
         return []
-    trials = {trial.number: trial for trial in context.run.trials if trial.number in known}
+    trials, inside = _entering(context)
     said = _cut_short(context.run)
     if together := _groups(context.run):
         label = context.treatments[together["reference"]]["label"]
@@ -158,7 +164,7 @@ def _caveats(context: Context) -> list[str]:
             "errors of both comparisons; the estimate of each by itself is of its own group's blocks, so their ratio "
             "is another"
         )
-    tested = lead_in.of_trials(trials, known)
+    tested = lead_in.of_trials(trials, inside)
     if tested and tested["verdict"] == "too short":
         said.append(
             f"the lead-in of windows is too short: the first third of what counts has {tested['ratio']:.2f} x the rate "
