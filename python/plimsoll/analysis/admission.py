@@ -38,6 +38,8 @@ COMMIT_RULE = (
     "reader's own commits happen in another database, lost transactions may or may not be among them"
 )
 STOOD_STILL = "the server stood still, and ranks last in its block"
+AGAIN = "done again on request after it had failed, at another time than the rest of its block"
+AGAIN_OF_BLOCK = "its block was done again on request, after a trial of it had failed"
 _STEAL_NOTED = 0.05
 STEAL_DISTURBS = 0.10  # a trial that lost so much is worth another try; where that one loses it too, it stands
 _COMMITS_A_CONNECTION_MAX = 16
@@ -221,6 +223,8 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
             admission.curable.append(taken)
     if repeated := trial.data.get("repeated"):
         admission.caveats.append(repeated_words(repeated))
+    if trial.data.get("again"):
+        admission.caveats.append(AGAIN_OF_BLOCK if trial.data.get("windows") else AGAIN)
     kills = (trial.data.get("group") or {}).get("oom_kills")
     if kills:
         admission.caveats.append(f"the out-of-memory killer ended {kills} process(es) of the group")

@@ -22,6 +22,7 @@ from plimsoll.run.guest.runner import GuestRunner
 from plimsoll.run.kernels import resumed, runner_of
 from plimsoll.run.observer import Observer, Several, Silent
 from plimsoll.run.runner import Runner
+from plimsoll.run.trial import again
 
 OWN_SERVER = "./plimsoll run own-server --set target.dsn=postgresql://USER@HOST/DATABASE"
 
@@ -33,9 +34,14 @@ def run(
     return _go(runner_of(source, out.absolute(), StateDir(), Silent(), sys.argv, seed), as_json, metrics, draws)
 
 
-def resume(out: Path, as_json: bool, metrics: int | None = None, draws: bool = True) -> int:
-    """A run that goes on."""
-    return _go(resumed(out.absolute(), StateDir(), Silent(), sys.argv), as_json, metrics, draws)
+def resume(
+    out: Path, as_json: bool, metrics: int | None = None, draws: bool = True, *, does_failed_again: bool = False
+) -> int:
+    """A run that goes on; with `does_failed_again` its failed trials as well."""
+    runner = resumed(out.absolute(), StateDir(), Silent(), sys.argv)
+    if does_failed_again and not runner.do_again() and not as_json:
+        show.console().print("no trial of this run has failed that might do better")
+    return _go(runner, as_json, metrics, draws)
 
 
 def _go(runner: Runner | GuestRunner, as_json: bool, metrics: int | None, draws: bool) -> int:
@@ -71,11 +77,19 @@ def _go(runner: Runner | GuestRunner, as_json: bool, metrics: int | None, draws:
         say(verdict, path, runner.out)
         if unkept is not None:
             out.print(unkept)
+        if failed := again.failed(runner.out, runner.plan):
+            out.print(_failed_words([trial.number for trial in failed], runner.out))
         if status == "stopped":
             out.print(
                 f"stopped; every finished trial is kept. Resume with: ./plimsoll run --resume {shown(runner.out)}"
             )
     return STOPPED if status == "stopped" else _exit_code(runner.out)
+
+
+def _failed_words(numbers: list[int], folder: Path) -> str:
+    """Which trials have failed, and how they are done again."""
+    which = f"trial {numbers[0]} has" if len(numbers) == 1 else f"trials {', '.join(map(str, numbers))} have"
+    return f"{which} failed, without a value in the verdict. Again: ./plimsoll run --resume --again {shown(folder)}"
 
 
 def _told_on(runner: Runner | GuestRunner, trials: int, port: int, stack: contextlib.ExitStack) -> Observer:

@@ -27,11 +27,13 @@ def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
     return 0
 
 
-def resume(out: Path, as_json: bool, metrics: int | None = None, draws: bool = True) -> int:
+def resume(
+    out: Path, as_json: bool, metrics: int | None = None, draws: bool = True, *, does_failed_again: bool = False
+) -> int:
     """Goes on with a run. A folder without a record is refused by whoever reads the experiment in it."""
     kind = registry.kind_of(open_run(out)) if (out / "run.json").is_file() else EXPERIMENT
     refuse_if(kind.no_resume, str(out), "--resume")
-    return kind.resume(out, as_json, metrics, draws)
+    return kind.resume(out, as_json, metrics, draws, does_failed_again)
 
 
 def compare(first: Path, second: Path, force: bool, as_json: bool, page: Path | None = None) -> int:

@@ -127,6 +127,7 @@ class TrialDocument(TypedDict, total=False):
     duplicate: bool
     status: str
     reason: str | None
+    again: Json
     server_log_tail: str | None
     phases: list[Json]
     epoch_minus_monotonic_ns: int

@@ -14,7 +14,7 @@ from plimsoll.record.trial import FAILED, FINISHED, RESULTS, SKIPPED
 from plimsoll.run.context import RunContext
 from plimsoll.run.refusals import Refused, TrialFailed, shared
 from plimsoll.run.signals import Stopped
-from plimsoll.run.trial import repeat
+from plimsoll.run.trial import again, repeat
 from plimsoll.run.trial.log import TrialLog
 
 
@@ -24,11 +24,12 @@ class Carrier(RunContext):
 
     repeats_spoilt: ClassVar[bool] = False  # trials that time would mend (trial/repeat.py)
     plan: Plan = field(init=False)
+    _again: list[PlannedTrial] = field(init=False, default_factory=list)  # that failed, and are to be done again
     _refused: set[str] = field(init=False, default_factory=set)  # what the server has refused, by refusals.shared
 
     def is_done(self, trial: PlannedTrial) -> bool:
         """Whether a trial has its result: a failure is one, a stop is none."""
-        return self._has_result(trial) and not repeat.is_open(self.out, trial.number)
+        return self._has_result(trial) and not repeat.is_open(self.out, trial.number) and trial not in self._again
 
     def _has_result(self, trial: PlannedTrial) -> bool:
         stored = self.stored(trial)
@@ -37,6 +38,16 @@ class Carrier(RunContext):
     def stored(self, trial: PlannedTrial) -> dict[str, Any] | None:
         """What a trial wrote down of itself; None where it did not come so far."""
         return read_json(writer.trial_folder(self.out, trial.number) / "trial.json")
+
+    def do_again(self) -> int:
+        """Trials that failed are done again by the run to come; returns how many failed."""
+        self._again = again.to_do(self.out, self.plan)
+        return len(again.failed(self.out, self.plan))
+
+    def _set_aside_again(self) -> None:
+        """Once the run may begin: before that a failure stays the result that it is."""
+        again.set_aside(self.out, self._again)
+        self._again = []
 
     @property
     def left(self) -> list[PlannedTrial]:
@@ -83,7 +94,9 @@ class Carrier(RunContext):
         """A trial begins."""
         writer.append_event(self.out, "trial", trial=trial.number)
         self.observer.event("trial", trial=trial)
-        return repeat.begun(self.out, trial)
+        log = repeat.begun(self.out, trial)
+        again.note(self.out, log)
+        return log
 
     def end(self, log: TrialLog, failure: TrialFailed | None) -> None:
         """It has its result. Raises Fault where the server has refused what all that are left would ask of it, too."""

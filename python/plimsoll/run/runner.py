@@ -106,6 +106,7 @@ class Runner(Carrier):
             if needs.impossible:
                 raise Impossible(needs.impossible)
             document = self._open_record()
+            self._set_aside_again()
             status = "failed"
             try:
                 with self.interrupts.may_cut():

@@ -27,8 +27,8 @@ class Toy(RunKind):
     def show(self, judged: Judged) -> None:
         print(f"a toy: {judged.document['toy']}")
 
-    def resume(self, out: Path, as_json: bool, metrics: int | None, draws: bool) -> int:
-        print(f"played on in {out.name}, {as_json}, {metrics}, {draws}")
+    def resume(self, out: Path, as_json: bool, metrics: int | None, draws: bool, does_failed_again: bool) -> int:
+        print(f"played on in {out.name}, {as_json}, {metrics}, {draws}, {does_failed_again}")
         return 7
 
     def compare(self, first: Run, second: Run, force: bool, page: Path | None) -> Compared:
@@ -59,7 +59,7 @@ def test_a_kind_is_added_by_the_list_alone(toys: tuple[Path, Path], capsys: pyte
     assert records.compare(one, two, force=True, as_json=True) == 0
     assert records.compare_treatments(one, "a", "b", as_json=False) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "a toy: one", '{"toy": "one"}', "played on in one, False, 9, False", "one is two",
+        "a toy: one", '{"toy": "one"}', "played on in one, False, 9, False, False", "one is two",
         '{"force": true, "page": null}', "a and b of one",
     ]  # fmt: skip
     assert (one / "toy.html").read_text() == "drawn, with files: False"

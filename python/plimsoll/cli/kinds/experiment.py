@@ -30,11 +30,11 @@ class ExperimentRuns(RunKind):
 
         execute.say(judged.document, judged.page, judged.page.parents[1])
 
-    def resume(self, out: Path, as_json: bool, metrics: int | None, draws: bool) -> int:
+    def resume(self, out: Path, as_json: bool, metrics: int | None, draws: bool, does_failed_again: bool) -> int:
         """The trials that are left, in the order planned."""
         from plimsoll.cli import execute
 
-        return execute.resume(out, as_json, metrics, draws)
+        return execute.resume(out, as_json, metrics, draws, does_failed_again=does_failed_again)
 
     def compare(self, first: Run, second: Run, force: bool, page: Path | None) -> Compared:
         """Treatment by treatment, with what explains the difference."""

@@ -61,8 +61,8 @@ class RunKind(ABC):
     def show(self, judged: Judged) -> None:
         """Prints what was found, for people."""
 
-    def resume(self, out: Path, as_json: bool, metrics: int | None, draws: bool) -> int:
-        """Goes on with a run that was stopped, as `run` does; returns the exit code."""
+    def resume(self, out: Path, as_json: bool, metrics: int | None, draws: bool, does_failed_again: bool) -> int:
+        """Goes on with a run that was stopped, as `run` does, or also does what failed again; returns the exit code."""
         raise NotImplementedError  # its Refusal is given before this is asked
 
     def compare(self, first: Run, second: Run, force: bool, page: Path | None) -> Compared:

@@ -74,6 +74,7 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="seed of the trials' order")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="resume a run that was stopped")] = False,
+    again: Annotated[bool, typer.Option("--again", help="with --resume: do the trials that failed again")] = False,
     metrics: Metrics = None,
     no_page: NoPage = False,
     as_json: Json = False,
@@ -81,11 +82,13 @@ def run(
     """Runs an experiment and ends with its verdict and report."""
     if resume:
         if quick or sets or blocks is not None or out or seed is not None:
-            allowed = "--resume RUN without other options than --metrics, --no-page and --json"
+            allowed = "--resume RUN without other options than --again, --metrics, --no-page and --json"
             refuse("--resume", "a run is resumed with the settings that it began with", allowed)
         from plimsoll.cli import records
 
-        sys.exit(records.resume(Path(name), as_json, metrics, not no_page))
+        sys.exit(records.resume(Path(name), as_json, metrics, not no_page, does_failed_again=again))
+    if again:
+        refuse("--again", "only a run that there is has trials that failed", "--resume RUN --again")
     from plimsoll.cli import execute, folders
 
     source = _source(name, quick, sets, blocks)

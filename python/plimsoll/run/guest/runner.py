@@ -74,6 +74,7 @@ class GuestRunner(Carrier):
                 raise Impossible(needs.impossible)
             is_new = read_json(self.out / "run.json") is None
             self._open_record()
+            self._set_aside_again()
             status = "failed"
             try:
                 status = self._booted(needs)

@@ -14,6 +14,7 @@ from plimsoll.experiment.replicates import replicates_of
 from plimsoll.record.trial import SKIPPED
 from plimsoll.run.carrier import Carrier
 from plimsoll.run.servers.kind import ServerOfTrial
+from plimsoll.run.trial import again
 from plimsoll.run.windows import turning
 from plimsoll.run.windows.block import Block
 from plimsoll.run.windows.spent import spent
@@ -35,9 +36,15 @@ def carry_out(carrier: Carrier, server_of: ServerOfTrial) -> None:
         if not missing:
             continue
         last = Last(replicate - 1, blocks[0][0].block - 1, carrier.plan.groups is not None)
-        if missing == blocks and (
-            reason := _why_skipped(carrier, blocks)
-            or _why_enough(carrier.plan, carrier.out, last, time.monotonic() - began, took)
+        # What is done again on request was within the budget already, and no look comes before it.
+        is_again = any(again.before(carrier.out, trial) for trial in chain(*missing))
+        if (
+            missing == blocks
+            and not is_again
+            and (
+                reason := _why_skipped(carrier, blocks)
+                or _why_enough(carrier.plan, carrier.out, last, time.monotonic() - began, took)
+            )
         ):
             for trial in carrier.left:
                 carrier.skip(trial, reason)
