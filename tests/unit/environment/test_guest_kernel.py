@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.environment import Journal, StateDir, doctor
 from plimsoll.environment.guest import kernel, machine
+from plimsoll.environment.journal.journal import is_held
 
 CONFIG = """# CONFIG_PSI is not set
 CONFIG_HZ=100
@@ -104,6 +105,20 @@ def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
     for one in found:
         one.kill()
         one.wait()
+
+
+def test_a_guest_holds_the_journals_lock(tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo waits for that, since a guest that is just being started is not in its folder yet."""
+    monkeypatch.setattr(machine, "_command", lambda *_: ["sleep", "60"])
+    journal = Journal.create(state, "x-guest")
+    folder = machine.GuestFolder(tmp_path)
+    guest = machine.Guest(made(tmp_path), folder, 1 << 20)
+    try:
+        journal.release()  # as the end of the front does
+        assert is_held(journal.path)
+    finally:
+        guest.kill()
+    assert not is_held(journal.path)
 
 
 def test_undo_ends_the_processes_of_that_guest_alone(

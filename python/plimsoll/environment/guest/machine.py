@@ -25,7 +25,7 @@ from plimsoll.environment.devices import existing
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.folders import work_dir
 from plimsoll.environment.guest.kernel import TOOLS, GuestKernel
-from plimsoll.environment.journal.journal import Journal, step
+from plimsoll.environment.journal.journal import Journal, handed_on, step
 from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.environment.memory import page_cache
 from plimsoll.environment.state import StateDir
@@ -87,7 +87,8 @@ class Guest:
         ours, theirs = socket.socketpair()
         self._socket, self._heard, self._lines = ours, b"", list[str]()
         try:
-            with (place.path / CONSOLE).open("wb") as console:
+            # With the journals' lock, since undo could look before the guest is in its folder: so it waits for that.
+            with (place.path / CONSOLE).open("wb") as console, handed_on() as journals:
                 self.process = subprocess.Popen(
                     _command(kernel, place, memory_bytes, theirs.fileno()),
                     stdin=subprocess.DEVNULL,
@@ -96,7 +97,7 @@ class Guest:
                     env=TOOLS,
                     cwd=place.path,
                     start_new_session=True,  # a Ctrl-C at our terminal reaches the front alone
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[theirs.fileno(), *journals],
                 )
         except BaseException:
             ours.close()
