@@ -96,6 +96,11 @@ pub enum Progress {
         /// Wake it when the descriptor becomes writable, not only readable.
         to_write: bool,
     },
+    /// The same on another descriptor than before, which is not ready yet as far as it knows.
+    Moved {
+        /// Wake it when the descriptor becomes writable, not only readable.
+        to_write: bool,
+    },
     /// It rests of its own will; it is to be driven again after so many nanoseconds, or when something is received.
     Resting {
         /// How long, in nanoseconds.
@@ -127,6 +132,12 @@ pub trait Session: AsFd + Send {
     /// a number that no other connection of the segment is given then. Asked once between two transactions.
     fn pause(&mut self, _after: u64) -> Pause {
         Pause::default()
+    }
+
+    /// How long it waits for the end of a transaction, in nanoseconds from its start; then it is given up as by
+    /// [`Session::abandon`], and goes on if that leaves it alive. The engine looks twenty times a second.
+    fn patience_ns(&self) -> i64 {
+        i64::MAX
     }
 
     /// Prepares transaction `index`; nothing is handed to the kernel before [`Session::advance`].

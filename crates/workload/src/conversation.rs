@@ -344,7 +344,7 @@ impl<W: Workload + 'static> Session for Conversation<W> {
     fn abandon(&mut self) -> Ending {
         match self.broken(Failure::ABANDONED, "no reply within the grace period after the segment".to_owned()) {
             Progress::Ended(ending) => ending,
-            Progress::Waiting { .. } | Progress::Resting { .. } | Progress::Closed => {
+            Progress::Waiting { .. } | Progress::Moved { .. } | Progress::Resting { .. } | Progress::Closed => {
                 Ending::of_nothing(Outcome::Failed, false)
             }
         }

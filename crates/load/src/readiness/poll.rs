@@ -30,23 +30,23 @@ impl Poll {
     pub(super) fn new(slots: usize) -> Result<Self, EngineError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let poll = Self { epoll, tick: tick()?, for_writing: vec![false; slots] };
-        poll.add(&poll.tick, TICK)?;
+        poll.add(&poll.tick, TICK, false)?;
         Ok(poll)
     }
 
-    /// Waits for a slot's new session.
-    pub(super) fn watch(&mut self, place: usize, session: impl AsFd) -> Result<(), EngineError> {
-        self.for_writing[place] = false;
-        self.add(session, place as u64)
+    /// Waits for a slot's new session, or for one on another descriptor; for room to send, too, if `for_writing`.
+    pub(super) fn watch(&mut self, place: usize, session: impl AsFd, for_writing: bool) -> Result<(), EngineError> {
+        self.for_writing[place] = for_writing;
+        self.add(session, place as u64, for_writing)
     }
 
     pub(super) fn watch_bell(&self, bell: impl AsFd) -> Result<(), EngineError> {
-        self.add(bell, BELL)
+        self.add(bell, BELL, false)
     }
 
-    fn add(&self, descriptor: impl AsFd, data: u64) -> Result<(), EngineError> {
+    fn add(&self, descriptor: impl AsFd, data: u64, for_writing: bool) -> Result<(), EngineError> {
         let data = epoll::EventData::new_u64(data);
-        Ok(epoll::add(&self.epoll, descriptor, data, interest(false)).map_err(io::Error::from)?)
+        Ok(epoll::add(&self.epoll, descriptor, data, interest(for_writing)).map_err(io::Error::from)?)
     }
 
     /// Waits for room to send, too, or no longer.

@@ -1,17 +1,19 @@
 //! One thread's connections on one epoll instance: waits, drives what is ready, and starts what is due.
 
 use super::poll::{EVENTS_A_WAIT, Poll};
-use crate::clock::monotonic_ns;
+use crate::clock::{TICK_NS, monotonic_ns};
 use crate::config::EngineError;
 use crate::dispatch::Dispatcher;
 use crate::outcomes::Ended;
 use crate::recording::tally::Tally;
 use crate::slots::Wake;
-use plimsoll_session::{Progress, Ready, Session};
+use plimsoll_session::{Ending, Progress, Ready, Session};
 
 pub(super) struct Worker {
     dispatcher: Dispatcher<dyn Session>,
     poll: Poll,
+    /// When those are given up next that have waited too long.
+    next_look_ns: i64,
 }
 
 impl Worker {
@@ -20,7 +22,7 @@ impl Worker {
         if let Some(reopening) = dispatcher.reopening() {
             poll.watch_bell(reopening.bell())?;
         }
-        let mut worker = Self { dispatcher, poll };
+        let mut worker = Self { dispatcher, poll, next_look_ns: 0 };
         for place in 0..worker.dispatcher.slots.len() {
             worker.watch(place)?;
         }
@@ -35,6 +37,7 @@ impl Worker {
                 self.watch(place)?;
             }
             self.dispatcher.notice_the_end();
+            self.give_up_overdue()?;
             while let Some(place) = self.dispatcher.woken() {
                 self.drive(place, Ready::Nothing)?;
             }
@@ -61,7 +64,7 @@ impl Worker {
     /// Waits for the session of a slot.
     fn watch(&mut self, place: usize) -> Result<(), EngineError> {
         let session = self.dispatcher.slots[place].session.as_ref();
-        session.map_or(Ok(()), |session| self.poll.watch(place, session))
+        session.map_or(Ok(()), |session| self.poll.watch(place, session, false))
     }
 
     /// Drives a connection for which there was an event.
@@ -78,6 +81,7 @@ impl Worker {
             let Some(session) = self.dispatcher.slots[place].session.as_mut() else { return Ok(()) };
             match session.advance(ready) {
                 Progress::Waiting { to_write } => return self.poll.set_for_writing(place, session, to_write),
+                Progress::Moved { to_write } => return self.poll.watch(place, session, to_write),
                 Progress::Resting { ns } => {
                     self.poll.set_for_writing(place, session, false)?;
                     self.rest(place, ns);
@@ -87,19 +91,42 @@ impl Worker {
                     self.dispatcher.lose(place, true);
                     return Ok(());
                 }
-                Progress::Ended(ending) => {
-                    let Some(ended) = self.dispatcher.end(place, &ending) else { return Ok(()) };
-                    if !ending.alive || (ready == Ready::Closing && self.has_closed(place)) {
-                        self.dispatcher.lose(place, true);
-                        return Ok(());
-                    }
-                    match self.dispatcher.next(place, ended) {
-                        Some(next) => (place, ready) = (next, Ready::Nothing),
-                        None => return Ok(()),
-                    }
+                Progress::Ended(ending) => match self.after(place, ready, &ending) {
+                    Some(next) => (place, ready) = (next, Ready::Nothing),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    /// Records how a connection's transaction has ended, and gives the connection that is to be driven next, if there is one.
+    fn after(&mut self, place: usize, ready: Ready, ending: &Ending) -> Option<usize> {
+        let ended = self.dispatcher.end(place, ending)?;
+        if !ending.alive || (ready == Ready::Closing && self.has_closed(place)) {
+            self.dispatcher.lose(place, true);
+            return None;
+        }
+        self.dispatcher.next(place, ended)
+    }
+
+    /// Gives up what has been under way for longer than its session waits.
+    fn give_up_overdue(&mut self) -> Result<(), EngineError> {
+        if self.dispatcher.now_ns < self.next_look_ns {
+            return Ok(());
+        }
+        self.next_look_ns = self.dispatcher.now_ns.saturating_add(TICK_NS);
+        for place in 0..self.dispatcher.slots.len() {
+            let now_ns = self.dispatcher.now_ns;
+            let slot = &mut self.dispatcher.slots[place];
+            let (Some(session), Some(under_way)) = (slot.session.as_mut(), slot.under_way) else { continue };
+            if now_ns - under_way.start_ns >= session.patience_ns() {
+                let ending = session.abandon();
+                if let Some(next) = self.after(place, Ready::Nothing, &ending) {
+                    self.drive(next, Ready::Nothing)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// The other side closes, and no further notice will come: whether that was all it sent.

@@ -59,7 +59,7 @@ pub(crate) fn perform(session: &mut dyn Session, index: u64) -> Ending {
                 std::thread::sleep(Duration::from_nanos(ns as u64));
                 ready = Ready::Nothing;
             }
-            Progress::Waiting { to_write } => {
+            Progress::Waiting { to_write } | Progress::Moved { to_write } => {
                 let wanted = if to_write { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
                 let timeout = Timespec { tv_sec: HANGS_AFTER_S, tv_nsec: 0 };
                 let mut watched = [PollFd::from_borrowed_fd(session.as_fd(), wanted)];
