@@ -8,12 +8,16 @@
 //! - [`ads`]: who the users are, which advertisement they are shown, and the two files that say so to the server.
 //! - [`Answer`]: the check of one body while it arrives.
 //! - [`post_log`]: the check of what the server kept of the POSTs.
+//! - [`Web`] and [`WebOpener`]: the workload, and the sessions that perform it over HTTP.
 
 pub mod ads;
 mod answer;
 mod file_set;
+mod http;
 mod mix;
 pub mod post_log;
+mod session;
+mod web;
 
 pub use answer::{Answer, FAULTS, Fault, PAGE_TAIL, PRE, TITLE, Verify};
 pub use file_set::{
@@ -21,3 +25,5 @@ pub use file_set::{
     Part, Place, directories_for,
 };
 pub use mix::{Connection, KINDS, Kind, Mix, Parameters, Request, Shares};
+pub use session::{Address, LEDGER, WebOpener, acknowledged};
+pub use web::Web;

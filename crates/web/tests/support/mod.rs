@@ -2,14 +2,18 @@
 
 #![allow(clippy::unwrap_used, dead_code, reason = "each test uses some of it")]
 
+pub(crate) mod load;
+pub(crate) mod server;
+
 use plimsoll_web::ads::Chosen;
 use plimsoll_web::{Contents, Kind, Mix, PAGE_TAIL, PRE, Parameters, Request, TITLE, post_log};
 use serde_json::{Value, json};
 
+pub(crate) const SEED: u64 = 20;
 pub(crate) const DIRECTORIES: u32 = 12;
 
 pub(crate) fn parameters(more: Value) -> Parameters {
-    let mut value = json!({"name": "web", "seed": 20, "directories": DIRECTORIES});
+    let mut value = json!({"name": "web", "seed": SEED, "directories": DIRECTORIES});
     value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     serde_json::from_value(value).unwrap()
 }

@@ -1,0 +1,110 @@
+//! What is sent for a request.
+
+use crate::mix::{Kind, Request};
+use crate::post_log;
+use std::io::Write;
+
+/// Where the program for each kind is, below the document root.
+const DYNAMIC: &str = "/web/dynamic";
+const CGI: &str = "/web/cgi";
+const CUSTOM_AD: &str = "/web/custom_ad";
+const POST: &str = "/web/post";
+
+/// Who is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// Host and port, as the request names them.
+    pub(super) host: String,
+    /// What stands before every path.
+    pub(super) prefix: String,
+}
+
+/// How the connection goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// HTTP/1.0.
+    pub(super) old: bool,
+    /// No request follows on it.
+    pub(super) last: bool,
+}
+
+/// Writes the request into `out`, which is emptied.
+pub(super) fn write(out: &mut Vec<u8>, origin: &Origin, request: &Request, manner: Manner) {
+    out.clear();
+    let (path, prefix) = (request.place.path(), &origin.prefix);
+    // Writing to memory cannot fail.
+    let _ = match request.kind {
+        Kind::Static => write!(out, "GET {prefix}{path}"),
+        Kind::Dynamic => write!(out, "GET {prefix}{DYNAMIC}?{path}"),
+        Kind::Cgi => write!(out, "GET {prefix}{CGI}?{path}"),
+        Kind::CustomAd => write!(out, "GET {prefix}{CUSTOM_AD}?{path}"),
+        Kind::Post => write!(out, "POST {prefix}{POST}"),
+    };
+    let version = if manner.old { "0" } else { "1" };
+    let _ = write!(out, " HTTP/1.{version}\r\nHost: {}\r\nUser-Agent: plimsoll\r\n", origin.host);
+    let connection: &[u8] = match (manner.old, manner.last) {
+        (true, false) => b"Connection: keep-alive\r\n",
+        (false, true) => b"Connection: close\r\n",
+        (true, true) | (false, false) => b"",
+    };
+    out.extend_from_slice(connection);
+    let _ = match request.kind {
+        Kind::CustomAd => {
+            write!(out, "Cookie: my_cookie=user_id={}&last_ad={}\r\n\r\n", request.user_number(), request.last_ad)
+        }
+        Kind::Post => {
+            let (body, number) = (post_log::body(request), post_log::number(request.index));
+            write!(
+                out,
+                "Cookie: my_cookie={number}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        }
+        Kind::Static | Kind::Dynamic | Kind::Cgi => write!(out, "\r\n"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file_set::Place;
+
+    fn written(kind: Kind, manner: Manner) -> String {
+        let origin = Origin { host: "h:81".to_owned(), prefix: "/p".to_owned() };
+        let place = Place { directory: 3, class: 1, file: 2 };
+        let mut out = b"before".to_vec();
+        write(&mut out, &origin, &Request { index: 10_000_000_042, kind, place, user: 5, last_ad: 9 }, manner);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_kind_is_asked_for_in_its_way() {
+        let next = Manner { old: false, last: false };
+        assert_eq!(
+            written(Kind::Static, next),
+            "GET /p/file_set/dir00003/class1_2 HTTP/1.1\r\nHost: h:81\r\nUser-Agent: plimsoll\r\n\r\n"
+        );
+        assert!(written(Kind::Cgi, next).starts_with("GET /p/web/cgi?/file_set/dir00003/class1_2 HTTP/1.1\r\n"));
+        assert!(written(Kind::CustomAd, next).ends_with("\r\nCookie: my_cookie=user_id=10005&last_ad=9\r\n\r\n"));
+        let post = written(Kind::Post, next);
+        let (head, body) = post.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, "urlroot=/web&dir=3&class=1&num=2&client=10005");
+        assert!(head.starts_with("POST /p/web/post HTTP/1.1\r\n") && head.contains("Cookie: my_cookie=42\r\n"));
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
+    }
+
+    #[test]
+    fn a_connection_says_how_it_goes_on() {
+        for (old, last, expected) in [
+            (true, false, Some("Connection: keep-alive")),
+            (true, true, None),
+            (false, true, Some("Connection: close")),
+            (false, false, None),
+        ] {
+            let text = written(Kind::Static, Manner { old, last });
+            assert_eq!(text.lines().find(|line| line.starts_with("Connection")), expected);
+            assert!(text.contains(if old { " HTTP/1.0\r\n" } else { " HTTP/1.1\r\n" }));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! One client of a web server, as the engine's driver for readiness carries it: thousands on a thread.
+
+mod asking;
+mod client;
+mod ledger;
+mod opener;
+mod pace;
+mod socket;
+mod tally;
+
+pub use ledger::{LEDGER, acknowledged};
+pub use opener::{Address, WebOpener};
