@@ -5,6 +5,7 @@ use plimsoll_files::{FilesError, TreeError};
 use plimsoll_load::EngineError;
 use plimsoll_probe::ProbeError;
 use plimsoll_target::postgres::Error;
+use plimsoll_web::FileSetError;
 use plimsoll_workload::DataSetError;
 use serde_json::json;
 
@@ -89,6 +90,15 @@ impl From<TreeError> for Failure {
         match error {
             TreeError::NotOurs { .. } => Self::Request(format!("target.folder: {error}")),
             TreeError::Folder { .. } => Self::Target(error.to_string()),
+        }
+    }
+}
+
+impl From<FileSetError> for Failure {
+    fn from(error: FileSetError) -> Self {
+        match error {
+            FileSetError::NotOurs { .. } => Self::Request(format!("target.folder: {error}")),
+            FileSetError::File { .. } => Self::Target(error.to_string()),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use plimsoll_files::FileWorkload;
 use plimsoll_target::postgres::Client;
+use plimsoll_web::Web;
 use plimsoll_workload::decision_support::{self, DecisionSupport};
 use plimsoll_workload::{AnyWorkload, DataSet};
 use std::sync::Arc;
@@ -31,6 +32,14 @@ pub(crate) fn own_data(workload: &dyn AnyWorkload) -> Result<&dyn DataSet, Failu
 pub(crate) fn on_files(workload: Box<dyn AnyWorkload>) -> Result<Arc<dyn FileWorkload>, Failure> {
     let name = workload.name();
     workload.on_files().ok_or_else(|| refused(name, " needs a server: give target.kind \"postgresql\""))
+}
+
+/// It as the workload on a web server, for targets that are one.
+pub(crate) fn on_web(workload: Box<dyn AnyWorkload>) -> Result<Arc<Web>, Failure> {
+    let name = workload.name();
+    workload
+        .on_web()
+        .ok_or_else(|| refused(name, " is none for a web server: give target.kind \"postgresql\" or \"files\""))
 }
 
 /// Makes sure that `schema` holds the workload's data. What is asked is one transaction, so that the server's count of commits can

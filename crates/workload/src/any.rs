@@ -7,6 +7,7 @@ use crate::workload::{LedgerComparison, Statement, Workload};
 use plimsoll_files::FileWorkload;
 use plimsoll_session::Opener;
 use plimsoll_target::postgres::{Address, Client, Error, Protocol};
+use plimsoll_web::Web;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -75,6 +76,11 @@ pub trait AnyWorkload {
 
     /// Itself as a workload on a folder; `None` if it is one on a server.
     fn on_files(self: Box<Self>) -> Option<Arc<dyn FileWorkload>> {
+        None
+    }
+
+    /// Itself as the workload on a web server; `None` if it is none.
+    fn on_web(self: Box<Self>) -> Option<Arc<Web>> {
         None
     }
 

@@ -22,6 +22,7 @@ mod data_set;
 pub mod decision_support;
 mod keys;
 mod on_files;
+mod on_web;
 pub mod order_entry;
 mod pages;
 mod registry;

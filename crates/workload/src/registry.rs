@@ -4,12 +4,14 @@ use crate::any::AnyWorkload;
 use crate::bank::Bank;
 use crate::decision_support::{self, DecisionSupport};
 use crate::on_files::OnFiles;
+use crate::on_web::OnWeb;
 use crate::order_entry::OrderEntry;
 use crate::script::Scripts;
 use crate::workload::Workload;
 use crate::wpi_orders::WpiOrders;
 use plimsoll_files::{FileServing, FileWorkload, Mix, RawStorage, SequentialIo};
 use plimsoll_target::postgres::Mode;
+use plimsoll_web::Web;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ type Make = fn(&Value, Mode) -> Result<Box<dyn AnyWorkload>, String>;
 type Listed = (&'static str, Make);
 
 /// All of them, by name.
-const REGISTRY: [Listed; 9] = [
+const REGISTRY: [Listed; 10] = [
     (Bank::NAME, |value, _| made(Bank::new(&parameters(value)?))),
     (decision_support::NAME, |value, _| made(DecisionSupport::new(&parameters(value)?))),
     (FileServing::NAME, |value, _| on_files(FileServing::new(&parameters(value)?))),
@@ -30,6 +32,9 @@ const REGISTRY: [Listed; 9] = [
     (RawStorage::NAME, |value, _| on_files(RawStorage::new(&parameters(value)?))),
     (Scripts::NAME, |value, mode| made(Scripts::new(&parameters(value)?, mode))),
     (SequentialIo::NAME, |value, _| on_files(SequentialIo::new(&parameters(value)?))),
+    (Web::NAME, |value, _| {
+        made(Web::new(parameters(value)?).map(|web| OnWeb(Arc::new(web))).map_err(|error| format!("workload.{error}")))
+    }),
     (WpiOrders::NAME, |value, _| made(WpiOrders::new(&parameters(value)?))),
 ];
 

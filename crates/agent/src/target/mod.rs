@@ -5,6 +5,7 @@
 mod files;
 mod postgresql;
 mod prepared;
+mod web;
 
 use crate::failure::Failure;
 use files::Files;
@@ -20,6 +21,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+use web::OnWeb;
 
 /// `target`. Nobody outside of this room can ask of which kind it is: what depends on that is asked of it.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ enum Kind {
     Postgresql(Postgresql),
     /// A folder, and whoever uses it.
     Files(Files),
+    /// A web server, and the folder of its files.
+    Web(OnWeb),
 }
 
 /// A series by its name in the record.
@@ -39,6 +43,7 @@ pub(crate) type Series = (&'static str, Box<dyn Probe>);
 const KIND: &str = "kind";
 const POSTGRESQL: &str = "postgresql";
 const FILES: &str = "files";
+const WEB: &str = "web";
 
 fn read<T: DeserializeOwned, E: Error>(fields: Map<String, Value>) -> Result<T, E> {
     let named = |error| E::custom(format!("target.{error}"));
@@ -52,9 +57,17 @@ impl<'de> Deserialize<'de> for Target {
             None => read(fields).map(Kind::Postgresql).map(Self),
             Some(kind) if kind == POSTGRESQL => read(fields).map(Kind::Postgresql).map(Self),
             Some(kind) if kind == FILES => read(fields).map(Kind::Files).map(Self),
-            Some(kind) => Err(Error::custom(format!("target.{KIND}: {kind} is not \"{POSTGRESQL}\" or \"{FILES}\""))),
+            Some(kind) if kind == WEB => read(fields).map(Kind::Web).map(Self),
+            Some(kind) => {
+                let known = format!("\"{POSTGRESQL}\", \"{FILES}\" or \"{WEB}\"");
+                Err(Error::custom(format!("target.{KIND}: {kind} is not {known}")))
+            }
         }
     }
+}
+
+fn no_database(kind: &str) -> Failure {
+    Failure::Request(format!("target.{KIND}: this needs a database, and \"{kind}\" has none: give \"{POSTGRESQL}\""))
 }
 
 impl Target {
@@ -62,11 +75,8 @@ impl Target {
     pub(crate) fn postgresql(&self) -> Result<&Postgresql, Failure> {
         match &self.0 {
             Kind::Postgresql(server) => Ok(server),
-            Kind::Files(_) => {
-                let text =
-                    format!("target.{KIND}: this needs a server, and \"{FILES}\" has none: give \"{POSTGRESQL}\"");
-                Err(Failure::Request(text))
-            }
+            Kind::Files(_) => Err(no_database(FILES)),
+            Kind::Web(_) => Err(no_database(WEB)),
         }
     }
 
@@ -75,6 +85,7 @@ impl Target {
         match &self.0 {
             Kind::Postgresql(server) => server.populate(workload.as_ref(), parallel),
             Kind::Files(files) => files.populate(workload),
+            Kind::Web(web) => web.populate(workload),
         }
     }
 
@@ -83,6 +94,7 @@ impl Target {
         match &self.0 {
             Kind::Postgresql(server) => server.prepare(wanted, workload),
             Kind::Files(files) => files.prepare(wanted, workload),
+            Kind::Web(web) => web.prepare(wanted, workload),
         }
     }
 
@@ -96,6 +108,7 @@ impl Target {
         match &self.0 {
             Kind::Postgresql(server) => server.check(workload.as_ref(), segments, paths),
             Kind::Files(files) => files.check(workload, segments),
+            Kind::Web(web) => web.check(workload, segments, paths),
         }
     }
 
@@ -104,6 +117,7 @@ impl Target {
         match &self.0 {
             Kind::Postgresql(server) => server.remove(workload),
             Kind::Files(files) => files.remove(),
+            Kind::Web(web) => web.remove(),
         }
     }
 
@@ -111,7 +125,7 @@ impl Target {
     pub(crate) fn series(&self) -> Result<Option<Series>, Failure> {
         match &self.0 {
             Kind::Postgresql(server) => Ok(Some(("server", Box::new(server.series()?)))),
-            Kind::Files(_) => Ok(None),
+            Kind::Files(_) | Kind::Web(_) => Ok(None),
         }
     }
 
@@ -119,7 +133,7 @@ impl Target {
     pub(crate) fn commits_beside(&self, mode: Mode, sessions: u64) -> Option<u64> {
         match &self.0 {
             Kind::Postgresql(_) => Some(postgresql::commits_beside(mode, sessions)),
-            Kind::Files(_) => None,
+            Kind::Files(_) | Kind::Web(_) => None,
         }
     }
 
@@ -133,7 +147,7 @@ impl Target {
     #[cfg(feature = "bpf")]
     pub(crate) fn subject(&self) -> Option<Result<Subject, Refusal>> {
         match &self.0 {
-            Kind::Postgresql(_) => None,
+            Kind::Postgresql(_) | Kind::Web(_) => None,
             Kind::Files(files) => Some(files.subject()),
         }
     }
@@ -168,13 +182,14 @@ mod tests {
         assert!(target.series().unwrap().is_none() && target.tells_its_files());
         assert_eq!(target.commits_beside(Mode::Simple, 1), None);
         let refused = target.postgresql().unwrap_err().to_string();
-        assert_eq!(refused, "target.kind: this needs a server, and \"files\" has none: give \"postgresql\"");
+        assert_eq!(refused, "target.kind: this needs a database, and \"files\" has none: give \"postgresql\"");
     }
 
     #[test]
     fn wrong_targets_name_the_field() {
         for (value, field) in [
-            (json!({"kind": "web"}), "target.kind: \"web\" is not"),
+            (json!({"kind": "mail"}), "target.kind: \"mail\" is not"),
+            (json!({"kind": "web", "uri": "http://h"}), "uri"),
             (json!({"kind": "files"}), "folder"),
             (json!({"kind": "files", "folder": "/tmp", "port": 1}), "port"),
             (json!({"host": "/tmp", "port": "x", "user": "u", "dbname": "d"}), "target.port: invalid type"),
