@@ -4,8 +4,8 @@
 //! that end before any of its answer is asked again on a new connection, as browsers do; a POST only if none of it was sent.
 
 use super::asking::{self, Manner};
-use super::opener::Shared;
 use super::pace::Pace;
+use super::site::Site;
 use super::socket::Socket;
 use super::tally::Tally;
 use crate::answer::{Answer, Fault};
@@ -52,7 +52,7 @@ enum Step {
 
 /// A client of a web server.
 pub(super) struct WebSession {
-    shared: Arc<Shared>,
+    site: Arc<Site>,
     socket: Socket,
     connected: Option<Connected>,
     step: Step,
@@ -85,10 +85,10 @@ impl Sink for Judge<'_> {
 }
 
 impl WebSession {
-    pub(super) fn new(shared: Arc<Shared>) -> Result<Self, std::io::Error> {
-        let parameters = shared.web.parameters();
+    pub(super) fn new(site: Arc<Site>) -> Result<Self, std::io::Error> {
+        let parameters = site.web.parameters();
         Ok(Self {
-            socket: Socket::new(&shared.address.socket)?,
+            socket: Socket::new(&site.address.socket)?,
             connected: None,
             step: Step::Idle,
             request: None,
@@ -103,7 +103,7 @@ impl WebSession {
             began_ns: 0,
             patience_ns: i64::from(parameters.deadline_ms) * 1_000_000,
             tally: Tally::default(),
-            shared,
+            site,
         })
     }
 
@@ -127,12 +127,12 @@ impl WebSession {
         let (old, left) = match usable {
             Some(Connected { old, left, .. }) => (old, left),
             None => {
-                let plan = self.shared.web.mix().connection(request.index);
+                let plan = self.site.web.mix().connection(request.index);
                 self.connected = None;
                 (plan.old, plan.requests)
             }
         };
-        asking::write(&mut self.out, &self.shared.address.origin, &request, Manner { old, last: left == 1 });
+        asking::write(&mut self.out, &self.site.address.origin, &request, Manner { old, last: left == 1 });
     }
 
     /// Sends what is left of the request, connecting first where there is no connection.
@@ -166,11 +166,11 @@ impl WebSession {
 
     fn connect(&mut self) -> Result<(), Errno> {
         let Some(request) = self.request else { return Ok(()) };
-        let parameters = self.shared.web.parameters();
+        let parameters = self.site.web.parameters();
         let receive_bytes = self.pace.map(|_| parameters.receive_buffer_bytes);
         // The one before is closed with this.
-        self.socket = Socket::connecting(&self.shared.address.socket, receive_bytes)?;
-        let plan = self.shared.web.mix().connection(request.index);
+        self.socket = Socket::connecting(&self.site.address.socket, receive_bytes)?;
+        let plan = self.site.web.mix().connection(request.index);
         self.connected = Some(Connected { old: plan.old, left: plan.requests, is_closing: false, has_carried: false });
         self.has_moved = true;
         self.is_readable = false;
@@ -209,7 +209,7 @@ impl WebSession {
     }
 
     fn receive_into(&mut self, arrived: &mut [u8]) -> Progress {
-        let length = if self.pace.is_some() { self.shared.web.parameters().read_bytes as usize } else { READ_BYTES };
+        let length = if self.pace.is_some() { self.site.web.parameters().read_bytes as usize } else { READ_BYTES };
         loop {
             if let Some(resting) = self.rest() {
                 return resting;
@@ -242,7 +242,7 @@ impl WebSession {
 
     fn judge(&mut self, bytes: &[u8]) -> Result<Taken, HttpError> {
         let Some(answer) = &mut self.answer else { return Ok(Taken::Over(0)) };
-        self.response.take(bytes, &mut Judge(answer, self.shared.web.files().contents()))
+        self.response.take(bytes, &mut Judge(answer, self.site.web.files().contents()))
     }
 
     /// Rests until the line has carried what was read.
@@ -293,7 +293,7 @@ impl WebSession {
         let failure = judged.err().map(|fault| failure_of(&fault));
         if request.kind == Kind::Post && failure.is_none() {
             self.tally.posts += 1;
-            self.shared.ledger.acknowledge(request.index);
+            self.site.ledger.acknowledge(request.index);
         }
         let outcome = if failure.is_none() { Outcome::Done } else { Outcome::Failed };
         Progress::Ended(self.ended(outcome, failure, true))
@@ -301,8 +301,8 @@ impl WebSession {
 
     /// There is no connection to be had.
     fn unreachable(&mut self, error: Errno) -> Progress {
-        self.shared.is_refused.store(true, Ordering::Relaxed);
-        let message = format!("{} cannot be reached: {error}", self.shared.address.origin.host);
+        self.site.is_refused.store(true, Ordering::Relaxed);
+        let message = format!("{} cannot be reached: {error}", self.site.address.origin.host);
         Progress::Ended(self.failed(Failure::BROKEN, message, false))
     }
 
@@ -359,7 +359,7 @@ impl Session for WebSession {
     }
 
     fn begin(&mut self, index: u64) -> Begun {
-        let web = &self.shared.web;
+        let web = &self.site.web;
         let request = web.mix().request(index);
         self.answer = Some(Answer::new(web.mix(), &request, web.parameters().verify));
         self.request = Some(request);
@@ -400,7 +400,7 @@ impl Session for WebSession {
     }
 
     fn close(self: Box<Self>) -> SessionReport {
-        let conforming = self.shared.web.parameters().conforming_bits_per_s;
+        let conforming = self.site.web.parameters().conforming_bits_per_s;
         self.tally.report(conforming)
     }
 }

@@ -5,8 +5,10 @@ mod client;
 mod ledger;
 mod opener;
 mod pace;
+mod site;
 mod socket;
 mod tally;
 
 pub use ledger::{LEDGER, acknowledged};
-pub use opener::{Address, WebOpener};
+pub use opener::WebOpener;
+pub use site::Address;
