@@ -77,6 +77,26 @@ def test_each_wait_is_its_operation_s_and_parts_add_up(tmp_path: Path) -> None:
     assert (found.straddling, found.missed) == (0, 0)
 
 
+def test_operations_on_a_ring_wait_for_their_completion(tmp_path: Path) -> None:
+    folder = record(tmp_path / "trial" / "measure", []).parent
+    (folder / "trial.json").write_text(json.dumps({"measured_segment": "measure"}))
+
+    def parts(engine: str, *, breakdown: bool) -> list[dict[str, float]]:
+        resolved = {"workload": {"name": "files", "engine": engine}, "probes": {"breakdown": breakdown}}
+        trial = Trial(folder, {"number": 1, "resolved": resolved})
+        found = file_waits._treatment([trial])
+        if found is None:
+            return []
+        values = [{name: mean["value"] for name, mean in one["parts_ns"].items()} for one in found["operations"]]
+        wholes = [one["latency_ns"]["value"] for one in found["operations"] if one["latency_ns"]]
+        assert [sum(of_kind.values()) for of_kind in values] == wholes
+        return values
+
+    assert parts("io_uring", breakdown=True) == [{"lag": 5, "completion": 95}, {"completion": 90}]
+    assert "completion" not in parts("sync", breakdown=True)[0], "a thread is watched"
+    assert parts("io_uring", breakdown=False)[0].keys() == {"lag", "cpu"}, "nobody has asked"
+
+
 def test_a_switch_that_nobody_saw_is_told(tmp_path: Path) -> None:
     found = read(record(tmp_path / "measure", WAITS, switches=[0, 1, 2, 5, 9]))
     assert found.missed == 2, "of the second session there is one wait, and nothing to compare it with"

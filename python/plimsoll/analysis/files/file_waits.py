@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from plimsoll.analysis.files.document import FileWaits, OperationTimes, TimesOfTreatment, WaitPlace
-from plimsoll.analysis.files.times import PROBE, Times, times
+from plimsoll.analysis.files.times import PROBE, Times, completions, times
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.statistics.means import as_mean
@@ -27,11 +27,19 @@ def _segments(trial: Trial) -> list[Segment]:
     return [segment for _, segment in trial.passes] or [trial.measure]
 
 
+def _is_on_a_ring(trial: Trial) -> bool:
+    """Whether its operations have no thread that the probe could watch, and where their time goes was asked for."""
+    resolved = trial.planned.get("resolved") or {}
+    is_asked = (resolved.get("probes") or {}).get("breakdown")
+    return bool(is_asked) and (resolved.get("workload") or {}).get("engine") == "io_uring"
+
+
 def _by_kind(trial: Trial) -> dict[str, list[tuple[Times, np.ndarray]]]:
     """Of each kind the times of its segments, with which of the operations are its own."""
     found: dict[str, list[tuple[Times, np.ndarray]]] = {}
     for segment in _segments(trial):
-        if (seen := times(segment)) is None:
+        seen = completions(segment) if _is_on_a_ring(trial) else times(segment)
+        if seen is None:
             continue
         for number, name in enumerate(segment.kinds):
             chosen = seen.kind == number

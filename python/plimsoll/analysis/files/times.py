@@ -21,6 +21,7 @@ PROBE: Final = "file_waits"
 LAG: Final = "lag"
 CPU: Final = "cpu"
 RUN_QUEUE: Final = "run_queue"
+COMPLETION: Final = "completion"
 # In the order in which they are shown; what the record has beside is behind them.
 ORDER: Final = (
     LAG,
@@ -35,6 +36,7 @@ ORDER: Final = (
     "frozen",
     "pause",
     "other_wait",
+    COMPLETION,
 )
 
 
@@ -51,13 +53,30 @@ class Times:
     )
 
 
-def times(segment: Segment) -> Times | None:
-    """None where the probe was not on, or no operation has a row."""
-    entry, waits, rows = segment.probes.get(PROBE) or {}, segment.file_waits, segment.transactions
-    if entry.get("status") != "on" or waits is None or rows is None:
+def _performed(segment: Segment) -> np.ndarray | None:
+    """Rows of operations that were performed; None where there are none."""
+    rows = segment.transactions
+    if rows is None:
         return None
     rows = rows[np.isin(rows["outcome"], (DONE, FAILED))]
-    if not len(rows):
+    return rows if len(rows) else None
+
+
+def completions(segment: Segment) -> Times | None:
+    """Of operations on a ring, which the kernel performs while their thread does others: waiting for the thread to hand
+    them over, and from there until it has heard that they are done. None where no operation has a row."""
+    rows = _performed(segment)
+    if rows is None:
+        return None
+    parts = {LAG: rows["start_ns"] - rows["planned_ns"], COMPLETION: rows["end_ns"] - rows["start_ns"]}
+    latency = (rows["end_ns"] - rows["planned_ns"]).astype(float)
+    return Times(rows["kind"], latency, {name: values.astype(float) for name, values in parts.items()}, 0, 0)
+
+
+def times(segment: Segment) -> Times | None:
+    """None where the probe was not on, or no operation has a row."""
+    entry, waits, rows = segment.probes.get(PROBE) or {}, segment.file_waits, _performed(segment)
+    if entry.get("status") != "on" or waits is None or rows is None:
         return None
     rows = rows[np.lexsort((rows["start_ns"], rows["connection"]))]
     waits = waits[np.lexsort((waits["left_ns"], waits["connection"]))]

@@ -6,6 +6,7 @@ from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.files.document import FileWaits, OperationTimes, TimesOfTreatment, WaitPlace
+from plimsoll.analysis.files.times import COMPLETION
 from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing.tables import NONE, number
 from plimsoll.report.files.cells import US, in_unit
@@ -32,6 +33,7 @@ def _table(label: str, mine: TimesOfTreatment) -> Json:
         "label": label,
         "columns": [PART_NAMES[name] for name in names],
         "rows": rows,
+        "is_watched": COMPLETION not in names,
         "missed": number(mine["missed"], ",.0f"),
         "lost": mine["lost"],
         "straddling": mine["straddling"],

@@ -28,6 +28,7 @@ PART_NAMES: Final = {
     "frozen": "file system frozen",
     "pause": "asleep by itself",
     "other_wait": "other waits",
+    "completion": "waiting for the completion",
 }
 
 

@@ -107,8 +107,8 @@ class PrivateFiles(PrivateKind[Folder]):
             log.caveat(f"{before.resident_bytes} bytes of the data were in the page cache before the trial")
         if at.settings.probes.breakdown and not has_threads(at.settings):
             log.caveat(
-                "where an operation's time goes is not known of the engine io_uring, whose operations have no thread "
-                'of their own: take engine = "sync" for it'
+                "what an operation waits for in the kernel is not known of the engine io_uring, whose operations have "
+                'no thread of their own: its time is one wait for the completion; take engine = "sync" for more'
             )
 
     def start(self, at: PrivateAtWork, log: TrialLog, *, is_new: bool) -> None:
