@@ -7,6 +7,7 @@ mod failure;
 #[cfg(test)]
 mod files_load;
 mod generate;
+mod import;
 mod load;
 mod loading;
 mod output;
@@ -36,6 +37,7 @@ enum Verb {
     Populate,
     Load,
     Generate,
+    Import,
     Refresh,
     Streams,
     Watch,
@@ -52,11 +54,12 @@ enum Verb {
     Sampled,
 }
 
-const VERBS: [(&str, Verb, &str); 10] = [
+const VERBS: [(&str, Verb, &str); 11] = [
     ("describe", Verb::Describe, "Says what a workload is: kinds, tables, size, DDL and statements"),
     ("populate", Verb::Populate, "Makes the schema and loads it"),
     ("load", Verb::Load, "Performs transactions and records them"),
     ("generate", Verb::Generate, "Writes a table of decision_support as text"),
+    ("import", Verb::Import, "Reads a packet capture of NFS and records its calls"),
     ("refresh", Verb::Refresh, "Performs refresh functions of decision_support"),
     ("streams", Verb::Streams, "Performs the power or the throughput test of decision_support and records it"),
     ("watch", Verb::Watch, "Watches with probes in the kernel, without a load of its own"),
@@ -140,6 +143,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Populate => data::populate(&request::parse(&line)?),
         Verb::Load => load::load(&request::parse(&line)?),
         Verb::Generate => generate::generate(&request::parse(&line)?),
+        Verb::Import => import::import(&request::parse(&line)?),
         Verb::Refresh => refresh::refresh(&request::parse(&line)?),
         Verb::Streams => streams::streams(&request::parse(&line)?),
         Verb::Watch => watch::watch(&request::parse(&line)?),

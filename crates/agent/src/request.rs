@@ -262,6 +262,14 @@ pub(crate) struct Generate {
     parts: Vec<Part>,
 }
 
+/// A packet capture, and the folder for what is in it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Import {
+    pub(crate) file: PathBuf,
+    pub(crate) out: PathBuf,
+}
+
 /// One of the texts that `generate` writes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,6 +8,7 @@ mod check;
 mod file_wait;
 mod latency;
 mod live;
+mod nfs_call;
 mod npy;
 mod probe;
 mod reader;
@@ -23,6 +24,7 @@ pub use check::Check;
 pub use file_wait::{FileWaitRow, FileWaitWriter};
 pub use latency::write_latency;
 pub use live::{LiveLine, LiveNow, LiveProcess, LiveWait};
+pub use nfs_call::{NfsCallRow, NfsCallWriter};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     BlockReport, BreakdownReport, Bucket, CallTotals, Contended, Contention, Cost, CounterReport, Counts, DiskRequests,
