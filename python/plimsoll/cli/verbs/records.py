@@ -1,4 +1,4 @@
-"""Verbs about records: report, compare, query, export."""
+"""Verbs about records: report, compare, query, import, export."""
 
 from __future__ import annotations
 
@@ -57,6 +57,18 @@ def query(
     from plimsoll.cli import query as verb
 
     sys.exit(verb.query(sql, places or [], as_json))
+
+
+def import_capture(
+    file: Annotated[Path, typer.Argument(metavar="FILE.pcap", help="a packet capture of NFS, pcap or pcapng")],
+    out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
+    as_json: Json = False,
+    figures: Figures = False,
+) -> None:
+    """Calls of NFS from a packet capture that somebody took: by operation, and each reply's time."""
+    from plimsoll.cli import importing as verb
+
+    sys.exit(verb.run(file, out, as_json, figures))
 
 
 def export(

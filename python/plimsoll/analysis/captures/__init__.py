@@ -1,0 +1,1 @@
+"""Packet captures of NFS that somebody took: calls by operation, over time, by kind of file."""
