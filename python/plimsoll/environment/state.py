@@ -18,13 +18,15 @@ from pathlib import Path
 from plimsoll.environment import processes
 from plimsoll.environment.fault import Fault
 
+OF_ROOT = Path("/var/lib/plimsoll")
+
 
 def default_root() -> Path:
     named = os.environ.get("PLIMSOLL_STATE")
     if named:
         return Path(named).absolute()
     if os.geteuid() == 0:
-        return Path("/var/lib/plimsoll")
+        return OF_ROOT
     return Path.home() / ".local/state/plimsoll"
 
 
@@ -156,8 +158,30 @@ class StateDir:
                 ) from None
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-            yield
-            # The file stays: unlinking a lock file lets two holders lock two different files.
-            os.ftruncate(descriptor, 0)
+            try:
+                yield
+            finally:
+                # The file stays: unlinking a lock file lets two holders lock two different files.
+                os.ftruncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
+
+    def is_unfinished(self) -> bool:
+        """Whether a run is at work here, or was killed and nothing has put back what it left. Anybody may ask."""
+        try:
+            return (self.root / "lock").stat().st_size > 0
+        except OSError:
+            return False
+
+    def note_put_back(self) -> None:
+        """Nothing is left of a killed run: its number in the lock goes, unless another has it now."""
+        try:
+            descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(descriptor, 0)
         finally:
             os.close(descriptor)

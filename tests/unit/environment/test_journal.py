@@ -10,9 +10,11 @@ import time
 
 import pytest
 
+from plimsoll.cli.verbs import machine
 from plimsoll.environment import Fault, Journal, PutBackFailed, live_runs, undo
+from plimsoll.environment import state as state_of_machine
 from plimsoll.environment.journal import journal as journals
-from plimsoll.environment.journal import registry
+from plimsoll.environment.journal import recovery, registry
 
 done: list[str] = []
 
@@ -211,7 +213,8 @@ def test_a_kind_of_another_stage_is_found_by_the_module_that_the_journal_names(s
 
 def test_a_module_that_has_moved_is_found_by_the_name_in_an_old_journal():
     script = """
-from plimsoll.environment.journal import registry
+from plimsoll.environment import state as state_of_machine
+from plimsoll.environment.journal import recovery, registry
 print(registry.find("schema", "plimsoll.run.existing").action.__module__)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -325,3 +328,36 @@ def test_a_state_folder_the_server_cannot_reach_is_told(state):
         state.check_traversable("nobody")
     with pytest.raises(Fault, match="no such user"):
         state.check_traversable("no-such-user")
+
+
+def test_anybody_sees_whether_a_run_was_killed_and_not_put_back(state):
+    assert not state.is_unfinished()
+    with state.hold_lock():
+        assert state.is_unfinished()
+        undo(state)
+        assert state.is_unfinished(), "it is at work"
+    with pytest.raises(ZeroDivisionError), state.hold_lock():
+        raise ZeroDivisionError
+    assert not state.is_unfinished()
+    child = os.fork()
+    if child == 0:
+        with state.hold_lock():
+            Journal.create(state, "run").record("test-file", what="a", fail=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert state.is_unfinished()
+    assert [result.ok for result in undo(state)] == [True]
+    assert not state.is_unfinished()
+
+
+def test_undo_of_a_plain_user_says_that_a_run_of_root_was_killed(state, monkeypatch, capsys):
+    """He may not look into its journals, and what is left there is not nothing."""
+    monkeypatch.setattr(state_of_machine, "OF_ROOT", state.root)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(recovery.StateDir, "check_owned", lambda *_: None)
+    monkeypatch.setenv("PLIMSOLL_STATE", str(state.root / "mine"))
+    for pid, code, said in (("", 0, "Nothing was left"), ("4711\n", 1, "sudo ./plimsoll undo")):
+        (state.root / "lock").write_text(pid)
+        with pytest.raises(SystemExit) as ended:
+            machine.undo()
+        assert ended.value.code == code and said in capsys.readouterr().out

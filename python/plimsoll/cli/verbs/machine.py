@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -14,11 +15,15 @@ from plimsoll.cli.options import Json, print_json, refuse
 def undo(as_json: Json = False) -> None:
     """Puts back what killed runs left behind."""
     from plimsoll.cli.console import console
-    from plimsoll.environment import StateDir, live_runs
+    from plimsoll.environment import StateDir, Undone, live_runs
     from plimsoll.environment import undo as put_back
+    from plimsoll.environment.state import OF_ROOT
 
     state, out = StateDir(), console()
     done = put_back(state)
+    if os.geteuid() != 0 and StateDir(OF_ROOT).is_unfinished():
+        what = f"a run of root's in {OF_ROOT} is at work, or was killed"
+        done.append(Undone("", "journal", False, what, "`sudo ./plimsoll undo` looks there, which you may not"))
     if as_json:
         print_json([vars(undone) for undone in done])
     else:

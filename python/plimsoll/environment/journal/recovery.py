@@ -56,6 +56,8 @@ def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
             if force or is_dead:
                 results.extend(journal.put_back_each())
         _sweep_unborn(state.journal)
+        if not any(state.journal.iterdir()):
+            state.note_put_back()
         return results
     finally:
         os.close(folder)
