@@ -14,15 +14,18 @@ from functools import partial
 import numpy as np
 
 from plimsoll.analysis.windows import spending
+from plimsoll.analysis.windows.budget import POWER, Arrangement, ratio_told
 from plimsoll.analysis.windows.equals import noise_of_rates, start_of
 from plimsoll.analysis.windows.judge import Start, compare
 from plimsoll.analysis.windows.spending import Share
 from plimsoll.analysis.windows.through import Through
+from plimsoll.record.verdict import WindowsNoise
 from simulate.rows import Row, Section
 
 KINDS = ("normal", "heavy", "slow tail", "shared AR 0.9", "own AR 0.9", "stalls", "one noisy")
 BOUND, BOUND_NOISY, COVERED = 0.01, 0.03, 0.93
 DELTA = 0.05
+WITHIN = 0.05  # of the power that is promised
 _BLOCK_SD = 0.1
 _CHUNK = 200
 _NOISY = 3.0
@@ -220,6 +223,36 @@ def _stored(noise: Noise, shape: Shape, blocks: int, rounds: int, seed: int, run
     ]
 
 
+def planned(noise: Noise, shape: Shape, runs: int, seed: int) -> tuple[float, np.ndarray]:
+    """The ratio that a plan promises by an A/A of ten blocks of 30 rounds, and [run]: whether such a one was told."""
+    known = Start(math.hypot(noise.start, noise.window / math.sqrt(30)), 10.0, noise.window / math.sqrt(30))
+    kept: WindowsNoise = {
+        "window_sd_log": noise.window,
+        "window_seconds": 1.0,
+        "correlation": 0.0,
+        "trial_sd_log": known.trial_sd_log,
+        "windows_sd_log": known.windows_sd_log,
+        "start_sd_log": noise.start,
+        "start_freedom": known.freedom,
+    }
+    arms = shape.levels + shape.duplicate
+    ratio = ratio_told(kept, Arrangement(shape.levels, arms, shape.blocks, shape.rounds, 1.0, stops_when_decided=False))
+    assert ratio is not None
+    truth = np.zeros(shape.levels)
+    truth[-1] = -math.log(ratio)
+    found = [compare(one, known)[0].beaten[:, -1, 0] for one in _chunks(noise, shape, runs, seed, truth)]
+    return ratio, np.concatenate(found)
+
+
+def _planned(noise: Noise, shape: Shape, seed: int, runs: int) -> list[Row]:
+    ratio, told = planned(noise, shape, runs, seed)
+    case, share = f"{ratio - 1:.1%} at {noise}: {shape}", float(told.mean())
+    return [
+        Row("windows: a promised pair is told", case, share, POWER - WITHIN, False, runs),
+        Row("windows: and not much more often", case, share, POWER + WITHIN, True, runs),
+    ]
+
+
 SHAPES = (
     Shape(2, 2, 20),
     Shape(2, 3, 40, duplicate=True),
@@ -270,6 +303,12 @@ def sections() -> list[Section]:
     power = [
         (f"{ratio} {start}", partial(_all_power, ratio, start)) for ratio in (1.02, 1.05, 1.5) for start in (0.0, 0.01)
     ]
+    promised = [
+        (f"{shape} {start}", partial(_planned, Noise("normal", start, 0.12), shape))
+        for start in (0.01, 0.03)
+        for levels in range(2, 9)
+        for shape in (Shape(levels, 3, 20, duplicate=True), Shape(levels, 8, 20, duplicate=levels % 2 == 1))
+    ]
     one_block = [
         (f"stored {blocks} {start} {shape}", partial(_stored, Noise("normal", start, 0.15), shape, blocks, rounds))
         for shape in (Shape(2, 1, 40), Shape(4, 1, 40), Shape(4, 1, 120))
@@ -280,5 +319,6 @@ def sections() -> list[Section]:
         Section("windows", tuple(false), 2_000),
         Section("windows coverage", tuple(covered), 1_000),
         Section("windows power", tuple(power), 1_000),
+        Section("windows planned", tuple(promised), 1_000),
         Section("windows stored", tuple(one_block), 4_000),
     ]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from plimsoll.analysis.statistics.distributions import normal_quantile
+import numpy as np
+
 from plimsoll.analysis.statistics.simultaneous import range_quantile
+from plimsoll.analysis.windows.judge import whole
+from plimsoll.analysis.windows.power import Test, difference_told
 from plimsoll.analysis.windows.spending import FIRST, FULL, at_end
 from plimsoll.record.verdict import WindowsNoise
 
@@ -34,16 +37,33 @@ def ratio_told(noise: WindowsNoise, planned: Arrangement) -> float | None:
 
     In groups it is that of two levels which are not up together, each compared with the reference (through.py).
 
-    `noise` as a stored A/A has it (part.py, `noise_of_run`): a window's variance goes with the time that it counts,
-    and what duplicates add to the levels' own precision is left out, so a little less is told than will be.
+    `noise` as a stored A/A has it (equals.py): a window's variance goes with the time that it counts. What that A/A
+    says of trials counts in the run, too (judge.py); of an earlier version, which did not keep it, it is left out.
     """
     of_window, of_start = noise["window_sd_log"], noise["start_sd_log"]
     freedom = planned.arms * planned.blocks - planned.groups * planned.blocks - (planned.levels - 1)
     if of_window is None or of_start is None or planned.levels < 2 or planned.blocks < FIRST or freedom < 1:
         return None
     window = float(of_window) ** 2 * float(noise["window_seconds"]) / planned.seconds / planned.rounds
+    share = at_end(planned.blocks, planned.blocks) if planned.stops_when_decided else FULL
+    without_twins = planned.levels + planned.groups - 1
+    # a duplicate halves the variance of its level in its block, each level in turn
+    twins = 1 - (planned.arms - without_twins) / (2 * without_twins)
     comparisons = 2 if planned.groups > 1 else 1
-    error = math.sqrt(comparisons * 2 * (window + float(of_start) ** 2) / planned.blocks)
-    alpha = (at_end(planned.blocks, planned.blocks) if planned.stops_when_decided else FULL).alpha
-    critical = float(range_quantile(1 - alpha, planned.levels, float(freedom))) / math.sqrt(2)
-    return math.exp((critical + float(normal_quantile(POWER))) * error)
+    each = comparisons * 2 / planned.blocks
+
+    def critical(degrees: float) -> float:
+        known = float(whole(np.asarray(degrees)))
+        return float(range_quantile(1 - share.alpha, planned.levels, known)) / math.sqrt(2)
+
+    rho = max(0.0, float(noise.get("correlation") or 0.0))
+    of_windows = critical(planned.blocks * (planned.rounds - 1) * (1 - rho) / (1 + rho)) ** 2
+    least = of_windows * each * twins * window
+    trial, explained = noise.get("trial_sd_log"), noise.get("windows_sd_log")
+    if trial is not None and explained is not None and noise["start_freedom"]:
+        beside = max(each * (twins * window - float(explained) ** 2), 0.0)
+        of_trials = critical(float(noise["start_freedom"])) ** 2 * each * float(trial) ** 2
+        least = max(least, of_windows * beside + of_trials)
+    error = math.sqrt(each * twins * (window + float(of_start) ** 2))
+    test = Test(planned.levels, planned.blocks, freedom, error, critical(freedom), math.sqrt(least), planned.groups)
+    return math.exp(difference_told(test, POWER)) if error > 0 else None
