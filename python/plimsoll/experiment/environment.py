@@ -15,6 +15,12 @@ from plimsoll.experiment.places import PLACES, Place
 from plimsoll.experiment.strict import Cpus, FreeKeys, Size, Strict
 
 AS_FOUND: Final = "as found"
+# One setting each, in bytes and in per cent: whoever writes one clears the other.
+PAIRS: Final = (
+    ("vm.dirty_bytes", "vm.dirty_ratio"),
+    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
+    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
+)
 VM = FreeKeys(r"vm\.[a-z_]+", "a vm.* setting", "settings whose name begins with vm.")
 
 
@@ -45,6 +51,17 @@ class Environment(Strict):
     guest: Annotated[GuestMachine | None, OF_THE_RUN] = Field(
         None, description='with kernel = "guest": what the guest is given'
     )
+
+    @field_validator("sysctl")
+    @classmethod
+    def _one_of_each_pair(cls, value: dict[str, int | str]) -> dict[str, int | str]:
+        for one, other in PAIRS:
+            if one in value and other in value:
+                raise ValueError(
+                    f"{one} and {other} are one setting in two units, and to write one clears the other; "
+                    "allowed: one of the two (in [environment] or in the levels of a factor)"
+                )
+        return value
 
     @field_validator("guest")
     @classmethod

@@ -14,15 +14,11 @@ from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal.journal import Entry, Journal
 from plimsoll.environment.journal.registry import Args, ChangedSince, changed_since, puts_back, values_set
 from plimsoll.environment.knob import AVAILABLE, Availability, KnobOfParts, Site
+from plimsoll.experiment.environment import PAIRS
 
 _ROOT = Path("/proc/sys")
 
-_PARTNERS = {
-    "vm.dirty_bytes": "vm.dirty_ratio",
-    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
-    "vm.overcommit_kbytes": "vm.overcommit_ratio",
-}
-_PARTNERS |= {second: first for first, second in _PARTNERS.items()}
+_PARTNERS = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 #: The kernel moves these by itself, for instance when huge pages are switched on: no sign of anybody else.
 _MOVING = {"vm.min_free_kbytes"}
