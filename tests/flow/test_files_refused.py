@@ -6,10 +6,15 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import pytest
 from laboratory import Laboratory, make_reachable
 from loop_file_system import MIB, call, loop_file_system
 from on_files import Run, errors, failing, mounted, place_of, trials, watched
+
+from plimsoll.run import agent
 
 NEEDS = ("root", "server user", "fuse")
 
@@ -94,6 +99,43 @@ def test_a_quota_that_is_used_up(laboratory: Laboratory, needs: Callable[..., No
             assert two["status"] == "failed", said
             for words in ("state/files: Disk quota exceeded", str(place), "raise the quota there"):
                 assert words in two["reason"], two["reason"]
+
+
+def test_a_close_that_fails_is_told_of(laboratory: Laboratory, tmp_path: Path) -> None:
+    """A file server may say there first that it has not taken what was written."""
+    passes: dict[str, Any] = {"name": "sequential_io", "seed": 1, "pass": "write", "processes": 1}
+    passes |= {"file_bytes": 65536, "record_bytes": 4096}
+    mix: dict[str, Any] = {"name": "files", "seed": 1, "count": 1, "file_bytes": 4096}
+    mix["mix"] = [{"operation": "write", "weight": 1, "bytes": 4096}]
+    create = mix | {"mix": [{"operation": "create", "weight": 1, "bytes": 4096}]}
+    lines = ['NTCreateX "/client1" 1 2 1 NT_STATUS_OK', 'NTCreateX "/client1/a" 0x40 2 2 NT_STATUS_OK']
+    (tmp_path / "client.txt").write_text("\n".join([*lines, "Close 2 NT_STATUS_OK"]) + "\n")
+    serving = {"name": "file_serving", "seed": 1, "script": {"loadfile": str(tmp_path / "client.txt")}, "passes": 1}
+    with failing(laboratory) as at:
+
+        def loaded(number: int, workload: dict[str, Any]) -> dict[str, Any]:
+            folder, out = at.place / str(number), tmp_path / str(number)
+            folder.mkdir()
+            out.mkdir()
+            request = {"target": {"kind": "files", "folder": str(folder)}, "workload": workload}
+            agent.call("populate", request)
+            at.fail("flush EIO")
+            try:
+                stop = {"transactions": 3}
+                return agent.call(
+                    "load", request | {"clients": 1, "out": str(out), "stop": stop if "mix" in workload else {}}
+                )
+            finally:
+                at.fail()
+
+        within = [passes | {"include_close": True}, create, serving]
+        said = [loaded(number, workload)["errors"][0] for number, workload in enumerate(within)]
+        assert [error["sqlstate"] for error in said] == ["EIO"] * 3, said
+        assert said[0]["message"].startswith("file.0000: close: Input/output error"), said
+        for number, workload in enumerate([passes, mix], len(within)):
+            with pytest.raises(agent.AgentFailed, match=r"close.*: Input/output error") as refused:
+                loaded(number, workload)
+            assert refused.value.code == agent.EXIT_UNREACHABLE
 
 
 def test_a_place_that_is_removed(laboratory: Laboratory) -> None:
