@@ -162,6 +162,7 @@ def test_a_reused_pid_is_not_the_owner(state):
     journal = Journal.create(state, "run")
     journal.record("test-note", what="a")
     _rewrite_owner(journal.path, start_ticks=1)
+    journal.release()
     assert [result.what for result in undo(state)] == ["a"]
 
 
@@ -181,6 +182,7 @@ def test_dead_runs_are_undone_newest_first(state):
         journal = Journal.create(state, name)
         journal.record("test-note", what=name)
         _rewrite_owner(journal.path, start_ticks=1, epoch_ns=place)
+        journal.release()
     undo(state)
     assert done == ["new", "old"]
 
