@@ -11,7 +11,7 @@ from plimsoll.analysis.guest import part as guest
 from plimsoll.analysis.next_steps import next_steps
 from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.part import Part
-from plimsoll.analysis.places import cells, layout
+from plimsoll.analysis.places import cells, layout, promise
 from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
 from plimsoll.analysis.studies import clients, memory_scaling, scaling
 from plimsoll.analysis.windows import part as windows
@@ -23,6 +23,7 @@ PARTS: tuple[Part, ...] = (
     double_caching.ABSENT,
     layout.PART,
     cells.PART,
+    promise.PART,
     clients.PART,
     scaling.PART,
     memory_scaling.PART,

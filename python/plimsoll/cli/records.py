@@ -9,12 +9,16 @@ from plimsoll.cli.console import console
 from plimsoll.cli.kinds import registry
 from plimsoll.cli.kinds.experiment import KIND as EXPERIMENT
 from plimsoll.cli.kinds.kind import Compared, refuse, refuse_if
-from plimsoll.record import RecordError, open_run
+from plimsoll.record import RecordError, Run, open_run, writer
 
 
-def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
-    """Judges a record and draws it again."""
+def report(folder: Path, as_json: bool, is_with_files: bool = False, promised: Path | None = None) -> int:
+    """Judges a record and draws it again; `promised`: the record of raw_storage to be set beside it from now on."""
     kind = registry.kind_of(open_run(folder))
+    if promised is not None:
+        if kind is not EXPERIMENT:
+            refuse("command line", "--promised", f"this run {kind.did}", "a run of an experiment")
+        _keep_promised(open_run(folder), open_run(promised))
     if is_with_files:
         refuse_if(kind.no_files, "command line", "--figures")
     if kind.takes_long and not as_json:
@@ -25,6 +29,24 @@ def report(folder: Path, as_json: bool, is_with_files: bool = False) -> int:
     else:
         kind.show(judged)
     return 0
+
+
+def _keep_promised(run: Run, other: Run) -> None:
+    """Writes into a run's record what another found of the same storages."""
+    from plimsoll.analysis import analyse
+    from plimsoll.analysis.files.promised import promised
+    from plimsoll.analysis.places.promise import storages_of
+    from plimsoll.environment.fingerprint import comparable
+
+    differences = [one["key"] for one in comparable(other.fingerprint or {}, run.fingerprint or {})]
+    found = promised(other, analyse(other), differences)
+    if found is None:
+        refuse("command line", f"--promised {other.path}", "it compared no storages by raw_storage", "a run that did")
+    shared = {one["storage"] for one in found["storages"]} & set(storages_of(run.plan).values())
+    if len(shared) < 2:
+        what = "the two runs have fewer than two storages in common"
+        refuse("command line", f"--promised {other.path}", what, "a run whose levels have the same labels")
+    writer.write_json(run.path / "promised.json", found)
 
 
 def resume(

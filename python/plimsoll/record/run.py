@@ -281,6 +281,11 @@ class Run:
         return read_json(self.path / "fingerprint.json") or {}
 
     @cached_property
+    def promised(self) -> Json | None:
+        """What a run of raw_storage found of the same storages; None where none was named (`report --promised`)."""
+        return read_json(self.path / "promised.json")
+
+    @cached_property
     def trials(self) -> list[Trial]:
         """Every trial of the plan or on disk, in execution order."""
         planned = {int(entry["number"]): entry for entry in self.plan.get("trials", []) if "number" in entry}

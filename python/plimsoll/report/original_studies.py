@@ -77,6 +77,10 @@ S2 = {
         "fdatasync was waiting for one write, on the second server two waits made about 98 %, on the local disk waits "
         "took 2 to 4 ms."
     ),
+    "promise": (
+        "The study: over RAID-0 Bonnie wrote about twice as fast by block as over one disk, with every chunk, and "
+        "pgbench did not improve. Its text gives no numbers of the latter."
+    ),
     "phases": (
         "The study: Bonnie with a file of 1000 MB and 512 MB of memory; K/s, and in brackets the share of one CPU. Its "
         "page runs the figures together without blanks; they are parted here by the known layout."

@@ -7,13 +7,14 @@ from plimsoll.report.every_run import caveats, levels, load, machine, method, tr
 from plimsoll.report.files import file_waits, operations, passes, phases
 from plimsoll.report.guest import part as guest
 from plimsoll.report.order_entry import part as order_entry
-from plimsoll.report.places import cells, layout
+from plimsoll.report.places import cells, layout, promise
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
 from plimsoll.report.section import Section
 from plimsoll.report.studies import clients, scaling_figures
 from plimsoll.report.windows import part as windows
 
 SECTIONS: tuple[Section, ...] = (
+    promise.SECTION,
     cells.SECTION,
     clients.SECTION,
     scaling_figures.SECTION,

@@ -1,6 +1,6 @@
 """Who speaks of the parts of a verdict, in the order in which they do: a new one is a file, and a line here."""
 
-from plimsoll.words import windows
+from plimsoll.words import places, windows
 from plimsoll.words.guest import sentences as guest
 from plimsoll.words.part import Sentences
 from plimsoll.words.probes import breakdown, caches, syncs
@@ -10,6 +10,7 @@ from plimsoll.words.workloads import decision_support, files, order_entry
 SENTENCES: tuple[Sentences, ...] = (
     guest.SENTENCES,
     clients.SENTENCES,
+    places.PROMISE,
     windows.SENTENCES,
     breakdown.SENTENCES,
     scaling.SENTENCES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.analysis.places import members
+from plimsoll.analysis.files import members
 from plimsoll.report.files.cells import members_words
 
 Json = dict[str, Any]

@@ -16,6 +16,7 @@ NAMED = {
     "cpu-scaling": ("ibm-2004-cpus", ["scaling"]),
     "memory-scaling": ("ibm-2004-memory", ["scaling"]),
     "raw-storage": ("citi-2001", []),
+    "raw-storage-database": ("citi-2001", ["storage"]),
     "sequential-io": ("ibm-2004-memory", []),
     "file-serving": ("ibm-2004-cpus", ["scaling"]),
 }

@@ -41,6 +41,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "double_caching_absent": ([of_caches.NotRead], [HEAD]),
     "layout": ([of_places.Layout], ["Where files lie"]),
     "storage": ([of_places.Cells], [HEAD, "Where files lie"]),
+    "promise": ([of_places.Promise, of_places.Promised], [HEAD, "Where files lie"]),
     "clients": ([of_studies.Clients], [HEAD]),
     "scaling": ([of_studies.Scaling], [HEAD, "Scaling laws"]),
     "memory_scaling": ([of_studies.MemoryScaling], [HEAD]),

@@ -6,7 +6,6 @@ CPUs, of the machine's time of all of it; a MB is 1,000,000 bytes.
 
 from typing import TypedDict
 
-from plimsoll.analysis.places.document import Member
 from plimsoll.record.verdict import Mean
 
 
@@ -34,6 +33,16 @@ class Moved(Rates):
     device_read_share: float | None  # bytes at the devices over bytes read
     device_write_share: float | None
     cache: str  # what the page cache did, in words
+
+
+class Member(TypedDict):
+    """What came to one member of an array."""
+
+    member: int  # from 1
+    reads: int
+    read_bytes: int
+    writes: int
+    written_bytes: int
 
 
 class PhaseMoved(Moved):

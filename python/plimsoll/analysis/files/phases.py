@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from plimsoll.analysis.files import members
 from plimsoll.analysis.files.document import Phase, PhaseMoved, Phases, Rates
 from plimsoll.analysis.files.metrics import (
     OF_BONNIE,
@@ -22,7 +23,6 @@ from plimsoll.analysis.files.metrics import (
 from plimsoll.analysis.files.moved import RULE, moved
 from plimsoll.analysis.metric import Measures
 from plimsoll.analysis.part import Context, Part
-from plimsoll.analysis.places import members
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.analysis.workload import Workload

@@ -38,16 +38,6 @@ class Layout(TypedDict):
     links: list[Link]
 
 
-class Member(TypedDict):
-    """What came to one member of an array."""
-
-    member: int  # from 1
-    reads: int
-    read_bytes: int
-    writes: int
-    written_bytes: int
-
-
 class CellRow(Mean):
     """The throughput of one layout under one load."""
 
@@ -71,3 +61,48 @@ class Cells(TypedDict):
 
     rows: list[CellRow]
     cells: list[Cell]
+
+
+class Given(TypedDict):
+    """What a storage gave in one phase of raw_storage: bytes or seeks a second, and its ratio to the first storage."""
+
+    rate: Mean
+    ratio: Mean | None  # null of the first
+
+
+class PromisedStorage(TypedDict):
+    """One storage of promised.json."""
+
+    storage: str
+    phases: dict[str, Given]
+
+
+class Promised(TypedDict):
+    """promised.json: what another run found of the storages that this run's database lies on."""
+
+    run: str
+    at: str  # the levels of its other factors
+    differences: list[str]  # keys of the fingerprint in which the machines differ
+    storages: list[PromisedStorage]
+
+
+class PromiseRow(TypedDict):
+    """One storage in both runs."""
+
+    storage: str
+    phases: dict[str, Given]
+    rate: Mean
+    ratio: Mean | None
+    verdict: str | None
+
+
+class Promise(TypedDict):
+    """`promise` of verdict.json."""
+
+    run: str
+    at: str
+    judged: str
+    phases: list[str]
+    rows: list[PromiseRow]
+    missing: list[str]  # storages of the other run that this one does not have
+    differences: list[str]

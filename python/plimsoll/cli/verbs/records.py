@@ -11,11 +11,18 @@ import typer
 from plimsoll.cli.options import Figures, Json, RunFolder, refuse
 
 
-def report(folder: RunFolder, as_json: Json = False, figures: Figures = False) -> None:
+def report(
+    folder: RunFolder,
+    as_json: Json = False,
+    figures: Figures = False,
+    promised: Annotated[
+        Path | None, typer.Option("--promised", help="a run of raw-storage over the same storages, to set beside it")
+    ] = None,
+) -> None:
     """Judges a run's record again and redraws its report."""
     from plimsoll.cli import records
 
-    sys.exit(records.report(folder, as_json, figures))
+    sys.exit(records.report(folder, as_json, figures, promised))
 
 
 def compare(

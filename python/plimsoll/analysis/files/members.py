@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from plimsoll.analysis.places.document import Member
+from plimsoll.analysis.files.document import Member
 from plimsoll.analysis.trial.readings import SECTOR_BYTES
 
 Json = dict[str, Any]
