@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from block_trace import requests_watched
 from laboratory import Laboratory
 from loop_file_system import call
 
@@ -153,6 +156,48 @@ def test_parts_of_a_server_lie_on_their_places(laboratory: Laboratory) -> None:
     assert totals[devices["log"]]["wal"]["write"]["count"] >= 100 / 2, "a sync may carry two commits, not many more"
     assert "wal" not in totals.get(devices["disk"], {})
     assert totals[devices["log"]]["data"]["read"]["count"] > 0
+    assert left(laboratory) == []
+
+
+def test_the_log_is_written_sequentially_on_its_device(laboratory: Laboratory, needs: Callable[..., None]) -> None:
+    """By the kernel's tracepoint: each write begins where the one before ended, or on the page that it ended in."""
+    needs("tracefs")
+    out, text = laboratory.state / "sequential", SERVER.replace("IMAGE", "192 MiB")
+    # A journal would be written in between, and a table that lies there is another part. Groups of 128 MiB, so that a
+    # segment of the log lies in one piece.
+    text = text.replace('tablespaces = {pgbench_accounts = "log"}', "")
+    text = text.replace(
+        'image = "128 MiB"',
+        'image = "128 MiB"\nmkfs = {journal = "none", block_size = 4096}\nmount = {lazytime = true}',
+    )
+    with requests_watched(laboratory.state / "requests", f"plimsoll-test-{os.getpid()}") as watched:
+        laboratory.call("run", written(laboratory, text), "--no-page", "--out", str(out))
+    (done,) = trials(out)
+    assert done["status"] == "finished", done["reason"]
+    name = done["layout"]["places"]["log"]["devices"][0]["name"]
+    device = Path("/sys/block", name, "dev").read_text().strip().replace(":", ",")
+    (summary,) = out.glob("trials/*/measure/summary.json")
+    told = json.loads(summary.read_text())
+    writes = [
+        one for one in watched.requests
+        if one.device == device and "W" in one.kind and one.beyond > one.first and one.program == "postgres"
+        and told["started_ns"] <= one.at_ns <= told["ended_ns"]
+    ]  # fmt: skip
+    totals = told["probes"]["block"]["request_totals"][name]
+    counted = {kind: totals.get(kind, {}).get("write", {"count": 0})["count"] for kind in ("wal", "metadata", "data")}
+    log, inode = ([one for one in writes if ("M" in one.kind) == is_meta] for is_meta in (False, True))
+    print(f"{len(log)} writes of the log and {len(inode)} of its inode by the tracepoint, {counted} by the probe")
+    assert len(log) >= 50 and counted["data"] == 0
+    assert abs(len(log) - counted["wal"]) <= 1 and abs(len(inode) - counted["metadata"]) <= 1, "but for one at an end"
+    assert len({one.first for one in inode}) <= 1, "beside the log its file's inode alone, which lies where it lay"
+    page = 8192 // 512
+    jumps = [
+        (before, after)
+        for before, after in itertools.pairwise(log)
+        if not before.beyond - page <= after.first <= before.beyond
+    ]
+    assert len(jumps) <= 1, f"one from a segment's end to the next segment: {jumps}"
+    assert sum(one.beyond - one.first for one in log) * 512 < 16 << 20, "so that there is no second segment to go to"
     assert left(laboratory) == []
 
 
