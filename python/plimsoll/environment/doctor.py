@@ -19,6 +19,7 @@ from typing import Any
 from plimsoll.environment import cpus, devices, discover, kernel_files
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.fingerprint import memory_kib
+from plimsoll.environment.folders import others
 from plimsoll.environment.groups import cgroups, group_access
 from plimsoll.environment.guest import kernel as guest_kernel
 from plimsoll.environment.memory import damon, page_cache, swap
@@ -238,6 +239,8 @@ def _state_folder(state: StateDir) -> Check:
         state.check_traversable()
     except Fault as fault:
         return Check("state folder", False, fault.what, fault.remedy)
+    if why := others.others_may_change(state.root):
+        return Check("state folder", None, f"{state.root}: {why}", f"set PLIMSOLL_STATE: {others.remedy()}")
     return Check("state folder", True, str(state.root))
 
 

@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from plimsoll.environment import Fault, Journal, StateDir
-from plimsoll.environment.folders import placed
+from plimsoll.environment import Fault, Journal, StateDir, doctor
+from plimsoll.environment.folders import clone, placed
 from plimsoll.environment.folders.others import others_may_change
 
 SOMEBODY = 54321
@@ -89,3 +89,40 @@ def test_journals_of_an_earlier_version_are_closed(tmp_path):
     (state.journal / "run.jsonl").touch()
     state.journal.chmod(0o755)
     assert _mode(state.prepare().journal) == 0o700
+
+
+@pytest.mark.parametrize("what", ["the folder", "a file"])
+@pytest.mark.parametrize("reflink", [True, False])
+def test_a_link_in_the_place_of_what_is_copied_is_not_followed(tmp_path, monkeypatch, what, reflink):
+    """The tree is a server's, and its user could have root copy him any file."""
+    secret, source = tmp_path / "secret", tmp_path / "source"
+    for folder in (secret, source):
+        folder.mkdir()
+        (folder / "file").write_text(folder.name)
+    walk = clone._walk
+
+    def walked(tree, target):
+        found = walk(tree, target)
+        if what == "a file":
+            (source / "file").unlink()
+            (source / "file").symlink_to(secret / "file")
+        return found
+
+    monkeypatch.setattr(clone, "_walk", walked)
+    if what == "the folder":
+        (tmp_path / "link").symlink_to(secret)
+        source = tmp_path / "link"
+    with pytest.raises((Fault, OSError), match=r"is not a folder|Too many levels of symbolic links"):
+        clone.clone_tree(source, tmp_path / "target", reflink=reflink)
+    assert "secret" not in [file.read_text() for file in (tmp_path / "target").glob("*")]
+
+
+def test_the_doctor_names_who_could_change_the_state_folder(state):
+    above = state.root / "above"
+    above.mkdir(mode=0o755)
+    inside = StateDir(above / "state").prepare()
+    (check,) = [one for one in doctor.diagnose(inside) if one.name == "state folder"]
+    assert check.ok is True
+    above.chmod(0o777)
+    (check,) = [one for one in doctor.diagnose(inside) if one.name == "state folder"]
+    assert check.ok is None and f"{above} may be written by everybody" in check.found and check.remedy

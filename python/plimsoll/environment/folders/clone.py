@@ -2,7 +2,8 @@
 
 The constraint: a buffered copy leaves both trees cached and charged to us, and the target would then read
 them for free whatever its limit. So both sides are read and written around the page cache, and zero residency is
-verified at the end. Where the file system shares blocks (reflink), nothing is copied at all.
+verified at the end. Where the file system shares blocks (reflink), nothing is copied at all. The tree may be of a
+server, whose user may put a symbolic link in any file's place: none is followed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import queue
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ _ALIGNMENT = 4096
 _BUFFER = 4 << 20
 _PIECE = 64 << 20  # of a file that one thread copies
 _THREADS = 3
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 _REFUSED = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.ENOSYS, errno.EPERM, errno.ETXTBSY)
 
 Progress = Callable[[int, int], None]
@@ -65,7 +67,7 @@ def clone_tree(
     blocks are copied at the first write, which a study of writes may not want in its figures.
     """
     started = time.monotonic()
-    if not source.is_dir():
+    if source.is_symlink() or not source.is_dir():
         raise Fault(f"{source}: is not a folder", remedy="build the data set first")
     if target.exists() and any(target.iterdir()):
         raise Fault(f"{target}: is not empty", remedy="run `plimsoll undo`, or remove it if you know what it is")
@@ -121,9 +123,9 @@ def _walk(source: Path, target: Path) -> _Work:
 def _reflink_all(work: _Work) -> bool:
     """Share every file's blocks; false, with nothing shared, where the file system cannot."""
     for number, (origin, to, _) in enumerate(work.files):
-        with origin.open("rb") as reader, to.open("r+b") as writer:
+        with _opened(origin, os.O_RDONLY) as reader, _opened(to, os.O_RDWR) as writer:
             try:
-                fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
+                fcntl.ioctl(writer, _FICLONE, reader)
             except OSError as error:
                 if error.errno in _REFUSED and number == 0:
                     return False
@@ -181,14 +183,23 @@ def _copy_all(work: _Work, total: int, progress: Progress | None) -> str:
     return "buffered" if buffered else "direct"
 
 
+@contextlib.contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | _FLAGS)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def _open(path: Path, flags: int) -> tuple[int, bool]:
     """A descriptor, with O_DIRECT where the file system takes it."""
     try:
-        return os.open(path, flags | os.O_DIRECT | os.O_CLOEXEC), True
+        return os.open(path, flags | os.O_DIRECT | _FLAGS), True
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        return os.open(path, flags | os.O_CLOEXEC), False
+        return os.open(path, flags | _FLAGS), False
 
 
 def _copy_piece(origin: Path, to: Path, start: int, size: int, view: memoryview, count: Callable[[int], None]) -> bool:
