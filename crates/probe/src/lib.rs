@@ -20,6 +20,8 @@ pub mod file_waits;
 pub mod folders;
 mod group;
 mod host;
+mod kernel_log;
+mod kernel_memory;
 #[cfg(feature = "bpf")]
 pub mod page_cache;
 pub mod postgres;
@@ -44,6 +46,8 @@ pub use buffer_heads::BufferHeads;
 pub use device::Devices;
 pub use group::{Group, GroupPaths};
 pub use host::Host;
+pub use kernel_log::KernelLog;
+pub use kernel_memory::{KernelMemory, Slabs};
 pub use refusal::Refusal;
 #[cfg(feature = "bpf")]
 pub use subject::Subject;

@@ -8,6 +8,7 @@ from plimsoll.analysis.caches import double_caching, reconcile
 from plimsoll.analysis.decision_support import run as decision_support
 from plimsoll.analysis.files import file_waits, operations, phases
 from plimsoll.analysis.guest import part as guest
+from plimsoll.analysis.kernel import part as kernel
 from plimsoll.analysis.next_steps import next_steps
 from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.part import Part
@@ -39,5 +40,6 @@ PARTS: tuple[Part, ...] = (
     block_requests.PART,
     windows.PART,
     guest.PART,
+    kernel.PART,
     next_steps.PART,
 )

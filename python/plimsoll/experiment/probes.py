@@ -46,6 +46,12 @@ class Probes(Strict):
     )
     sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
     block: bool = Field(False, description="disk requests for the server's files, by what they read or write (BPF)")
+    kernel: bool = Field(
+        False, description="the kernel's own log, and what it holds for itself: slab caches, page tables, open files"
+    )
+    kernel_every_seconds: int = Field(
+        300, ge=1, le=3600, description="with it: how often what the kernel holds is read; its log is at every sample"
+    )
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

@@ -30,6 +30,9 @@ SERIES = (
     "syscalls",
     "block",
     "block_depth",
+    "kernel_log",
+    "kernel_memory",
+    "slabs",
 )
 
 

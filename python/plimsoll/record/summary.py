@@ -102,6 +102,12 @@ class Windows(TypedDict):
     open_ns: int
 
 
+# A record of the kernel's log that is no good news; `class` is a word of Python's own. `by`: "kernel" or "program".
+KernelEvent = TypedDict(
+    "KernelEvent", {"class": str, "t_ns": int, "sequence": int, "level": int, "by": str, "text": str}
+)
+
+
 class WaitPlace(TypedDict):
     """A place in the kernel where threads of a load on files have slept."""
 
@@ -158,6 +164,15 @@ class Probe(TypedDict, total=False):
     operations: list[str]
     request_totals: dict[str, dict[str, dict[str, Json]]]
     disk_requests: dict[str, Json]
+    # of the kernel's log and of its caches
+    boot_id: str
+    before: int | None
+    last: int | None
+    records: int
+    counts: dict[str, int]
+    events: list[KernelEvent]
+    slabs: list[str]
+    bytes_min: int
 
 
 class Summary(TypedDict, total=False):

@@ -6,6 +6,7 @@ from plimsoll.report.decision_support import part as decision_support
 from plimsoll.report.every_run import caveats, levels, load, machine, method, trials
 from plimsoll.report.files import file_waits, operations, passes, phases
 from plimsoll.report.guest import part as guest
+from plimsoll.report.kernel import part as kernel
 from plimsoll.report.order_entry import part as order_entry
 from plimsoll.report.places import cells, layout, promise
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
@@ -22,6 +23,7 @@ SECTIONS: tuple[Section, ...] = (
     layout.SECTION,
     windows.SECTION,
     guest.SECTION,
+    kernel.SECTION,
     caveats.SECTION,
     order_entry.SECTION,
     decision_support.SECTION,

@@ -38,6 +38,16 @@ def schedule_request(settings: Experiment, block: int, *, warmup: bool = False) 
     return request
 
 
+def kernel_probes(settings: Experiment) -> dict[str, Any]:
+    """Probes of the kernel itself: whatever the server, they are asked for alike."""
+    wanted, every = settings.probes.kernel, {"every_seconds": settings.probes.kernel_every_seconds}
+    return {
+        "kernel_log": {} if wanted else None,
+        "kernel_memory": every if wanted else None,
+        "slabs": every if wanted else None,
+    }
+
+
 def load_request(settings: Experiment, cpus: int) -> dict[str, Any]:
     """How the load speaks and what it keeps: keys of the agent's `load`. `cpus`: how many the load may use."""
     measure = settings.measure

@@ -2,6 +2,7 @@
 
 from plimsoll.words import places, windows
 from plimsoll.words.guest import sentences as guest
+from plimsoll.words.kernel import sentences as kernel
 from plimsoll.words.part import Sentences
 from plimsoll.words.probes import breakdown, caches, syncs
 from plimsoll.words.studies import clients, scaling
@@ -9,6 +10,7 @@ from plimsoll.words.workloads import decision_support, files, order_entry
 
 SENTENCES: tuple[Sentences, ...] = (
     guest.SENTENCES,
+    kernel.SENTENCES,
     clients.SENTENCES,
     places.PROMISE,
     windows.SENTENCES,

@@ -18,6 +18,7 @@ from plimsoll.analysis.capacity.document import Capacity
 from plimsoll.analysis.decision_support.document import DecisionSupport
 from plimsoll.analysis.files import document as of_files
 from plimsoll.analysis.guest.document import GuestOfRun
+from plimsoll.analysis.kernel.document import KernelOfRun
 from plimsoll.analysis.next_steps.step import Step
 from plimsoll.analysis.order_entry.document import OrderEntry
 from plimsoll.analysis.places import document as of_places
@@ -56,6 +57,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "syscalls": ([of_probes.SystemCalls], ["System calls, syncs, and requests of the disks"]),
     "block": ([of_probes.BlockRequests], ["System calls, syncs, and requests of the disks"]),
     "windows": ([WindowsOfRun], ["Windows"]),
+    "kernel": ([KernelOfRun], ["The kernel itself"]),
     "guest": ([GuestOfRun], ["A guest kernel"]),
     "next_steps": ([Step], ["What to do next"]),
 }

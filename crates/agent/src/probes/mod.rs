@@ -5,6 +5,8 @@ mod block;
 mod breakdown;
 mod file_systems;
 mod file_waits;
+mod kernel_log;
+mod kernel_memory;
 mod page_cache;
 mod profile;
 mod request;
@@ -32,7 +34,7 @@ type Read = fn(&Value) -> Result<Box<dyn ProbeRequest>, String>;
 type Listed = (&'static str, Read);
 
 /// All of them, in the order in which they are opened.
-const PROBES: [Listed; 9] = [
+const PROBES: [Listed; 12] = [
     ("page_cache", read::<page_cache::PageCacheRequest>),
     ("buffer_heads", read::<file_systems::BufferHeadsRequest>),
     ("throttle", read::<file_systems::ThrottleRequest>),
@@ -42,6 +44,9 @@ const PROBES: [Listed; 9] = [
     ("block", read::<block::BlockRequest>),
     ("profile", read::<profile::ProfileRequest>),
     ("file_waits", read::<file_waits::FileWaitsRequest>),
+    ("kernel_log", read::<kernel_log::KernelLogRequest>),
+    ("kernel_memory", read::<kernel_memory::KernelMemoryRequest>),
+    ("slabs", read::<kernel_memory::SlabsRequest>),
 ];
 
 fn read<T: ProbeRequest + DeserializeOwned + 'static>(value: &Value) -> Result<Box<dyn ProbeRequest>, String> {

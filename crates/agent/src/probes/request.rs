@@ -36,7 +36,6 @@ pub(crate) trait ProbeRequest {
     fn open(&self, site: &Site<'_>) -> Result<Started, Failure>;
 }
 
-#[cfg(feature = "bpf")]
 pub(super) fn boxed(probe: impl Probe + 'static) -> Box<dyn Probe> {
     Box::new(probe)
 }

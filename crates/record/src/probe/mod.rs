@@ -7,8 +7,10 @@ mod block;
 mod breakdown;
 mod counter;
 mod file_waits;
+mod kernel_log;
 mod page_cache;
 mod profile;
+mod slabs;
 mod sync;
 mod syscalls;
 
@@ -16,8 +18,10 @@ pub use block::{BlockReport, Bucket, DiskRequests, RequestTotals};
 pub use breakdown::{BreakdownReport, ProcessTime, Sampling, Waited};
 pub use counter::CounterReport;
 pub use file_waits::{FileWaitsReport, WaitPlace};
+pub use kernel_log::{KernelEvent, KernelLogReport};
 pub use page_cache::{PageCacheReport, PageIdentity, SelfTest};
 pub use profile::{Contended, Contention, Profile, ProfileReport, ProfileSamples, ProfiledImage};
+pub use slabs::SlabsReport;
 pub use sync::{SyncReport, SyncTotals};
 pub use syscalls::{CallTotals, OtherCalls, SystemCallsReport};
 

@@ -20,6 +20,7 @@ from plimsoll.environment.folders import work_dir
 from plimsoll.environment.groups import group_limits
 from plimsoll.environment.places import caveats_of, described, members_of
 from plimsoll.experiment import Experiment
+from plimsoll.run.requests import kernel_probes
 from plimsoll.run.surroundings import file_locations, knobs
 from plimsoll.run.surroundings.file_locations import FileLocations
 from plimsoll.run.trial.log import TrialLog
@@ -88,6 +89,7 @@ class PrivatePlace(Place):
             "syscalls": syscalls if wanted.syscalls else None,
             "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
             "block": {"data_directory": f"{folder}/data"} if wanted.block else None,
+            **kernel_probes(settings),
         }
 
     def read_inside(self, *trees: Path) -> None:

@@ -15,6 +15,7 @@ from plimsoll.environment import Group
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment
 from plimsoll.run.host import ThisMachine
+from plimsoll.run.requests import kernel_probes
 from plimsoll.run.surroundings.arranged import PrivatePlace
 
 
@@ -71,6 +72,7 @@ class LoadPlace(PrivatePlace):
             "syscalls": {"counted": wanted.syscalls_counted} if wanted.syscalls else None,
             "sync": {} if wanted.sync else None,
             "block": {} if wanted.block else None,
+            **kernel_probes(settings),
         }
 
     def read_inside(self, *trees: Path) -> None:

@@ -1,0 +1,1 @@
+"""What the kernel itself did during a run: its log, and what it holds."""

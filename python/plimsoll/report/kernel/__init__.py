@@ -1,0 +1,1 @@
+"""The section about the kernel itself."""

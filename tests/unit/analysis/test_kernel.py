@@ -1,0 +1,108 @@
+"""The part about the kernel itself, of records that are written by hand; and its sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plimsoll.analysis.kernel.part import EVENTS_MAX, kernel_of
+from plimsoll.record import Trial
+from plimsoll.words.kernel import sentences
+
+NO_LOSS = {"overwritten": 0, "unreadable": 0, "events": 0}
+MIB = 2**20
+SECONDS = np.arange(0, 7200, 30)
+
+
+def event(at_s: float, text: str = "WARNING: CPU: 1 PID: 2 at fs/buffer.c:1 f+0x1/0x2", **given: Any) -> dict[str, Any]:
+    known = {"class": "warning", "sequence": 9, "level": 4, "by": "kernel"}
+    return known | {"t_ns": int((1000 + at_s) * 1e9), "text": text} | given
+
+
+def log(*events: dict[str, Any], boot: str = "one", **given: Any) -> dict[str, Any]:
+    counts: dict[str, int] = {}
+    for one in events:
+        counts[one["class"]] = counts.get(one["class"], 0) + 1
+    told = {"status": "on", "reason": None, "boot_id": boot, "counts": counts, "events": list(events), "lost": NO_LOSS}
+    return told | given
+
+
+def trial(folder: Path, number: int, probes: dict[str, Any], slab_an_hour: float = 0.0, from_s: float = 0.0) -> Trial:
+    """Its measured segment begins 1000 s after the boot, and `from_s`."""
+    measure = folder / f"{number}/measure"
+    measure.mkdir(parents=True)
+    summary = {"format": 1, "epoch_minus_monotonic_ns": 5_000_000_000_000, "probes": probes}
+    (measure / "summary.json").write_text(json.dumps(summary))
+    (folder / f"{number}/trial.json").write_text(json.dumps({"status": "finished"}))
+    moments = ((1000 + from_s + SECONDS) * 1e9).astype(np.int64)
+    table = np.zeros(len(SECONDS), [("t_ns", "<i8"), ("records", "<i8")])
+    table["t_ns"] = moments
+    np.save(measure / "kernel_log.npy", table)
+    slabs = np.zeros(len(SECONDS), [(name, "<i8") for name in ("t_ns", "slab", "active_objects", "objects", "bytes")])
+    scatter = np.random.default_rng(number).normal(0, 0.05 * MIB, len(SECONDS))
+    slabs["t_ns"], slabs["bytes"] = moments, 50 * MIB + slab_an_hour * (from_s + SECONDS) / 3600 + scatter
+    np.save(measure / "slabs.npy", slabs)
+    return Trial(folder / str(number), {"number": number})
+
+
+SLABS = {"status": "on", "slabs": ["dentry"], "bytes_min": 262144}
+
+
+def test_an_event_is_told_with_its_trial_and_its_time(tmp_path: Path) -> None:
+    found = kernel_of([trial(tmp_path, 3, {"kernel_log": log(event(12.5))})])
+    assert found is not None
+    (told,) = found["events"]
+    assert (told["trial"], told["segment"], told["what"], told["seconds"]) == (3, "measure", "warning", 12.5)
+    assert told["epoch_ns"] == int(1012.5e9) + 5_000_000_000_000
+    assert found["counts"] == {"warning": 1}
+    said = sentences.SENTENCES.warns({"kernel": found})
+    assert said == ['the kernel\'s log has WARNING x 1; first "WARNING: CPU: 1 PID: 2 at fs/buffer.c:1 f+0x1/0x2"']
+    assert sentences.event_words(told).startswith("WARNING, 12.5 s into trial 3 (measure): WARNING: CPU: 1")
+
+
+def test_a_quiet_kernel_has_nothing_to_say_and_one_that_nobody_watched_is_absent(tmp_path: Path) -> None:
+    quiet = kernel_of([trial(tmp_path, 1, {"kernel_log": log(), "slabs": SLABS})])
+    assert quiet is not None and quiet["growth"] == []
+    assert sentences.SENTENCES.warns({"kernel": quiet}) == []
+    assert kernel_of([trial(tmp_path, 2, {})]) is None
+    assert sentences.SENTENCES.warns({}) == []
+
+
+def test_a_cache_that_grows_over_trials_is_named_with_its_rate(tmp_path: Path) -> None:
+    probes = {"kernel_log": log(), "slabs": SLABS}
+    trials = [trial(tmp_path, number, probes, 3.1 * MIB, 7200.0 * (number - 1)) for number in (1, 2)]
+    found = kernel_of(trials)
+    assert found is not None
+    (growth,) = found["growth"]
+    assert (growth["name"], growth["verdict"]) == ("slab dentry", "grows")
+    assert growth["an_hour"] is not None and growth["an_hour"]["low"] <= 3.1 * MIB <= growth["an_hour"]["high"]
+    assert sentences.growth_words(growth).startswith("slab dentry +3.1 MiB/h [3.0")
+    assert sentences.SENTENCES.warns({"kernel": found})[0].startswith("grows and never falls: slab dentry +3.1 MiB/h")
+
+
+def test_a_boot_begins_the_kernels_memory_anew(tmp_path: Path) -> None:
+    slow, fast = ({"kernel_log": log(boot=boot), "slabs": SLABS} for boot in ("one", "two"))
+    trials = [trial(tmp_path, 1, slow, 0.0), trial(tmp_path, 2, fast, 20 * MIB)]
+    found = kernel_of(trials)
+    assert found is not None
+    assert [round((one["an_hour"] or {"value": 0})["value"] / MIB) for one in found["growth"]] == [20]
+
+
+def test_what_was_lost_or_refused_is_said(tmp_path: Path) -> None:
+    refused = {"status": "refused", "reason": "/dev/kmsg: Permission denied", "remedy": "run as root", "absent": {}}
+    gaps = log(lost={"overwritten": 11, "unreadable": 1, "events": 0})
+    found = kernel_of([trial(tmp_path, 1, {"kernel_log": refused}), trial(tmp_path, 2, {"kernel_log": gaps})])
+    assert sentences.SENTENCES.warns({"kernel": found}) == [
+        "12 records of the kernel's log were lost: what they told is not known",
+        "the kernel's log was not read: /dev/kmsg: Permission denied",
+    ]
+
+
+def test_many_events_are_counted_and_kept_to_a_bound(tmp_path: Path) -> None:
+    found = kernel_of([trial(tmp_path, 1, {"kernel_log": log(*(event(at) for at in range(EVENTS_MAX + 50)))})])
+    assert found is not None
+    assert (len(found["events"]), found["lost"]["events"]) == (EVENTS_MAX, 50)
+    assert found["counts"] == {"warning": EVENTS_MAX + 50}
