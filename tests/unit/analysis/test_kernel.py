@@ -83,6 +83,21 @@ def test_a_cache_that_grows_over_trials_is_named_with_its_rate(tmp_path: Path) -
     assert sentences.SENTENCES.warns({"kernel": found})[0].startswith("grows and never falls: slab dentry +3.1 MiB/h")
 
 
+def test_each_test_of_a_series_is_looked_at(tmp_path: Path) -> None:
+    for name, probes in (("throughput-1", log()), ("throughput-2", log(event(2.0)))):
+        (tmp_path / "1" / name).mkdir(parents=True)
+        summary = {"format": 1, "probes": {"kernel_log": probes}}
+        (tmp_path / "1" / name / "summary.json").write_text(json.dumps(summary))
+    tests = [{"test": "throughput", "segment": f"throughput-{number}"} for number in (1, 2)]
+    (tmp_path / "1/trial.json").write_text(
+        json.dumps({"status": "finished", "tests": tests, "measured_segment": "throughput-1"})
+    )
+    found = kernel_of([Trial(tmp_path / "1", {"number": 1})])
+    assert found is not None
+    assert [(one["segment"], one["trial"]) for one in found["events"]] == [("throughput-2", 1)]
+    assert found["trials"] == [1]
+
+
 def test_a_boot_begins_the_kernels_memory_anew(tmp_path: Path) -> None:
     slow, fast = ({"kernel_log": log(boot=boot), "slabs": SLABS} for boot in ("one", "two"))
     trials = [trial(tmp_path, 1, slow, 0.0), trial(tmp_path, 2, fast, 20 * MIB)]

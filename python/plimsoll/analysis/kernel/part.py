@@ -19,6 +19,7 @@ from plimsoll.record import Segment, Trial
 
 KEY: Final = "kernel"
 LOG: Final = "kernel_log"
+WARM_UP: Final = "warmup"
 EVENTS_MAX: Final = 200
 _KIB, _MIB = 1024, 2**20
 # Series, column, what it is called, its unit, what one of it is in that unit, and the rise below which nobody looks.
@@ -75,7 +76,8 @@ def _add(found: dict[str, Any], name: str, unit: str, least: float, times: np.nd
 
 def kernel_of(trials: list[Trial]) -> KernelOfRun | None:
     """Of the measured segments, in the order in which they ran; None where none watched the kernel."""
-    watched = [(trial, trial.measure) for trial in trials if LOG in trial.measure.probes]
+    measured = [(trial, segment) for trial in trials for segment in trial.segments if segment.name != WARM_UP]
+    watched = [(trial, segment) for trial, segment in measured if LOG in segment.probes]
     if not watched:
         return None
     counts: dict[str, int] = {}
@@ -93,7 +95,7 @@ def kernel_of(trials: list[Trial]) -> KernelOfRun | None:
     lost["events"] = lost.get("events", 0) + max(0, len(events) - EVENTS_MAX)
     judged = judge_growth(growing(_of_last_boot([segment for _, segment in watched])))
     return {
-        "trials": [trial.number for trial, _ in watched],
+        "trials": list(dict.fromkeys(trial.number for trial, _ in watched)),
         "counts": counts,
         "events": events[:EVENTS_MAX],
         "lost": lost,
