@@ -28,6 +28,8 @@ pub(crate) struct World {
     /// Longest segment; the shortest is 1 if they are cut anywhere.
     pub(crate) segment: usize,
     pub(crate) is_cut_anywhere: bool,
+    /// But not in the first bytes of a fragment of a record.
+    pub(crate) keeps_markers: bool,
     /// Longest fragment of a record.
     pub(crate) fragment: usize,
     /// One call in so many is sent again by RPC; 0 none.
@@ -45,6 +47,7 @@ impl World {
             transfer: 8192,
             segment: 1448,
             is_cut_anywhere: true,
+            keeps_markers: false,
             fragment: 1 << 30,
             again_one_in: 0,
             is_ipv6: false,

@@ -42,6 +42,17 @@ fn marked(message: &[u8], fragment: usize) -> Vec<u8> {
     out
 }
 
+/// What a decoder may want of a record's beginning in one piece.
+const SIGN: usize = 48;
+
+/// A length that does not cut the beginning of a fragment.
+fn behind_markers(world: &World, ends: &[(usize, usize)], at: usize, length: usize) -> usize {
+    let cut = at + length;
+    let Some(&(from, to)) = ends.iter().find(|&&(from, to)| from < cut && cut < to) else { return length };
+    let within = (cut - from) % world.fragment.saturating_add(4);
+    if within < SIGN { (cut - within + SIGN).min(to) - at } else { length }
+}
+
 /// Cuts a stream of (when, bytes) into packets; gives for each message where it lies and when its last byte was sent.
 fn cut(
     world: &World,
@@ -66,6 +77,9 @@ fn cut(
         let now = messages[message].0;
         let together = ends.iter().zip(messages).skip(message).take_while(|(_, (ns, _))| *ns < now + 20_000).last();
         length = length.min(together.map_or(usize::MAX, |((_, end), _)| end - at));
+        if world.keeps_markers {
+            length = behind_markers(world, &ends[message..], at, length);
+        }
         while ends[message].1 <= at + length {
             let ready = messages[message].0.max(last_ns + 500);
             last_ns = last_ns.max(ready - 500);
