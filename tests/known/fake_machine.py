@@ -123,6 +123,9 @@ class FakeMachine(Machine):
             raise Fault(f"{path}: cannot be read: Input/output error", remedy="see `dmesg`")
         return self.disks[path].signatures if path in self.disks else {}
 
+    def with_uuid(self, uuid: str) -> str | None:
+        return next((path for path, disk in self.disks.items() if disk.signatures.get("UUID") == uuid), None)
+
     def mapped(self, name: str) -> str | None:
         return self.uuids.get(name)
 

@@ -137,6 +137,11 @@ class Machine:
         known = ("TYPE", "UUID", "LOGUUID", "PTTYPE", "USAGE", "LABEL")
         return {key: value for key, _, value in pairs if key in known}
 
+    def with_uuid(self, uuid: str) -> str | None:
+        """The device whose file system has it, as udev has listed it; None where it lists none."""
+        link = Path("/dev/disk/by-uuid", uuid)
+        return str(link.resolve()) if link.exists() else None
+
     def mapped(self, name: str) -> str | None:
         """The UUID of the device-mapper device of that name, with a table or without; None where there is none."""
         if "device-mapper" not in Path("/proc/misc").read_text().split():

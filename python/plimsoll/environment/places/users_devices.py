@@ -74,7 +74,7 @@ KNOB = UsersDevices()
 
 @puts_back("place_device", survives_reboot=True)
 def _put_back(args: Args) -> str:
-    path, here = args["path"], machine.HERE
+    here, path = machine.HERE, _where_it_is(args)
     block = here.block(path)
     if block is None:
         return f"{path} is not there any more"
@@ -96,6 +96,15 @@ def _put_back(args: Args) -> str:
         step("after wipefs")
     here.zero_ends(path)
     return f"{path} blank again"
+
+
+def _where_it_is(args: Args) -> str:
+    """Its path; after a reboot that of the disk which bears a UUID of ours, where the machine lists that."""
+    if args["boot"] != boot_id():
+        for uuid in args["uuids"]:
+            if (path := machine.HERE.with_uuid(uuid)) is not None:
+                return path
+    return str(args["path"])
 
 
 def _plain(uuid: str) -> str:

@@ -270,6 +270,18 @@ def test_a_disk_is_known_by_its_diskseq(
     assert (wiped == ["/dev/sdb"]) == is_wiped and undone.is_left != is_wiped
 
 
+def test_after_a_reboot_a_disk_is_found_by_its_uuid_under_another_name(
+    here: FakeMachine, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wiped: list[str] = []
+    monkeypatch.setattr(FakeMachine, "zero_ends", lambda _, path: wiped.append(path))
+    journal = Journal.create(state, "t-2")
+    journal.record("place_device", path="/dev/sdb", uuids=["x", UUID], number="8:0", size_bytes=GIB, boot="before")
+    here.disks["/dev/sdc"] = Disk(signatures={"TYPE": "ext4", "UUID": UUID}, blank=False)
+    (undone,) = undo(state, force=True)
+    assert wiped == ["/dev/sdc"] and undone.what == "/dev/sdc blank again" and not undone.is_left
+
+
 def test_a_log_of_xfs_on_a_disk_of_the_user_is_known_for_ours(
     here: FakeMachine, state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
