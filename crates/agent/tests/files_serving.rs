@@ -80,6 +80,34 @@ fn clients_perform_their_passes_and_the_segment_ends() {
 }
 
 #[test]
+fn what_a_warm_up_has_moved_is_accounted_for_and_is_in_no_other_segment() {
+    let (place, script) = ready();
+    let (files, warmup, measure) = (place.path().join("files"), place.path().join("out"), place.path().join("measure"));
+    std::fs::create_dir(&measure).unwrap();
+    let asked = |more| request(&files, json!({"script": script.clone()}), more);
+    must("populate", &asked(json!({})));
+    let mut summaries = Vec::new();
+    for (out, lines, first) in [(&warmup, 37, 0), (&measure, 23, 37)] {
+        let stop = json!({"transactions": lines});
+        let summary = must("load", &asked(json!({"clients": 2, "out": out, "stop": stop, "first_index": first})));
+        assert_eq!((&summary["identity"]["done"], &summary["totals"]["lines_passed"]), (&json!(lines), &json!(lines)));
+        let written = summary["by_kind"]["WriteX"]["done"].as_u64().unwrap() * 65_536;
+        assert_eq!(summary["totals"]["bytes_written"], written, "what came before is none of it");
+        summaries.push(out.join("summary.json"));
+    }
+    let check = || must("check", &asked(json!({"segments": summaries})));
+    assert_eq!(failed_checks(&check()), [""; 0], "{}", check());
+    assert!(check().to_string().contains("bytes written in segment 1"), "{}", check());
+    // A line of the warm-up that was lost from its account.
+    let mut told: Value = serde_json::from_slice(&std::fs::read(&summaries[0]).unwrap()).unwrap();
+    for (part, name) in [("identity", "planned"), ("identity", "done"), ("totals", "bytes_written")] {
+        told[part][name] = json!(told[part][name].as_u64().unwrap() - 1);
+    }
+    std::fs::write(&summaries[0], told.to_string()).unwrap();
+    assert_eq!(failed_checks(&check()), ["lines performed in segment 1", "bytes written in segment 1"]);
+}
+
+#[test]
 fn an_open_loop_goes_on_until_its_end() {
     let (place, script) = ready();
     let (files, out) = (place.path().join("files"), place.path().join("out"));

@@ -3,7 +3,7 @@
 use super::pattern::{Hand, Pattern};
 use super::place::{Place, path_of_client};
 use super::player::written_by;
-use super::script::{Script, Segment, Step};
+use super::script::{Script, Segment};
 use super::state::{Position, State};
 use super::world::{Contents, Node, World};
 use crate::tree::Tree;
@@ -51,7 +51,7 @@ pub(super) fn check(script: &Script, seed: u64, tree: &Tree, segments: &[Summary
             ok: found.bytes_wrong.is_empty() && found.bytes == found.bytes_expected,
         },
     ];
-    checks.extend(segments.last().map(|last| moved(script, &state, last)).unwrap_or_default());
+    checks.extend((1..).zip(segments).flat_map(|(number, segment)| moved(number, segment)));
     Ok(checks)
 }
 
@@ -80,37 +80,22 @@ fn told(wrong: &[String]) -> String {
     }
 }
 
-/// The bytes that the last segment moved, where every line of it ended as it should.
-fn moved(script: &Script, state: &State, last: &Summary) -> Vec<Check> {
-    let is_whole = state.positions.len() == state.clients as usize
-        && state.positions.iter().all(|position| !position.is_disturbed)
-        && last.identity.failed + last.identity.lost == 0;
-    if !is_whole {
-        return Vec::new();
-    }
-    let sum = |bytes_of: fn(&Step) -> u64| -> u64 {
-        let in_all: u64 = script.steps.iter().map(bytes_of).sum();
-        let of_client = |position: &Position| {
-            let begun: u64 = script.steps[..position.lines as usize].iter().map(bytes_of).sum();
-            (position.pass - state.first_pass) * in_all + begun
-        };
-        state.positions.iter().map(of_client).sum()
+/// The lines that a segment performed and the bytes that it moved, the warm-up's too, against what its clients' ways through
+/// the script come to: where every line of it ended as it should.
+fn moved(number: usize, segment: &Summary) -> Vec<Check> {
+    let total = |name: &str| segment.totals.get(name).copied();
+    let is_whole = segment.identity.failed + segment.identity.lost == 0 && total("lines_after_a_failure") == Some(0);
+    let check = |what: &str, found: Option<i64>, foretold: &str| {
+        let (found, expected) = (found?, total(foretold)?);
+        let name = format!("{what} in segment {number}");
+        Some(Check { name, expected: expected.to_string(), found: found.to_string(), ok: expected == found })
     };
-    let check = |name: &str, total: &str, bytes: u64| {
-        let found = last.totals.get(total).copied().unwrap_or_default();
-        Check {
-            name: name.to_owned(),
-            expected: bytes.to_string(),
-            found: found.to_string(),
-            ok: i64::try_from(bytes) == Ok(found),
-        }
-    };
-    let read = sum(|step| if let Step::Read { returned, .. } = step { u64::from(*returned) } else { 0 });
-    let written = sum(|step| if let Step::Write { size, .. } = step { u64::from(*size) } else { 0 });
-    vec![
-        check("bytes read in the last segment", "bytes_read", read),
-        check("bytes written in the last segment", "bytes_written", written),
-    ]
+    let checks = [
+        check("lines performed", i64::try_from(segment.identity.done).ok(), "lines_passed"),
+        check("bytes read", total("bytes_read"), "bytes_read_foretold"),
+        check("bytes written", total("bytes_written"), "bytes_written_foretold"),
+    ];
+    checks.into_iter().flatten().filter(|_| is_whole).collect()
 }
 
 /// What was found, of all clients.

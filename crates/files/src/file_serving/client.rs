@@ -23,6 +23,8 @@ const OF_NAMES: &str = "ENOENT";
 /// What all clients of a segment have in common.
 pub(super) struct Shared {
     pub(super) script: Arc<Script>,
+    /// [`Script::moved`].
+    pub(super) moved: Vec<(u64, u64)>,
     pub(super) pattern: Arc<Pattern>,
     pub(super) seed: u64,
     pub(super) options: Options,
@@ -214,7 +216,14 @@ impl BlockingSession for Client {
         self.is_awaited_no_more();
         let Self { shared, player, position, verification, uncompared, .. } = *self;
         shared.positions.lock().unwrap_or_else(PoisonError::into_inner).push(position);
+        // By its way through the script, and not by what it has counted.
+        let passes = position.pass - shared.first_pass;
+        let ((read_by_all, written_by_all), (read, written)) =
+            (shared.moved.last().copied().unwrap_or_default(), shared.moved[position.lines as usize]);
         let totals = vec![
+            ("lines_passed", (passes * shared.script.steps.len() as u64 + position.lines) as i64),
+            ("bytes_read_foretold", (passes * read_by_all + read) as i64),
+            ("bytes_written_foretold", (passes * written_by_all + written) as i64),
             ("bytes_read", player.bytes_read as i64),
             ("bytes_written", player.bytes_written as i64),
             ("system_calls", player.calls.made as i64),

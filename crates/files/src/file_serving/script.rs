@@ -182,6 +182,19 @@ impl Script {
         &self.segments[self.contents[place] as usize..self.contents[place + 1] as usize]
     }
 
+    /// Bytes that are read and written by so many of its first lines, from none to all of them.
+    pub(super) fn moved(&self) -> Vec<(u64, u64)> {
+        let moved = self.steps.iter().scan((0, 0), |(read, written), step| {
+            match *step {
+                Step::Read { returned, .. } => *read += u64::from(returned),
+                Step::Write { size, .. } => *written += u64::from(size),
+                _ => {}
+            }
+            Some((*read, *written))
+        });
+        std::iter::once((0, 0)).chain(moved).collect()
+    }
+
     /// A number that another script hardly has: what one segment leaves is the next one's by it.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

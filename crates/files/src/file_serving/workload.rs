@@ -177,6 +177,7 @@ impl FileWorkload for FileServing {
         *self.segment.lock().unwrap_or_else(PoisonError::into_inner) = Some(segment);
         let shared = Shared {
             script: Arc::clone(&self.script),
+            moved: self.script.moved(),
             pattern: Arc::new(Pattern::new(self.parameters.seed, self.script.bytes_max as usize)),
             seed: self.parameters.seed,
             options: self.options(),
