@@ -211,7 +211,7 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
         admission.caveats.append(
             "only a sample of the transactions is recorded row by row: percentiles are from histograms of all of them"
         )
-    admission.caveats += admission.generator["notes"]
+    admission.caveats += admission.generator.get("notes") or []
     checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))
     if checkpoints:
         admission.caveats.append(f"{checkpoints:.0f} checkpoint(s) began inside the measured segment")
@@ -264,7 +264,8 @@ def admit(trial: Trial, values: dict[str, float | None]) -> Admission:
         return admission
     admission.reasons += _answer_reasons(trial)
     if most_per_second(trial) is not None:
-        admission.caveats.append(f"{STOOD_STILL}: no transaction ended in any window")
+        admission.caveats.append(f"{STOOD_STILL}: nothing was done in the time that counts")
+        _note(trial, values, admission)
         return admission
     admission.commits = check_commits(trial)
     if admission.commits.get("excess", 0) < 0:

@@ -62,7 +62,11 @@ class Design(Strict):
     )
     rounds: int = Field(40, ge=1, le=100_000, description="windows: turns of each server in a block")
     minutes: float | None = Field(
-        None, gt=0, le=100_000, description="windows: no block after the second is begun that would end later than this"
+        None,
+        gt=0,
+        le=100_000,
+        description="windows: no block after the second is begun that would end later than this; of a run that is "
+        "resumed all of its sittings count",
     )
     stop: Literal["decided", "never"] = Field(
         "decided", description="windows: whether the run ends after the block that decides it, or after the last"

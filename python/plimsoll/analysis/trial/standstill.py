@@ -1,4 +1,4 @@
-"""A server that stood still in its windows: it loses to whatever did something there, and is not left out.
+"""A server that stood still while it was measured: it loses to whatever did something then, and is not left out.
 
 The fact that constrains it: of such a trial no rate is known, only the most that it can have been; left out it would be
 judged by the blocks in which it did something. As with percentiles without a bound (decision 22) it is censored.
@@ -7,7 +7,7 @@ judged by the blocks in which it did something. As with percentiles without a bo
 from __future__ import annotations
 
 from plimsoll.analysis.trial.latency import unbounded
-from plimsoll.analysis.trial.readings import seconds_measured
+from plimsoll.analysis.trial.readings import done_count, is_open_loop, seconds_measured
 from plimsoll.analysis.trial.windows import LEAST, windows
 from plimsoll.record import Trial
 from plimsoll.record.trial import FAILED, FINISHED
@@ -24,7 +24,7 @@ def hung_seconds(trial: Trial) -> float | None:
 def most_per_second(trial: Trial) -> float | None:
     """The most that the rate of a server which stood still can have been, its hang included; None of any other."""
     if not trial.data.get("windows"):
-        return None
+        return _of_closed_loop(trial)
     found, hung = windows(trial), hung_seconds(trial)
     if hung is not None:
         done, seconds = (0.0, 0.0) if found is None else (float(found.done.sum()), float(found.seconds.sum()))
@@ -33,6 +33,17 @@ def most_per_second(trial: Trial) -> float | None:
         return None
     seconds = seconds_measured(trial.measure) or 0.0 if found is None else float(found.seconds.sum())
     return LEAST / seconds if seconds > 0 else None
+
+
+def _of_closed_loop(trial: Trial) -> float | None:
+    """In an open loop it is the percentiles that have no bound, and tests of queries have results of their own."""
+    if trial.status != FINISHED or trial.data.get("tests") or trial.data.get("load_test"):
+        return None
+    segment = trial.measure
+    seconds, planned = seconds_measured(segment), segment.identity.get("planned")
+    if is_open_loop(segment) or not planned or done_count(segment) or not seconds:
+        return None
+    return LEAST / seconds
 
 
 def bounds(trial: Trial) -> dict[str, float]:
