@@ -116,8 +116,19 @@ def test_what_was_lost_or_refused_is_said(tmp_path: Path) -> None:
     ]
 
 
+def test_what_servers_that_were_up_at_once_have_both_read_counts_once(tmp_path: Path) -> None:
+    first, second, third = event(1.0, sequence=11), event(2.0, sequence=12), event(3.0, sequence=21)
+    logs = [log(first, second, before=10, last=15), log(second, before=11, last=16), log(third, before=16, last=30)]
+    found = kernel_of([trial(tmp_path, number, {"kernel_log": one}) for number, one in enumerate(logs, start=1)])
+    assert found is not None
+    assert found["counts"] == {"warning": 3}
+    assert [(one["trial"], one["seconds"]) for one in found["events"]] == [(1, 1.0), (1, 2.0), (3, 3.0)]
+
+
 def test_many_events_are_counted_and_kept_to_a_bound(tmp_path: Path) -> None:
-    found = kernel_of([trial(tmp_path, 1, {"kernel_log": log(*(event(at) for at in range(EVENTS_MAX + 50)))})])
+    found = kernel_of(
+        [trial(tmp_path, 1, {"kernel_log": log(*(event(at, sequence=at) for at in range(EVENTS_MAX + 50)))})]
+    )
     assert found is not None
     assert (len(found["events"]), found["lost"]["events"]) == (EVENTS_MAX, 50)
     assert found["counts"] == {"warning": EVENTS_MAX + 50}

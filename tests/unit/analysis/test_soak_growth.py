@@ -66,6 +66,14 @@ def test_a_rise_that_nobody_would_look_at_is_none():
     assert judged(values, least=MIB)["verdict"] == "does not grow"
 
 
+def test_samples_in_any_order_tell_the_same():
+    values = 50 * MIB + 3.0 * MIB * SECONDS / 3600 + 0.1 * MIB * noise(7)
+    mixed = np.random.default_rng(8).permutation(len(SECONDS))
+    assert judge_growth({"a": Watched(SECONDS[mixed], values[mixed], "bytes")}) == judge_growth(
+        {"a": Watched(SECONDS, values, "bytes")}
+    )
+
+
 def test_too_short_a_series_cannot_tell():
     found = judge_growth({"files": Watched(SECONDS[:20], SECONDS[:20], "files")})[0]
     assert (found["verdict"], found["an_hour"]) == ("cannot tell", None)

@@ -7,6 +7,7 @@ to tell is not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -34,13 +35,13 @@ _WATCHED: Final = (
 )
 
 
-def events_of(trial: int, segment: Segment) -> Iterator[ToldEvent]:
-    """The events of one segment, with their times."""
+def events_of(trial: int, segment: Segment) -> Iterator[tuple[ToldEvent, int]]:
+    """The events of one segment, with their times, and their numbers in the log."""
     table, offset = segment.series(LOG), segment.told.get("epoch_minus_monotonic_ns")
     begin = None if table is None else int(table["t_ns"][0])
     for event in segment.probes.get(LOG, {}).get("events") or []:
         at = int(event["t_ns"])
-        yield {
+        told: ToldEvent = {
             "trial": trial,
             "segment": segment.name,
             "what": event["class"],
@@ -49,6 +50,7 @@ def events_of(trial: int, segment: Segment) -> Iterator[ToldEvent]:
             "by": event["by"],
             "text": event["text"],
         }
+        yield told, int(event["sequence"])
 
 
 def growing(segments: list[Segment]) -> dict[str, Watched]:
@@ -80,18 +82,22 @@ def kernel_of(trials: list[Trial]) -> KernelOfRun | None:
     watched = [(trial, segment) for trial, segment in measured if LOG in segment.probes]
     if not watched:
         return None
-    counts: dict[str, int] = {}
     lost: dict[str, int] = {}
     events: list[ToldEvent] = []
     refused: list[str] = []
+    seen: set[Any] = set()
     for trial, segment in watched:
         told = segment.probes[LOG]
         if told.get("reason"):
             refused.append(str(told["reason"]))
-        for sums, more in ((counts, told.get("counts")), (lost, told.get("lost"))):
-            for name, count in (more or {}).items():
-                sums[name] = sums.get(name, 0) + int(count)
-        events += events_of(trial.number, segment)
+        for name, count in (told.get("lost") or {}).items():
+            lost[name] = lost.get(name, 0) + int(count)
+        for event, sequence in events_of(trial.number, segment):
+            known = (told.get("boot_id"), sequence)
+            if known not in seen:
+                seen.add(known)
+                events.append(event)
+    counts = _counted([segment.probes[LOG] for _, segment in watched])
     lost["events"] = lost.get("events", 0) + max(0, len(events) - EVENTS_MAX)
     judged = judge_growth(growing(_of_last_boot([segment for _, segment in watched])))
     return {
@@ -102,6 +108,33 @@ def kernel_of(trials: list[Trial]) -> KernelOfRun | None:
         "refused": list(dict.fromkeys(refused)),
         "growth": [one for one in judged if one["verdict"] in (GROWS, SETTLES)],
     }
+
+
+def _counted(logs: list[Any]) -> dict[str, int]:
+    """Records by class. Segments of servers that are up at once have read the same log, which counts once.
+
+    Of those the records that were kept are told apart by their numbers; of what was not, the most that one of them has
+    counted is the least that there were.
+    """
+    total: Counter[str] = Counter()
+    together: list[Any] = []
+    upto: Any = None
+    for told in sorted(logs, key=lambda one: (str(one.get("boot_id")), one.get("before") or 0)):
+        begin, end = ((str(told.get("boot_id")), told.get(name) or 0) for name in ("before", "last"))
+        if together and begin >= upto:
+            total += _at_least(together)
+            together = []
+        upto = max(upto, end) if together else end
+        together.append(told)
+    return dict(total + _at_least(together))
+
+
+def _at_least(logs: list[Any]) -> Counter[str]:
+    kept = {event["sequence"]: event["class"] for told in logs for event in told.get("events") or []}
+    most = Counter(kept.values())
+    for told in logs:
+        most |= Counter(told.get("counts") or {})
+    return most
 
 
 def _of_last_boot(segments: list[Segment]) -> list[Segment]:

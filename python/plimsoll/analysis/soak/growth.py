@@ -39,7 +39,7 @@ _HOUR_S: Final = 3600.0
 
 @dataclass(frozen=True)
 class Watched:
-    """A series that may grow: times in seconds, oldest first, and values; `least`: a rise that nobody would look at."""
+    """A series that may grow: times in seconds, in any order, and values; `least`: a rise that nobody would look at."""
 
     times_s: Sequence[float]
     values: Sequence[float]
@@ -93,7 +93,8 @@ def _verdict(times: np.ndarray, floors: np.ndarray, line: Coefficient, chance: f
 def _floors(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The middle of each part of the time that has samples, and what a tenth of its samples stay below."""
     known = np.isfinite(times) & np.isfinite(values)
-    times, values = times[known], values[known]
+    order = np.argsort(times[known], kind="stable")  # of servers that are up at once they come one after the other
+    times, values = times[known][order], values[known][order]
     parts = min(FLOORS, len(times) // SAMPLES_MIN)
     if not parts:
         return np.empty(0), np.empty(0)
