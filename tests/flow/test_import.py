@@ -81,3 +81,31 @@ def test_what_is_no_capture_is_refused_and_leaves_nothing(tmp_path: Path) -> Non
     absent = _plimsoll("import", str(tmp_path / "none"), "--out", str(run))
     assert absent.returncode == 2
     assert "there is no such file" in absent.stderr
+
+
+def test_the_clients_own_count_stands_beside_the_captures(tmp_path: Path) -> None:
+    capture = tmp_path / "two.pcap"
+    capture.write_bytes(_capture())
+    form = (
+        "device filer:/vol mounted on /mnt with fstype nfs statvers=1.1\n\topts:\trw,vers=3\n"
+        "\tRPC iostats version: 1.1  p/v: 100003/3 (nfs)\n\tper-op statistics\n"
+        "\t     GETATTR: {} {} 0 100 100 0 2 2 0\n"
+    )
+    before, after, more = (tmp_path / name for name in ("before", "after", "more"))
+    before.write_text(form.format(4, 4))
+    after.write_text(form.format(5, 6))
+    more.write_text(form.format(7, 7))
+
+    def said(last: Path, folder: str) -> str:
+        out = str(tmp_path / folder)
+        made = _plimsoll("import", str(capture), "--out", out, "--mountstats", str(before), str(last))
+        assert made.returncode == 0, made.stderr
+        return made.stdout
+
+    assert "mountstats agrees on the calls of all 1 operations" in said(after, "agrees")
+    assert "GETATTR: 1 in the capture, 3 by the client (-2)" in said(more, "differs")
+    words = ["--out", str(tmp_path / "refused"), "--mountstats", str(after), str(before)]
+    refused = _plimsoll("import", str(capture), *words)
+    assert refused.returncode == 2
+    assert "mounted anew" in refused.stderr
+    assert not (tmp_path / "refused").exists()

@@ -15,10 +15,21 @@ from plimsoll.run.versions import versions
 Json = dict[str, Any]
 
 
-def import_capture(file: Path, out: Path, command: list[str], on_progress: Callable[[int, int], None]) -> None:
-    """Reads the capture into the run folder `out`. Raises AgentFailed, and then run.json says that it failed."""
+def import_capture(
+    file: Path,
+    out: Path,
+    command: list[str],
+    on_progress: Callable[[int, int], None],
+    mountstats: tuple[str, str] | None = None,
+) -> None:
+    """Reads the capture into the run folder `out`. Raises AgentFailed, and then run.json says that it failed.
+
+    `mountstats`: the client's texts before and after it.
+    """
     folder = writer.trial_folder(out, 1) / "measure"
     folder.mkdir(parents=True)
+    for name, text in zip(("before", "after"), mountstats or (), strict=False):
+        writer.write_text(folder / f"mountstats-{name}.txt", text)
     document: Json = {
         "id": out.name,
         "kind": KIND,

@@ -32,6 +32,25 @@ def headline(document: CaptureDocument) -> str:
     )
 
 
+def both_accounts_lines(document: CaptureDocument) -> list[str]:
+    """Whether the client's own count agrees, and where it does not."""
+    rows = document["both_accounts"]
+    if rows is None:
+        return []
+    differing = [row for row in rows if row["difference"]]
+    if not differing:
+        return ["", f"mountstats agrees on the calls of all {len(rows)} operations"]
+    return [
+        "",
+        f"mountstats differs in {len(differing)} of {len(rows)} operations:",
+        *(
+            f"  {row['operation']}: {row['capture_calls']:,} in the capture, {row['client_calls']:,} by the client "
+            f"({row['difference']:+,})"
+            for row in differing
+        ),
+    ]
+
+
 def capture_lines(document: CaptureDocument) -> list[str]:
     """All of it, for a terminal."""
     cells = [HEADINGS, *(operation_cells(row) for row in document["operations"])]
@@ -43,4 +62,5 @@ def capture_lines(document: CaptureDocument) -> list[str]:
         )
         for row in cells
     ]
-    return [headline(document), "", *table, *(["", *document["caveats"]] if document["caveats"] else [])]
+    accounts = both_accounts_lines(document)
+    return [headline(document), "", *table, *accounts, *(["", *document["caveats"]] if document["caveats"] else [])]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from plimsoll.analysis.captures.mountstats import Compared
+
 
 class Ended(TypedDict):
     """How the file ended."""
@@ -74,4 +76,5 @@ class CaptureDocument(TypedDict):
     scatter: list[Cell]
     connections: list[Connection]
     connections_left_out: int
+    both_accounts: list[Compared] | None  # None where the client's texts were not given
     caveats: list[str]

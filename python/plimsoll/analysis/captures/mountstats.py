@@ -162,3 +162,45 @@ def compare(
             }
         )
     return rows
+
+
+def all_grown(before: str, after: str) -> dict[int, list[dict[str, OperationGrown]]]:
+    """What the mounts of NFS that both texts have grew by, by version of NFS. Raises MountstatsError."""
+    first, last = parse(before), parse(after)
+    found: dict[int, list[dict[str, OperationGrown]]] = {}
+    for place in sorted(first.keys() & last.keys()):
+        found.setdefault(last[place].version, []).append(grown(first[place], last[place]))
+    if not found:
+        raise MountstatsError("no mount of NFS is in both texts of mountstats")
+    return found
+
+
+def both_accounts(before: str, after: str, operations: list[tuple[str, str, int, int]]) -> list[Compared]:
+    """The client's account of its mounts beside a capture's; `operations`: protocol, name, calls, retransmissions."""
+    rows: list[Compared] = []
+    for version, mounts in sorted(all_grown(before, after).items()):
+        of_version = [one for one in operations if one[0].startswith(f"nfs{version}") and "callback" not in one[0]]
+        capture: dict[str, tuple[int, int]] = {}
+        for _, name, calls, again in of_version:
+            known = capture.get(name, (0, 0))
+            capture[name] = (known[0] + calls, known[1] + again)
+        rows += compare(_together(mounts), capture, version)
+    return rows
+
+
+def _together(mounts: list[dict[str, OperationGrown]]) -> dict[str, OperationGrown]:
+    """Counts of several mounts, summed; times are left as those of the first."""
+    summed: dict[str, OperationGrown] = {}
+    for mount in mounts:
+        for name, row in mount.items():
+            known = summed.get(name)
+            summed[name] = (
+                row
+                if known is None
+                else {
+                    **known,
+                    "calls": known["calls"] + row["calls"],
+                    "retransmissions": known["retransmissions"] + row["retransmissions"],
+                }
+            )
+    return summed

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from plimsoll.analysis.captures.document import CaptureDocument, Cell, ClassRow, Connection, Ended, OperationRow
+from plimsoll.analysis.captures.mountstats import Compared, both_accounts
 from plimsoll.record import MISSING, RecordError, Run, read_table
 from plimsoll.record.run import read_json
 
@@ -33,6 +35,7 @@ def analyse_capture(run: Run) -> CaptureDocument:
     answered = calls["reply_ns"] != MISSING
     reply_ns = np.where(answered, calls["reply_ns"] - calls["sent_ns"], 0)
     connections = _connections(told, calls)
+    operations = _operations(told, calls, answered, reply_ns)
     return {
         "format": FORMAT,
         "run": str(run.data.get("id") or run.path.name),
@@ -41,13 +44,23 @@ def analyse_capture(run: Run) -> CaptureDocument:
         "ended": cast(Ended, told["ended"]),
         "seconds": (totals["last_ns"] - totals["first_ns"]) / 1e9,
         "totals": totals,
-        "operations": _operations(told, calls, answered, reply_ns),
+        "operations": operations,
         "classes": _classes(told, calls, answered, reply_ns),
         "scatter": list(_scatter(told, calls, answered, reply_ns, totals)),
         "connections": connections[:CONNECTIONS_SHOWN],
         "connections_left_out": max(0, len(connections) - CONNECTIONS_SHOWN),
+        "both_accounts": _both_accounts(folder, operations),
         "caveats": _caveats(told, totals),
     }
+
+
+def _both_accounts(folder: Path, operations: list[OperationRow]) -> list[Compared] | None:
+    texts = [folder / f"mountstats-{name}.txt" for name in ("before", "after")]
+    if not all(text.exists() for text in texts):
+        return None
+    before, after = (text.read_text(encoding="utf-8") for text in texts)
+    counts = [(row["protocol"], row["name"], row["calls"], row["retransmissions"]) for row in operations]
+    return both_accounts(before, after, counts)
 
 
 def _percentile(values: np.ndarray, percent: float) -> float | None:

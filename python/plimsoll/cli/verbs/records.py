@@ -69,13 +69,19 @@ def query(
 def import_capture(
     file: Annotated[Path, typer.Argument(metavar="FILE.pcap", help="a packet capture of NFS, pcap or pcapng")],
     out: Annotated[Path | None, typer.Option("--out", help="folder for the record")] = None,
+    mountstats: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--mountstats", metavar="BEFORE AFTER", help="the client's /proc/self/mountstats around the capture"
+        ),
+    ] = None,
     as_json: Json = False,
     figures: Figures = False,
 ) -> None:
     """Calls of NFS from a packet capture that somebody took: by operation, and each reply's time."""
     from plimsoll.cli import importing as verb
 
-    sys.exit(verb.run(file, out, as_json, figures))
+    sys.exit(verb.run(file, out, mountstats, as_json, figures))
 
 
 def export(

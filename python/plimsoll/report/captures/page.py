@@ -15,7 +15,7 @@ from plimsoll.record.run import read_json
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.html import write_page
-from plimsoll.words.captures import HEADINGS, headline, operation_cells
+from plimsoll.words.captures import HEADINGS, both_accounts_lines, headline, operation_cells
 
 Json = dict[str, Any]
 _PANEL_HEIGHT = 170
@@ -101,6 +101,7 @@ def _context(run: Run, document: CaptureDocument) -> Json:
         "facts": _facts(run, document),
         "headline": headline(document),
         "caveats": document["caveats"],
+        "accounts": [line for line in both_accounts_lines(document) if line],
         "headings": HEADINGS,
         "operations": [operation_cells(row) for row in document["operations"]],
         "classes": [
