@@ -93,6 +93,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "modprobe": lambda: _tool("modprobe"),
     "mdadm": lambda: _tool("mdadm"),
     "dmsetup": lambda: _tool("dmsetup"),
+    "lvm": lambda: _tool("lvm"),
     "mkfs.ext4": lambda: _tool("mkfs.ext4"),
     "mkfs.xfs": lambda: _tool("mkfs.xfs"),
     "mkfs.btrfs": lambda: _tool("mkfs.btrfs"),

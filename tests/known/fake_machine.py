@@ -38,6 +38,7 @@ class FakeMachine(Machine):
         self.disks, self.modules = disks, modules
         self.calls: list[str] = []
         self.uuids: dict[str, str] = {}  # of arrays, their members and mapped devices
+        self.groups: dict[str, str] = {}  # of LVM, by member
         self.mounted: list[Mount] = []
         self.swapped: list[str] = []
         self.missing: set[str] = set()
@@ -63,6 +64,8 @@ class FakeMachine(Machine):
             loop = f"/dev/loop{sum('loop' in path for path in self.disks)}"
             self.disks[loop] = Disk(Path(last).stat().st_size if Path(last).exists() else GIB)
             return loop
+        if program == "lvm":
+            return self._lvm(argv)
         if program == "mdadm":
             return self._mdadm(argv)
         if program == "dmsetup" and argv[1] == "create":
@@ -78,6 +81,23 @@ class FakeMachine(Machine):
             kind = {"mkfs.xfs": "xfs", "mkfs.btrfs": "btrfs"}.get(program) or argv[argv.index("-t") + 1]
             marks = [one.removeprefix("uuid=") for one in argv if one.count("-") == 4]
             self.disks[last].signatures = {"TYPE": kind, "UUID": marks[0]}
+        return ""
+
+    def _lvm(self, argv: list[str]) -> str:
+        verb, last = argv[1], argv[-1]
+        if verb == "vgcreate":
+            members = [one for one in argv[4:] if one in self.disks]
+            self.groups |= dict.fromkeys(members, argv[argv.index("--yes") + 1])
+            for one in members:
+                self.disks[one].signatures = {"TYPE": "LVM2_member"}
+        elif verb == "lvcreate":
+            self.disks[f"/dev/mapper/{last.replace('-', '--')}-volume"] = Disk()
+        elif verb == "pvs":
+            return self.groups.get(last, "")
+        elif verb == "vgremove":
+            self.groups = {one: group for one, group in self.groups.items() if group != last}
+        elif verb == "pvremove":
+            self.disks[last].signatures = {}
         return ""
 
     def _mdadm(self, argv: list[str]) -> str:

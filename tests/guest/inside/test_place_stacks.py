@@ -102,6 +102,30 @@ def test_a_mapped_device_over_an_array(before, state, run_id):
     assert _put_back(journal)[:4] == ["place_mount", "place_file_system", "place_mapped", "place_array"]
 
 
+def test_volumes_of_lvm_have_their_tables(before, needs, state, run_id):
+    needs("lvm")
+    for kind, volume, wanted in (
+        ("linear", {"kind": "linear"}, ["linear 7:0", "linear 7:1"]),
+        ("striped", {"kind": "striped", "stripe": "64 KiB"}, ["striped 2 128 7:0 2048 7:1 2048"]),
+    ):
+        journal, layout, device = _made(state, f"{run_id}-{kind}", {**TWO, "volume": volume, "file_system": "ext4"})
+        table = call("dmsetup", "table", device).splitlines()
+        assert len(table) == len(wanted) and all(one in line for one, line in zip(wanted, table, strict=True)), table
+        assert layout["volume"]["kind"] == kind and "LVM2_member" in call("blkid", "--probe", "/dev/loop0")
+        assert _put_back(journal)[:3] == ["place_mount", "place_file_system", "place_volume"]
+        assert found(state) == before
+
+
+FIVE = ["place_image", "place_image", "place_loop", "place_loop", "place_array", "place_file_system", "place_mount"]
+
+
+def test_a_volume_killed_at_some_steps_is_gone_after_undo(before, needs, state, run_id):
+    del before
+    needs("lvm")
+    made = _killed(state, run_id, {**TWO, "volume": {"kind": "striped"}, "file_system": "ext4"}, 7)
+    assert made == [one if one != "place_array" else "place_volume" for one in FIVE]
+
+
 def _killed(state, run_id, place, stride):
     argv = [sys.executable, str(Path(__file__).with_name("place_stacks.py"))]
     argv += [str(state.root), run_id, json.dumps(place), str(stride)]
@@ -113,9 +137,6 @@ def _killed(state, run_id, place, stride):
     print(f"{len(names)} steps, a kill at every {stride}")
     assert put_back == made[::-1]
     return made
-
-
-FIVE = ["place_image", "place_image", "place_loop", "place_loop", "place_array", "place_file_system", "place_mount"]
 
 
 def test_a_stack_of_five_layers_killed_at_some_steps_is_gone_after_undo(before, state, run_id):
@@ -138,6 +159,7 @@ def test_every_kind_of_stack_killed_at_every_third_step_is_gone_after_undo(befor
         {**TWO, "images": 4, "raid": {"level": 10, "chunk": "64 KiB"}, "file_system": "ext4"},
         {**TWO, "images": 3, "raid": {"level": 5, "chunk": "64 KiB", "assume_clean": True}, "file_system": "ext4"},
         {**TWO, "mapper": {"kind": "linear"}, "file_system": "ext4"},
+        {**TWO, "volume": {"kind": "striped", "stripe": "8 KiB"}, "file_system": "ext4"},
         {"image": 24 * MIB, "mapper": {"kind": "flakey", "up_seconds": 99, "down_seconds": 1}},
     ]
     for number, place in enumerate([mirror, *others]):

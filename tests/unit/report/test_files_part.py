@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plimsoll.analysis import analyse
+from plimsoll.record import open_run
 from plimsoll.report import write_report
 from plimsoll.report.original_studies import BONNIE, S2_BONNIE
 
@@ -75,3 +78,21 @@ def test_operations_have_counts_and_times(tmp_path: Path) -> None:
     assert "not comparable to published results" in part
     assert "3,000" in part and "1,000" in part  # how many, and microseconds
     assert "3.00" in part, "system calls an operation"
+
+
+def test_what_was_promised_and_what_arrived_stand_in_one_section(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", {"name": "raw_storage"}, ("write", "read"))
+    run = open_run(folder)
+    rate = {"value": 5e7, "low": 4e7, "high": 6e7, "blocks": 3}
+    ratio = {"value": 2.0, "low": 1.8, "high": 2.2, "blocks": 3}
+    got = {"value": 1.02, "low": 0.99, "high": 1.05, "blocks": 3}
+    one = {"storage": "storage: one disk", "phases": {"write": {"rate": rate, "ratio": None}}, "ratio": None}
+    two = {"storage": "storage: stripe", "phases": {"write": {"rate": rate, "ratio": ratio}}, "ratio": got}
+    rows = [one | {"rate": rate, "verdict": None}, two | {"rate": rate, "verdict": "did not arrive"}]
+    promise = {"run": "raw-1", "at": "", "judged": "write", "phases": ["write"], "rows": rows}
+    verdict = analyse(run) | {"promise": promise | {"missing": ["storage: x"], "differences": []}}
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    text = section(write_report(folder).read_text(), "promise")
+    assert "run raw-1)" in text and "50.0 (2.00 x [1.80, 2.20])" in text and "did not arrive" in text
+    assert "Not in this run: storage: x." in text and "pgbench did not improve" in text
+    assert "the database&#39;s transactions 1.02 x [0.99, 1.05]: it did not arrive at the database" in text

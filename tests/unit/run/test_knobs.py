@@ -228,7 +228,7 @@ def test_the_order_is_the_declared_one_as_far_as_dependencies_let_it() -> None:
     declared += [knob_named("raid"), knob_named("a")]
     assert [knob.name for knob in in_order(declared)] == ["raid", "mkfs", "mount", "export", "b", "a"]
     assert [knob.name for knob in knobs.KNOBS] == [
-        "place_devices", "place_images", "place_loops", "place_arrays", "place_mapped", "place_queues",
+        "place_devices", "place_images", "place_loops", "place_arrays", "place_volumes", "place_mapped", "place_queues",
         "place_file_systems", "place_mounts", "files", "swap", "sysctl", "read_ahead", "transparent_huge_pages",
         "group",
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from plimsoll.record.verdict import Mean
 class Box(TypedDict):
     """One layer of a layout: from `left` to `right` in columns, from `top` to `bottom` in lines of text."""
 
-    kind: str  # part, file system, mapper, raid, device, below
+    kind: str  # part, file system, mapper, volume, raid, device, below
     title: str
     lines: list[str]
     top: float

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 Json = dict[str, Any]
-ROWS: Final = ("part", "file system", "mapper", "raid", "device", "below")
+ROWS: Final = ("part", "file system", "mapper", "volume", "raid", "device", "below")
 LETTERS, BOLD_SHARE = 36, 0.85  # that a line has room for in a column, and of a title
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
@@ -46,6 +46,8 @@ def _layers(name: str, document: Json) -> list[Layer]:
     top = [Layer("part", name, [_part(part) for part in parts]), _file_system(place)]
     if place.get("mapper"):
         top.append(_mapper(place["mapper"]))
+    if place.get("volume"):
+        top.append(_volume(place["volume"]))
     if place.get("raid"):
         top.append(_raid(place["raid"]))
     if place.get("folder") is not None:
@@ -79,6 +81,12 @@ def _raid(raid: Json) -> Layer:
     chunk = [] if raid.get("chunk") is None else [f"chunk {size(raid['chunk'])}"]
     bitmap = [] if raid.get("bitmap") in (None, "none") else [f"{raid['bitmap']} bitmap"]
     return Layer("raid", f"RAID-{raid['level']}", [*chunk, *bitmap])
+
+
+def _volume(volume: Json) -> Layer:
+    return Layer(
+        "volume", f"LVM, {volume['kind']}", [f"stripe {size(volume['stripe'])}"] if volume.get("stripe") else []
+    )
 
 
 def _mapper(mapper: Json) -> Layer:

@@ -4,13 +4,24 @@ The constraint: a wrong step destroys somebody's data. Nothing is ever formatted
 that the user has not named twice, and a device that holds anything is refused with what was found on it.
 """
 
-from plimsoll.environment.places import arrays, file_systems, images, loops, mapped, mounts, queues, users_devices
+from plimsoll.environment.places import (
+    arrays,
+    file_systems,
+    images,
+    loops,
+    mapped,
+    mounts,
+    queues,
+    users_devices,
+    volumes,
+)
 from plimsoll.environment.places.describe import caveats_of, described, members_of
 from plimsoll.environment.places.layer import size_of
 from plimsoll.environment.places.stack import Stack, mount_point, stacks_of
 
 KNOBS = (
-    users_devices.KNOB, images.KNOB, loops.KNOB, arrays.KNOB, mapped.KNOB, queues.KNOB, file_systems.KNOB, mounts.KNOB,
+    users_devices.KNOB, images.KNOB, loops.KNOB, arrays.KNOB, volumes.KNOB, mapped.KNOB, queues.KNOB,
+    file_systems.KNOB, mounts.KNOB,
 )  # fmt: skip
 
 __all__ = ["KNOBS", "Stack", "caveats_of", "described", "members_of", "mount_point", "size_of", "stacks_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll.environment.places import machine
 
 _PROGRAMS = ("losetup", "blkid", "wipefs", "mount", "mke2fs", "mkfs.xfs", "mkfs.btrfs")
-_OF_LAYERS = {"mdadm": "md_mod", "dmsetup": "dm_mod"}  # programs that are of use with the module alone
+_OF_LAYERS = {"mdadm": "md_mod", "dmsetup": "dm_mod", "lvm": "dm_mod"}  # programs that are of use with the module alone
 _LAYERS = {"md RAID": ("md_mod",), "dm-linear": ("dm_mod",), "dm-delay": ("dm_delay",), "dm-flakey": ("dm_flakey",)}
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 EXT = ("ext2", "ext3", "ext4")
 _SECTOR = 512
+VOLUME = "volume"
 
 
 def loop(image: Path, sector_bytes: int = _SECTOR) -> list[str]:
@@ -45,6 +46,51 @@ def array(place: Place, node: str, members: Sequence[str], uuid: str) -> list[st
 def _of_mdadm(uuid: str) -> str:
     digits = uuid.replace("-", "")
     return ":".join(digits[start : start + 8] for start in range(0, 32, 8))
+
+
+def _lvm(verb: str, members: Sequence[str], *more: str) -> list[str]:
+    """LVM that sees these devices alone, keeps no copy of what it changes, and starts no program of its own."""
+    seen = ",".join(f'"a|^{member}$|"' for member in members)
+    config = (
+        f'devices {{ use_devicesfile=0 scan_lvs=0 filter=[{seen},"r|.*|"] global_filter=[{seen},"r|.*|"] }} '
+        "backup { backup=0 archive=0 } activation { monitoring=0 } global { event_activation=0 use_lvmpolld=0 }"
+    )
+    return ["lvm", verb, "--config", config, *more]
+
+
+def volume_group(group: str, members: Sequence[str]) -> list[str]:
+    """The volume group over its members."""
+    return _lvm("vgcreate", members, "--yes", group, *members)
+
+
+def volume(place: Place, group: str, members: Sequence[str]) -> list[str]:
+    """The one volume over all of the group; no question is asked about what may lie on it."""
+    striped = place.volume.kind == "striped"
+    stripes = ["--stripes", str(len(members))] if striped else []
+    if striped and place.volume.stripe is not None:
+        stripes += ["--stripesize", f"{int(place.volume.stripe) // 1024}k"]
+    plain = ["--yes", "--wipesignatures", "n", "--zero", "n", "--name", VOLUME]
+    return _lvm("lvcreate", members, *plain, *stripes, "--extents", "100%FREE", group)
+
+
+def volume_path(group: str) -> str:
+    """Where device-mapper has it, whose names have every dash twice."""
+    return f"/dev/mapper/{group.replace('-', '--')}-{VOLUME}"
+
+
+def group_of(member: str, members: Sequence[str]) -> list[str]:
+    """What says which group a member is in; nothing where it is in none."""
+    return _lvm("pvs", members, "--noheadings", "--options", "vg_name", member)
+
+
+def remove_group(group: str, members: Sequence[str]) -> list[str]:
+    """With its volume."""
+    return _lvm("vgremove", members, "--force", "--yes", group)
+
+
+def remove_member(member: str, members: Sequence[str]) -> list[str]:
+    """Of a group that is gone, or was never whole; refused by LVM where the device is in use."""
+    return _lvm("pvremove", members, "--yes", "--force", "--force", member)
 
 
 def mapper_table(place: Place, members: Sequence[tuple[str, int]]) -> str:

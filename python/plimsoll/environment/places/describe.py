@@ -12,7 +12,7 @@ from typing import Any
 
 from plimsoll.environment import devices, kernel_files
 from plimsoll.environment.knob import Site
-from plimsoll.environment.places import arrays, commands, loops, machine, mapped, mounts, users_devices
+from plimsoll.environment.places import arrays, commands, loops, machine, mapped, mounts, users_devices, volumes
 from plimsoll.environment.places.stack import Stack, stacks_of
 from plimsoll.experiment.places import is_name
 
@@ -67,6 +67,9 @@ def _of_a_stack(stack: Stack, log: Stack | None, site: Site, point: Path) -> Jso
         found["raid"] = place.raid.model_dump(mode="json") | {"device": array, "chunk": _chunk_bytes(array)}
         if place.raid.level == 0 and place.file_system in commands.EXT:
             found["bitmaps_by_member"] = _bitmaps(devices.mount_of(point).source, found["raid"]["chunk"], place.members)
+    if place.volume.kind != "none":
+        volume = site.made_by(volumes.KNOB)[stack.name][0]
+        found["volume"] = place.volume.model_dump(mode="json") | {"device": volume}
     if place.mapper.kind != "none":
         found["mapper"] = place.mapper.model_dump(mode="json") | {"device": site.made_by(mapped.KNOB)[stack.name][0]}
     if log is not None:
@@ -79,7 +82,9 @@ def _of_a_stack(stack: Stack, log: Stack | None, site: Site, point: Path) -> Jso
 
 def members_of(layout: Json) -> list[str]:
     """The devices below arrays and mapped devices, of which the kernel counts requests apart from those above."""
-    stacked = [place for place in layout["places"].values() if place.get("raid") or place.get("mapper")]
+    stacked = [
+        place for place in layout["places"].values() if place.get("raid") or place.get("volume") or place.get("mapper")
+    ]
     return list(dict.fromkeys(device["name"] for place in stacked for device in place["devices"]))
 
 

@@ -38,6 +38,9 @@ def size_of(stack: Stack) -> int | None:
             return None
         each = [block.size_bytes for block in blocks if block is not None]
     level, count = stack.place.raid.level, len(each)
+    if stack.place.volume.kind != "none" and level == "none":
+        each = [max(0, one - (8 << 20)) for one in each]  # extents of 4 MiB, and what LVM keeps for itself
+        return count * min(each) if stack.place.volume.kind == "striped" else sum(each)
     if level == "none":
         return sum(each)
     data = {0: count, 1: 1, 10: max(1, count // 2), 5: count - 1}[level]

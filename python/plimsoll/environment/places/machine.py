@@ -32,7 +32,7 @@ _FSOPEN, _FSCONFIG, _SET_FLAG, _SET_STRING = 430, 431, 0, 1
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
 _PACKAGES = {
     "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs", "mke2fs": "e2fsprogs", "mdadm": "mdadm", "dmsetup": "dmsetup",
-    "modprobe": "kmod",
+    "modprobe": "kmod", "lvm": "lvm2",
 }  # fmt: skip
 # A guest of user-mode-linux has its modules where its package puts them; its release is no host's.
 _MODULES = (Path("/lib/modules"), Path("/usr/lib/uml/modules"))

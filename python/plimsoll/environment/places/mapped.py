@@ -8,7 +8,7 @@ from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal.journal import Journal
 from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.environment.knob import Knob, Site
-from plimsoll.environment.places import arrays, commands, machine
+from plimsoll.environment.places import commands, machine, volumes
 from plimsoll.environment.places.layer import Devices, lacking, not_in_this_kernel
 from plimsoll.environment.places.stack import Stack, stacks_of
 
@@ -19,7 +19,7 @@ _MODULES = {"linear": "dm_mod", "delay": "dm_delay", "flakey": "dm_flakey"}
 class Mapped(Knob[Devices]):
     name = "place_mapped"
     keys = ("environment.places.*.mapper",)
-    after = ("place_arrays",)
+    after = ("place_volumes",)
     why_shared = ""
 
     def obstacles(self, site: Site) -> Iterator[str]:
@@ -33,7 +33,7 @@ class Mapped(Knob[Devices]):
             yield from lacking(stack, "mapper", "dmsetup")
 
     def arrange(self, site: Site, journal: Journal) -> Devices:
-        below = site.made_by(arrays.KNOB)
+        below = site.made_by(volumes.KNOB)
         return {stack.name: _over(stack, below[stack.name], journal) for stack in stacks_of(site)}
 
 

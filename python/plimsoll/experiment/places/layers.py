@@ -45,6 +45,33 @@ class Raid(Strict):
         return value
 
 
+class Volume(Strict):
+    """LVM over the device or the devices: one logical volume over all of a volume group of its own."""
+
+    kind: Literal["none", "linear", "striped"] = Field(
+        "none", description="linear: one device behind the other; striped: over all of them in turn; none: no LVM"
+    )
+    stripe: Size | None = Field(
+        None, description="striped: how much goes to one device before the next; by default LVM's"
+    )
+
+    @model_validator(mode="after")
+    def _of_stripes(self) -> Volume:
+        if self.stripe is not None and self.kind != "striped":
+            raise ValueError(f'stripe: of volume kind "striped", and kind is "{self.kind}"; allowed: leave it out')
+        return self
+
+    @field_validator("stripe")
+    @classmethod
+    def _power_of_two(cls, value: int | str | None) -> int | str | None:
+        if value is None:
+            return None
+        found = size.parse(value, memory=1)
+        if found < CHUNK_MIN or found & (found - 1):
+            raise ValueError(f"stripe = {value!r}: LVM makes none of {found} bytes; allowed: 4 KiB times a power of 2")
+        return value
+
+
 class Mapper(Strict):
     """A device-mapper target over the device, or over several one behind the other."""
 

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.experiment.places import kinds
-from plimsoll.experiment.places.layers import MEMBERS_MIN, Mapper, Mkfs, Raid
+from plimsoll.experiment.places.layers import MEMBERS_MIN, Mapper, Mkfs, Raid, Volume
 from plimsoll.experiment.strict import FreeKeys, NamedTables, Scalar, Size, Strict
 
 AS_FOUND: Final = "as found"
@@ -37,6 +37,7 @@ class Place(Strict):
         default_factory=list, max_length=32, description="the devices once more: whatever is made, is made on them"
     )
     raid: Raid = Field(default_factory=Raid)
+    volume: Volume = Field(default_factory=Volume)
     mapper: Mapper = Field(default_factory=Mapper)
     file_system: str = Field(
         "ext4",
@@ -117,10 +118,16 @@ class Place(Strict):
                 f"raid.level = {self.raid.level} over {self.members} devices; allowed: at least "
                 f"{MEMBERS_MIN[self.raid.level]} (images, or devices)"
             )
-        if self.members > 1 and self.raid.level == "none" and self.mapper.kind != "linear":
+        if self.volume.kind == "striped" and (self.members < 2 or self.raid.level != "none"):
             raise ValueError(
-                f"{self.members} devices and nothing that makes one of them; allowed: a raid.level, or mapper.kind = "
-                '"linear"'
+                'volume.kind = "striped" over one device; allowed: several (images, or devices) without a raid.level, '
+                'or "linear"'
+            )
+        above = self.volume.kind != "none" or self.mapper.kind == "linear"
+        if self.members > 1 and self.raid.level == "none" and not above:
+            raise ValueError(
+                f"{self.members} devices and nothing that makes one of them; allowed: a raid.level, a volume.kind, or "
+                'mapper.kind = "linear"'
             )
         return self
 

@@ -17,6 +17,7 @@ KINDS: Final = {
     "part": "#F2B66D",
     "file system": "#7FC4EE",
     "mapper": "#E8C3D9",
+    "volume": "#CFE3A6",
     "raid": "#A9D8C8",
     "device": "#C3CAD3",
     "below": "#DDE1E6",

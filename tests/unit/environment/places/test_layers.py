@@ -172,6 +172,60 @@ def test_a_stack_on_a_machine_with_md_and_device_mapper(here: FakeMachine, state
     assert [result.kind for result in results] == [entry.kind for entry in reversed(journal.entries)]
 
 
+def test_a_volume_of_lvm_sees_its_own_devices_alone(here: FakeMachine, state: StateDir) -> None:
+    settings = on(two_disks(volume={"kind": "striped", "stripe": "64 KiB"}))
+    site = knobs.site_of(settings, state, "t-7")
+    assert obstacles(site) == []
+    journal = Journal.create(state, "t-7")
+    arranged(site, journal)
+    group, volume = (call for call in here.calls if call.startswith("lvm "))
+    assert "vgcreate" in group and group.endswith("--yes plimsoll-t-7-disk /dev/sdb /dev/sdc")
+    assert "lvcreate" in volume and "--stripes 2 --stripesize 64k --extents 100%FREE plimsoll-t-7-disk" in volume
+    for call in (group, volume):
+        seen = '["a|^/dev/sdb$|","a|^/dev/sdc$|","r|.*|"]'
+        assert f"filter={seen} global_filter={seen}" in call and "backup=0 archive=0" in call
+    (mkfs,) = (call for call in here.calls if call.startswith("mke2fs"))
+    assert mkfs.endswith("/dev/mapper/plimsoll--t--7--disk-volume")
+    here.calls.clear()
+    assert all(result.ok for result in undo(state, force=True))
+    assert [call.split()[1] for call in here.calls if call.startswith("lvm ") and "pvs" not in call] == [
+        "vgremove", "pvremove", "pvremove",
+    ]  # fmt: skip
+
+
+def test_a_volume_group_that_was_never_whole_is_taken_off_its_devices(here: FakeMachine, state: StateDir) -> None:
+    journal = Journal.create(state, "t-9")
+    journal.record("place_volume", group="plimsoll-t-9-disk", members=["/dev/sdb", "/dev/sdc"])
+    here.disks["/dev/sdb"].signatures = {"TYPE": "LVM2_member"}
+    here.groups["/dev/sdb"], here.failing = "plimsoll-t-9-disk", "vgremove"
+    (result,) = undo(state, force=True)
+    assert result.ok and "/dev/sdb no member any more" in result.what
+    assert [call.split()[-1] for call in here.calls if "pvremove" in call] == ["/dev/sdb"]
+
+
+def test_a_volume_group_of_somebody_else_is_left(here: FakeMachine, state: StateDir) -> None:
+    journal = Journal.create(state, "t-8")
+    journal.record("place_volume", group="plimsoll-t-8-disk", members=["/dev/sdb"])
+    here.disks["/dev/sdb"].signatures = {"TYPE": "LVM2_member"}
+    here.groups["/dev/sdb"] = "home"
+    (result,) = undo(state, force=True)
+    assert not result.ok and "home: a volume group of somebody else" in result.what
+    assert not any("remove" in call for call in here.calls)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"image": GIB, "volume": {"kind": "striped"}}, "over one device"),
+        ({"image": GIB, "images": 2, "volume": {"kind": "linear", "stripe": 8192}}, 'of volume kind "striped"'),
+        ({"image": GIB, "images": 2, "volume": {"kind": "striped", "stripe": 3000}}, "4 KiB times a power of 2"),
+    ],
+)
+def test_volumes_that_cannot_be_meant(place: Two, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        on(place)
+
+
 def test_an_array_is_waited_for_until_it_is_synchronised(here: FakeMachine, state: StateDir) -> None:
     for clean, waits in ((False, True), (True, False)):
         here.calls.clear()
