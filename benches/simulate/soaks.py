@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from plimsoll.analysis.soak.document import Rounds
+from plimsoll.analysis.soak.growth import STAYS, Watched, judge_growth
 from plimsoll.analysis.soak.rounds import judge_rounds
 from simulate.rows import Row, Section
 
@@ -21,6 +22,7 @@ AFTER = 10  # rounds after the step
 NEAR = 1  # rounds by which its place may be missed
 COVERED = {"AR 0.8": 0.88}  # a soak of few rounds that agree so well does not show how well they agree
 COVERED_ELSE = 0.95
+FAMILY = 40
 KINDS = ("AR 0", "AR 0.3", "AR 0.5", "AR 0.8", "heavy")
 
 
@@ -89,9 +91,25 @@ def _drift(kind: str, count: int, seed: int, runs: int) -> list[Row]:
     ]
 
 
+def _grown(share: float, seed: int, runs: int) -> list[Row]:
+    """Of forty series of four hours that only wander, a sample a minute, any that is said to have grown."""
+    random = np.random.default_rng([seed, round(100 * share)])
+    times = np.arange(0, 4 * 3600, 60.0)
+    told = 0
+    for _ in range(runs):
+        noise = random.standard_normal((FAMILY, len(times)))
+        noise[:, 1:] *= np.sqrt(1 - share**2)
+        for place in range(1, len(times)):
+            noise[:, place] += share * noise[:, place - 1]
+        family = {str(number): Watched(times, 100 + series, "bytes") for number, series in enumerate(noise)}
+        told += any(one["verdict"] != STAYS for one in judge_growth(family))
+    return [Row("growth: false alarms", f"AR {share:g} by the minute, {FAMILY} series", told / runs, FALSE, True, runs)]
+
+
 def sections() -> list[Section]:
     """What this file can show."""
     quiet = [(f"{kind}, {count}", partial(_false, kind, count)) for kind in KINDS for count in (5, 10, 20, 40)]
     stepped = [(f"{kind}, {count}", partial(_step, kind, count)) for kind in KINDS for count in (20, 40)]
     drifting = [(f"{kind}, {count}", partial(_drift, kind, count)) for kind in KINDS for count in (20, 40)]
-    return [Section("soak", (*quiet, *stepped, *drifting), 1000)]
+    grown = [(f"AR {share:g}", partial(_grown, share)) for share in (0.0, 0.9, 0.98)]
+    return [Section("soak", (*quiet, *stepped, *drifting), 1000), Section("growth", tuple(grown), 100)]
