@@ -23,7 +23,7 @@ from loop_file_system import call
 
 from plimsoll.environment import Fault, Journal, StateDir, places, undo
 from plimsoll.environment.journal import journal as journals
-from plimsoll.environment.places import loops
+from plimsoll.environment.places import loops, queues
 from plimsoll.environment.places.found_on import found_on
 from plimsoll.environment.places.machine import HERE
 from plimsoll.experiment import Experiment
@@ -343,7 +343,7 @@ def test_what_a_queue_was_set_to_comes_back_with_its_scheduler(state: StateDir, 
     for way in ("put back", "killed"):
         site = knobs.site_of(Experiment.model_validate(document), state, run_id)
         journal = Journal.create(state, run_id)
-        for knob in places.KNOBS[:6]:
+        for knob in places.KNOBS[: places.KNOBS.index(queues.KNOB) + 1]:
             site.arrange(knob, journal)
         assert "[none]" in (queue / "scheduler").read_text() and (queue / "nr_requests").read_text() != "77\n"
         results = journal.put_back_all() if way == "put back" else undo(state, force=True)
