@@ -40,7 +40,7 @@ step_hook: Callable[[str, int], None] | None = None
 _steps = 0
 
 _held: set[int] = set()  # descriptors of all journals of this process
-_held_guard = threading.Lock()
+_held_guard = threading.RLock()  # a journal may be collected, and so released, while it is held
 
 
 def step(name: str) -> None:
@@ -267,7 +267,7 @@ def handed_on() -> Iterator[tuple[int, ...]]:
     It is killed with us, and yet what it is just asking of the kernel may be done after that.
     """
     with _held_guard:
-        copies = tuple(os.dup(one) for one in _held)
+        copies = tuple(os.dup(one) for one in [*_held])
     try:
         yield copies
     finally:
