@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -110,6 +111,8 @@ def failing(laboratory: Laboratory) -> Iterator[Failing]:
         finally:
             process.stdin.close()
             process.wait(10)
+            for left in (source, place, folder):  # another test of the same laboratory may want its own
+                shutil.rmtree(left)
 
 
 @contextlib.contextmanager

@@ -154,8 +154,9 @@ def ended(of: "subprocess.Popen[str]") -> tuple[int, str]:
 
 
 def first_trial(laboratory: Laboratory) -> Callable[[], bool]:
-    """Whether the first trial's result is on the host."""
-    return (laboratory.out / "trials/0001/trial.json").exists
+    """Whether the first trial's result is on the host, and that it stands."""
+    folder = laboratory.out / "trials/0001"
+    return lambda: (folder / "trial.json").exists() and not (folder / "repeat.json").exists()
 
 
 def test_a_run_that_is_stopped_and_resumed_ends_with_its_verdict(laboratory: Laboratory) -> None:
