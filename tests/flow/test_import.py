@@ -68,7 +68,7 @@ def test_a_capture_that_was_cut_gives_what_came_before(tmp_path: Path) -> None:
     made = _plimsoll("import", str(capture), "--out", str(tmp_path / "run"))
     assert made.returncode == 0, made.stderr
     assert "the file ends within a packet" in made.stdout
-    assert "1 calls have no reply" in made.stdout
+    assert "calls without a reply in the capture: 1" in made.stdout
 
 
 def test_what_is_no_capture_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def headline(document: CaptureDocument) -> str:
     """What there is, in a sentence."""
     totals, connections = document["totals"], len(document["connections"]) + document["connections_left_out"]
     return (
-        f"{totals['calls']:,} calls in {document['seconds']:,.1f} s on {connections:,} "
+        f"{totals['calls']:,} calls in {duration(document['seconds'] * 1e9)} on {connections:,} "
         f"{'connection' if connections == 1 else 'connections'}; {totals['retransmissions']:,} sent again, "
         f"{totals['unanswered']:,} without a reply"
     )

@@ -161,15 +161,15 @@ def _caveats(told: Json, totals: dict[str, int]) -> list[str]:
     """What is not what went over the wire."""
     ended = told["ended"]
     lines = {
-        "gaps": "{:,} gaps in TCP streams ({lost_bytes:,} bytes) that nothing filled: the capture lost packets, "
+        "gaps": "gaps in TCP streams that nothing filled: {:,} ({lost_bytes:,} bytes); the capture lost packets, "
         "and calls and replies with them",
-        "records_lost": "{:,} messages were given up within such gaps",
-        "datagrams_lost": "{:,} datagrams lack a fragment",
-        "replies_without_call": "{:,} replies came without their call: sent before the capture began, or lost",
-        "unanswered": "{:,} calls have no reply in the capture; reply times are those of the others",
-        "packets_cut": "{:,} packets are longer than what the capture has of them; what was cut off is not told",
-        "partial": "{:,} calls could not be read to their end (cut, encrypted, or an operation that is not known)",
-        "messages_unread": "{:,} messages are not of NFS or the programs beside it, or make no sense",
+        "records_lost": "messages given up within such gaps: {:,}",
+        "datagrams_lost": "datagrams that lack a fragment: {:,}",
+        "replies_without_call": "replies without their call: {:,} (sent before the capture began, or lost)",
+        "unanswered": "calls without a reply in the capture: {:,}; reply times are those of the others",
+        "packets_cut": "packets longer than what the capture has of them: {:,}; what was cut off is not told",
+        "partial": "calls that could not be read to their end: {:,} (cut, encrypted, or an unknown operation)",
+        "messages_unread": "messages that are not of NFS or the programs beside it, or make no sense: {:,}",
     }
     found = [
         text.format(totals[key], **{"lost_bytes": totals["lost_bytes"]}) for key, text in lines.items() if totals[key]
