@@ -16,6 +16,12 @@ def _mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def _folder(path, mode):
+    """Whatever the umask."""
+    path.mkdir()
+    path.chmod(mode)
+
+
 @pytest.mark.parametrize("which", ["it", "above"])
 @pytest.mark.parametrize(("mode", "why"), [(0o777, "written by everybody"), (0o1777, None), (0o755, None)])
 def test_a_folder_that_others_may_write_to(tmp_path, which, mode, why):
@@ -54,8 +60,8 @@ def test_a_link_is_looked_behind(tmp_path):
 
 
 def test_a_folder_that_was_there_keeps_its_mode(tmp_path):
-    (tmp_path / "mine").mkdir(mode=0o700)
-    (tmp_path / "mine/work").mkdir(mode=0o711)
+    _folder(tmp_path / "mine", 0o700)
+    _folder(tmp_path / "mine/work", 0o711)
     state = StateDir(tmp_path / "mine").prepare()
     assert (_mode(state.root), _mode(state.work)) == (0o700, 0o711)
     assert (_mode(state.datasets), _mode(state.journal)) == (0o755, 0o700)
@@ -75,7 +81,7 @@ def test_what_plimsoll_makes_has_its_mode_whatever_the_umask(tmp_path):
 
 @pytest.mark.parametrize("inside", ["march.txt", None])
 def test_a_journal_of_somebody_else_is_not_closed(tmp_path, inside):
-    (tmp_path / "journal").mkdir(mode=0o755)
+    _folder(tmp_path / "journal", 0o755)
     if inside:
         (tmp_path / "journal" / inside).touch()
     with pytest.raises(Fault, match="is not Plimsoll's"):
@@ -119,7 +125,7 @@ def test_a_link_in_the_place_of_what_is_copied_is_not_followed(tmp_path, monkeyp
 
 def test_the_doctor_names_who_could_change_the_state_folder(state):
     above = state.root / "above"
-    above.mkdir(mode=0o755)
+    _folder(above, 0o755)
     inside = StateDir(above / "state").prepare()
     (check,) = [one for one in doctor.diagnose(inside) if one.name == "state folder"]
     assert check.ok is True
