@@ -65,6 +65,7 @@ def guest_session(request, needs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("guest")
     # Not in pytest's own folder: the server's user, who builds the data set, cannot reach that.
     with tempfile.TemporaryDirectory(prefix="plimsoll-test-", dir="/var/tmp") as place:
+        Path(place).chmod(0o755)
         state = StateDir(Path(place)).prepare()
         if any("test_buffer_cache" in one for one in wanted):
             source = load("buffer-cache", quick=True, sets=_settings(), blocks=1)

@@ -258,6 +258,7 @@ def test_requests_are_of_the_class_of_their_pages(world, tmp_path):
     assert found == {name: after[name] - before[name] for name in found}
 
 
+@pytest.mark.alone  # whoever else reaches a limit of memory swaps to the area of the highest priority, too
 @once_seen_whole
 def test_pages_that_are_swapped_are_told(needs, tmp_path):
     needs("root", "bpf", "loop devices and mkfs.ext4", "swap")
