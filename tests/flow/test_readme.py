@@ -21,7 +21,8 @@ TEXT = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(r"`(\./plimsoll [^`]+)`", TEXT) + re.findall(
     r"^    (\./plimsoll .*?)(?:  .*)?$", TEXT, flags=re.M
 )
-LONG = {"demo", "run", "capacity", "report", "compare", "breakdown", "query", "export"}
+# They last, or ask for a run, a server or a capture that is not there.
+LONG = {"demo", "run", "capacity", "report", "compare", "breakdown", "query", "export", "import"}
 
 
 def short() -> list[str]:
