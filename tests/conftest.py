@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import debian_kernel
+import hypothesis
 import pytest
 import tracepoints
 import user_mode_linux
@@ -29,6 +30,9 @@ from plimsoll.environment.memory import page_cache
 from plimsoll.run import agent
 
 MISSING = "missing capability"
+# How long an example takes is the machine's affair: other tests may have both CPUs.
+hypothesis.settings.register_profile("plimsoll", deadline=None)
+hypothesis.settings.load_profile("plimsoll")
 
 
 def _has_user() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import subprocess
 import threading
 import time
@@ -17,6 +18,7 @@ from plimsoll.target import ServerFailed
 from plimsoll.target.duckdb_server import DriverEnded, DuckServer, as_setting
 
 Json = dict[str, Any]
+REPEATS = 7
 LONG = "select count(*) from range(1000000000000) t(i) where i % 7 = 3"
 TABLES = (
     "create table orders (o_orderkey bigint, o_comment varchar)",
@@ -97,10 +99,12 @@ def test_sessions_run_side_by_side_and_their_work_in_its_order(server: DuckServe
 def test_what_the_driver_does_itself_is_told(server: DuckServer) -> None:
     """Turning many rows into Python's is the driver's; adding as many up is not."""
     rows = "select i, i * 2 from range(300000) t(i)"
-    found = perform(server, [asks(rows, f"select sum(i) from ({rows}) t(i, j)")])
-    shares = [found[index]["own_ns"] / (found[index]["end_ns"] - found[index]["start_ns"]) for index in (0, 1)]
-    assert found[0]["rows"] == 300_000
-    assert shares[0] > 0.5 > shares[1]
+    # Of one that takes a millisecond most may be a wait for a CPU: so several, and the one in the middle.
+    found = perform(server, [asks(*(REPEATS * [rows, f"select sum(i) from ({rows}) t(i, j)"]))])
+    ends = [found[index] for index in range(2 * REPEATS)]
+    shares = [end["own_ns"] / (end["end_ns"] - end["start_ns"]) for end in ends]
+    assert ends[0]["rows"] == 300_000
+    assert statistics.median(shares[0::2]) > 0.5 > statistics.median(shares[1::2])
 
 
 def test_a_query_that_fails_or_takes_too_long_ends_alone(server: DuckServer) -> None:
