@@ -130,6 +130,20 @@ def test_a_connection_that_is_named(server: LiveServer) -> None:
             assert b"not to be seen" not in path.read_bytes(), path
 
 
+def test_a_database_whose_encoding_nobody_knows(server: LiveServer) -> None:
+    """A server that was made without a locale is in SQL_ASCII; a client gets bytes from it where it expects text."""
+    with server.session() as session:
+        session.execute("create database ascii template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'")
+    try:
+        dsn = f"{server.dsn} password='not to be seen' dbname=ascii"
+        found = json.loads(call(server, "--dsn", dsn, "--for", "1s", "--json", "--out", str(folder(server, "ascii"))))
+        session_of_ours = found["breakdown"]["session"]
+        assert (session_of_ours["database"], session_of_ours["user"]) == ("ascii", "asker")
+    finally:
+        with server.session() as session:
+            session.execute("drop database ascii with (force)")
+
+
 def test_without_a_session_it_says_why_and_goes_on(server: LiveServer) -> None:
     data = server.server.data / "postmaster.pid"
     whole = data.read_text()

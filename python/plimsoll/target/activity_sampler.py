@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TextIO
 import psycopg
 
 from plimsoll.target import activity
-from plimsoll.target.connection import Connection, described
+from plimsoll.target.connection import Connection, as_text, described
 from plimsoll.target.query_text import without_values
 from plimsoll.target.running import why_no_session
 
@@ -159,6 +159,7 @@ def open_session(connection: Connection, database: str | None = None) -> psycopg
         options=activity.OPTIONS,
         autocommit=True,
     )
+    as_text(session)
     session.prepare_threshold = 3
     for text in activity.QUIETLY:
         try:

@@ -112,6 +112,7 @@ class Connection:
             application_name=APPLICATION,
             autocommit=True,
         ) as connection:
+            as_text(connection)
             yield connection
 
     def room(self) -> int:
@@ -206,6 +207,12 @@ def as_counters(view: str, row: Iterable[tuple[str, Any]]) -> dict[str, int]:
             except (TypeError, ValueError):
                 continue  # time stamps are no counters
     return counts
+
+
+def as_text(connection: psycopg.Connection) -> None:
+    """Texts of a database in SQL_ASCII, whose encoding nobody knows, a character a byte: psycopg would give bytes."""
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        connection.execute("set client_encoding = 'LATIN1'")
 
 
 def shown_setting(name: str, setting: str | None, unit: str | None) -> str:
