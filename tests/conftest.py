@@ -78,6 +78,9 @@ def _has_io_uring() -> bool:
 
 CAPABILITIES: dict[str, Callable[[], bool]] = {
     "root": lambda: os.geteuid() == 0,
+    "kernel log and slabinfo": lambda: (
+        os.access("/dev/kmsg", os.R_OK | os.W_OK) and os.access("/proc/slabinfo", os.R_OK)
+    ),
     "cgroup memory": lambda: GroupKnob("capability").available().ok,
     "cgroup cpuset": _has_cpuset,
     "freezer": _has_freezer,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from plimsoll.record.npy import read_table
 WARNINGS = 7  # the kernel takes ten lines in five seconds from a program, by default
 KMSG = Path("/dev/kmsg")
 
-pytestmark = pytest.mark.skipif(
-    not (os.access(KMSG, os.R_OK | os.W_OK) and os.access("/proc/slabinfo", os.R_OK)), reason="needs root"
-)
+
+@pytest.fixture(autouse=True)
+def _kernel_tells(needs: Callable[..., None]) -> None:
+    needs("root", "kernel log and slabinfo")
 
 
 class KernelWatch(Watching):
