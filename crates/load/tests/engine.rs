@@ -179,11 +179,13 @@ fn connections_are_opened_side_by_side_and_all_or_none() {
 
 #[test]
 fn time_ends_a_segment() {
-    let config = Config { transactions: None, duration_ns: Some(60 * MS), ..config() };
-    let segment = segment(2, 1, &config, |_| Scripted::Done);
-    assert_eq!(segment.outcomes.ended, Ended::Seconds);
-    let last = segment.column("start_ns").into_iter().max().unwrap();
-    assert!(last - segment.outcomes.started_ns < 61 * MS);
+    undisturbed(Duration::from_millis(2), || {
+        let config = Config { transactions: None, duration_ns: Some(60 * MS), ..config() };
+        let segment = segment(2, 1, &config, |_| Scripted::Done);
+        assert_eq!(segment.outcomes.ended, Ended::Seconds);
+        let last = segment.column("start_ns").into_iter().max().unwrap();
+        assert!(last - segment.outcomes.started_ns < 61 * MS);
+    });
 }
 
 #[test]

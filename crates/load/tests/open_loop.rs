@@ -83,18 +83,20 @@ fn what_the_patience_does_not_suffice_for_is_skipped_and_counted() {
 
 #[test]
 fn operations_that_would_start_too_late_are_skipped_and_counted() {
-    let schedule = Schedule::Constant { rate: 2_000.0, seed: 1, late_limit_ms: Some(20.0) };
-    let config = Config { schedule, patience_ns: 5_000 * MS, ..constant(1.0, 300) };
-    let segment = segment(2, 1, &config, |_| Scripted::DoneAfter(4 * MS));
-    let identity = segment.outcomes.identity;
-    assert_eq!(identity.planned, 600);
-    assert!(identity.skipped > 200 && identity.done > 50, "{identity:?}");
-    let lag_ns = segment.outcomes.lag_ns.max();
-    assert!(lag_ns < 25 * MS as u64, "nothing was started much later than the limit: {lag_ns}");
-    let (start, planned) = (segment.column("start_ns"), segment.column("planned_ns"));
-    let kinds = segment.column("kind");
-    let late = (0..kinds.len()).filter(|&row| kinds[row] == 255);
-    assert!(late.clone().all(|row| start[row] - planned[row] > 20 * MS), "only what was too late was skipped");
+    undisturbed(Duration::from_millis(2), || {
+        let schedule = Schedule::Constant { rate: 2_000.0, seed: 1, late_limit_ms: Some(20.0) };
+        let config = Config { schedule, patience_ns: 5_000 * MS, ..constant(1.0, 300) };
+        let segment = segment(2, 1, &config, |_| Scripted::DoneAfter(4 * MS));
+        let identity = segment.outcomes.identity;
+        assert_eq!(identity.planned, 600);
+        assert!(identity.skipped > 200 && identity.done > 50, "{identity:?}");
+        let lag_ns = segment.outcomes.lag_ns.max();
+        assert!(lag_ns < 25 * MS as u64, "nothing was started much later than the limit: {lag_ns}");
+        let (start, planned) = (segment.column("start_ns"), segment.column("planned_ns"));
+        let kinds = segment.column("kind");
+        let late = (0..kinds.len()).filter(|&row| kinds[row] == 255);
+        assert!(late.clone().all(|row| start[row] - planned[row] > 20 * MS), "only what was too late was skipped");
+    });
 }
 
 #[test]
@@ -155,22 +157,24 @@ fn when_all_connections_are_gone_the_plan_ends_there() {
 
 #[test]
 fn a_stop_ends_the_plan_and_the_backlog() {
-    for threads in [1, 3] {
-        let control = Control::new(threads);
-        let config = constant(4_000.0, 60_000);
-        let opener = Arc::new(MockOpener::new(|_| Scripted::DoneAfter(2 * MS)));
-        let segment = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(std::time::Duration::from_millis(100));
-                control.stop();
+    undisturbed(Duration::from_millis(2), || {
+        for threads in [1, 3] {
+            let control = Control::new(threads);
+            let config = constant(4_000.0, 60_000);
+            let opener = Arc::new(MockOpener::new(|_| Scripted::DoneAfter(2 * MS)));
+            let segment = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                    control.stop();
+                });
+                controlled(&opener, 3, &control, &config)
             });
-            controlled(&opener, 3, &control, &config)
-        });
-        let identity = segment.outcomes.identity;
-        assert_eq!(segment.outcomes.ended, Ended::Told);
-        assert!((200..4_000).contains(&identity.planned), "{identity:?}");
-        assert!(identity.skipped > 50, "1,500 a second were done, the rest was due and skipped: {identity:?}");
-    }
+            let identity = segment.outcomes.identity;
+            assert_eq!(segment.outcomes.ended, Ended::Told);
+            assert!((200..4_000).contains(&identity.planned), "{identity:?}");
+            assert!(identity.skipped > 50, "1,500 a second were done, the rest was due and skipped: {identity:?}");
+        }
+    });
 }
 
 #[test]

@@ -45,32 +45,38 @@ fn rows(segment: &Segment) -> Vec<[i64; 4]> {
 
 #[test]
 fn nothing_is_started_while_closed_and_windows_have_their_length() {
-    each(
-        &unbounded(),
-        |_| Scripted::DoneAfter(MS / 5),
-        |gate| gate.windows(5, 20 * MS),
-        |segment, windows| {
-            assert_eq!(segment.outcomes.ended, Ended::Told);
-            assert!(windows.iter().all(|seen| seen.length_ns() == 20 * MS), "{windows:?}");
-            let (mut due_before, mut begun_late) = ([0; 5], [0; 5]);
-            for row in rows(segment) {
-                let [index, planned, start, end] = row;
-                let of = |seen: &Seen| (100 + seen.before.planned..100 + seen.after.planned).contains(&(index as u64));
-                let place = windows.iter().position(of).unwrap();
-                let times = windows[place].times;
-                assert!(times.opened_ns <= start && planned <= start && end <= times.drained_ns, "{row:?}: {times:?}");
-                due_before[place] += usize::from(planned < times.opened_ns);
-                begun_late[place] += usize::from(start > times.closed_ns);
-            }
-            // A thread may be kept waiting between its look at the clock and what it begins then, once; or through a whole window.
-            for late in due_before.iter().chain(&begun_late) {
-                assert!(*late <= CLIENTS as usize, "{due_before:?} {begun_late:?}");
-            }
-            assert_eq!(due_before[0], 0);
-            assert!(windows.iter().all(|seen| seen.done() >= u64::from(CLIENTS)), "{windows:?}");
-            assert_eq!(segment.outcomes.identity.planned, windows[4].after.planned);
-        },
-    );
+    undisturbed(Duration::from_millis(2), || {
+        each(
+            &unbounded(),
+            |_| Scripted::DoneAfter(MS / 5),
+            |gate| gate.windows(5, 20 * MS),
+            |segment, windows| {
+                assert_eq!(segment.outcomes.ended, Ended::Told);
+                assert!(windows.iter().all(|seen| seen.length_ns() == 20 * MS), "{windows:?}");
+                let (mut due_before, mut begun_late) = ([0; 5], [0; 5]);
+                for row in rows(segment) {
+                    let [index, planned, start, end] = row;
+                    let of =
+                        |seen: &Seen| (100 + seen.before.planned..100 + seen.after.planned).contains(&(index as u64));
+                    let place = windows.iter().position(of).unwrap();
+                    let times = windows[place].times;
+                    assert!(
+                        times.opened_ns <= start && planned <= start && end <= times.drained_ns,
+                        "{row:?}: {times:?}"
+                    );
+                    due_before[place] += usize::from(planned < times.opened_ns);
+                    begun_late[place] += usize::from(start > times.closed_ns);
+                }
+                // A thread may be kept waiting between its look at the clock and what it begins then, once; or through a whole window.
+                for late in due_before.iter().chain(&begun_late) {
+                    assert!(*late <= CLIENTS as usize, "{due_before:?} {begun_late:?}");
+                }
+                assert_eq!(due_before[0], 0);
+                assert!(windows.iter().all(|seen| seen.done() >= u64::from(CLIENTS)), "{windows:?}");
+                assert_eq!(segment.outcomes.identity.planned, windows[4].after.planned);
+            },
+        );
+    });
 }
 
 #[test]
@@ -116,23 +122,25 @@ fn what_is_under_way_drains() {
 
 #[test]
 fn an_open_loops_plan_stands_while_closed() {
-    let config = Config { duration_ns: None, ..constant(1_000.0, 0) };
-    each(
-        &config,
-        |_| Scripted::Done,
-        |gate| gate.windows(4, 50 * MS),
-        |segment, windows| {
-            let rows = rows(segment);
-            assert_eq!(rows.len(), 200, "{windows:?}");
-            for (place, [index, planned, _, _]) in rows.into_iter().enumerate() {
-                let times = windows[place / 50].times;
-                assert_eq!((index, planned), (100 + place as i64, times.opened_ns + (place as i64 % 50) * MS));
-            }
-            assert!(windows.iter().all(|seen| seen.done() == 50), "{windows:?}");
-            assert!(segment.latency_ns(0.5) < 20 * MS as u64, "the time in between is none of it");
-            assert!((segment.outcomes.planned_rate.unwrap() - 1_000.0).abs() < 1e-6);
-        },
-    );
+    undisturbed(Duration::from_millis(2), || {
+        let config = Config { duration_ns: None, ..constant(1_000.0, 0) };
+        each(
+            &config,
+            |_| Scripted::Done,
+            |gate| gate.windows(4, 50 * MS),
+            |segment, windows| {
+                let rows = rows(segment);
+                assert_eq!(rows.len(), 200, "{windows:?}");
+                for (place, [index, planned, _, _]) in rows.into_iter().enumerate() {
+                    let times = windows[place / 50].times;
+                    assert_eq!((index, planned), (100 + place as i64, times.opened_ns + (place as i64 % 50) * MS));
+                }
+                assert!(windows.iter().all(|seen| seen.done() == 50), "{windows:?}");
+                assert!(segment.latency_ns(0.5) < 20 * MS as u64, "the time in between is none of it");
+                assert!((segment.outcomes.planned_rate.unwrap() - 1_000.0).abs() < 1e-6);
+            },
+        );
+    });
 }
 
 #[test]
@@ -155,21 +163,23 @@ fn an_open_loops_backlog_is_worked_off_before_the_next_window() {
 
 #[test]
 fn users_think_while_open_only() {
-    let schedule = Schedule::Closed { think_ms: Wait::Fixed(25.0), keying_ms: Wait::default(), seed: 1 };
-    let config = Config { schedule, ..unbounded() };
-    for carry in [controlled, completion::<MockOpener>, blocking] as [Carry; 3] {
-        let opener = Arc::new(MockOpener::new(|_| Scripted::DoneAfter(MS)));
-        let (segment, windows) = in_windows((carry, 1), (&opener, 1), &config, |gate| gate.windows(8, 20 * MS));
-        let rows = rows(&segment);
-        assert!((3..=6).contains(&rows.len()), "one in 26 of 160 ms, or late ones fewer: {}", rows.len());
-        let mut free_ns = 0;
-        for [_, planned, _, end] in rows {
-            // A session that blocks is free when its thread has looked at the clock again; the time between windows is more than that.
-            let thought_ns = plan_ns(&windows, planned) - free_ns;
-            assert!((25 * MS..40 * MS).contains(&thought_ns), "{thought_ns}");
-            free_ns = plan_ns(&windows, end);
+    undisturbed(Duration::from_millis(2), || {
+        let schedule = Schedule::Closed { think_ms: Wait::Fixed(25.0), keying_ms: Wait::default(), seed: 1 };
+        let config = Config { schedule, ..unbounded() };
+        for carry in [controlled, completion::<MockOpener>, blocking] as [Carry; 3] {
+            let opener = Arc::new(MockOpener::new(|_| Scripted::DoneAfter(MS)));
+            let (segment, windows) = in_windows((carry, 1), (&opener, 1), &config, |gate| gate.windows(8, 20 * MS));
+            let rows = rows(&segment);
+            assert!((3..=6).contains(&rows.len()), "one in 26 of 160 ms, or late ones fewer: {}", rows.len());
+            let mut free_ns = 0;
+            for [_, planned, _, end] in rows {
+                // A session that blocks is free when its thread has looked at the clock again; the time between windows is more than that.
+                let thought_ns = plan_ns(&windows, planned) - free_ns;
+                assert!((25 * MS..40 * MS).contains(&thought_ns), "{thought_ns}");
+                free_ns = plan_ns(&windows, end);
+            }
         }
-    }
+    });
 }
 
 #[test]
