@@ -2,10 +2,11 @@
 //!
 //! Version 1 is read with its children (`total_`), as version 2 counts. File memory includes shared memory in both.
 
-use crate::text::{Rereadable, keyed};
+use crate::columns::Columns;
+use crate::columns::Field::{self, Key, Word};
+use crate::text::Rereadable;
 use crate::{Probe, ProbeError};
-use plimsoll_record::ABSENT_SAMPLE;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where the group is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,53 +19,46 @@ pub struct GroupPaths {
     pub swap_path: Option<PathBuf>,
 }
 
-/// A file, a key in it (none: the file is one number) and the column that it gives.
-type Place = (&'static str, &'static str, Option<&'static str>);
+/// A file that is one number.
+const ALL: Field = Word(0);
+
+/// A column, the file that gives it, and where it stands there.
+type Place = (&'static str, &'static str, Field);
 
 const VERSION_2: [Place; 12] = [
-    ("usage_bytes", "memory.current", None),
-    ("swap_bytes", "memory.swap.current", None),
-    ("anon_bytes", "memory.stat", Some("anon")),
-    ("file_bytes", "memory.stat", Some("file")),
-    ("shmem_bytes", "memory.stat", Some("shmem")),
-    ("mapped_bytes", "memory.stat", Some("file_mapped")),
-    ("dirty_bytes", "memory.stat", Some("file_dirty")),
-    ("writeback_bytes", "memory.stat", Some("file_writeback")),
-    ("pgfault", "memory.stat", Some("pgfault")),
-    ("pgmajfault", "memory.stat", Some("pgmajfault")),
-    ("limit_hits", "memory.events", Some("max")),
-    ("oom_kills", "memory.events", Some("oom_kill")),
+    ("usage_bytes", "memory.current", ALL),
+    ("swap_bytes", "memory.swap.current", ALL),
+    ("anon_bytes", "memory.stat", Key("anon")),
+    ("file_bytes", "memory.stat", Key("file")),
+    ("shmem_bytes", "memory.stat", Key("shmem")),
+    ("mapped_bytes", "memory.stat", Key("file_mapped")),
+    ("dirty_bytes", "memory.stat", Key("file_dirty")),
+    ("writeback_bytes", "memory.stat", Key("file_writeback")),
+    ("pgfault", "memory.stat", Key("pgfault")),
+    ("pgmajfault", "memory.stat", Key("pgmajfault")),
+    ("limit_hits", "memory.events", Key("max")),
+    ("oom_kills", "memory.events", Key("oom_kill")),
 ];
 
 const VERSION_1: [Place; 12] = [
-    ("usage_bytes", "memory.usage_in_bytes", None),
-    ("swap_bytes", "memory.stat", Some("total_swap")),
-    ("anon_bytes", "memory.stat", Some("total_rss")),
-    ("file_bytes", "memory.stat", Some("total_cache")),
-    ("shmem_bytes", "memory.stat", Some("total_shmem")),
-    ("mapped_bytes", "memory.stat", Some("total_mapped_file")),
-    ("dirty_bytes", "memory.stat", Some("total_dirty")),
-    ("writeback_bytes", "memory.stat", Some("total_writeback")),
-    ("pgfault", "memory.stat", Some("total_pgfault")),
-    ("pgmajfault", "memory.stat", Some("total_pgmajfault")),
-    ("limit_hits", "memory.failcnt", None),
-    ("oom_kills", "memory.oom_control", Some("oom_kill")),
+    ("usage_bytes", "memory.usage_in_bytes", ALL),
+    ("swap_bytes", "memory.stat", Key("total_swap")),
+    ("anon_bytes", "memory.stat", Key("total_rss")),
+    ("file_bytes", "memory.stat", Key("total_cache")),
+    ("shmem_bytes", "memory.stat", Key("total_shmem")),
+    ("mapped_bytes", "memory.stat", Key("total_mapped_file")),
+    ("dirty_bytes", "memory.stat", Key("total_dirty")),
+    ("writeback_bytes", "memory.stat", Key("total_writeback")),
+    ("pgfault", "memory.stat", Key("total_pgfault")),
+    ("pgmajfault", "memory.stat", Key("total_pgmajfault")),
+    ("limit_hits", "memory.failcnt", ALL),
+    ("oom_kills", "memory.oom_control", Key("oom_kill")),
 ];
-
-/// A place in the row, and the key in the file that gives it.
-type Given = (usize, Option<&'static str>);
 
 /// Watches a group.
 #[derive(Debug)]
 pub struct Group {
-    /// Each file once, with the columns it gives: (place in the row, key).
-    files: Vec<(Rereadable, Vec<Given>)>,
-    columns: Vec<&'static str>,
-    row: Vec<i64>,
-}
-
-fn value(text: &str, key: Option<&str>) -> Option<i64> {
-    key.map_or_else(|| text.trim().parse().ok(), |key| keyed(text, key))
+    columns: Columns,
 }
 
 impl Group {
@@ -79,54 +73,28 @@ impl Group {
             other => return Err(ProbeError::Unknown(format!("sample.group.version: {other} is not 1 or 2"))),
         };
         Rereadable::open(&paths.path.join("memory.stat"))?;
-        let mut group = Self { files: Vec::new(), columns: Vec::new(), row: Vec::new() };
-        let mut names: Vec<PathBuf> = Vec::new();
-        for (column, file, key) in places {
-            let (path, key) = match &paths.swap_path {
-                Some(path) if column == "swap_bytes" => (path.clone(), None),
-                _ => (paths.path.join(file), key),
-            };
-            group.add(column, &path, key, &mut names);
-        }
-        Ok(group)
-    }
-
-    fn add(&mut self, column: &'static str, path: &Path, key: Option<&'static str>, names: &mut Vec<PathBuf>) {
-        let known = names.iter().position(|name| name == path);
-        let place = known.or_else(|| {
-            self.files.push((Rereadable::open(path).ok()?, Vec::new()));
-            names.push(path.to_owned());
-            Some(names.len() - 1)
-        });
-        let Some((file, gives)) = place.map(|place| &mut self.files[place]) else { return };
-        if file.read().is_ok_and(|text| value(text, key).is_some()) {
-            gives.push((self.columns.len(), key));
-            self.columns.push(column);
-        }
+        let columns = Columns::open(places.map(|(name, file, field)| match &paths.swap_path {
+            Some(path) if name == "swap_bytes" => (name, path.clone(), ALL),
+            _ => (name, paths.path.join(file), field),
+        }));
+        Ok(Self { columns })
     }
 }
 
 impl Probe for Group {
     fn columns(&self) -> Vec<&'static str> {
-        self.columns.clone()
+        self.columns.names()
     }
 
     fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
-        self.row.clear();
-        self.row.resize(self.columns.len(), ABSENT_SAMPLE);
-        for (file, gives) in &mut self.files {
-            let Ok(text) = file.read() else { continue };
-            for &(place, key) in gives.iter() {
-                self.row[place] = value(text, key).unwrap_or(ABSENT_SAMPLE);
-            }
-        }
-        row(&self.row);
+        self.columns.sample(row);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn sampled(folder: &Path, version: u32, swap_path: Option<PathBuf>) -> Vec<(&'static str, i64)> {
         let mut group = Group::open(&GroupPaths { version, path: folder.to_owned(), swap_path }).unwrap();

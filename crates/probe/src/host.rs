@@ -1,103 +1,59 @@
 //! The host: vmstat's columns from /proc/stat, /proc/meminfo and /proc/vmstat, and pressure where the kernel gives it.
 
-use crate::text::{Rereadable, keyed};
+use crate::columns::Columns;
+use crate::columns::Field::{self, Cpu, Key, Pressure};
+use crate::text::Rereadable;
 use crate::{Probe, ProbeError};
-use plimsoll_record::ABSENT_SAMPLE;
 use std::path::Path;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Stat,
-    Memory,
-    Vm,
-    PressureCpu,
-    PressureMemory,
-    PressureIo,
-}
-
-const FILES: [(Source, &str); 6] = [
-    (Source::Stat, "stat"),
-    (Source::Memory, "meminfo"),
-    (Source::Vm, "vmstat"),
-    (Source::PressureCpu, "pressure/cpu"),
-    (Source::PressureMemory, "pressure/memory"),
-    (Source::PressureIo, "pressure/io"),
-];
-
-#[derive(Clone, Copy, Debug)]
-enum Field {
-    /// The number after a key.
-    Key(&'static str),
-    /// The n-th number of the line `cpu`.
-    Cpu(usize),
-    /// The total of a pressure file's line.
-    Total(&'static str),
-}
-
-use Field::{Cpu, Key, Total};
-use Source::{Memory, PressureCpu, PressureIo, PressureMemory, Stat, Vm};
+/// Files that every kernel has.
+const NEEDED: [&str; 3] = ["stat", "meminfo", "vmstat"];
 
 /// Columns in the order of `schema/record.md`, and where each comes from.
-const COLUMNS: [(&str, Source, Field); 37] = [
-    ("procs_running", Stat, Key("procs_running")),
-    ("procs_blocked", Stat, Key("procs_blocked")),
-    ("mem_total_kib", Memory, Key("MemTotal")),
-    ("mem_free_kib", Memory, Key("MemFree")),
-    ("mem_available_kib", Memory, Key("MemAvailable")),
-    ("buffers_kib", Memory, Key("Buffers")),
-    ("cached_kib", Memory, Key("Cached")),
-    ("s_reclaimable_kib", Memory, Key("SReclaimable")),
-    ("swap_total_kib", Memory, Key("SwapTotal")),
-    ("swap_free_kib", Memory, Key("SwapFree")),
-    ("dirty_kib", Memory, Key("Dirty")),
-    ("writeback_kib", Memory, Key("Writeback")),
-    ("shmem_kib", Memory, Key("Shmem")),
-    ("pswpin", Vm, Key("pswpin")),
-    ("pswpout", Vm, Key("pswpout")),
-    ("pgpgin", Vm, Key("pgpgin")),
-    ("pgpgout", Vm, Key("pgpgout")),
-    ("pgfault", Vm, Key("pgfault")),
-    ("pgmajfault", Vm, Key("pgmajfault")),
-    ("workingset_refault_file", Vm, Key("workingset_refault_file")),
-    ("intr", Stat, Key("intr")),
-    ("ctxt", Stat, Key("ctxt")),
-    ("cpu_user", Stat, Cpu(0)),
-    ("cpu_nice", Stat, Cpu(1)),
-    ("cpu_system", Stat, Cpu(2)),
-    ("cpu_idle", Stat, Cpu(3)),
-    ("cpu_iowait", Stat, Cpu(4)),
-    ("cpu_irq", Stat, Cpu(5)),
-    ("cpu_softirq", Stat, Cpu(6)),
-    ("cpu_steal", Stat, Cpu(7)),
-    ("cpu_guest", Stat, Cpu(8)),
-    ("cpu_guest_nice", Stat, Cpu(9)),
-    ("psi_cpu_some_us", PressureCpu, Total("some")),
-    ("psi_memory_some_us", PressureMemory, Total("some")),
-    ("psi_memory_full_us", PressureMemory, Total("full")),
-    ("psi_io_some_us", PressureIo, Total("some")),
-    ("psi_io_full_us", PressureIo, Total("full")),
+const COLUMNS: [(&str, &str, Field); 37] = [
+    ("procs_running", "stat", Key("procs_running")),
+    ("procs_blocked", "stat", Key("procs_blocked")),
+    ("mem_total_kib", "meminfo", Key("MemTotal")),
+    ("mem_free_kib", "meminfo", Key("MemFree")),
+    ("mem_available_kib", "meminfo", Key("MemAvailable")),
+    ("buffers_kib", "meminfo", Key("Buffers")),
+    ("cached_kib", "meminfo", Key("Cached")),
+    ("s_reclaimable_kib", "meminfo", Key("SReclaimable")),
+    ("swap_total_kib", "meminfo", Key("SwapTotal")),
+    ("swap_free_kib", "meminfo", Key("SwapFree")),
+    ("dirty_kib", "meminfo", Key("Dirty")),
+    ("writeback_kib", "meminfo", Key("Writeback")),
+    ("shmem_kib", "meminfo", Key("Shmem")),
+    ("pswpin", "vmstat", Key("pswpin")),
+    ("pswpout", "vmstat", Key("pswpout")),
+    ("pgpgin", "vmstat", Key("pgpgin")),
+    ("pgpgout", "vmstat", Key("pgpgout")),
+    ("pgfault", "vmstat", Key("pgfault")),
+    ("pgmajfault", "vmstat", Key("pgmajfault")),
+    ("workingset_refault_file", "vmstat", Key("workingset_refault_file")),
+    ("intr", "stat", Key("intr")),
+    ("ctxt", "stat", Key("ctxt")),
+    ("cpu_user", "stat", Cpu(0)),
+    ("cpu_nice", "stat", Cpu(1)),
+    ("cpu_system", "stat", Cpu(2)),
+    ("cpu_idle", "stat", Cpu(3)),
+    ("cpu_iowait", "stat", Cpu(4)),
+    ("cpu_irq", "stat", Cpu(5)),
+    ("cpu_softirq", "stat", Cpu(6)),
+    ("cpu_steal", "stat", Cpu(7)),
+    ("cpu_guest", "stat", Cpu(8)),
+    ("cpu_guest_nice", "stat", Cpu(9)),
+    ("psi_cpu_some_us", "pressure/cpu", Pressure("some")),
+    ("psi_memory_some_us", "pressure/memory", Pressure("some")),
+    ("psi_memory_full_us", "pressure/memory", Pressure("full")),
+    ("psi_io_some_us", "pressure/io", Pressure("some")),
+    ("psi_io_full_us", "pressure/io", Pressure("full")),
 ];
-
-fn value(text: &str, field: Field) -> Option<i64> {
-    match field {
-        Key(key) => keyed(text, key),
-        Cpu(place) => {
-            let line = text.lines().find(|line| line.starts_with("cpu "))?;
-            line.split_ascii_whitespace().nth(place + 1)?.parse().ok()
-        }
-        Total(line) => {
-            let line = text.lines().find(|candidate| candidate.starts_with(line))?;
-            line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
-        }
-    }
-}
 
 /// Watches the host.
 #[derive(Debug)]
 pub struct Host {
-    files: Vec<(Source, Rereadable)>,
-    columns: Vec<(&'static str, Source, Field)>,
-    row: Vec<i64>,
+    columns: Columns,
 }
 
 impl Host {
@@ -106,47 +62,28 @@ impl Host {
     /// # Errors
     /// When stat, meminfo or vmstat cannot be read; pressure may be missing.
     pub fn open(proc: &Path) -> Result<Self, ProbeError> {
-        let mut files = Vec::new();
-        for (source, name) in FILES {
-            match Rereadable::open(&proc.join(name)) {
-                Ok(file) => files.push((source, file)),
-                Err(_) if name.starts_with("pressure") => {}
-                Err(error) => return Err(error),
-            }
+        for name in NEEDED {
+            Rereadable::open(&proc.join(name))?;
         }
-        let mut columns: Vec<(&'static str, Source, Field)> = Vec::new();
-        for (source, file) in &mut files {
-            let Ok(text) = file.read() else { continue };
-            columns.extend(COLUMNS.iter().filter(|(_, from, field)| from == source && value(text, *field).is_some()));
-        }
-        columns.sort_by_key(|(name, ..)| COLUMNS.iter().position(|(known, ..)| known == name));
-        Ok(Self { files, columns, row: Vec::new() })
+        let columns = Columns::open(COLUMNS.map(|(name, file, field)| (name, proc.join(file), field)));
+        Ok(Self { columns })
     }
 }
 
 impl Probe for Host {
     fn columns(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|(name, ..)| *name).collect()
+        self.columns.names()
     }
 
     fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
-        self.row.clear();
-        self.row.resize(self.columns.len(), ABSENT_SAMPLE);
-        for (source, file) in &mut self.files {
-            let Ok(text) = file.read() else { continue };
-            for (place, (_, from, field)) in self.columns.iter().enumerate() {
-                if from == source {
-                    self.row[place] = value(text, *field).unwrap_or(ABSENT_SAMPLE);
-                }
-            }
-        }
-        row(&self.row);
+        self.columns.sample(row);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_record::ABSENT_SAMPLE;
 
     fn write(folder: &Path, name: &str, text: &str) {
         std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();

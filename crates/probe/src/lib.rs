@@ -13,6 +13,7 @@ mod bpf;
 pub mod breakdown;
 #[cfg(feature = "bpf")]
 mod buffer_heads;
+mod columns;
 mod device;
 #[cfg(feature = "bpf")]
 pub mod file_waits;

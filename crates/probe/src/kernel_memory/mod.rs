@@ -10,9 +10,10 @@ mod slabs;
 
 pub use slabs::Slabs;
 
-use crate::text::{Rereadable, keyed};
+use crate::columns::Columns;
+use crate::columns::Field::{self, FreeBlocks, Key, Keys, Word};
+use crate::text::Rereadable;
 use crate::{Probe, ProbeError};
-use plimsoll_record::ABSENT_SAMPLE;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -41,101 +42,46 @@ impl Seldom {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Memory,
-    Vm,
-    Files,
-    Inodes,
-    Dentries,
-    Buddies,
-}
-
-const FILES: [(Source, &str); 6] = [
-    (Source::Memory, "meminfo"),
-    (Source::Vm, "vmstat"),
-    (Source::Files, "sys/fs/file-nr"),
-    (Source::Inodes, "sys/fs/inode-nr"),
-    (Source::Dentries, "sys/fs/dentry-state"),
-    (Source::Buddies, "buddyinfo"),
-];
-
-#[derive(Clone, Copy, Debug)]
-enum Field {
-    /// The number after a key.
-    Key(&'static str),
-    /// All numbers after keys that begin so, summed.
-    Keys(&'static str),
-    /// The n-th number of the file.
-    Place(usize),
-    /// Free blocks of 2^n pages, in all zones.
-    Order(usize),
-}
-
-use Field::{Key, Keys, Order, Place};
-use Source::{Buddies, Dentries, Files, Inodes, Memory, Vm};
-
 /// Columns in the order of `schema/record.md`, and where each comes from.
-const COLUMNS: [(&str, Source, Field); 31] = [
-    ("slab_kib", Memory, Key("Slab")),
-    ("s_unreclaim_kib", Memory, Key("SUnreclaim")),
-    ("kernel_stack_kib", Memory, Key("KernelStack")),
-    ("page_tables_kib", Memory, Key("PageTables")),
-    ("sec_page_tables_kib", Memory, Key("SecPageTables")),
-    ("percpu_kib", Memory, Key("Percpu")),
-    ("vmalloc_used_kib", Memory, Key("VmallocUsed")),
-    ("anon_pages_kib", Memory, Key("AnonPages")),
-    ("mapped_kib", Memory, Key("Mapped")),
-    ("committed_kib", Memory, Key("Committed_AS")),
-    ("hardware_corrupted_kib", Memory, Key("HardwareCorrupted")),
-    ("files_open", Files, Place(0)),
-    ("inodes", Inodes, Place(0)),
-    ("dentries", Dentries, Place(0)),
-    ("compact_stall", Vm, Key("compact_stall")),
-    ("compact_fail", Vm, Key("compact_fail")),
-    ("compact_success", Vm, Key("compact_success")),
-    ("compact_daemon_wake", Vm, Key("compact_daemon_wake")),
-    ("allocstall", Vm, Keys("allocstall_")),
-    ("oom_kill", Vm, Key("oom_kill")),
-    ("free_order_0", Buddies, Order(0)),
-    ("free_order_1", Buddies, Order(1)),
-    ("free_order_2", Buddies, Order(2)),
-    ("free_order_3", Buddies, Order(3)),
-    ("free_order_4", Buddies, Order(4)),
-    ("free_order_5", Buddies, Order(5)),
-    ("free_order_6", Buddies, Order(6)),
-    ("free_order_7", Buddies, Order(7)),
-    ("free_order_8", Buddies, Order(8)),
-    ("free_order_9", Buddies, Order(9)),
-    ("free_order_10", Buddies, Order(10)),
+const COLUMNS: [(&str, &str, Field); 31] = [
+    ("slab_kib", "meminfo", Key("Slab")),
+    ("s_unreclaim_kib", "meminfo", Key("SUnreclaim")),
+    ("kernel_stack_kib", "meminfo", Key("KernelStack")),
+    ("page_tables_kib", "meminfo", Key("PageTables")),
+    ("sec_page_tables_kib", "meminfo", Key("SecPageTables")),
+    ("percpu_kib", "meminfo", Key("Percpu")),
+    ("vmalloc_used_kib", "meminfo", Key("VmallocUsed")),
+    ("anon_pages_kib", "meminfo", Key("AnonPages")),
+    ("mapped_kib", "meminfo", Key("Mapped")),
+    ("committed_kib", "meminfo", Key("Committed_AS")),
+    ("hardware_corrupted_kib", "meminfo", Key("HardwareCorrupted")),
+    ("files_open", "sys/fs/file-nr", Word(0)),
+    ("inodes", "sys/fs/inode-nr", Word(0)),
+    ("dentries", "sys/fs/dentry-state", Word(0)),
+    ("compact_stall", "vmstat", Key("compact_stall")),
+    ("compact_fail", "vmstat", Key("compact_fail")),
+    ("compact_success", "vmstat", Key("compact_success")),
+    ("compact_daemon_wake", "vmstat", Key("compact_daemon_wake")),
+    ("allocstall", "vmstat", Keys("allocstall_")),
+    ("oom_kill", "vmstat", Key("oom_kill")),
+    ("free_order_0", "buddyinfo", FreeBlocks(0)),
+    ("free_order_1", "buddyinfo", FreeBlocks(1)),
+    ("free_order_2", "buddyinfo", FreeBlocks(2)),
+    ("free_order_3", "buddyinfo", FreeBlocks(3)),
+    ("free_order_4", "buddyinfo", FreeBlocks(4)),
+    ("free_order_5", "buddyinfo", FreeBlocks(5)),
+    ("free_order_6", "buddyinfo", FreeBlocks(6)),
+    ("free_order_7", "buddyinfo", FreeBlocks(7)),
+    ("free_order_8", "buddyinfo", FreeBlocks(8)),
+    ("free_order_9", "buddyinfo", FreeBlocks(9)),
+    ("free_order_10", "buddyinfo", FreeBlocks(10)),
 ];
-
-fn value(text: &str, field: Field) -> Option<i64> {
-    match field {
-        Key(key) => keyed(text, key),
-        Keys(begin) => summed(text.lines().filter(|line| line.starts_with(begin)).map(|line| number(line, 1))),
-        Place(place) => number(text, place),
-        // "Node 0, zone   Normal  10423 ..."
-        Order(order) => summed(text.lines().map(|line| number(line, 4 + order))),
-    }
-}
-
-fn number(text: &str, place: usize) -> Option<i64> {
-    text.split_ascii_whitespace().nth(place)?.parse().ok()
-}
-
-/// The sum of what is known; None of nothing.
-fn summed(numbers: impl Iterator<Item = Option<i64>>) -> Option<i64> {
-    numbers.flatten().fold(None, |sum: Option<i64>, number| Some(sum.unwrap_or(0) + number))
-}
 
 /// Watches what the kernel holds.
 #[derive(Debug)]
 pub struct KernelMemory {
-    files: Vec<(Source, Rereadable)>,
-    columns: Vec<(&'static str, Source, Field)>,
+    columns: Columns,
     seldom: Seldom,
-    row: Vec<i64>,
 }
 
 impl KernelMemory {
@@ -144,48 +90,23 @@ impl KernelMemory {
     /// # Errors
     /// When none of them can be read.
     pub fn open(proc: &Path, every: Duration) -> Result<Self, ProbeError> {
-        let (mut files, mut refused) = (Vec::new(), None);
-        for (source, name) in FILES {
-            match Rereadable::open(&proc.join(name)) {
-                Ok(file) => files.push((source, file)),
-                Err(error) => refused = Some(error),
-            }
+        let columns = Columns::open(COLUMNS.map(|(name, file, field)| (name, proc.join(file), field)));
+        if columns.names().is_empty() {
+            Rereadable::open(&proc.join("meminfo"))?;
         }
-        if let (true, Some(error)) = (files.is_empty(), refused) {
-            return Err(error);
-        }
-        let mut columns = Vec::new();
-        for column in COLUMNS {
-            let file = files.iter_mut().find(|(source, _)| *source == column.1);
-            let text = file.and_then(|(_, file)| file.read().ok());
-            if text.is_some_and(|text| value(text, column.2).is_some()) {
-                columns.push(column);
-            }
-        }
-        Ok(Self { files, columns, seldom: Seldom::new(every), row: Vec::new() })
+        Ok(Self { columns, seldom: Seldom::new(every) })
     }
 }
 
 impl Probe for KernelMemory {
     fn columns(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|(name, ..)| *name).collect()
+        self.columns.names()
     }
 
     fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
-        if !self.seldom.is_due(Instant::now()) {
-            return;
+        if self.seldom.is_due(Instant::now()) {
+            self.columns.sample(row);
         }
-        self.row.clear();
-        self.row.resize(self.columns.len(), ABSENT_SAMPLE);
-        for (source, file) in &mut self.files {
-            let Ok(text) = file.read() else { continue };
-            for (place, (_, from, field)) in self.columns.iter().enumerate() {
-                if from == source {
-                    self.row[place] = value(text, *field).unwrap_or(ABSENT_SAMPLE);
-                }
-            }
-        }
-        row(&self.row);
     }
 }
 
@@ -194,6 +115,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use plimsoll_record::ABSENT_SAMPLE;
     use std::collections::BTreeMap;
 
     fn known() -> tempfile::TempDir {
