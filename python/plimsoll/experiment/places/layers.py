@@ -14,6 +14,14 @@ CHUNK_MIN: Final = 4096
 EXT: Final = ("ext2", "ext3", "ext4")
 
 
+def _refusing_uneven(value: Size | None, key: str, made_by: str) -> Size | None:
+    """What goes to one device before the next, as it was given."""
+    found = CHUNK_MIN if value is None else size.parse(value, memory=1)
+    if found < CHUNK_MIN or found & (found - 1):
+        raise ValueError(f"{key} = {value!r}: {made_by} makes none of {found} bytes; allowed: 4 KiB times a power of 2")
+    return value
+
+
 class Raid(Strict):
     """An array over the devices of a place (md)."""
 
@@ -36,13 +44,8 @@ class Raid(Strict):
 
     @field_validator("chunk")
     @classmethod
-    def _power_of_two(cls, value: int | str | None) -> int | str | None:
-        if value is None:
-            return None
-        found = size.parse(value, memory=1)
-        if found < CHUNK_MIN or found & (found - 1):
-            raise ValueError(f"chunk = {value!r}: mdadm makes none of {found} bytes; allowed: 4 KiB times a power of 2")
-        return value
+    def _as_mdadm_makes_it(cls, value: Size | None) -> Size | None:
+        return _refusing_uneven(value, "chunk", "mdadm")
 
 
 class Volume(Strict):
@@ -63,13 +66,8 @@ class Volume(Strict):
 
     @field_validator("stripe")
     @classmethod
-    def _power_of_two(cls, value: int | str | None) -> int | str | None:
-        if value is None:
-            return None
-        found = size.parse(value, memory=1)
-        if found < CHUNK_MIN or found & (found - 1):
-            raise ValueError(f"stripe = {value!r}: LVM makes none of {found} bytes; allowed: 4 KiB times a power of 2")
-        return value
+    def _as_lvm_makes_it(cls, value: Size | None) -> Size | None:
+        return _refusing_uneven(value, "stripe", "LVM")
 
 
 class Mapper(Strict):
@@ -116,7 +114,7 @@ class Mkfs(Strict):
 
     @field_validator("block_size")
     @classmethod
-    def _a_block(cls, value: int | str | None) -> int | str | None:
+    def _a_block(cls, value: Size | None) -> Size | None:
         if value is None:
             return None
         found = size.parse(value, memory=1)
