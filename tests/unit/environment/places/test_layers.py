@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from fake_machine import GIB, Disk, FakeMachine
 
+from on_places import on_places, up_to
 from plimsoll.environment import Journal, StateDir, places
 from plimsoll.environment.devices import Mount
 from plimsoll.environment.journal.recovery import undo
 from plimsoll.environment.knob import Site
-from plimsoll.environment.places import commands, machine
+from plimsoll.environment.places import arrays, commands, machine, users_devices
 from plimsoll.environment.processes import boot_id
 from plimsoll.experiment import Experiment
 from plimsoll.experiment.places import Place
@@ -35,9 +36,7 @@ def one_disk(**given: Any) -> Two:
 
 
 def on(place: Two, **others: Two) -> Experiment:
-    document = {"name": "x", "title": "x", "workload": {"name": "bank", "scale": 1}, "measure": {"seconds": 1}}
-    tables = {"environment": {"places": {"disk": place, **others}}, "target": {"files": {"data": "disk"}}}
-    return Experiment.model_validate(document | tables)
+    return on_places({"disk": place, **others}, {"data": "disk"})
 
 
 @pytest.fixture
@@ -231,7 +230,7 @@ def test_an_array_is_waited_for_until_it_is_synchronised(here: FakeMachine, stat
         here.calls.clear()
         site = knobs.site_of(on(two_disks(raid={"level": 1, "assume_clean": clean})), state, f"t-{clean}")
         journal = Journal.create(state, f"t-{clean}")
-        for knob in places.KNOBS[:4]:
+        for knob in up_to(arrays.KNOB):
             site.arrange(knob, journal)
         assert any(call.startswith("mdadm --wait") for call in here.calls) == waits
         journal.put_back_all()
@@ -318,7 +317,7 @@ def test_a_disk_is_known_by_its_diskseq(
     monkeypatch.setattr(FakeMachine, "zero_ends", lambda _, path: wiped.append(path))
     site = knobs.site_of(on(one_disk()), state, "t-2")
     journal = Journal.create(state, "t-2")
-    site.arrange(places.KNOBS[0], journal)
+    site.arrange(users_devices.KNOB, journal)
     here.disks["/dev/sdb"].blank, here.disks["/dev/sdb"].diskseq = False, diskseq
     (undone,) = undo(state, force=True)
     assert (wiped == ["/dev/sdb"]) == is_wiped and undone.is_left != is_wiped
