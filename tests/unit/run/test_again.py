@@ -17,7 +17,7 @@ from plimsoll.run.trial import again
 from plimsoll.run.trial.log import TrialLog
 
 made = runpy.run_path(str(Path(__file__).with_name("test_repeat.py")))["made"]
-_WINDOWS = runpy.run_path(str(Path(__file__).with_name("test_windows.py")))
+_WINDOWS = runpy.run_path(str(Path(__file__).with_name("windows_world.py")))
 made_windows, world, statuses = (_WINDOWS[name] for name in ("made", "world", "statuses"))
 
 

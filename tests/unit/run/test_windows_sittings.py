@@ -15,7 +15,7 @@ from plimsoll.run.signals import Stopped
 from plimsoll.run.windows import blocks as of_blocks
 
 # Its fixtures, too: the same servers that only note what is done to them.
-_WINDOWS = runpy.run_path(str(Path(__file__).with_name("test_windows.py")))
+_WINDOWS = runpy.run_path(str(Path(__file__).with_name("windows_world.py")))
 made, world, statuses, IN_TWO = (_WINDOWS[name] for name in ("made", "world", "statuses", "IN_TWO"))
 
 
