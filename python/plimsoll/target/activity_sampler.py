@@ -7,7 +7,9 @@ and before the connection the child gives up every other right for good. It ends
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import json
 import os
 import pwd
@@ -15,8 +17,10 @@ import random
 import select
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import psycopg
@@ -105,8 +109,25 @@ def _child(way: Way, per_second: float, orders: int, answers: int) -> NoReturn:
         code = 0
     except (BrokenPipeError, KeyboardInterrupt):
         code = 0
+    except Exception as error:
+        # A fault of ours ends the looks and not the watch, which has to know. Its text may hold what a query holds.
+        why = f"the process that reads pg_stat_activity failed with {type(error).__name__}{_where(error)}"
+        with contextlib.suppress(OSError):
+            _tell(output, {"event": "lost", "why": why})
     finally:
         os._exit(code)
+
+
+def _where(error: Exception) -> str:
+    """Its last line of ours."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "plimsoll" in Path(frame.filename).parts]
+    return f" in {Path(ours[-1].filename).name}, line {ours[-1].lineno}" if ours else ""
+
+
+def _tell(output: TextIO, line: dict[str, Any]) -> None:
+    output.write(json.dumps(line) + "\n")
+    output.flush()
 
 
 def _become(uid: int) -> None:
@@ -122,10 +143,7 @@ def _become(uid: int) -> None:
 
 
 def _look_on(way: Way, per_second: float, orders: int, output: TextIO) -> None:
-    def tell(line: dict[str, Any]) -> None:
-        output.write(json.dumps(line) + "\n")
-        output.flush()
-
+    tell = functools.partial(_tell, output)
     reasons: list[str] = []
     session = _session(way, reasons)
     if session is None:

@@ -31,15 +31,15 @@ def caveats(document: Watched) -> list[str]:
     session = document["session"]
     if not session.get("pid"):
         said.append(
-            f"queries, users and lock chains are not shown: no session on the server ({session.get('why')}); "
-            "name one with --dsn"
+            "queries, users and lock chains are not shown: no session on the server "
+            f"({session.get('why') or session.get('lost')}); name one with --dsn"
         )
     elif not session.get("sees_all"):
         said.append(
             f"the queries of others are hidden from user {session.get('user')}: use a superuser, or "
             f"grant pg_read_all_stats to {session.get('user')}"
         )
-    if session.get("lost"):
+    if session.get("pid") and session.get("lost"):
         said.append(f"sampling of pg_stat_activity ended early: {session['lost']}")
     if document["ended_early"]:
         said.append(str(document["ended_early"]))

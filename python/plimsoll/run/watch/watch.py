@@ -214,6 +214,8 @@ class Watch:
             self.observer.event("no session", why=line["why"])
         elif event == "lost":
             self.session["lost"] = line["why"]
+        elif line is _CLOSED and not self._told and not self.session.keys() & {"why", "lost"}:
+            self.session["lost"] = "the process that reads pg_stat_activity ended without a word: was it killed?"
 
     # --- the record -------------------------------------------------------------------------------------------------
 
