@@ -27,6 +27,8 @@ import matrix
 from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, discover
 from plimsoll.environment.groups import cgroups
 from plimsoll.environment.memory import page_cache
+from plimsoll.environment.memory.huge_page_pool import HugePagePool
+from plimsoll.environment.scheduler import BaseSlice, Preemption
 from plimsoll.run import agent
 
 MISSING = "missing capability"
@@ -91,6 +93,9 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "cachestat": page_cache.cachestat_works,
     "sysctl": lambda: os.access("/proc/sys/vm/dirty_bytes", os.W_OK),
     "transparent huge pages": lambda: os.access("/sys/kernel/mm/transparent_hugepage/enabled", os.W_OK),
+    "preemption model": lambda: Preemption().available().ok,
+    "base slice": lambda: BaseSlice().available().ok,
+    "huge pages": lambda: HugePagePool().available().ok,
     "loop devices and mkfs.ext4": lambda: (
         os.access("/dev/loop-control", os.W_OK) and _tool("mkfs.ext4") and _tool("losetup")
     ),

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,9 @@ from plimsoll.environment import (
     fingerprint,
     undo,
 )
-from plimsoll.environment.memory import swap, sysctl
+from plimsoll.environment.memory import huge_page_pool, swap, sysctl
+from plimsoll.environment.memory.huge_page_pool import HugePagePool
+from plimsoll.environment.scheduler import BaseSlice, Preemption
 
 HOG = """import sys, time
 data = bytearray(int(sys.argv[1]))
@@ -219,3 +222,43 @@ def test_the_fingerprint_can_be_stored_and_read_back(state):
     for part in ("machine", "kernel", "mounts", "vm", "versions", "damon"):
         assert found[part], part
     assert found["machine"]["memory_kib"] > 0 and found["kernel"]["boot_parameters"] is not None
+
+
+def test_every_preemption_model_of_this_kernel_is_set_and_what_was_found_put_back(needs, state, run_id):
+    """debugfs may be mounted nowhere, and nobody sees that we have it."""
+    needs("root", "preemption model")
+    knob, mounts = Preemption(), Path("/proc/self/mounts").read_text()
+    found = knob.show()
+    assert found in knob.choices()
+    with Journal.create(state, run_id) as journal:
+        for model in (*knob.choices(), found):
+            knob.set(model, journal)
+            assert Preemption().show() == fingerprint.fingerprint([])["kernel"]["preemption"] == model
+        knob.set(next(model for model in knob.choices() if model != found), journal)
+        with pytest.raises(Fault, match="'none of them' is not a choice"):
+            knob.set("none of them", journal)
+    assert knob.show() == found and Path("/proc/self/mounts").read_text() == mounts
+
+
+def test_a_base_slice_is_set_and_what_was_found_put_back(needs, state, run_id):
+    needs("root", "base slice")
+    knob = BaseSlice()
+    found = knob.show_ns()
+    with Journal.create(state, run_id) as journal:
+        knob.set(1511, journal)
+        assert fingerprint.fingerprint([])["kernel"]["base_slice_ns"] == 1_511_000
+    assert knob.show_ns() == found
+
+
+def test_a_program_maps_what_the_pool_of_huge_pages_was_given(needs, state, run_id):
+    needs("root", "huge pages")
+    pool = HugePagePool()
+    found, page = pool.show(), (huge_page_pool.default_kib() or 0) << 10
+    maps = """import mmap, sys
+data = mmap.mmap(-1, int(sys.argv[1]), flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | 0x40000)
+data[0] = 1"""
+    with Journal.create(state, run_id) as journal:
+        assert pool.set((pool.free() + 3) * page, journal) is not None
+        assert pool.show() == found + 3 and pool.set(pool.free() * page, journal) is None
+        subprocess.run([sys.executable, "-c", maps, str(3 * page)], check=True)
+    assert pool.show() == found

@@ -28,6 +28,11 @@ from plimsoll.environment.folders import work_dir
 from plimsoll.environment.groups import cgroups, freezer
 from plimsoll.environment.journal import journal as journals
 from plimsoll.environment.memory import shared_memory, swap
+from plimsoll.environment.memory.huge_page_pool import HugePagePool
+from plimsoll.environment.scheduler import BaseSlice, Preemption
+
+# Not every kernel has them; where they are, they are among what is set and put back.
+SCHEDULER = ((Preemption(), ("full", "none", "lazy", "voluntary")), (BaseSlice(), (1511, 1613)))
 
 
 def _machine(state, run_id):
@@ -36,6 +41,8 @@ def _machine(state, run_id):
         "sysctl": [Sysctl(f"vm.dirty_background_{unit}").value() for unit in ("bytes", "ratio")],
         "read_ahead": ReadAhead(state.root).show(),
         "huge_pages": TransparentHugePages("shmem_enabled").show(),
+        "pool": HugePagePool().show(),
+        "scheduler": [part.show() for part, _ in SCHEDULER],
         "swap": [area.path for area in swap.areas() if str(state.root) in area.path],
         "groups": [str(folder) for folder in hierarchy.folders(run_id) if folder.exists()],
         "work": sorted(path.name for path in state.work.iterdir()),
@@ -57,6 +64,13 @@ def _run(state, run_id, hook):
     Sysctl("vm.dirty_background_ratio").set(9, journal)
     ReadAhead(state.root).set(256, journal)
     TransparentHugePages("shmem_enabled").set("advise", journal)
+    if HugePagePool().available().ok:
+        pool = HugePagePool()
+        pool.set((pool.free() + 1) * (2 << 20), journal)
+    for part, values in SCHEDULER:
+        if part.available().ok:
+            there = part.choices() if isinstance(part, Preemption) else values
+            part.set(next((value for value in values if value in there and value != part.show()), part.show()), journal)
     group = GroupKnob(run_id).make(Limits(64 << 20, 1 << 20), journal)
     group.exec_in(["sleep", "300"])
     group.freeze()

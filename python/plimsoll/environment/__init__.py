@@ -4,7 +4,7 @@ The constraint: importing this package must declare how every kind of change is 
 process that knows nothing but the journal.
 """
 
-from plimsoll.environment import places, readahead, server  # noqa: F401 (they declare their kinds)
+from plimsoll.environment import places, readahead, scheduler, server  # noqa: F401 (they declare their kinds)
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.folders import placed, work_dir  # noqa: F401 (they declare their kinds)
 from plimsoll.environment.groups import group  # noqa: F401 (they declare their kinds)
@@ -13,7 +13,7 @@ from plimsoll.environment.groups.group import Group, GroupKnob
 from plimsoll.environment.journal.journal import Entry, Journal, PutBackFailed, Undone
 from plimsoll.environment.journal.recovery import live_runs, undo
 from plimsoll.environment.knob import Availability, Knob, Part, Site
-from plimsoll.environment.memory import huge_pages, swap, sysctl  # noqa: F401 (they declare their kinds)
+from plimsoll.environment.memory import huge_page_pool, huge_pages, swap, sysctl  # noqa: F401 (they declare their kinds)
 from plimsoll.environment.memory.huge_pages import TransparentHugePages
 from plimsoll.environment.memory.swap import SwapFile
 from plimsoll.environment.memory.sysctl import Sysctl

@@ -25,6 +25,7 @@ from plimsoll.environment.guest import kernel as guest_kernel
 from plimsoll.environment.memory import damon, page_cache, swap
 from plimsoll.environment.places import able
 from plimsoll.environment.readahead import ReadAhead
+from plimsoll.environment.scheduler import Preemption
 from plimsoll.environment.state import StateDir
 
 SERVER_USER = "plimsoll"
@@ -60,7 +61,7 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     checks: list[Callable[[StateDir], Check]] = [
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
         _places, _layers, _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus,
-        _load, _guest,
+        _preemption, _load, _guest,
     ]  # fmt: skip
     results = []
     for check in checks:
@@ -307,6 +308,15 @@ def _cpus(_: StateDir) -> Check:
     ok = True if len(usable) >= 2 else None
     remedy = "" if ok else "load generator and server share one CPU; use a machine with two or more"
     return Check("CPUs", ok, f"{len(usable)} ({cpus.show(usable)})", remedy)
+
+
+def _preemption(_: StateDir) -> Check:
+    """A note where it cannot be changed: nobody needs that who does not ask for it."""
+    model = Preemption()
+    able = model.available()
+    if not able.ok:
+        return Check("preemption", None, able.reason, able.remedy)
+    return Check("preemption", True, f"{model.show()}, of {', '.join(model.choices())}")
 
 
 def _load(_: StateDir) -> Check:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plimsoll.environment import cpus, devices, discover, kernel_files
+from plimsoll.environment import cpus, devices, discover, kernel_files, scheduler
 from plimsoll.environment.groups import cgroups
 from plimsoll.environment.memory import damon, huge_pages, swap, sysctl
 
@@ -28,6 +28,7 @@ CHECKED = (
     "machine.threads_per_core", "machine.memory_kib", "machine.numa_nodes", "machine.virtualisation",
     "machine.cpu_governor",
     "kernel.release", "kernel.version", "kernel.boot_parameters", "kernel.clock_source", "kernel.mitigations",
+    "kernel.preemption", "kernel.base_slice_ns",
     "mounts", "devices", "place_devices", "damon", "huge_pages", "swap", "vm", "cgroup.version",
     "versions.glibc", "versions.python", "versions.agent", "versions.postgres",
     # Of a guest kernel: which kind, and the host's part.
@@ -40,6 +41,9 @@ _UNCHECKED = re.compile(
     r"^devices\.\d+(\.under\.\d+)*\.size_sectors$|^(host\.)?mounts\.\d+\.(path|point|source|root)$|^swap\.\d+\.used_bytes$"
     r"|^place_devices\.\d+\.(path|name)$|^place_devices\.\d+(\.under\.\d+)+\.(size_sectors|name)$|^huge_pages\.explicit\.\d+\.(free|resv|surplus)_hugepages$"
 )
+
+#: What only root can read, and earlier versions did not ask for: compared where both tell it.
+_WHERE_TOLD = ("kernel.preemption", "kernel.base_slice_ns")
 
 #: Memory differs by some pages between boots of one machine.
 _TOLERANCE = {"machine.memory_kib": 0.01, "host.machine.memory_kib": 0.01}
@@ -76,6 +80,8 @@ def comparable(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
         if not any(key == checked or key.startswith(f"{checked}.") for checked in CHECKED) or _UNCHECKED.match(key):
             continue
         first, second = left.get(key), right.get(key)
+        if key in _WHERE_TOLD and None in (first, second):
+            continue
         tolerance = _TOLERANCE.get(key)
         if (
             tolerance
@@ -177,6 +183,7 @@ def _kernel() -> dict[str, Any]:
         "boot_parameters": kernel_files.read(Path("/proc/cmdline")),
         "clock_source": kernel_files.read(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "mitigations": {file.name: kernel_files.read(file) for file in sorted(vulnerabilities.glob("*"))},
+        **scheduler.state(),
     }
 
 

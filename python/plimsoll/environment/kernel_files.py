@@ -58,12 +58,21 @@ def write(path: Path, value: str, *, remedy: str = "") -> None:
         raise Fault(f"{path}: could not write {value!r}: {meaning}", remedy=advice) from error
 
 
+_MARKS = {"[": "]", "(": ")"}
+
+
+def _is_marked(word: str) -> bool:
+    return len(word) > 2 and _MARKS.get(word[0]) == word[-1]
+
+
 def selected(text: str) -> str:
     """The choice in brackets of a file like `always [madvise] never`; the text itself where none is in brackets."""
-    for word in text.split():
-        if word.startswith("[") and word.endswith("]"):
-            return word[1:-1]
-    return text
+    return next((word[1:-1] for word in text.split() if _is_marked(word)), text)
+
+
+def choices(text: str) -> list[str]:
+    """All choices of such a file."""
+    return [word[1:-1] if _is_marked(word) else word for word in text.split()]
 
 
 def pairs(text: str) -> dict[str, int]:

@@ -39,6 +39,20 @@ class Environment(Strict):
     page_cache: Literal["cold", "warm"] = Field("cold", description="state of the data files before the server starts")
     read_ahead: Size | Literal["as found"] = Field(AS_FOUND, description="read-ahead of the data's block device")
     transparent_huge_pages: Literal["always", "madvise", "never", "as found"] = AS_FOUND
+    transparent_huge_pages_defrag: Literal["always", "defer", "defer+madvise", "madvise", "never", "as found"] = Field(
+        AS_FOUND, description="whether memory is put together for transparent huge pages at once, later or not at all"
+    )
+    huge_pages: Size | Literal["as found"] = Field(
+        AS_FOUND,
+        description="explicit huge pages that are to be free for the server (vm.nr_hugepages), beside those of others; "
+        "the server takes them by its own setting, and they do not count against memory",
+    )
+    preemption: Literal["none", "voluntary", "full", "lazy", "as found"] = Field(
+        AS_FOUND, description="the kernel's preemption model, where it can be changed (debugfs sched/preempt)"
+    )
+    base_slice_us: Annotated[int, Field(ge=100, le=1_000_000)] | Literal["as found"] = Field(
+        AS_FOUND, description="for how long a task may run before another is looked for (debugfs sched/base_slice_ns)"
+    )
     sysctl: Annotated[dict[str, int | str], VM] = Field(default_factory=dict, description="vm.* settings of the kernel")
     places: Annotated[dict[str, Place], PLACES] = Field(
         default_factory=dict, description="devices with file systems, made and mounted for each trial, by name"

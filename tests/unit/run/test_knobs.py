@@ -27,6 +27,8 @@ from plimsoll.environment.groups import cgroups
 from plimsoll.environment.groups.group import GroupKnob
 from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.environment.knob import AVAILABLE, Availability, in_order
+from plimsoll.environment.memory.huge_page_pool import HugePagePool
+from plimsoll.environment.scheduler import BaseSlice, Preemption
 from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS
@@ -166,14 +168,15 @@ def test_a_new_knob_says_its_obstacle_before_anything_is_started(state: StateDir
 def test_the_order_of_a_trial(state: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that an experiment can ask for, in the order that it is done in, with sizes in bytes."""
     done: list[tuple[str, Any]] = []
-    for part in (SwapFile, Sysctl, ReadAhead, TransparentHugePages):
+    for part in (SwapFile, Sysctl, ReadAhead, TransparentHugePages, HugePagePool, Preemption, BaseSlice):
         name = part.__name__
         monkeypatch.setattr(part, "set", lambda _self, value, _, name=name: done.append((name, value)))
     monkeypatch.setattr(GroupKnob, "make", lambda _self, limits, _: done.append(("Group", limits)))
     monkeypatch.setattr(placed, "make", lambda folder, **_: done.append(("files", folder.parent.name)))
     asked = {
         "memory": "64 MiB", "swap": "0.5 x memory", "swappiness": 10, "target_cpus": "0", "read_ahead": "1.9 MiB",
-        "transparent_huge_pages": "never", "sysctl": {"vm.dirty_bytes": "0.25 x memory", "vm.swappiness": 1},
+        "transparent_huge_pages": "never", "transparent_huge_pages_defrag": "defer", "huge_pages": "0.5 x memory",
+        "preemption": "lazy", "base_slice_us": 700, "sysctl": {"vm.dirty_bytes": "0.25 x memory", "vm.swappiness": 1},
     }  # fmt: skip
     settings = made(**asked)
     settings = settings.model_copy(
@@ -188,6 +191,10 @@ def test_the_order_of_a_trial(state: StateDir, tmp_path: Path, monkeypatch: pyte
         ("Sysctl", 1),
         ("ReadAhead", 1944),
         ("TransparentHugePages", "never"),
+        ("TransparentHugePages", "defer"),
+        ("HugePagePool", 32 << 20),
+        ("Preemption", "lazy"),
+        ("BaseSlice", 700),
         ("Group", Limits(64 << 20, 32 << 20, "0", 10)),
     ]
 
@@ -230,7 +237,7 @@ def test_the_order_is_the_declared_one_as_far_as_dependencies_let_it() -> None:
     assert [knob.name for knob in knobs.KNOBS] == [
         "place_devices", "place_images", "place_loops", "place_arrays", "place_volumes", "place_mapped", "place_queues",
         "place_file_systems", "place_mounts", "files", "swap", "sysctl", "read_ahead", "transparent_huge_pages",
-        "group",
+        "huge_pages", "preemption", "base_slice", "group",
     ]  # fmt: skip
 
 

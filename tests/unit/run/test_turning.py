@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.environment import StateDir, kernel_files
+from plimsoll.environment import StateDir, debugfs, kernel_files
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal import recovery
 from plimsoll.environment.memory import huge_pages, sysctl
@@ -49,6 +49,11 @@ levels = [
   {label = "as it is", set = {"workload.clients" = 2}},
   {label = "bytes", set = {"environment.sysctl.vm.dirty_bytes" = 4096000}},
   {label = "ratio", set = {"environment.sysctl.vm.dirty_ratio" = 30}},
+]"""
+SCHEDULER = """name = "scheduler"
+levels = [
+  {{label = "one", set = {one}}},
+  {{label = "other", set = {other}}},
 ]"""
 HUGE_PAGES = 'path = "environment.transparent_huge_pages"\nlevels = ["always", "never", "as found"]'
 
@@ -232,3 +237,29 @@ def test_huge_pages_take_turns_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "transparent_huge_pages as found": "madvise"
     }
     assert huge_pages.TransparentHugePages().show() == "madvise"
+
+
+def test_preemption_and_base_slice_take_turns_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sched").mkdir()
+    model, base = tmp_path / "sched/preempt", tmp_path / "sched/base_slice_ns"
+    model.write_text("(none) voluntary full lazy\n")
+    base.write_text("2800000\n")
+    monkeypatch.setattr(debugfs, "folder", lambda: tmp_path)
+
+    def write(path: Path, value: str) -> None:
+        words = kernel_files.choices(path.read_text())
+        path.write_text(" ".join(f"({word})" if word == value else word for word in words) if len(words) > 1 else value)
+
+    monkeypatch.setattr(kernel_files, "write", write)
+    factor = SCHEDULER.format(
+        one='{"environment.preemption" = "lazy"}',
+        other='{"environment.preemption" = "full", "environment.base_slice_us" = 700}',
+    )
+    plan = planned(tmp_path, factor)
+    seen = {}
+    with turning.turned(around(tmp_path, plan), plan.trials, []) as turns:
+        for trial in (*plan.trials, *plan.trials):
+            turns.turn(trial)
+            seen[trial.treatment.label] = (kernel_files.selected(model.read_text()), base.read_text().strip())
+    assert seen == {"scheduler one": ("lazy", "2800000"), "scheduler other": ("full", "700000")}
+    assert kernel_files.selected(model.read_text()) == "none" and base.read_text() == "2800000"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from plimsoll.experiment import Experiment, Plan, PlannedTrial
+from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
+from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.run.planning.places import folder_of, image_bytes
 from plimsoll.run.planning.shape import shape_of
@@ -76,7 +77,8 @@ def needs_of(
         # A search for the load line plans its trials as it goes on.
         one_of_each = [PlannedTrial(0, 1, 1, treatment, False) for treatment in plan.treatments]
         for each in shape.at_once(plan.trials or one_of_each):
-            needed = sum(server_memory_bytes(trial.treatment.settings) for trial in each)
+            servers = [trial.treatment.settings for trial in each]
+            needed = sum(server_memory_bytes(server) + huge_pages_bytes(server) for server in servers)
             needs.memory_bytes = max(needs.memory_bytes, needed + LOAD_MEMORY_BYTES * len(each))
         for each in shape.at_once(trials if plan.trials else one_of_each):
             _make_room(needs, each, sum(missing_bytes), has_tables)
@@ -86,6 +88,12 @@ def needs_of(
 def server_memory_bytes(settings: Experiment) -> int:
     """What the group of a server may take; 0 where there is no limit, which is no promise."""
     return 0 if settings.environment.memory == "unlimited" else memory_bytes(settings)
+
+
+def huge_pages_bytes(settings: Experiment) -> int:
+    """What is taken from the machine for explicit huge pages, which count against no group's limit."""
+    wanted = settings.environment.huge_pages
+    return 0 if wanted == AS_FOUND else size.parse(wanted, memory_bytes(settings))
 
 
 def _make_room(

@@ -17,7 +17,7 @@ from plimsoll.environment.devices import existing
 from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.servers.registry import SERVERS, facts_of
 from plimsoll.run.host import HERE
-from plimsoll.run.planning.needs import Needs
+from plimsoll.run.planning.needs import Needs, huge_pages_bytes
 from plimsoll.run.planning.places import too_small
 from plimsoll.run.servers.registry import kind_of, kinds_of
 
@@ -48,8 +48,17 @@ def remarks(plan: Plan) -> list[str]:
         left = len(of_workloads) - REMARKS_MAX
         of_workloads = [*of_workloads[:REMARKS_MAX], f"and {left} more treatments likewise"]
     if kind_of(plan.experiment).is_private:
-        return [*of_workloads, *of_servers]
+        return [*of_workloads, *of_servers, *_beside_the_limit(plan)]
     return [*of_servers, *of_workloads]  # what becomes of somebody else's server comes first
+
+
+def _beside_the_limit(plan: Plan) -> Iterator[str]:
+    sizes = {huge_pages_bytes(one.settings) for one in plan.treatments if one.settings.environment.memory != "unlimited"}
+    if largest := max(sizes, default=0):
+        yield (
+            f"environment.huge_pages: {size.show(largest)} of huge pages do not count against environment.memory: "
+            "a server that takes them has so much more, and one that does not leaves them idle"
+        )
 
 
 def unable(settings: Experiment) -> str | None:

@@ -26,7 +26,7 @@ from plimsoll.experiment.replicates import in_groups
 from plimsoll.experiment.workloads.base import TRANSACTIONS
 from plimsoll.run import datasets
 from plimsoll.run.host import HERE
-from plimsoll.run.planning.needs import LOAD_MEMORY_BYTES, needs_of, server_memory_bytes
+from plimsoll.run.planning.needs import LOAD_MEMORY_BYTES, huge_pages_bytes, needs_of, server_memory_bytes
 from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.sizes import data_bytes, memory_bytes, swap_bytes
 from plimsoll.run.surroundings import knobs
@@ -146,8 +146,9 @@ def _server_bytes(settings: Experiment) -> int:
 
     Of one without a limit: both caches as large as they get, so that none takes the page cache of another.
     """
+    huge = huge_pages_bytes(settings)
     if limit := server_memory_bytes(settings):
-        return limit
+        return limit + huge
     buffers = settings.target.settings.get("shared_buffers")
     own = size.parse(str(buffers), memory_bytes(settings)) if size.is_size(buffers) else BUFFERS_BYTES
-    return data_bytes(settings) + own + BESIDE_BYTES
+    return data_bytes(settings) + own + BESIDE_BYTES + huge

@@ -7,16 +7,19 @@ the experiment's tables.
 
 from __future__ import annotations
 
-from plimsoll.environment import StateDir, places, readahead
+from plimsoll.environment import StateDir, places, readahead, scheduler
 from plimsoll.environment.groups import group_limits
 from plimsoll.environment.knob import Knob, Site, in_order
-from plimsoll.environment.memory import huge_pages, swap, sysctl
+from plimsoll.environment.memory import huge_page_pool, huge_pages, swap, sysctl
 from plimsoll.experiment import Experiment
 from plimsoll.run.sizes import environment_in_bytes
 from plimsoll.run.surroundings import file_locations
 
 KNOBS: tuple[Knob[object], ...] = in_order(
-    (*places.KNOBS, file_locations.KNOB, swap.KNOB, sysctl.KNOB, readahead.KNOB, huge_pages.KNOB, group_limits.KNOB)
+    (
+        *(*places.KNOBS, file_locations.KNOB, swap.KNOB, sysctl.KNOB, readahead.KNOB, huge_pages.KNOB),
+        *(huge_page_pool.KNOB, scheduler.PREEMPTION_KNOB, scheduler.BASE_SLICE_KNOB, group_limits.KNOB),
+    )
 )
 
 
