@@ -1,4 +1,4 @@
-"""Files of the kernel that list what may be chosen, with the choice in force marked, as parts that are set and put back.
+"""Files of the kernel that list what may be chosen and mark what is in force, as parts that are set and put back.
 
 The constraint: which choices there are is the kernel's to say, and differs between builds; so a value that is none of
 them is refused with the list, before anything is started.
@@ -60,7 +60,9 @@ class Choice:
         able = self.available()
         if not able.ok or value in self.choices():
             return able
-        return Availability(False, f"{self.shown}: {value!r} is not a choice", f"use one of {', '.join(self.choices())}")
+        return Availability(
+            False, f"{self.shown}: {value!r} is not a choice", f"use one of {', '.join(self.choices())}"
+        )
 
     def show(self) -> str | None:
         text = kernel_files.read(self.path())

@@ -4,7 +4,7 @@ from plimsoll.words import places, windows
 from plimsoll.words.guest import sentences as guest
 from plimsoll.words.kernel import sentences as kernel
 from plimsoll.words.part import Sentences
-from plimsoll.words.probes import breakdown, caches, syncs
+from plimsoll.words.probes import breakdown, caches, spinlocks, syncs
 from plimsoll.words.studies import clients, scaling
 from plimsoll.words.workloads import decision_support, files, order_entry
 
@@ -18,6 +18,7 @@ SENTENCES: tuple[Sentences, ...] = (
     scaling.SENTENCES,
     scaling.MEMORY,
     syncs.SENTENCES,
+    spinlocks.SENTENCES,
     caches.SENTENCES,
     order_entry.SENTENCES,
     decision_support.SENTENCES,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.probes.profile import FUNCTIONS_MAX, functions, off_cpu, profile, share, together, tree
+from plimsoll.analysis.probes.spinlocks import spinlocks
 from plimsoll.record.run import Segment
 
 STACKS = {
@@ -157,3 +158,22 @@ def test_waits_lie_on_their_parts() -> None:
     assert boxes_at(boxes, 1) == [("payment", 0, 100)]
     assert boxes_at(boxes, 2) == [("(3 more)", 0, 10), ("lock", 10, 30), ("wal_sync", 30, 100)]
     assert ("IO:WALSync", 30, 100) in boxes_at(boxes, 3)
+
+
+def test_waits_for_spinlocks_are_shares_of_all_samples() -> None:
+    stacks = {
+        ("backend", "main", "StrategyGetBuffer", "s_lock"): 30,
+        ("backend", "main", "StrategyGetBuffer", "s_lock", "perform_spin_delay", "nanosleep_[k]"): 10,
+        ("backend", "main", "read", "native_queued_spin_lock_slowpath_[k]"): 5,
+        ("backend", "main", "spin_lock_slowpath_of_ours"): 55,
+    }
+    found = spinlocks(stacks)
+    assert found["server"] is not None and found["kernel"] is not None
+    assert (found["server"]["value"], found["kernel"]["value"]) == (0.4, 0.05)
+    assert found["server"]["low"] < 0.4 < found["server"]["high"]
+
+
+def test_a_server_without_names_has_spinlocks_that_are_not_known_and_none_is_zero() -> None:
+    nameless = spinlocks({("backend", "[postgres]"): 90, ("backend", "[postgres]", "read_[k]"): 10})
+    assert nameless["server"] is None and nameless["kernel"] is not None and nameless["kernel"]["value"] == 0
+    assert spinlocks({}) == {"server": None, "kernel": None}

@@ -76,3 +76,19 @@ def test_the_shipped_ones_run_from_two_cores_on(name: str) -> None:
         assert 2 <= len(small.treatments) <= len(large.treatments)
         assert large.left_out == ()
         assert small.experiment.workload == large.experiment.workload
+
+
+def test_a_kernel_runs_the_preemption_models_that_it_offers(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    factor = 'path = "environment.preemption"\nlevels = ["none", "lazy", "full"]\nwhere_possible = true\n'
+    path.write_text(f"{TEXT.partition('[[factors]]')[0]}[[factors]]\n{factor}")
+    source = load(str(path))
+
+    def offered(*models: str) -> Source:
+        return fitted(source, Machine(frozenset({0}), GIB, GIB, frozenset(models)))
+
+    assert levels(offered("lazy", "full")) == [["lazy", "full"]]
+    assert offered("lazy", "full").left_out == ("environment.preemption none (this kernel offers full, lazy)",)
+    assert offered("none", "voluntary", "full", "lazy") is source
+    assert offered("voluntary") is source, "the plan refuses what is left"
+    assert fitted(source, machine(1, 1)) is source, "a kernel that is not known to lack any"

@@ -124,6 +124,14 @@ class Locks(TypedDict):
     sites: list[LockWait]
 
 
+class Spinlocks(TypedDict):
+    """Samples that were waiting for a spinlock: of the server's own, null where its functions have no names, and of the
+    kernel's."""
+
+    server: Share | None
+    kernel: Share | None
+
+
 class TreatmentProfile(TypedDict):
     """Where the server was when it was on a CPU, under one treatment."""
 
@@ -138,6 +146,7 @@ class TreatmentProfile(TypedDict):
     boxes: list[Box]
     nameless: list[NamelessFile]
     locks: Locks | None  # null where they were not asked for
+    spinlocks: Spinlocks
     lost: dict[str, int]
     cost_ns: int
     agent_cpu_ns: int

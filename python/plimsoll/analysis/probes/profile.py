@@ -20,6 +20,7 @@ from plimsoll.analysis.probes.document import (
     TreatmentProfile,
 )
 from plimsoll.analysis.probes.page_cache import lost_events, probe
+from plimsoll.analysis.probes.spinlocks import spinlocks
 from plimsoll.analysis.statistics.distributions import share_interval
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
 from plimsoll.analysis.trial.histograms import ALL
@@ -186,6 +187,7 @@ def _treatment(trials_on: list[tuple[Trial, Probe]]) -> TreatmentProfile:
         "boxes": tree(stacks),
         "nameless": _nameless(facts),
         "locks": _locks(facts),
+        "spinlocks": spinlocks(stacks),
         "lost": dict(lost),
         "cost_ns": sum(int((entry.get("cost") or {}).get("run_ns") or 0) for _, entry in trials_on),
         "agent_cpu_ns": sum(int(about.get("agent_cpu_ns") or 0) for about in facts),

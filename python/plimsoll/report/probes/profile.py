@@ -101,6 +101,10 @@ def profile_part(verdict: Json) -> Json | None:
                 "in_kernel": _percent(entry["in_kernel"]),
                 "named": _percent(entry["named"]),
                 "complete": _percent(entry["complete"]),
+                "spinlocks": {
+                    "server": _percent(entry["spinlocks"]["server"]),
+                    "kernel": _percent(entry["spinlocks"]["kernel"]),
+                },
                 "lost": lost or "none",
                 "cost": _cost(entry),
                 "functions": [

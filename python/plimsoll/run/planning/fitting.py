@@ -1,7 +1,7 @@
 """Levels that this machine can give: one experiment file serves small machines and large ones.
 
-Of a factor with `where_possible` the levels that ask for CPUs or memory which are not here are left out, and named; a
-factor of which nothing would be left keeps all, so that the plan says what stands in the way.
+Of a factor with `where_possible` the levels that ask for CPUs, memory or a preemption model which are not here are left
+out, and named; a factor of which nothing would be left keeps all, so that the plan says what stands in the way.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plimsoll.environment import cpus as cpu_lists
+from plimsoll.environment.scheduler import Preemption
 from plimsoll.experiment import Source, size
 from plimsoll.experiment.design import show_level
+from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.experiment.reading.source import reload
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import LOAD_MEMORY_BYTES
 
 CPUS = ("environment.target_cpus", "environment.load_cpus")
 MEMORY = "environment.memory"
+PREEMPTION = "environment.preemption"
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,14 @@ class Machine:
     cpus: frozenset[int]
     memory_bytes: int
     available_bytes: int
+    preemption: frozenset[str] | None = None  # what can be chosen; None where that is not known
 
     @classmethod
     def here(cls) -> Machine:
         """The one we are on."""
-        return cls(frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes())
+        models = Preemption()
+        known = frozenset(models.choices()) if models.available().ok else None
+        return cls(frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes(), known)
 
 
 def fitted(source: Source, machine: Machine) -> Source:
@@ -68,6 +74,9 @@ def _lacking(settings: dict[str, Any], machine: Machine) -> str | None:
         missing = set() if wanted == "all" else set(cpu_lists.parse(str(wanted))) - machine.cpus
         if missing:
             return f"no CPU {cpu_lists.show(missing)}"
+    model = settings.get(PREEMPTION, AS_FOUND)
+    if machine.preemption is not None and model != AS_FOUND and model not in machine.preemption:
+        return f"this kernel offers {', '.join(sorted(machine.preemption))}"
     memory = settings.get(MEMORY, "unlimited")
     if memory == "unlimited":
         return None

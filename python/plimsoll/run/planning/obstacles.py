@@ -53,7 +53,9 @@ def remarks(plan: Plan) -> list[str]:
 
 
 def _beside_the_limit(plan: Plan) -> Iterator[str]:
-    sizes = {huge_pages_bytes(one.settings) for one in plan.treatments if one.settings.environment.memory != "unlimited"}
+    sizes = {
+        huge_pages_bytes(one.settings) for one in plan.treatments if one.settings.environment.memory != "unlimited"
+    }
     if largest := max(sizes, default=0):
         yield (
             f"environment.huge_pages: {size.show(largest)} of huge pages do not count against environment.memory: "
