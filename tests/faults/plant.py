@@ -37,7 +37,22 @@ MISSED_OF_THIRTY = 2
 SECONDS_MAX = 600
 CARGO = ("--release", "--locked", "--target-dir", "target")
 # A crate before those that it is built on: planting in one then rebuilds nothing of the others before it.
-CRATES = ("agent", "probe", "load", "ring", "files", "web", "workload", "target", "schedule", "record", "keys")
+CRATES = (
+    *(
+        "agent",
+        "probe",
+        "load",
+        "ring",
+        "files",
+        "responder",
+        "web",
+        "workload",
+        "target",
+        "schedule",
+        "record",
+        "keys",
+    ),
+)
 NO_BEHAVIOUR = re.compile(r"\b(SyntaxError|IndentationError|ImportError|ModuleNotFoundError|NameError)\b")
 
 Outcome = Literal["caught", "not caught", "broken", "not asked"]

@@ -16,6 +16,7 @@ mod probes;
 mod process;
 mod refresh;
 mod request;
+mod respond;
 mod sampler;
 mod segment;
 mod stop;
@@ -44,6 +45,7 @@ enum Verb {
     Check,
     Drop,
     Plan,
+    Respond,
     /// The known stimulus of the breakdown's self-test, for a version of PostgreSQL.
     #[cfg(feature = "bpf")]
     Stimulus {
@@ -54,7 +56,7 @@ enum Verb {
     Sampled,
 }
 
-const VERBS: [(&str, Verb, &str); 11] = [
+const VERBS: [(&str, Verb, &str); 12] = [
     ("describe", Verb::Describe, "Says what a workload is: kinds, tables, size, DDL and statements"),
     ("populate", Verb::Populate, "Makes the schema and loads it"),
     ("load", Verb::Load, "Performs transactions and records them"),
@@ -66,6 +68,11 @@ const VERBS: [(&str, Verb, &str); 11] = [
     ("check", Verb::Check, "Compares the tables with what was done to them"),
     ("drop", Verb::Drop, "Removes the schema"),
     ("plan", Verb::Plan, "Prints the queries of decision_support's streams, for clients that are other programs"),
+    (
+        "respond",
+        Verb::Respond,
+        "Answers, behind a web server, what is no plain file (FastCGI; started as a CGI program: CGI)",
+    ),
 ];
 
 /// What the arguments after the program's name ask for; else what is to be said of them.
@@ -92,6 +99,9 @@ fn usage() -> String {
 }
 
 fn main() -> ExitCode {
+    if respond::is_cgi() {
+        return respond::once();
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [only] = &arguments[..] {
         match only.as_str() {
@@ -150,6 +160,7 @@ fn perform(verb: Verb) -> Result<(), Failure> {
         Verb::Check => data::check(&request::parse(&line)?),
         Verb::Drop => data::drop_data(&request::parse(&line)?),
         Verb::Plan => plan::plan(&request::parse(&line)?),
+        Verb::Respond => respond::respond(&request::parse(&line)?),
         #[cfg(feature = "bpf")]
         Verb::Stimulus { .. } | Verb::Sampled => Ok(()),
     }

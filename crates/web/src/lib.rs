@@ -8,7 +8,6 @@
 //! - [`ads`]: who the users are, which advertisement they are shown, and the two files that say so to the server.
 //! - [`Answer`]: the check of one body while it arrives.
 //! - [`post_log`]: the check of what the server kept of the POSTs.
-//! - [`program`]: what answers, behind a server, the requests that are no plain file.
 //! - [`Web`] and [`WebOpener`]: the workload, and the sessions that perform it over HTTP.
 
 pub mod ads;
@@ -17,7 +16,6 @@ mod file_set;
 mod http;
 mod mix;
 pub mod post_log;
-pub mod program;
 mod session;
 mod web;
 

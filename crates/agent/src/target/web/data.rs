@@ -5,8 +5,7 @@ use crate::failure::Failure;
 use crate::workload::on_web;
 use crate::{output, stop};
 use plimsoll_record::{Check, Summary};
-use plimsoll_web::ads::{write_ads, write_personalities};
-use plimsoll_web::post_log::{self, Sent, count_line};
+use plimsoll_web::post_log::{self, Sent};
 use plimsoll_web::{FileSet, LEDGER, Web, acknowledged};
 use plimsoll_workload::AnyWorkload;
 use serde_json::json;
@@ -30,16 +29,7 @@ fn reset(program: &Path, web: &Web) -> Result<(), Failure> {
     // Before 1970 no clock is right.
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
     let (seed, users) = (web.parameters().seed, web.parameters().users);
-    let files = [
-        (PERSONALITIES, write_personalities(seed, users)),
-        (CUSTOM_ADS, write_ads(seed, now_s)),
-        (POST_LOG, count_line(0)),
-    ];
-    for (name, content) in files {
-        let path = program.join(name);
-        std::fs::write(&path, content).map_err(failed(&path))?;
-    }
-    Ok(())
+    plimsoll_responder::reset(program, seed, users, now_s).map_err(|error| Failure::Target(error.to_string()))
 }
 
 impl OnWeb {

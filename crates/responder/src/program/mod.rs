@@ -1,23 +1,30 @@
-//! The program behind a server: what answers the requests that are no plain file. It is asked by whatever speaks to the server.
+//! The program: what answers the requests that are no plain file. It is asked by whatever speaks to the server.
 //!
 //! The fact that constrains it: several processes of it may run side by side. So the log is written under a lock of the file's own, and
 //! the two data files are looked at for each user, for they may have been made anew since.
 
+mod files;
 mod log;
 mod shown;
 
-use crate::ads::{Chosen, FIRST_USER};
-use crate::answer::{PAGE_TAIL, PRE, TITLE};
-use crate::file_set::Place;
-use crate::post_log::Posted;
+pub use files::reset;
+
+use plimsoll_web::ads::{Chosen, FIRST_USER};
+use plimsoll_web::post_log::Posted;
+use plimsoll_web::{PAGE_TAIL, PRE, Place, TITLE};
 use shown::Shown;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+const HTML: &str = "text/html";
+const TEXT: &str = "text/plain";
+/// The last name of the path by which it is told to do something with its files.
+const COMMAND: &str = "command";
+
 /// What a server hands on of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
-    /// The path, without what follows a question mark.
+    /// The path, without what follows a question mark. All are answered alike but for one whose last name is `command`.
     pub script: &'a str,
     /// What follows it.
     pub query: &'a str,
@@ -38,9 +45,14 @@ pub struct Answered {
     pub status: u16,
     /// The cookie that is set.
     pub cookie: Option<String>,
-    /// A page.
+    /// Of what kind the body is.
+    pub media: &'static str,
+    /// A page, the log, or a line that says what went wrong.
     pub body: Vec<u8>,
 }
+
+/// A status and why.
+type Refused = (u16, String);
 
 /// The program.
 #[derive(Debug)]
@@ -60,12 +72,29 @@ impl Program {
     pub fn answer(&self, asked: &Asked<'_>, now_s: i64, pid: u32) -> Answered {
         let answered = match asked.body {
             Some(body) => self.post(asked, body, now_s, pid),
+            None if asked.script.rsplit('/').next() == Some(COMMAND) => self.command(asked.query, now_s),
             None => self.get(asked, now_s),
         };
-        answered.unwrap_or_else(|(status, why)| Answered { status, cookie: None, body: why.into_bytes() })
+        let refused = |(status, why): Refused| Answered { status, cookie: None, media: TEXT, body: why.into_bytes() };
+        answered.unwrap_or_else(refused)
     }
 
-    fn get(&self, asked: &Asked<'_>, now_s: i64) -> Result<Answered, (u16, String)> {
+    /// `Reset&seed=S&users=U` makes the two data files anew and the log empty, `Fetch` gives the log.
+    fn command(&self, query: &str, now_s: i64) -> Result<Answered, Refused> {
+        let done = |body| Answered { status: 200, cookie: None, media: TEXT, body };
+        let failed = |error: std::io::Error| failed(&error.to_string());
+        match query.split_once('&').unwrap_or((query, "")) {
+            ("Fetch", "") => log::read(&self.folder).map(done).map_err(failed),
+            ("Reset", fields) => {
+                let (seed, users) = files::asked(fields).map_err(|why| (400, format!("Reset: {why}\n")))?;
+                reset(&self.folder, seed, users, now_s).map_err(failed)?;
+                Ok(done(b"reset\n".to_vec()))
+            }
+            _ => Err((400, "a command is Reset&seed=S&users=U, or Fetch\n".to_owned())),
+        }
+    }
+
+    fn get(&self, asked: &Asked<'_>, now_s: i64) -> Result<Answered, Refused> {
         let place = Place::of_path(asked.query).ok_or_else(|| (404, "no such file\n".to_owned()))?;
         let mut file = self.file(place)?;
         let mut cookie = None;
@@ -76,27 +105,21 @@ impl Program {
             }
             cookie = Some(Chosen::cookie(chosen));
         }
-        Ok(Answered { status: 200, cookie, body: page(asked, &file) })
+        Ok(Answered { status: 200, cookie, media: HTML, body: page(asked, &file) })
     }
 
     /// What the user is shown; `None` where the user is unknown or nothing suits.
-    fn advertisement(&self, who: &str, now_s: i64) -> Result<Option<(Chosen, Place)>, (u16, String)> {
+    fn advertisement(&self, who: &str, now_s: i64) -> Result<Option<(Chosen, Place)>, Refused> {
         let numbers = who.split_once("&last_ad=");
         let read = numbers.and_then(|(user, last)| Some((user.parse::<u32>().ok()?, last.parse().ok()?)));
         let Some((user, last)) = read else { return Ok(None) };
         let mut shown = self.shown.lock().map_err(|_| failed("the advertisements"))?;
-        shown.renew(&self.folder).map_err(|why| (500, why))?;
+        shown.renew(&self.root, &self.folder).map_err(|why| (500, why))?;
         let user = user.checked_sub(FIRST_USER).map(|user| user as usize);
-        Ok(user.and_then(|user| shown.choose(user, last, now_s, self.directories())))
+        Ok(user.and_then(|user| shown.choose(user, last, now_s)))
     }
 
-    /// How many directories there are, of those in which pictures are.
-    fn directories(&self) -> u32 {
-        let is_there = |directory: &u32| self.root.join(format!("file_set/dir{directory:05}")).is_dir();
-        (0..shown::PICTURE_DIRECTORIES).take_while(is_there).count().max(1) as u32
-    }
-
-    fn post(&self, asked: &Asked<'_>, body: &str, now_s: i64, pid: u32) -> Result<Answered, (u16, String)> {
+    fn post(&self, asked: &Asked<'_>, body: &str, now_s: i64, pid: u32) -> Result<Answered, Refused> {
         let wrong = || (400, "what was posted cannot be read\n".to_owned());
         let field = |name: &str| {
             let named =
@@ -112,16 +135,16 @@ impl Program {
         let Place { directory, class, file } = place;
         let posted = Posted { directory, class, file, client, name: &path, cookie };
         let file = self.file(place)?;
-        log::append(&self.folder.join(log::NAME), &posted, now_s, pid).map_err(|error| failed(&error.to_string()))?;
-        Ok(Answered { status: 200, cookie: Some(format!("my_cookie={cookie}")), body: page(asked, &file) })
+        log::append(&self.folder, &posted, now_s, pid).map_err(|error| failed(&error.to_string()))?;
+        Ok(Answered { status: 200, cookie: Some(format!("my_cookie={cookie}")), media: HTML, body: page(asked, &file) })
     }
 
-    fn file(&self, place: Place) -> Result<Vec<u8>, (u16, String)> {
+    fn file(&self, place: Place) -> Result<Vec<u8>, Refused> {
         std::fs::read(self.root.join(&place.path()[1..])).map_err(|error| (404, format!("{}: {error}\n", place.path())))
     }
 }
 
-fn failed(why: &str) -> (u16, String) {
+fn failed(why: &str) -> Refused {
     (500, format!("{why}\n"))
 }
 

@@ -4,74 +4,35 @@
 
 mod support;
 
-use plimsoll_web::ads::{write_ads, write_personalities};
-use plimsoll_web::post_log::{self, Sent, count_line};
-use plimsoll_web::program::{Answered, Asked, Program};
-use plimsoll_web::{Answer, KINDS, Kind, Mix, Request, Verify, Web};
+use plimsoll_responder::{Answered, Asked, Program, reset};
+use plimsoll_web::{Fault, KINDS, Kind, Mix, Request};
 use serde_json::json;
-use std::path::Path;
-use support::{SEED, parameters, request_of};
+use support::{NOW_S, Site, cookie_and_body, request_of, web};
 
-const NOW_S: i64 = 1_700_000_000;
 const USERS: u32 = 2_000;
 
-struct Site {
-    place: tempfile::TempDir,
-    web: Web,
-}
-
-impl Site {
-    fn new() -> Self {
-        let (place, web) = (tempfile::tempdir().unwrap(), Web::new(parameters(json!({"directories": 3}))).unwrap());
-        std::fs::create_dir(place.path().join("root")).unwrap();
-        web.files().lay_out(&place.path().join("root"), &mut |_| {}).unwrap();
-        reset(place.path(), SEED);
-        Self { place, web }
-    }
-
-    fn program(&self) -> Program {
-        Program::new(&self.place.path().join("root"), self.place.path())
-    }
-
-    fn log_faults(&self, answered: &[u64]) -> Vec<String> {
-        let log = std::fs::read(self.place.path().join("post.log")).unwrap();
-        let request = |index| self.web.mix().request(index);
-        let taken = 0..1_000_000;
-        let sent = Sent { taken: std::slice::from_ref(&taken), acknowledged: answered, request: &request };
-        post_log::check(&log, &sent).into_iter().filter(|check| !check.ok).map(|check| check.name).collect()
-    }
-}
-
-fn reset(folder: &Path, seed: u64) {
-    std::fs::write(folder.join("User.Personality"), write_personalities(seed, USERS)).unwrap();
-    std::fs::write(folder.join("Custom.Ads"), write_ads(seed, NOW_S)).unwrap();
-    std::fs::write(folder.join("post.log"), count_line(0)).unwrap();
+fn program(site: &Site) -> Program {
+    Program::new(&site.root(), site.place.path())
 }
 
 fn ask(program: &Program, request: &Request) -> Answered {
-    let (query, body) = (request.place.path(), post_log::body(request));
-    let cookie = match request.kind {
-        Kind::CustomAd => format!("my_cookie=user_id={}&last_ad={}", request.user_number(), request.last_ad),
-        Kind::Post => format!("my_cookie={}", post_log::number(request.index)),
-        _ => String::new(),
-    };
-    let is_post = request.kind == Kind::Post;
-    let query = if is_post { "" } else { query.as_str() };
-    let body = is_post.then_some(body.as_str());
-    program.answer(&Asked { script: "/web/x", query, cookie: &cookie, body, ..Asked::default() }, NOW_S, 7)
+    let (query, (cookie, body)) = (request.place.path(), cookie_and_body(request));
+    let query = if body.is_some() { "" } else { query.as_str() };
+    program.answer(
+        &Asked { script: "/web/x", query, cookie: &cookie, body: body.as_deref(), ..Asked::default() },
+        NOW_S,
+        7,
+    )
 }
 
-fn judged(site: &Site, mix: &Mix, request: &Request, answered: &Answered) -> Result<(), plimsoll_web::Fault> {
-    let mut answer = Answer::new(mix, request, Verify::Whole);
-    answer.head(answered.status, answered.cookie.iter().map(String::as_bytes));
-    answer.body(site.web.files().contents(), &answered.body);
-    answer.end()
+fn judged(site: &Site, mix: &Mix, request: &Request, answered: &Answered) -> Result<(), Fault> {
+    site.judged(mix, request, answered.status, answered.cookie.as_deref(), &answered.body)
 }
 
 #[test]
 fn every_kind_is_answered_as_the_check_wants_it() {
     let site = Site::new();
-    let (program, mix) = (site.program(), site.web.mix());
+    let (program, mix) = (program(&site), site.web.mix());
     let mut posts = Vec::new();
     for (kind, _) in KINDS.into_iter().skip(1) {
         let mut index = 0;
@@ -88,13 +49,12 @@ fn every_kind_is_answered_as_the_check_wants_it() {
 #[test]
 fn data_files_that_were_made_anew_are_read_anew() {
     let site = Site::new();
-    let (program, mix) = (site.program(), site.web.mix());
-    let other = Web::new(parameters(json!({"directories": 3, "seed": 77}))).unwrap();
+    let (program, mix) = (program(&site), site.web.mix());
+    let other = web(json!({"seed": 77}));
     let request = request_of(mix, Kind::CustomAd, 0);
     assert_eq!(judged(&site, mix, &request, &ask(&program, &request)), Ok(()));
-    // A file system may tell times no finer than its clock's ticks.
-    std::thread::sleep(std::time::Duration::from_millis(20));
-    reset(site.place.path(), 77);
+    // At once: a file system tells times no finer than its clock's ticks.
+    reset(site.place.path(), 77, USERS, NOW_S).unwrap();
     let request = request_of(other.mix(), Kind::CustomAd, 0);
     assert_eq!(judged(&site, other.mix(), &request, &ask(&program, &request)), Ok(()));
 }
@@ -109,7 +69,7 @@ fn posts_of_several_at_once_are_each_in_the_log_once() {
             let site = &site;
             // As another process would be: a program of its own.
             scope.spawn(move || {
-                let program = site.program();
+                let program = program(site);
                 for &index in part {
                     assert_eq!(ask(&program, &site.web.mix().request(index)).status, 200);
                 }
@@ -122,7 +82,7 @@ fn posts_of_several_at_once_are_each_in_the_log_once() {
 #[test]
 fn what_cannot_be_answered_has_its_status() {
     let site = Site::new();
-    let program = site.program();
+    let program = program(&site);
     let status = |asked: Asked<'_>| program.answer(&asked, NOW_S, 7).status;
     let query = "/file_set/dir00000/class1_0";
     assert_eq!(status(Asked { query: "/etc/passwd", ..Asked::default() }), 404);
@@ -140,4 +100,40 @@ fn what_cannot_be_answered_has_its_status() {
     assert_eq!(status(post), 500);
     std::fs::write(site.place.path().join("Custom.Ads"), "x").unwrap();
     assert_eq!(status(Asked { query, cookie: "my_cookie=user_id=10001&last_ad=1", ..Asked::default() }), 500);
+}
+
+#[test]
+fn commands_make_the_files_anew_and_give_the_log() {
+    let site = Site::new();
+    let program = program(&site);
+    let command = |query| {
+        let answered = program.answer(&Asked { script: "/a/web/command", query, ..Asked::default() }, NOW_S, 7);
+        (answered.status, String::from_utf8(answered.body).unwrap())
+    };
+    let post = request_of(site.web.mix(), Kind::Post, 0);
+    assert_eq!(ask(&program, &post).status, 200);
+    let (status, log) = command("Fetch");
+    assert_eq!((status, log.as_bytes()), (200, &std::fs::read(site.place.path().join("post.log")).unwrap()[..]));
+    assert!(log.starts_with("         1\n") && log.len() == 150, "{log}");
+    assert_eq!(command("Reset&seed=77&users=500"), (200, "reset\n".to_owned()));
+    assert_eq!(command("Fetch"), (200, "         0\n".to_owned()));
+    let other = web(json!({"seed": 77, "users": 500}));
+    let request = request_of(other.mix(), Kind::CustomAd, 0);
+    assert_eq!(judged(&site, other.mix(), &request, &ask(&program, &request)), Ok(()));
+    for wrong in [
+        "",
+        "Reset",
+        "Reset&seed=1",
+        "Reset&seed=x&users=1",
+        "Reset&seed=1&users=0",
+        "Reset&seed=1&user=1",
+        "Fetch&x=1",
+    ] {
+        let (status, why) = command(wrong);
+        assert!(status == 400 && !why.is_empty(), "{wrong}: {status} {why}");
+    }
+    std::fs::remove_dir_all(site.root()).unwrap();
+    std::fs::remove_file(site.place.path().join("post.log")).unwrap();
+    let (status, why) = command("Fetch");
+    assert!(status == 500 && why.contains("post.log: No such file"), "{why}");
 }
