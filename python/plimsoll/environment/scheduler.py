@@ -36,6 +36,19 @@ def _without_debugfs(error: OSError) -> Availability:
     return Availability(False, f"debugfs cannot be had: {error.strerror}", "run as root, outside a container")
 
 
+def _closed(name: str, root: str) -> Availability | None:
+    """Of a file that is there and may not be opened; None where it may, or is not there. Raises OSError."""
+    path = _file(name, root)
+    try:
+        with path.open("rb", buffering=0):
+            return None
+    except PermissionError:
+        why = f"{_shown(name)}: may not be opened; a kernel that is locked down closes debugfs to root, too"
+        return Availability(False, why, "boot without lockdown (/sys/kernel/security/lockdown)")
+    except FileNotFoundError:
+        return None
+
+
 class Preemption(Choice):
     """The kernel's preemption model, of those that it can change to while it runs."""
 
@@ -62,7 +75,7 @@ class Preemption(Choice):
 
     def available(self) -> Availability:
         try:
-            return super().available()
+            return _closed(_PREEMPT, self._root) or super().available()
         except OSError as error:
             return _without_debugfs(error)
 
@@ -87,9 +100,11 @@ class BaseSlice:
 
     def available(self) -> Availability:
         try:
-            path = self.path()
+            path, closed = self.path(), _closed(_BASE_SLICE, self._root)
         except OSError as error:
             return _without_debugfs(error)
+        if closed is not None:
+            return closed
         if kernel_files.read_int(path) is None:
             why = f"{_shown(_BASE_SLICE)}: this kernel does not have it; it came with Linux 6.6"
             return Availability(False, why, "leave it out, or use another kernel")

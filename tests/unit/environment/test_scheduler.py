@@ -102,6 +102,25 @@ def test_where_there_is_no_debugfs_it_is_said(monkeypatch: pytest.MonkeyPatch, s
     assert scheduler.state() == {"preemption": None, "base_slice_ns": None}
 
 
+def test_a_kernel_that_is_locked_down_says_so(kernel: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root sees the files, and may not open them."""
+    opened = Path.open
+
+    def refused(path: Path, *args: Any, **options: Any) -> Any:
+        if path.parent == kernel / "sched":
+            raise PermissionError(1, "Operation not permitted")
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr(kernel_files, "read", lambda path: None if path.parent == kernel / "sched" else "")
+    site = knobs.site_of(made(preemption="full", base_slice_us=700), state, "plan")
+    said = [text for knob in knobs.KNOBS for text in knob.obstacles(site)]
+    assert [text.partition(": may not be opened; a kernel that is locked down")[0] for text in said] == [
+        "environment.preemption: /sys/kernel/debug/sched/preempt",
+        "environment.base_slice_us: /sys/kernel/debug/sched/base_slice_ns",
+    ]
+
+
 def test_fingerprints_differ_in_a_model_that_both_tell(kernel: Path) -> None:
     del kernel
     lazy, full = ({"kernel": {"preemption": name}} for name in ("lazy", "full"))

@@ -91,4 +91,7 @@ def test_a_kernel_runs_the_preemption_models_that_it_offers(tmp_path: Path) -> N
     assert offered("lazy", "full").left_out == ("environment.preemption none (this kernel offers full, lazy)",)
     assert offered("none", "voluntary", "full", "lazy") is source
     assert offered("voluntary") is source, "the plan refuses what is left"
+    closed = fitted(source, Machine(frozenset({0}), GIB, GIB, None, "it is locked down"))
+    assert levels(closed) == [["as found"]]
+    assert closed.left_out == ("environment.preemption, but as found (it is locked down)",)
     assert fitted(source, machine(1, 1)) is source, "a kernel that is not known to lack any"

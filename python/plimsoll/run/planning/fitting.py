@@ -1,7 +1,8 @@
 """Levels that this machine can give: one experiment file serves small machines and large ones.
 
 Of a factor with `where_possible` the levels that ask for CPUs, memory or a preemption model which are not here are left
-out, and named; a factor of which nothing would be left keeps all, so that the plan says what stands in the way.
+out, and named; a factor of which nothing would be left keeps all, so that the plan says what stands in the way. One of
+preemption models on a kernel that can change to none has the model that is in force instead, so that the rest runs.
 """
 
 from __future__ import annotations
@@ -31,21 +32,27 @@ class Machine:
     memory_bytes: int
     available_bytes: int
     preemption: frozenset[str] | None = None  # what can be chosen; None where that is not known
+    why_no_preemption: str = ""  # where nothing can
 
     @classmethod
     def here(cls) -> Machine:
         """The one we are on."""
-        models = Preemption()
-        known = frozenset(models.choices()) if models.available().ok else None
-        return cls(frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes(), known)
+        able = Preemption().available()
+        models = frozenset(Preemption().choices()) if able.ok else None
+        return cls(frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes(), models, able.reason)
 
 
 def fitted(source: Source, machine: Machine) -> Source:
     """The experiment with the levels that this machine can give; `left_out` says which are missing, and why."""
     left_out: list[str] = []
     kept: dict[int, list[Any]] = {}
+    as_found: list[int] = []
     for place, factor in enumerate(source.experiment.factors):
         if not factor.where_possible:
+            continue
+        if factor.key == PREEMPTION and machine.why_no_preemption:
+            as_found.append(place)
+            left_out.append(f"{factor.label or factor.key}, but as found ({machine.why_no_preemption})")
             continue
         reasons = [_lacking(factor.settings_of(level), machine) for level in factor.levels]
         if not any(reasons) or all(reasons):
@@ -57,9 +64,11 @@ def fitted(source: Source, machine: Machine) -> Source:
             for level, reason in zip(factor.levels, reasons, strict=True)
             if reason
         ]
-    if not kept:
+    if not kept and not as_found:
         return source
     document = source.experiment.model_dump(mode="json")
+    for place in as_found:
+        document["factors"][place]["levels"] = [AS_FOUND]
     for place, indices in kept.items():
         levels = document["factors"][place]["levels"]
         document["factors"][place]["levels"] = [levels[index] for index in indices]
