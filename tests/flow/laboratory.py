@@ -88,7 +88,10 @@ def _compare_nothing_that_others_set(run: Path) -> None:
     it is refused then is tested where nobody else is at work."""
     path = run / "fingerprint.json"
     stored, now = json.loads(path.read_text()), fingerprint([run])
-    path.write_text(json.dumps({**stored, **{key: now[key] for key in ("vm", "swap", "huge_pages")}}))
+    ahead = {device["name"]: device["read_ahead_kib"] for device in now["devices"]}
+    devices = [{**one, "read_ahead_kib": ahead.get(one["name"], one["read_ahead_kib"])} for one in stored["devices"]]
+    common = {key: now[key] for key in ("vm", "swap", "huge_pages")}
+    path.write_text(json.dumps({**stored, **common, "devices": devices}))
 
 
 def make_reachable(folder: Path) -> None:
