@@ -256,9 +256,16 @@ def test_a_program_maps_what_the_pool_of_huge_pages_was_given(needs, state, run_
     found, page = pool.show(), (huge_page_pool.default_kib() or 0) << 10
     maps = """import mmap, sys
 data = mmap.mmap(-1, int(sys.argv[1]), flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | 0x40000)
-data[0] = 1"""
+data[0] = 1
+print("mapped", flush=True)
+sys.stdin.read()"""
+    ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with Journal.create(state, run_id) as journal:
         assert pool.set((pool.free() + 3) * page, journal) is not None
         assert pool.show() == found + 3 and pool.set(pool.free() * page, journal) is None
-        subprocess.run([sys.executable, "-c", maps, str(3 * page)], check=True)
+        program = subprocess.Popen([sys.executable, "-c", maps, str(3 * page)], **ends)
+        assert program.stdout.readline() == b"mapped\n"
+    # Its pages are no part of the pool any more, and are the kernel's again when it ends.
     assert pool.show() == found
+    program.communicate()
+    assert program.returncode == 0 and pool.show() == found

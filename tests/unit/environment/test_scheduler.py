@@ -134,20 +134,25 @@ class Pool:
     def __init__(self, folder: Path, pages: int, free: int, promised: int, gathered: int = 1000) -> None:
         self.folder, self.gathered = folder / "hugepages-2048kB", gathered
         self.folder.mkdir()
-        for name, value in (("nr", pages), ("free", free), ("resv", promised)):
+        for name, value in (("nr", pages), ("free", free), ("resv", promised), ("surplus", 0)):
             (self.folder / f"{name}_hugepages").write_text(f"{value}\n")
 
     def write(self, path: Path, value: str, **_: str) -> None:
         if path.name != "nr_hugepages":
             return
-        now, free = (int((self.folder / f"{name}_hugepages").read_text()) for name in ("nr", "free"))
-        pages = min(int(value), self.gathered)
-        (self.folder / "nr_hugepages").write_text(f"{pages}\n")
-        (self.folder / "free_hugepages").write_text(f"{free + pages - now}\n")
+        now, free, surplus = (self.read(name) for name in ("nr", "free", "surplus"))
+        pages = min(int(value), self.gathered) - (now - surplus)  # more, or fewer
+        given_up = min(max(-pages, 0), free)  # what somebody has becomes surplus and stays
+        (self.folder / "nr_hugepages").write_text(f"{now + (pages if pages > 0 else -given_up)}\n")
+        (self.folder / "free_hugepages").write_text(f"{free + (pages if pages > 0 else -given_up)}\n")
+        (self.folder / "surplus_hugepages").write_text(f"{surplus + max(-pages, 0) - given_up}\n")
+
+    def read(self, name: str) -> int:
+        return int((self.folder / f"{name}_hugepages").read_text())
 
     @property
     def pages(self) -> int:
-        return int((self.folder / "nr_hugepages").read_text())
+        return self.read("nr") - self.read("surplus")
 
 
 @pytest.fixture
@@ -181,7 +186,7 @@ def test_servers_that_are_up_at_once_each_get_theirs_and_undo_takes_them_in_the_
         (pool.folder / "free_hugepages").write_text("0\n")  # its server has taken them
     assert pool.pages == 6
     assert [(one.ok, one.is_left) for one in undo(state, force=True)] == [(True, False)] * 2
-    assert pool.pages == 0
+    assert pool.pages == 0 and pool.read("surplus") == 6, "their processes have not ended yet"
 
 
 def test_a_pool_that_could_not_be_filled_is_refused_and_put_back(with_pool: Any, state: StateDir) -> None:

@@ -1,7 +1,8 @@
 """The kernel's pool of explicit huge pages (vm.nr_hugepages) as a knob: so many bytes of them, free for the server.
 
 The constraint: the pool is one for the machine, and others may have pages of it. So it is only made larger, by what is
-lacking, and made as large as it was found; and the kernel gives as many as it can gather, which may be fewer.
+lacking, and made as large as it was found; and the kernel gives as many as it can gather, which may be fewer. What is
+taken from it while programs have it stays theirs as surplus, which the kernel counts among its pages until they end.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class HugePagePool:
             return Availability(False, f"{self.path}: is not writable", "run as root, outside a container")
 
     def show(self) -> int | None:
-        """Pages in the pool."""
-        return kernel_files.read_int(self.path)
+        """Pages in the pool, without surplus."""
+        return _pages(self.path)
 
     def free(self) -> int:
         """Pages that nobody has, and nobody was promised."""
@@ -95,15 +96,20 @@ class Pool(KnobOfParts[int]):
 KNOB = Pool()
 
 
+def _pages(path: Path) -> int | None:
+    pages, surplus = (kernel_files.read_int(path.with_name(f"{name}_hugepages")) for name in ("nr", "surplus"))
+    return None if pages is None else pages - (surplus or 0)
+
+
 @puts_back("huge_page_pool", survives_reboot=False)
 def _put_back(args: Args) -> str:
     path, found, ours = Path(args["path"]), int(args["found"]), int(args["set"])
-    now = kernel_files.read_int(path)
+    now = _pages(path)
     if now is None or not found <= now <= ours:  # fewer than ours: the kernel could not gather all of them
         said = changed_since(str(path), found=str(found), ours=str(ours), now=str(now))
         raise ChangedSince(said, f"to set it back: `echo {found} > {path}`")
     if now != found:
         kernel_files.write(path, str(found))
-    if (now := kernel_files.read_int(path)) != found:
+    if (now := _pages(path)) != found:
         raise Fault(f"{path}: is {now} and not {found} as found", remedy=f"`echo {found} > {path}`")
     return f"{path} = {found}"
