@@ -1,7 +1,7 @@
 """The commands of the README run, through the launcher, as a newcomer types them.
 
-Those that measure for minutes, need a server or ask a record (demo, breakdown, run, capacity, report, compare, query,
-export) are run by the pipeline's tests at a small size, and by those of their own pages.
+Those that measure for minutes, need a server or ask a record (demo, breakdown, run, soak, capacity, report, compare,
+query, export) are run by the pipeline's tests at a small size, and by those of their own pages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMMANDS = re.findall(r"`(\./plimsoll [^`]+)`", TEXT) + re.findall(
     r"^    (\./plimsoll .*?)(?:  .*)?$", TEXT, flags=re.M
 )
 # They last, or ask for a run, a server or a capture that is not there.
-LONG = {"demo", "run", "capacity", "report", "compare", "breakdown", "query", "export", "import"}
+LONG = {"demo", "run", "capacity", "report", "compare", "breakdown", "query", "export", "import", "soak"}
 
 
 def short() -> list[str]:

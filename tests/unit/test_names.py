@@ -42,6 +42,7 @@ ROOMS = (
     "run/servers/postgresql/", "run/servers/duckdb/", "run/servers/files/",
     # kinds of run
     "analysis/capacity/", "analysis/watch/", "run/watch/", "cli/capacity", "cli/breakdown", "cli/kinds/",
+    "analysis/soak/", "run/soak/", "words/soak/", "report/soak/", "cli/soak", "cli/verbs/soak",
 )  # fmt: skip
 # A registry names what it lists.
 REGISTRIES = (

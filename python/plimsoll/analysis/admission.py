@@ -165,7 +165,7 @@ def _status_reasons(trial: Trial) -> list[str]:
 
 def _answer_reasons(trial: Trial) -> list[str]:
     reasons = []
-    for segment in trial.segments[1:]:  # of decision support every test; else what was measured
+    for segment in trial.every_segment[1:]:  # of decision support every test, of a soak every round
         planned, counted = segment.identity.get("planned"), accounted(segment.identity)
         if planned is not None and planned != counted:
             reasons.append(f"transaction accounting does not add up: {planned} planned, {counted} accounted for")

@@ -14,6 +14,7 @@ from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.part import Part
 from plimsoll.analysis.places import cells, layout, promise
 from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
+from plimsoll.analysis.soak import part as soak
 from plimsoll.analysis.studies import clients, memory_scaling, scaling
 from plimsoll.analysis.windows import part as windows
 
@@ -41,5 +42,6 @@ PARTS: tuple[Part, ...] = (
     windows.PART,
     guest.PART,
     kernel.PART,
+    soak.PART,
     next_steps.PART,
 )

@@ -17,6 +17,7 @@ import typer.core
 from plimsoll.cli.codes import STOPPED
 from plimsoll.cli.failures import exit_codes
 from plimsoll.cli.verbs import experiments, machine, records, servers
+from plimsoll.cli.verbs.soak import soak
 
 ABORTED = 130  # what the command-line library makes of Ctrl-C
 
@@ -51,6 +52,7 @@ app.command()(experiments.plan)
 app.command()(experiments.run)
 app.command()(servers.capacity)
 app.command()(servers.breakdown)
+app.command()(soak)
 app.command()(experiments.demo)
 app.command()(records.report)
 app.command()(records.compare)

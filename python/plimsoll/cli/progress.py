@@ -31,6 +31,7 @@ PHASES = {
     "throughput": "throughput test",
     "plans": "collecting the queries' plans",
     "vacuum": "VACUUM",
+    "checkpoint": "CHECKPOINT",
     "check": "checking the answers and the data",
     "stop": "stopping the server",
     "put back": "putting the machine's settings back",
@@ -48,6 +49,7 @@ class Progress:
         self._started = time.monotonic()
         self._ended: float | None = None  # when the last trial did: the time since is that of the trials under way
         self._turns = ""
+        self._round = ""  # of a soak
         self._before = 0  # trials that an earlier part of a resumed run has done
         self._trial: PlannedTrial | None = None
         self._durations: list[float] = []
@@ -114,6 +116,13 @@ class Progress:
     def _on_turn(self, trial: PlannedTrial) -> None:
         self._trial, self._rate, self._turns = trial, "", ""
 
+    def _on_round(self, number: int, of: int) -> None:
+        self._round, self._doing, self._rate = f"round {number} of about {of}: ", "", ""
+
+    def _on_round_end(self, number: int) -> None:
+        if self._live is None:
+            self._print(f"round {number} is done, {self._left()} left")
+
     def _on_window(self, trial: PlannedTrial, line: dict[str, Any], round: int, rounds: int) -> None:
         del line
         self._turns = f"block {trial.block}: round {round} of {rounds}"
@@ -165,7 +174,7 @@ class Progress:
         number = f"trial {self._trial.number} of {self._trials + self._before}: " if self._trial else ""
         label = f"{self._trial.treatment.label}: " if self._trial else ""
         rate = f", {self._rate}" if self._rate else ""
-        return f"{number}{label}{self._doing}{rate}  {passed}"
+        return f"{self._round or number + label}{self._doing}{rate}  {passed}"
 
     def _draw(self) -> None:
         if self._live:

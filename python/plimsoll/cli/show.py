@@ -134,7 +134,9 @@ def datasets(folder: Path, kept: list[Dataset], series: list[str]) -> None:
     """The kept data sets, and the databases of `series` that were stopped or killed."""
     out = console()
     for name in series:
-        out.print(f"{name}: in use by a series of throughput tests; `run --resume` of its record continues it.")
+        out.print(
+            f"{name}: in use by a series of throughput tests or a soak; `run --resume` of its record continues it."
+        )
     if not kept:
         out.print(f"No data set is kept in {folder}.")
         return

@@ -4,7 +4,7 @@ The constraint: importing this package must declare how every kind of change is 
 process that knows nothing but the journal.
 """
 
-from plimsoll.environment import places, readahead, scheduler, server  # noqa: F401 (they declare their kinds)
+from plimsoll.environment import places, readahead, scheduler, server, units  # noqa: F401 (they declare their kinds)
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.folders import placed, work_dir  # noqa: F401 (they declare their kinds)
 from plimsoll.environment.groups import group  # noqa: F401 (they declare their kinds)

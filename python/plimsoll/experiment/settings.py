@@ -19,6 +19,7 @@ from plimsoll.experiment.places import check_places
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
 from plimsoll.experiment.servers.registry import SERVERS
+from plimsoll.experiment.soaking import Soak
 from plimsoll.experiment.strict import Fixed, Strict
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import OWNERS, Workload
@@ -105,11 +106,19 @@ class Settings(Strict):
     warmup: Warmup = Field(default_factory=Warmup, validate_default=True)
     measure: Measure = Field(default_factory=Measure, validate_default=True)
     design: Annotated[Design, OF_THE_PLAN] = Design()
+    soak: Annotated[Soak | None, OF_THE_PLAN] = Field(
+        None, description="rounds back to back on one server for as long as it says; `./plimsoll soak` runs it"
+    )
 
     @property
     def is_open(self) -> bool:
         """Whether transactions are due by a plan of their own, and not when a connection is free."""
         return not isinstance(self.schedule, Closed)
+
+    @property
+    def goes_on_after_kills(self) -> bool:
+        """Whether a trial is to go on, after a kill of any part, with the data that it had."""
+        return self.soak is not None or self.workload.goes_on_after_kills()
 
     @property
     def judged(self) -> str:
@@ -178,7 +187,7 @@ class Settings(Strict):
                 parts=target.files.given.values(),
                 places=environment.places,
                 cpus={"target_cpus": environment.target_cpus, "load_cpus": environment.load_cpus},
-                outlives_kills=SERVERS[target.server].recovers and self.workload.goes_on_after_kills(),
+                outlives_kills=SERVERS[target.server].recovers and self.goes_on_after_kills,
             )
         return self
 

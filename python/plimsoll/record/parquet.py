@@ -28,7 +28,7 @@ def tables_of(run: Run) -> dict[str, list[tuple[Trial, Segment]]]:
     """Every table of the record by its name, with the segments that have a file of it, in their order."""
     found: dict[str, list[tuple[Trial, Segment]]] = {}
     for trial in run.trials:
-        for segment in trial.segments:
+        for segment in trial.every_segment:
             for path in sorted(segment.path.glob("*.npy")):
                 found.setdefault(path.stem, []).append((trial, segment))
     return dict(sorted(found.items()))

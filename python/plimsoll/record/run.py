@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Json = dict[str, Any]
+ROUND, ROUND_FILE = "round-", "round.json"  # of a soak: how the folder of each begins, and what it says of itself
 SERIES = (
     "host",
     "device",
@@ -254,6 +255,12 @@ class Trial:
         return [(one, Segment(self.path / one["segment"], str(one["segment"]))) for one in entries]
 
     @cached_property
+    def rounds(self) -> "list[Round]":
+        """The rounds of a soak that came to their end, in their order."""
+        found = sorted(path.parent.name for path in self.path.glob(f"{ROUND}*/{ROUND_FILE}"))
+        return [Round(self.path, self.planned, name) for name in found if name.removeprefix(ROUND).isdigit()]
+
+    @cached_property
     def warmup(self) -> Segment:
         return Segment(self.path / "warmup", "warmup")
 
@@ -262,6 +269,34 @@ class Trial:
         later = [segment for _, segment in (*self.tests, *self.passes)]
         others = (segment for segment in later if segment.name != self.measure.name)
         return (self.warmup, self.measure, *others)
+
+    @property
+    def every_segment(self) -> tuple[Segment, ...]:
+        """With all rounds of a soak, of which `segments` has the first alone."""
+        return (*self.segments, *(one.measure for one in self.rounds if one.measure.name != self.measure.name))
+
+
+@dataclass(frozen=True)
+class Round(Trial):
+    """A round of a soak, read as a trial of its own: its readings stand in a file of its own, with the keys of
+    trial.json."""
+
+    name: str
+
+    @cached_property
+    def data(self) -> TrialDocument:
+        """round.json."""
+        return cast(TrialDocument, read_json(self.path / self.name / ROUND_FILE) or {})
+
+    @cached_property
+    def rounds(self) -> "list[Round]":
+        """It has none."""
+        return []
+
+    @property
+    def place(self) -> int:
+        """Its number, from 1."""
+        return int(self.name.removeprefix(ROUND))
 
 
 @dataclass(frozen=True)

@@ -159,5 +159,17 @@ class TrialDocument(TypedDict, total=False):
     cut: list[Json]
     # of phases over files
     passes: list[Json]
+    # of a soak: of the trial, and of each of its rounds (round.json)
+    soak: Json
+    round: int
+    attempt: int
+    sitting: int
+    begins_cold: bool
+    began_epoch_ns: int
+    ended_epoch_ns: int
+    crashes: list[Json]
+    sizes: dict[str, int]
+    front_bytes: int
+    thinned: Json
     # of a search for the load line
     capacity: Searched

@@ -11,10 +11,12 @@ from plimsoll.report.order_entry import part as order_entry
 from plimsoll.report.places import cells, layout, promise
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
 from plimsoll.report.section import Section
+from plimsoll.report.soak import part as soak
 from plimsoll.report.studies import clients, scaling_figures
 from plimsoll.report.windows import part as windows
 
 SECTIONS: tuple[Section, ...] = (
+    soak.SECTION,
     promise.SECTION,
     cells.SECTION,
     clients.SECTION,

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -101,6 +101,7 @@ class Runner(Carrier):
     def run(self) -> str:
         """Runs every trial that has no result yet; returns the run's status. Raises Impossible before the first."""
         with self.state.hold_lock(), self.interrupts.handled():
+            self._take_over()
             undo_leftovers(self.state, self.observer)
             needs = self.needs()
             if needs.impossible:
@@ -116,7 +117,8 @@ class Runner(Carrier):
                 status = "stopped"
             finally:
                 # We hold the lock, so a journal that is still there is ours: cut short between two steps.
-                failures = [undone for undone in recovery.undo(self.state, force=True) if not undone.ok]
+                undone_all = recovery.undo(self.state, force=True, but_for=self._left_to_its_successor())
+                failures = [undone for undone in undone_all if not undone.ok]
                 for undone in failures:
                     text = f"NOT put back: {undone.what}; {undone.remedy}"
                     writer.append_event(self.out, "not_put_back", what=undone.what)
@@ -125,6 +127,13 @@ class Runner(Carrier):
                     writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
                     writer.append_event(self.out, "run_end", status=status)
             return status
+
+    def _take_over(self) -> None:
+        """What is to outlive the process that made it, before the rest of what that has left is put back."""
+
+    def _left_to_its_successor(self) -> Collection[str]:
+        """Ids of journals that are not put back at the end, since the run goes on after a reboot."""
+        return ()
 
     def _trials(self) -> None:
         if not self.left:

@@ -34,6 +34,8 @@ LOOPBACK = "127.0.0.1"
 SOCKET, CONFIGURATION, RULES = "s", "postgresql.conf", "pg_hba.conf"  # in the server's folder
 # Of the cluster's own file. Clusters of earlier versions include a file of settings: those of another trial.
 _IDLE = re.compile(r"\s*(#|$|include(_dir|_if_exists)?\b)", re.IGNORECASE)
+# A backend that was killed takes all others with it, and the server recovers by itself.
+_CRASHED = re.compile(r"\bPANIC: |\(PID \d+\) was terminated by (signal|exception)")
 PREWARM_SHARE = 0.97  # of the buffers; the rest is for catalogues and new pages
 
 
@@ -205,6 +207,17 @@ class PostgresServer(ReachedPostgres):
     def log_tail(self, size_max: int = LOG_TAIL_BYTES) -> str:
         """The end of the server's log; empty where there is none."""
         return self._own.tail(LOG, size_max)
+
+    def crashes(self) -> list[str]:
+        return [line for line in self.log_tail().splitlines() if _CRASHED.search(line)]
+
+    def sizes(self) -> dict[str, int]:
+        with self.connection.open(DATABASE) as connection:
+            row = connection.execute(
+                "select pg_database_size(current_database()), "
+                "(select coalesce(sum(n_dead_tup), 0)::bigint from pg_stat_all_tables)"
+            ).fetchone()
+        return {} if row is None else {"database_bytes": int(row[0]), "dead_tuples": int(row[1])}
 
     def leave_only_data(self) -> None:
         """Removes everything of a stopped server but its cluster."""

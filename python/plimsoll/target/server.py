@@ -61,6 +61,18 @@ class Server:
         """Whether all that was done is in its counters by now; waits a little for it."""
         return True
 
+    def is_running(self) -> bool:
+        """Whether it is up; what is no process of ours is taken to be."""
+        return True
+
+    def crashes(self) -> list[str]:
+        """The lines in which it says, at the end of its log, that it or a process of it has died."""
+        return []
+
+    def sizes(self) -> dict[str, int]:
+        """What grows with use: `database_bytes`, `dead_tuples`; those that it lacks are absent."""
+        return {}
+
     def counters(self) -> dict[str, int]:
         """Its cumulative counters; those that it lacks are absent."""
         return {}

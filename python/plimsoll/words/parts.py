@@ -5,10 +5,12 @@ from plimsoll.words.guest import sentences as guest
 from plimsoll.words.kernel import sentences as kernel
 from plimsoll.words.part import Sentences
 from plimsoll.words.probes import breakdown, caches, spinlocks, syncs
+from plimsoll.words.soak import sentences as soak
 from plimsoll.words.studies import clients, scaling
 from plimsoll.words.workloads import decision_support, files, order_entry
 
 SENTENCES: tuple[Sentences, ...] = (
+    soak.SENTENCES,
     guest.SENTENCES,
     kernel.SENTENCES,
     clients.SENTENCES,

@@ -13,6 +13,7 @@ NAMED = {
     "pgbench-storage": ("citi-2001", ["storage"]),
     "decision-support": ("osdl-2003", []),
     "dss-repeat": ("osdl-2003", []),
+    "dss-soak": ("osdl-2003", []),
     "cpu-scaling": ("ibm-2004-cpus", ["scaling"]),
     "memory-scaling": ("ibm-2004-memory", ["scaling"]),
     "raw-storage": ("citi-2001", []),

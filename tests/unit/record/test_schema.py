@@ -23,6 +23,7 @@ from plimsoll.analysis.next_steps.step import Step
 from plimsoll.analysis.order_entry.document import OrderEntry
 from plimsoll.analysis.places import document as of_places
 from plimsoll.analysis.probes import document as of_probes
+from plimsoll.analysis.soak.document import SoakOfRun
 from plimsoll.analysis.studies import document as of_studies
 from plimsoll.analysis.watch.document import WatchDocument
 from plimsoll.analysis.windows.document import WindowsOfRun
@@ -58,6 +59,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "block": ([of_probes.BlockRequests], ["System calls, syncs, and requests of the disks"]),
     "windows": ([WindowsOfRun], ["Windows"]),
     "kernel": ([KernelOfRun], ["The kernel itself"]),
+    "soak": ([SoakOfRun], ["Soaks", "The kernel itself"]),
     "guest": ([GuestOfRun], ["A guest kernel"]),
     "next_steps": ([Step], ["What to do next"]),
 }

@@ -78,7 +78,7 @@ def _add(found: dict[str, Any], name: str, unit: str, least: float, times: np.nd
 
 def kernel_of(trials: list[Trial]) -> KernelOfRun | None:
     """Of the measured segments, in the order in which they ran; None where none watched the kernel."""
-    measured = [(trial, segment) for trial in trials for segment in trial.segments if segment.name != WARM_UP]
+    measured = [(trial, segment) for trial in trials for segment in trial.every_segment if segment.name != WARM_UP]
     watched = [(trial, segment) for trial, segment in measured if LOG in segment.probes]
     if not watched:
         return None

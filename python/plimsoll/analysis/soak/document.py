@@ -73,3 +73,72 @@ class Growth(TypedDict):
     floors: list[Floor]
     verdict: str
     rule: str
+
+
+class Crash(TypedDict):
+    """A crash of the server, in its own words where it had some."""
+
+    round: int
+    epoch_ns: int
+    text: str
+
+
+class Filled(TypedDict):
+    """When the disk of the record was full, and what thinning gave."""
+
+    epoch_ns: int
+    freed_bytes: int
+
+
+class Interruption(TypedDict):
+    """A round, or a start of the server, that ended before its end."""
+
+    round: str | None
+    attempt: int | None
+    began_epoch_ns: int | None
+    why: str
+
+
+class OneRound(TypedDict):
+    """A round: when, how long, and its figures; null where it has none. `is_judged`: whether it enters the drift."""
+
+    round: int
+    began_epoch_ns: int | None
+    seconds: float | None
+    value: float | None
+    latency_ns_p99: float | None
+    failed: int | None
+    is_judged: bool
+    step_s: int | None
+    has_rows: bool | None
+
+
+class Memory(TypedDict):
+    """The most that front and agent had resident, in bytes; null where it is not known."""
+
+    front_bytes_max: int | None
+    agent_bytes_max: int | None
+
+
+class SoakOfRun(TypedDict):
+    """What verdict.json has under `soak`."""
+
+    metric: str
+    length_s: float
+    spent_s: float
+    between: str
+    after_crash: str
+    ended_by: str | None
+    why: str | None
+    sittings: int
+    each: list[OneRound]
+    drift: Rounds
+    crashes: list[Crash]
+    interruptions: list[Interruption]
+    full: list[Filled]
+    memory: Memory
+    growth: list[Growth]
+    record_bytes: int
+    record_bytes_max: int
+    thinned: dict[str, int]
+    rule: str

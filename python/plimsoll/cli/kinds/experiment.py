@@ -11,7 +11,7 @@ from plimsoll.record import RecordError, Run
 class ExperimentRuns(RunKind):
     """What `run` makes."""
 
-    key = None  # run.json of before there were other kinds has none, and has none today
+    key: str | None = None  # run.json of before there were other kinds has none, and has none today
     did = "compared settings"
     takes_long = True
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plimsoll.cli.kinds import capacity, capture, experiment, watch
+from plimsoll.cli.kinds import capacity, capture, experiment, soak, watch
 from plimsoll.cli.kinds.kind import RunKind
 from plimsoll.record import RecordError, Run
 
-KINDS: tuple[RunKind, ...] = (watch.KIND, capacity.KIND, capture.KIND, experiment.KIND)
+KINDS: tuple[RunKind, ...] = (watch.KIND, capacity.KIND, capture.KIND, soak.KIND, experiment.KIND)
 
 
 def kind_of(run: Run) -> RunKind:

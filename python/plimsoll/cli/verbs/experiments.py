@@ -57,6 +57,8 @@ def plan(
 
     runner = _runner(_source(name, quick, sets, blocks), Path("plan"), [], seed)
     needs = runner.needs()
+    if (soak := runner.source.experiment.soak) is not None:
+        needs.remarks.append(f"a soak of {soak.length}, which `./plimsoll soak` runs; the time above is of one round")
     if as_json:
         print_json({"seed": runner.seed, "needs": vars(needs), **plan_document(runner.plan)})
     else:
@@ -92,6 +94,8 @@ def run(
     from plimsoll.cli import execute, folders
 
     source = _source(name, quick, sets, blocks)
+    if source.experiment.soak is not None:
+        refuse(name, "its trial is rounds back to back for days", f"./plimsoll soak {name}")
     sys.exit(execute.run(source, folders.folder_for(source.experiment.name, out), seed, as_json, metrics, not no_page))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from plimsoll.environment import processes
@@ -20,8 +21,9 @@ _PATIENCE_SECONDS = 60
 _DYING_SECONDS = 10.0
 
 
-def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
-    """Put back the changes of every dead run. `force` also takes those of runs whose process still lives.
+def undo(state: StateDir, *, force: bool = False, but_for: Collection[str] = ()) -> list[Undone]:
+    """Put back the changes of every dead run. `force` also takes those of runs whose process still lives, `but_for`
+    leaves those of some run ids to a later undo.
 
     Never raises for a change that cannot be put back: it is in the list with ok = False and its remedy. Raises Fault
     where the state folder is another user's.
@@ -50,7 +52,8 @@ def undo(state: StateDir, *, force: bool = False) -> list[Undone]:
             except (ValueError, KeyError) as error:
                 remedy = "inspect it, put back by hand what it names, then delete it"
                 results.append(Undone(path.stem, "journal", False, f"{path}: not readable ({error})", remedy))
-        for journal in sorted(journals, key=lambda journal: -int(journal.owner["epoch_ns"])):
+        left = [journal for journal in journals if journal.run_id not in but_for]
+        for journal in sorted(left, key=lambda journal: -int(journal.owner["epoch_ns"])):
             if is_dead := not journal.owner_is_alive():
                 _wait_for_programs(journal.path)
             if force or is_dead:

@@ -110,6 +110,10 @@ class AnyWorkload(Strict, ABC):
         """Whether a trial is a series that outlives kills."""
         return False
 
+    def rounds_max(self) -> int | None:
+        """How many rounds of a soak its data are enough for; None: as many as there is time for."""
+        return None
+
     def asks_for_plans(self) -> bool:
         """Whether the server is asked for the plans of its queries."""
         return False

@@ -141,6 +141,10 @@ class DecisionSupport(AnyWorkload):
         """What its tests do one after the other is the question."""
         return self.repeats > 1
 
+    def rounds_max(self) -> int | None:
+        """Each throughput test takes refresh sets, and none is used twice."""
+        return REFRESH_SETS // self.streams_run if self.refresh else None
+
     def loads_itself(self) -> bool:
         return "load" in self.tests
 

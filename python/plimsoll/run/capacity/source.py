@@ -125,7 +125,7 @@ def _no_guest(source: Source, settings: Experiment) -> None:
 def _document(settings: Experiment) -> dict[str, Any]:
     """Settings as an experiment file has them, the factors already in their places; a search has a plan of its own."""
     document = settings.model_dump(mode="json", by_alias=True) | {"factors": [], "quick": {}}
-    return document | {"design": document["design"] | {"kind": "full factorial"}}
+    return document | {"design": document["design"] | {"kind": "full factorial"}, "soak": None}
 
 
 def settings_for(base: Experiment, schedule: dict[str, Any], seconds: float, *, warm: bool) -> Experiment:

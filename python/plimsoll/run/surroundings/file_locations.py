@@ -65,8 +65,8 @@ class FileLocations:
 
 
 def is_series(settings: Experiment) -> bool:
-    """Whether the trial goes on after a kill with the data that it had: its workload asks for it, its server can."""
-    return facts_of(settings.target).recovers and settings.workload.goes_on_after_kills()
+    """Whether the trial goes on after a kill with the data that it had: it is to, and its server can."""
+    return facts_of(settings.target).recovers and settings.goes_on_after_kills
 
 
 def are_varied(settings: Experiment) -> bool:

@@ -50,6 +50,17 @@ class AnswersQueries(Protocol):
 
 
 @runtime_checkable
+class Tidies(Protocol):
+    """It can be tidied up between two rounds of a soak."""
+
+    def vacuum(self) -> None:
+        """Removes what changes have left in all tables."""
+
+    def checkpoint(self) -> None:
+        """Writes everything dirty."""
+
+
+@runtime_checkable
 class PerformsStreams(Protocol):
     """It performs the streams of a test of decision support, each a session with its queries one after the other."""
 

@@ -32,6 +32,7 @@ class LoadSession:
     block: int = 1  # of the design: each has arrivals of its own
     asked: dict[str, Any] = field(default_factory=dict)  # keys of `load` that a segment has of its own
     is_checked: bool = True  # whether it is known what the data were before the load
+    log_read: int | None = None  # of the kernel's log: the last record that an earlier segment has read
 
     def segment(
         self, name: str, stop: dict[str, Any], on_sample: Callable[[dict[str, Any]], bool] | None = None
@@ -70,8 +71,15 @@ class LoadSession:
             "stop": stop,
             "out": str(out),
             "sample": self.place.sample(),
-            "probes": self.place.probes(self.settings),
+            "probes": self.probes(),
         }
+
+    def probes(self) -> dict[str, Any] | None:
+        """What the agent is asked to watch in the kernel; of its log also what came since an earlier segment."""
+        asked = self.place.probes(self.settings)
+        if asked and self.log_read is not None and asked.get("kernel_log") is not None:
+            asked["kernel_log"] = {"after": self.log_read}
+        return asked
 
     def refused(self, error: agent.AgentFailed) -> refusals.Refused | None:
         """What the agent has failed by as a refusal, if it is one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -60,7 +60,7 @@ class Progress:
         yield {}
 
 
-def perform(segments: Sequence[Segment], at: AtWork, log: TrialLog, progress: Progress) -> None:
+def perform(segments: Iterable[Segment], at: AtWork, log: TrialLog, progress: Progress) -> None:
     """Every segment that is yet to be done, in order; then the check of the data, and the server's end."""
     before: Segment | None = None
     for segment in segments:

@@ -75,6 +75,9 @@ class PostgresAtWork(PrivateAtWork):
         with connection.open(connection.dbname) as opened:
             opened.execute("vacuum")
 
+    def checkpoint(self) -> None:
+        self.server.checkpoint()
+
     def streams(self, workload: DecisionSupport, test: str, name: str, seed: int) -> Callable[[], None]:
         return Streams(self.load, workload, test, name, seed).perform
 

@@ -32,7 +32,7 @@ class Streams:
             **self.workload.streams_request(self.test),
             "out": str(out),
             "sample": load.place.sample(),
-            "probes": load.place.probes(load.settings),
+            "probes": load.probes(),
         }
 
         def see(running: agent.Agent, line: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""The page's sections of a soak."""

@@ -1,0 +1,178 @@
+"""A soak's verdict, sentences and page from records by hand; and those of a fortnight, how large they are."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plimsoll.analysis import analyse
+from plimsoll.analysis.soak import vmstat
+from plimsoll.record import compact
+from plimsoll.record.thinning import bytes_of, thin
+from plimsoll.report import write_report
+from plimsoll.run.soak.series import ROUNDS_SHARE
+from plimsoll.words.soak import sentences
+from plimsoll.words.terminal import terminal_lines
+
+_WORLD = runpy.run_path(str(Path(__file__).with_name("soak_world.py")))
+World: Callable[..., Any] = _WORLD["World"]
+Json = dict[str, Any]
+RNG = np.random.default_rng(7)
+STEADY = [1000.0 * (1 + 0.003 * float(RNG.normal())) for _ in range(24)]
+
+
+def verdict_of(folder: Path, world: Any) -> Json:
+    return analyse(_WORLD["write"](folder, world))
+
+
+def test_a_steady_soak_says_how_small_a_drift_it_rules_out(tmp_path: Path) -> None:
+    verdict = verdict_of(tmp_path, World(STEADY))
+    soak = verdict["soak"]
+    assert [one["value"] for one in soak["each"]] == pytest.approx(STEADY, rel=1e-4)
+    assert soak["drift"]["verdict"].startswith("no drift larger than") and soak["drift"]["steps"] == []
+    (lead,) = sentences.SENTENCES.leads(verdict)
+    assert lead.startswith("throughput: no drift larger than") and "over 24 rounds in 4 h 24 min" in lead
+    assert sentences.SENTENCES.warns(verdict) == []
+    assert soak["memory"] == {"front_bytes_max": 60 * 2**20, "agent_bytes_max": 20 * 2**20} and soak["growth"] == []
+    assert sentences.memory_words(soak).startswith("memory at most: front 60 MiB, agent 20 MiB")
+    assert soak["thinned"] == {"60": 24} and sentences.thinned_words(soak) == "series at 60 s in 24 rounds"
+
+
+def test_a_drift_and_a_step_are_told_with_their_sizes(tmp_path: Path) -> None:
+    falling = [value * 0.98**place for place, value in enumerate(STEADY)]
+    (tmp_path / "falling").mkdir()
+    lead = sentences.SENTENCES.leads(verdict_of(tmp_path / "falling", World(falling)))[0]
+    assert lead.startswith("throughput fell over 24 rounds in 4 h 24 min: -3")
+    stepped = [value * (0.95 if place >= 12 else 1) for place, value in enumerate(STEADY)]
+    (tmp_path / "stepped").mkdir()
+    leads = sentences.SENTENCES.leads(verdict_of(tmp_path / "stepped", World(stepped)))
+    began = sentences.when(_WORLD["began_ns"](World(stepped), 13))
+    (step,) = [line for line in leads if line.startswith(f"a change for good before round 13 ({began}): ")]
+    assert -5.5 < float(step.split("): ")[1].split()[0]) < -4.5
+
+
+def test_what_happened_is_told_with_its_time(tmp_path: Path) -> None:
+    low = [*STEADY]
+    low[4] = 100.0  # the round in which the server crashed is no evidence
+    cut = [
+        {"test": "round", "segment": "round-0008", "attempt": 1, "began_epoch_ns": _WORLD["BEGAN_NS"], "why": "killed"},
+        {"test": None, "segment": None, "attempt": None, "began_epoch_ns": None, "why": "it did not start\nmore"},
+    ]  # fmt: skip
+    told = {"ended_by": "crash", "full": [{"epoch_ns": _WORLD["BEGAN_NS"], "freed_bytes": 5}]}
+    world = World(low, crashes={5: "[7] PANIC:  no space"}, events={3: "WARNING: at f"}, cut=cut, cold=(8,), told=told)
+    verdict = verdict_of(tmp_path, world)
+    soak, rows = verdict["soak"], verdict["soak"]["drift"]["rounds"]
+    assert soak["each"][4]["value"] == 100.0 and rows[4]["value"] is None and not soak["each"][4]["is_judged"]
+    assert soak["drift"]["verdict"].startswith("no drift larger than")
+    assert rows[7]["remarks"] == ["after a start of the server", "repeated after 1 interrupted attempt"]
+    said = sentences.SENTENCES.warns(verdict)
+    at = sentences.when(_WORLD["began_ns"](world, 5) + 10**9)
+    assert said[0] == f"the server crashed {at}, in round 5: [7] PANIC: no space"
+    assert said[1] == "it ended with the crash of the server after 4 h 24 min of 14.0 days"
+    assert said[2] == "2 rounds or starts were interrupted; the last: the start of the server: it did not start"
+    assert said[3].startswith("the disk of the record was full, first 2026-")
+    assert verdict["kernel"]["events"][0]["segment"] == "round-0003"
+    assert verdict["kernel"]["counts"] == {"warning": 1}
+    page = write_report(tmp_path).read_text()
+    event = sentences.when(_WORLD["began_ns"](world, 3) + 5 * 10**9)
+    for text in (
+        f"{event}: WARNING, 5.0 s into trial 1 (round-0003): WARNING: at f",
+        "PANIC",
+        "The rounds of the soak",
+    ):
+        assert text in page, text
+    assert any("the server crashed" in line for line in terminal_lines(verdict, "page", "", 200))
+
+
+def test_what_grows_from_round_to_round_is_named(tmp_path: Path) -> None:
+    values = [1000.0 + float(RNG.normal()) for _ in range(48)]
+    verdict = verdict_of(tmp_path, World(values, database_bytes_a_round=30 * 2**20))
+    (growth,) = verdict["soak"]["growth"]
+    assert (growth["name"], growth["verdict"]) == ("the database", "grows")
+    assert growth["an_hour"]["value"] == pytest.approx(30 * 2**20 * 3600 / 660, rel=0.01)
+    assert sentences.SENTENCES.warns(verdict)[0].startswith("grows and never falls: the database +164 MiB/h")
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_few_rounds_say_nothing_of_a_drift(tmp_path: Path, rounds: int) -> None:
+    verdict = verdict_of(tmp_path, World(STEADY[:rounds], told={"ended_by": "failures", "why": "the agent died"}))
+    assert "cannot tell whether it drifts" in sentences.SENTENCES.leads(verdict)[0]
+    assert "it ended early, for it failed again and again" in sentences.SENTENCES.warns(verdict)[0]
+    assert "The rounds of the soak" in write_report(tmp_path).read_text()
+
+
+def test_other_runs_have_no_such_part(tmp_path: Path) -> None:
+    run = _WORLD["write"](tmp_path, World(STEADY[:2]))
+    del run.data["kind"]
+    assert "soak" not in analyse(run)
+
+
+def test_vmstat_s_columns_are_means_of_five_minutes_and_few_rounds_are_drawn(tmp_path: Path) -> None:
+    world = World(STEADY, seconds=6 * 3600)
+    trial = _WORLD["write"](tmp_path, world).trials[0]
+    rows = vmstat.curves(trial)
+    assert sorted({row["round"] for row in rows}) == [1, 3, 5, 7, 9, 11, 14, 16, 18, 20, 22, 24]
+    free = [row for row in rows if row["round"] == 1 and row["column"] == "free"]
+    assert len(free) == 6 * 12 and free[0]["minutes"] == 2.5 and {row["value"] for row in free} == {102_400}
+    (bi,) = {round(row["value"], 6) for row in rows if row["column"] == "bi"}
+    assert bi == 9, "what the counter grows by in a second"
+    assert {row["column"] for row in rows} == set(vmstat.COLUMNS)
+
+
+def test_a_short_round_has_points_of_its_own() -> None:
+    found = vmstat.means([(float(second), 1.0) for second in range(1, 61)])
+    assert len(found) == vmstat.POINTS_MIN
+    assert vmstat.means([]) == []
+
+
+@pytest.mark.long
+def test_a_fortnight_stays_within_its_bounds(tmp_path: Path) -> None:
+    """14 days in rounds of an hour, at a sample a second, thinned as the soak would: record, page, and its opening."""
+    rounds, seconds = 14 * 24, 3600
+    world = World([1000.0 + float(RNG.normal()) for _ in range(rounds)], seconds=seconds, sample_s=1)
+    run = _WORLD["write"](tmp_path, world)
+    cells = np.zeros(
+        60 * seconds, [("second", "<u4"), ("kind", "u1"), ("low_ns", "<u8"), ("high_ns", "<u8"), ("count", "<u8")]
+    )
+    cells["second"], cells["count"] = np.repeat(np.arange(seconds), 60), 16
+    cells["low_ns"] = np.tile(np.arange(60) * 1000, seconds)
+    series = np.zeros(seconds, [("t_ns", "<i8"), *((f"column_{place}", "<i8") for place in range(60))])
+    series["t_ns"] = np.arange(seconds) * 10**9
+    allotment = ROUNDS_SHARE * 2 * 2**30 / rounds
+    for folder in sorted((tmp_path / "trials" / "0001").glob("round-*")):
+        np.save(folder / "latency_seconds.npy", cells)
+        np.save(folder / "server.npy", series)
+        np.save(
+            folder / "transactions.npy", np.zeros(10_000, [("planned_ns", "<i8"), ("end_ns", "<i8"), ("x", "V40")][:2])
+        )
+        assert thin(folder, allotment)["bytes"] <= allotment
+    compact(run.path)
+    began = time.monotonic()
+    verdict = analyse(run)
+    print(f"judged in {time.monotonic() - began:.1f} s")
+    from plimsoll.record import writer
+
+    writer.write_json(tmp_path / "verdict.json", verdict)
+    page = write_report(tmp_path)
+    print(f"record {bytes_of(tmp_path) / 2**20:.0f} MiB, page {page.stat().st_size / 2**20:.1f} MiB")
+    assert bytes_of(tmp_path) <= 2 * 2**30
+    assert page.stat().st_size <= 8 * 2**20
+    opened = []
+    for _ in range(3):
+        began = time.monotonic()
+        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        except FileNotFoundError:
+            return  # no browser here: the bytes are what is known
+        opened.append(time.monotonic() - began)
+        assert "The rounds of the soak" in done.stdout
+    print(f"opened in {min(opened):.1f} s")
+    assert min(opened) <= 3.0
