@@ -83,7 +83,7 @@ def in_this_process(argv: list[str], state: Path, cwd: Path) -> subprocess.Compl
 ATTEMPTS = 10  # to resume a run
 
 
-def _compare_nothing_that_others_set(run: Path) -> None:
+def compare_nothing_that_others_set(run: Path) -> None:
     """Tests of another lane change settings of the whole machine, by which a run is compared when it is resumed. That
     it is refused then is tested where nobody else is at work."""
     path = run / "fingerprint.json"
@@ -143,7 +143,7 @@ class Laboratory:
         resumed = self.state / argv[2] if argv[:2] == ("run", "--resume") and code == 0 else None
         for _ in range(ATTEMPTS):
             if resumed is not None and not self.whole_machine:
-                _compare_nothing_that_others_set(resumed)
+                compare_nothing_that_others_set(resumed)
             process = self.start(*argv)
             out, error = process.communicate(timeout=seconds)
             if resumed is None or self.whole_machine or process.returncode != 3 or "begin a new run" not in error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laboratory import Laboratory, in_this_process
+from laboratory import Laboratory, compare_nothing_that_others_set, in_this_process
 
 from plimsoll.record import open_run
 from plimsoll.words.soak import sentences
@@ -113,6 +113,7 @@ def test_a_soak_outlives_its_front_and_its_server_and_names_what_happened(
     warn("WARNING: planted while the front was dead")
 
     # It goes on where it was; inside the third round the server is killed, and the kernel warns again.
+    compare_nothing_that_others_set(soak.out)
     process = laboratory.start(*soak.again, "--json")
     soak.wait(process, soak.inside("round-0003"))
     warn("WARNING: planted inside a round")
@@ -142,6 +143,7 @@ def test_a_soak_outlives_its_front_and_its_server_and_names_what_happened(
     for text in ("The rounds of the soak", "planted inside a round", "the server ended in round-0003", "soak-vmstat"):
         assert text in page, text
     assert open_run(soak.out).data["kind"] == "soak"
+    compare_nothing_that_others_set(soak.out)
     laboratory.call("soak", "--resume", str(soak.out), "--json")  # what is done is not done again
     assert [one.place for one in open_run(soak.out).trials[0].rounds] == rounds
 

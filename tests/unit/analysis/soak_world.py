@@ -110,6 +110,7 @@ def write_round(folder: Path, world: World, number: int, value: float) -> Path:
 def write(folder: Path, world: World) -> Run:
     """A whole record."""
     trial = folder / "trials" / "0001"
+    trial.mkdir(parents=True)
     for number, value in enumerate(world.values, start=1):
         write_round(trial, world, number, value)
     crashes = [
@@ -137,7 +138,8 @@ def write(folder: Path, world: World) -> Run:
     planned = {"number": 1, "block": 1, "position": 1, "treatment": "t1", "duplicate": False, "levels": {}}
     documents = {
         "run": {"format": 1, "id": folder.name, "kind": "soak", "experiment": "x", "title": "Does it last?",
-                "status": "finished", "started_epoch_ns": BEGAN_NS, "seed": 1, "quick": False, "soak": asked | {"unit": False}},
+                "status": "finished", "started_epoch_ns": BEGAN_NS, "seed": 1, "quick": False,
+                "soak": asked | {"unit": False}},
         "experiment": settings | {"soak": asked, "sections": []},
         "plan": {"kind": "full factorial", "blocks": 1, "judged": world.metric, "relevant_ratio": 1.05, "factors": [],
                  "treatments": {"t1": {"label": "as it is", "levels": {}}},
