@@ -20,7 +20,7 @@ from plimsoll.environment.journal.journal import Journal, step
 from plimsoll.environment.journal.registry import Args, ChangedSince, puts_back
 from plimsoll.environment.state import StateDir
 
-KIND: Final = "systemd_unit"
+SYSTEMD_UNIT: Final = "systemd_unit"
 FOLDER: Final = Path("/etc/systemd/system")
 RUNTIME: Final = Path("/run/systemd/system")  # there exactly where systemd is the machine's init
 GOING_DOWN: Final = "stopping"
@@ -86,7 +86,7 @@ class Unit:
                 f"{self.path}: is there already, and is not this run's", remedy="remove it, or run `plimsoll undo`"
             )
         journal.change(
-            KIND,
+            SYSTEMD_UNIT,
             lambda: self._enable(text),
             path=str(self.path),
             journals=str(state.journal),
@@ -128,7 +128,7 @@ def _quoted(word: str) -> str:
     return f'"{inner}"'
 
 
-@puts_back(KIND, survives_reboot=True)
+@puts_back(SYSTEMD_UNIT, survives_reboot=True)
 def _put_back(args: Args) -> str:
     path = Path(args["path"])
     if _is_taken_over(args):
@@ -155,7 +155,7 @@ def _is_taken_over(args: Args) -> bool:
             journal = Journal.load(other)
         except (OSError, Fault, ValueError, KeyError):
             continue
-        names_it = any(one.kind == KIND and one.args["path"] == args["path"] for one in journal.remaining)
+        names_it = any(one.kind == SYSTEMD_UNIT and one.args["path"] == args["path"] for one in journal.remaining)
         if names_it and journal.owner_is_alive():
             return True
     return False

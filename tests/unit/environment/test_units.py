@@ -147,7 +147,7 @@ def test_somebody_else_s_unit_is_neither_written_over_nor_removed(state: StateDi
     unit().path.unlink()
     unit().install(Journal.create(state, "other"), state)
     unit().path.write_text("changed since")
-    (undone,) = [one for one in undo(state, force=True) if one.kind == units.KIND]
+    (undone,) = [one for one in undo(state, force=True) if one.kind == units.SYSTEMD_UNIT]
     assert undone.is_left and "was changed since" in undone.what and unit().path.read_text() == "changed since"
 
 
