@@ -24,7 +24,7 @@ import user_mode_linux
 
 import guest
 import matrix
-from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, discover
+from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, discover, web_servers
 from plimsoll.environment.groups import cgroups
 from plimsoll.environment.memory import page_cache
 from plimsoll.environment.memory.huge_page_pool import HugePagePool
@@ -89,6 +89,8 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "swap": lambda: SwapFile(StateDir(_test_dir()), "capability").available().ok,
     "postgresql": lambda: bool(discover.servers()),
     "server user": _has_user,
+    "nginx": lambda: web_servers.nginx() is not None,
+    "apache": lambda: web_servers.apache() is not None,
     "fuse": lambda: Path("/dev/fuse").exists() and shutil.which("mount") is not None,
     "cachestat": page_cache.cachestat_works,
     "sysctl": lambda: os.access("/proc/sys/vm/dirty_bytes", os.W_OK),

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plimsoll.environment import cpus, devices, discover, kernel_files
+from plimsoll.environment import cpus, devices, discover, kernel_files, web_servers
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.fingerprint import memory_kib
 from plimsoll.environment.folders import others
@@ -60,8 +60,8 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     where = state or StateDir()
     checks: list[Callable[[StateDir], Check]] = [
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
-        _places, _layers, _postgres, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead, _cpus,
-        _preemption, _load, _guest,
+        _places, _layers, _postgres, _web, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead,
+        _cpus, _preemption, _load, _guest,
     ]  # fmt: skip
     results = []
     for check in checks:
@@ -216,6 +216,15 @@ def _postgres(_: StateDir) -> Check:
     remedy = "" if servers else "run `./plimsoll setup`, or install the package postgresql (no cluster is needed)"
     listed = ", ".join(f"{install.version} in {install.bin_dir}" for install in servers)
     return Check("PostgreSQL", bool(servers), listed or "no server found", remedy)
+
+
+def _web(_: StateDir) -> Check:
+    """Nobody needs one who does not ask for it."""
+    found = {"nginx": web_servers.nginx(), "Apache": web_servers.apache()}
+    listed = ", ".join(f"{name} {one.version} in {one.program.parent}" for name, one in found.items() if one)
+    missing = [name for name, one in found.items() if one is None]
+    remedy = f"for {' and '.join(missing)}: `./plimsoll setup --web`; for web serving alone" if missing else ""
+    return Check("web servers", None if missing else True, listed or "none found", remedy)
 
 
 def _user(_: StateDir) -> Check:

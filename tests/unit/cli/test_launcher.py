@@ -96,3 +96,17 @@ def test_undo_sets_up_where_no_python_starts(copy: Path, tmp_path: Path) -> None
     (copy / ".plimsoll/venv").unlink()
     assert call(copy, "undo", cwd=tmp_path).returncode == 1
     assert (tmp_path / "asked").read_text() == "--needed-for undo\n"
+
+
+def test_a_web_server_whose_package_starts_a_service_is_unpacked_and_not_installed(copy: Path, tmp_path: Path) -> None:
+    asked = call(copy, "setup", "--web", "--dry-run", cwd=tmp_path)
+    assert asked.returncode == 0, asked.stderr
+    installed = next((line for line in asked.stdout.splitlines() if "install system packages" in line), "")
+    unpacked = next((line for line in asked.stdout.splitlines() if "without installing them" in line), "")
+    assert "nginx" not in installed and "apache2-bin" not in unpacked
+    assert ("nginx" in unpacked) == (not Path("/usr/sbin/nginx").exists())
+    # What was unpacked before is there.
+    program_of = copy / ".plimsoll/unpacked/usr/sbin"
+    program_of.mkdir(parents=True)
+    program(program_of / "nginx", "exit 0")
+    assert "without installing them" not in call(copy, "setup", "--web", "--dry-run", cwd=tmp_path).stdout
