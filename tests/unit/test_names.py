@@ -26,6 +26,8 @@ CLASSES = {base.__name__ for kind in WORKLOADS for base in kind.__mro__} & {
 } | {
     "PostgresServer", "ReachedPostgres", "PostgresAtWork", "PrivatePostgres", "ExistingPostgres",
     "DuckServer", "DuckAtWork", "PrivateDuck", "Folder", "FilesAtWork", "PrivateFiles",
+    "WebServer", "NginxServer", "ApacheServer", "WebAtWork", "PrivateWeb", "PrivateNginx", "PrivateApache",
+    "ExistingWeb", "ReachedWeb",
 }  # fmt: skip
 # Functions that would ask for a kind by another name.
 JUDGES = {"is_latency", "is_time", "is_capacity", "is_breakdown"}
@@ -34,12 +36,13 @@ JUDGES = {"is_latency", "is_time", "is_capacity", "is_breakdown"}
 ROOMS = (
     # workloads
     "experiment/workloads/", "words/workloads/", "run/decision_support/", "run/phases/",
-    "analysis/files/", "report/files/",
+    "analysis/files/", "report/files/", "analysis/web/", "report/web/",
     *(f"{stage}/{room}" for stage in ("analysis", "report") for room in ("decision_support", "order_entry")),
     # servers
-    "experiment/servers/embedded", "experiment/servers/folder",
+    "experiment/servers/database", "experiment/servers/embedded", "experiment/servers/folder", "experiment/servers/web",
     "target/postgres", "target/reached_postgres", "target/duckdb",
-    "run/servers/postgresql/", "run/servers/duckdb/", "run/servers/files/",
+    "environment/web_", "target/web_server", "target/nginx", "target/apache",
+    "run/servers/postgresql/", "run/servers/duckdb/", "run/servers/files/", "run/servers/web/",
     # kinds of run
     "analysis/capacity/", "analysis/watch/", "run/watch/", "cli/capacity", "cli/breakdown", "cli/kinds/",
     "analysis/soak/", "run/soak/", "words/soak/", "report/soak/", "cli/soak", "cli/verbs/soak",

@@ -14,6 +14,7 @@ from plimsoll.analysis.probes.page_cache import probe_metrics
 from plimsoll.analysis.probes.writeback import WRITEBACK_METRICS, writeback_metrics
 from plimsoll.analysis.trial.estimates import trial_values
 from plimsoll.analysis.trial.metrics import TRIAL_METRICS
+from plimsoll.analysis.web.serving import MEASURES as WEB_SERVING
 
 MEASURES: list[Measures] = [
     Measures(TRIAL_METRICS, trial_values),
@@ -22,6 +23,7 @@ MEASURES: list[Measures] = [
     DECISION_SUPPORT,
     PHASES,
     OPERATIONS,
+    WEB_SERVING,
 ]
 METRICS: dict[str, Metric] = {metric.key: metric for room in MEASURES for metric in room.metrics}
 JUDGED = "throughput_per_second"

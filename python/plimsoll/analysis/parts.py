@@ -16,6 +16,7 @@ from plimsoll.analysis.places import cells, layout, promise
 from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
 from plimsoll.analysis.soak import part as soak
 from plimsoll.analysis.studies import clients, memory_scaling, scaling
+from plimsoll.analysis.web import serving
 from plimsoll.analysis.windows import part as windows
 
 PARTS: tuple[Part, ...] = (
@@ -37,6 +38,7 @@ PARTS: tuple[Part, ...] = (
     phases.PART,
     operations.PART,
     file_waits.PART,
+    serving.PART,
     syscalls.PART,
     block_requests.PART,
     windows.PART,

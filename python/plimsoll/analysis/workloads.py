@@ -7,13 +7,15 @@ from plimsoll.analysis.decision_support.trial import DECISION_SUPPORT
 from plimsoll.analysis.files.operations import DBENCH_LIKE, MIX
 from plimsoll.analysis.files.phases import BONNIE_LIKE, IOZONE_LIKE
 from plimsoll.analysis.order_entry.order_entry import ORDER_ENTRY
+from plimsoll.analysis.web.serving import WEB_SERVING
 from plimsoll.analysis.workload import Workload
 from plimsoll.record import Trial
 
 # How often a user's script commits is the user's business.
 SCRIPT = Workload("script", is_committed_as_done=False)
+OF_FILES = (MIX, DBENCH_LIKE, BONNIE_LIKE, IOZONE_LIKE)
 WORKLOADS: dict[str, Workload] = {
-    one.name: one for one in (ORDER_ENTRY, DECISION_SUPPORT, SCRIPT, MIX, DBENCH_LIKE, BONNIE_LIKE, IOZONE_LIKE)
+    one.name: one for one in (ORDER_ENTRY, DECISION_SUPPORT, SCRIPT, *OF_FILES, WEB_SERVING)
 }
 
 

@@ -1,8 +1,8 @@
-"""Stopping a PostgreSQL that a killed run left running, and what it leaves behind.
+"""Stopping a server that a killed run left running, and what a PostgreSQL leaves behind.
 
 The constraint: another server may be on the machine. Only processes that run a program of PostgreSQL's
 server *and* work in the recorded data folder (or were started on it and are on their way there) are ours. The file
-postmaster.pid alone proves nothing, for its pid may be somebody else's by now.
+postmaster.pid alone proves nothing, for its pid may be somebody else's by now. (Web servers: web_processes.py.)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from plimsoll.environment import processes
+from plimsoll.environment import processes, web_processes
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.groups import freezer
 from plimsoll.environment.journal.journal import Entry, Journal, step
@@ -26,9 +26,11 @@ _SHELLS = ("sh", "dash", "bash", "busybox")
 _KILL_SECONDS = 10.0
 
 
-def record(journal: Journal, data_dir: Path, group: Sequence[Path] = ()) -> Entry:
-    """To be called before the server is started. `group`: the folders of the group that it will be in."""
-    return journal.record("server", data_dir=str(data_dir.absolute()), group=[str(folder) for folder in group])
+def record(journal: Journal, data_dir: Path, group: Sequence[Path] = (), work: Path | None = None) -> Entry:
+    """To be called before the server is started. `group`: the folders of the group that it will be in; `work`: the one
+    of its configuration."""
+    folders, at = [str(folder) for folder in group], None if work is None else str(work.absolute())
+    return journal.record("server", data_dir=str(data_dir.absolute()), group=folders, work=at)
 
 
 def processes_of(data_dir: Path) -> list[int]:
@@ -99,4 +101,7 @@ def stop(data_dir: Path, *, patient: bool = True) -> bool:
 def _put_back(args: Args) -> str:
     data_dir = Path(args["data_dir"])
     freezer.thaw(Path(folder) for folder in args.get("group", ()))  # a server that stands still ends by no signal
-    return f"server in {data_dir} {'stopped' if stop(data_dir) else 'was not running'}"
+    was_running = stop(data_dir)
+    if (work := args.get("work")) is not None:
+        was_running |= web_processes.stop(Path(work))
+    return f"server in {data_dir} {'stopped' if was_running else 'was not running'}"

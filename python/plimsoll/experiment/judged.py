@@ -14,6 +14,9 @@ Judged = Literal[
     "power_queries_per_hour",
     "throughput_queries_per_hour",
     "composite_queries_per_hour",
+    # of web serving
+    "conforming_connections",
+    "connection_bits_per_second",
     # of files: of a mix of operations, and of each phase or pass
     "bytes_per_second",
     "cpu_ns_per_mb",

@@ -18,7 +18,7 @@ from plimsoll.experiment.page import SectionKey, Study, each_once
 from plimsoll.experiment.places import check_places
 from plimsoll.experiment.probes import Probes
 from plimsoll.experiment.schedule import Closed, Schedule
-from plimsoll.experiment.servers.registry import SERVERS
+from plimsoll.experiment.servers.registry import SERVERS, facts_of
 from plimsoll.experiment.soaking import Soak
 from plimsoll.experiment.strict import Fixed, Strict
 from plimsoll.experiment.target import Target
@@ -168,11 +168,12 @@ class Settings(Strict):
 
     @model_validator(mode="after")
     def _fits_the_server(self) -> Settings:
-        facts = SERVERS[self.target.server]
+        # What a database of somebody else's is asked for is checked as of our own.
+        facts = facts_of(self.target) if self.target.url is not None else SERVERS[self.target.server]
         if self.workload.on != facts.holds:
             able = " or ".join(f'"{name}"' for name, other in SERVERS.items() if other.holds == self.workload.on)
             raise ValueError(
-                f'target.server is "{self.target.server}", which has {facts.holds}, and {self.workload.name} is a load '
+                f"{self.target.named}, which has {facts.holds}, and {self.workload.name} is a load "
                 f"on {self.workload.on}; allowed: target.server = {able}"
             )
         facts.check(self.workload, self.target, self.warmup, self.probes)
@@ -183,7 +184,7 @@ class Settings(Strict):
         environment, target = self.environment, self.target
         if environment.kernel == "guest":
             fits.check(
-                dsn=target.dsn,
+                existing=target.named if target.is_of_somebody_else else None,
                 parts=target.files.given.values(),
                 places=environment.places,
                 cpus={"target_cpus": environment.target_cpus, "load_cpus": environment.load_cpus},

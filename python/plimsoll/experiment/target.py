@@ -24,16 +24,20 @@ class Files(Strict):
 
     data: str | None = Field(
         None,
-        description='of the cluster, or with server = "files" of the files; by default in the state folder. In a '
-        "folder that is named each trial has a folder of its own, which is removed after it",
+        description='of the cluster, or with server = "files" of the files, or of a web server the document root; by '
+        "default in the state folder. In a folder that is named each trial has a folder of its own, which is removed "
+        "after it",
     )
     wal: str | None = Field(None, description="of the write-ahead log; by default with the data")
     temp: str | None = Field(None, description="of temporary files, by a tablespace of their own; by default as data")
+    program: str | None = Field(
+        None, description="of a web server's program: users, advertisements and the log of POSTs; by default as data"
+    )
     tablespaces: Annotated[dict[str, str], RELATIONS] = Field(
         default_factory=dict, description="of single tables and indexes, by name, each in a tablespace there"
     )
 
-    @field_validator("data", "wal", "temp")
+    @field_validator("data", "wal", "temp", "program")
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
         return None if value is None else _place_or_path(value)
@@ -48,7 +52,7 @@ class Files(Strict):
     @property
     def given(self) -> dict[str, str]:
         """The folders and places that are named, by key."""
-        parts = {key: getattr(self, key) for key in ("data", "wal", "temp")}
+        parts = {key: getattr(self, key) for key in ("data", "wal", "temp", "program")}
         named = {key: value for key, value in parts.items() if value is not None}
         return named | {f"tablespaces.{relation}": place for relation, place in self.tablespaces.items()}
 
@@ -64,14 +68,20 @@ def _place_or_path(value: str) -> str:
 class Target(Strict):
     """The server under test."""
 
-    server: Literal["postgresql", "duckdb", "files"] = Field(
+    server: Literal["postgresql", "duckdb", "files", "nginx", "apache"] = Field(
         "postgresql",
         description='"duckdb": embedded, of Plimsoll\'s own installation; decision_support only; "files": none, the '
-        "load is on files of a folder",
+        'load is on files of a folder; "nginx", "apache": web servers',
     )
     version: Version = Field("any", pattern=r"^(any|\d+)$", description='major version, or "any": the newest found')
     dsn: Annotated[str | None, Fixed("a run on an existing server has that one server")] = Field(
         None, description="connection string of an existing server: it is used as it is, never configured or restarted"
+    )
+    url: Annotated[str | None, Fixed("a run on an existing server has that one server")] = Field(
+        None,
+        pattern=r"^http://[^\s/?#@]+(/[^\s?#]*)?$",
+        description="of an existing web server, where it serves the folder target.files.data of this machine: it is "
+        "used as it is, never configured or restarted",
     )
     transport: Literal["socket", "tcp"] = Field(
         "socket", description="how a private server is reached: its Unix socket, or TCP over loopback"
@@ -80,6 +90,18 @@ class Target(Strict):
     settings: Annotated[dict[str, Scalar], SETTINGS] = Field(
         default_factory=dict, description="settings of a private server"
     )
+
+    @property
+    def named(self) -> str:
+        """The server by the key that names it."""
+        if self.url is not None:
+            return "target.url names a web server"
+        return "target.dsn names a database" if self.dsn is not None else f'target.server is "{self.server}"'
+
+    @property
+    def is_of_somebody_else(self) -> bool:
+        """Whether it names a server that is there already, of which nothing can be arranged."""
+        return self.dsn is not None or self.url is not None
 
     @field_validator("settings")
     @classmethod

@@ -16,6 +16,7 @@ from plimsoll.experiment.workloads.order_entry import OrderEntry
 from plimsoll.experiment.workloads.raw_storage import RawStorage
 from plimsoll.experiment.workloads.script import Script, ScriptFile
 from plimsoll.experiment.workloads.sequential_io import SequentialIo
+from plimsoll.experiment.workloads.web import Web
 from plimsoll.experiment.workloads.wpi_orders import WpiOrders
 
 __all__ = [
@@ -31,13 +32,14 @@ __all__ = [
     "Script",
     "ScriptFile",
     "SequentialIo",
+    "Web",
     "Workload",
     "WpiOrders",
     "Zipf",
 ]
 
 Workload = Annotated[
-    WpiOrders | Bank | OrderEntry | Script | DecisionSupport | FileMix | RawStorage | SequentialIo | FileServing,
+    WpiOrders | Bank | OrderEntry | Script | DecisionSupport | FileMix | RawStorage | SequentialIo | FileServing | Web,
     Discriminator("name"),
 ]
 # All of them, by name.

@@ -13,6 +13,7 @@ from plimsoll.report.probes import block_figures, instruments, profile, syscalls
 from plimsoll.report.section import Section
 from plimsoll.report.soak import part as soak
 from plimsoll.report.studies import clients, scaling_figures
+from plimsoll.report.web import serving
 from plimsoll.report.windows import part as windows
 
 SECTIONS: tuple[Section, ...] = (
@@ -33,6 +34,7 @@ SECTIONS: tuple[Section, ...] = (
     passes.SECTION,
     operations.SECTION,
     file_waits.SECTION,
+    serving.SECTION,
     breakdown.SECTION,
     profile.SECTION,
     syscalls_figures.SECTION,

@@ -29,7 +29,7 @@ def keep(state: StateDir, source: Source, run_id: str, verdict: dict[str, Any]) 
     """Keeps the spread that an A/A run found, where it is this machine's: of the shipped experiment as it stands, on a
     server of its own, with all of its trials. Of any other run nothing is kept. Why not, of one that still may be."""
     spread = (verdict.get("a_a") or {}).get("within_run")
-    if source.experiment.target.dsn or not _is_shipped(source):
+    if source.experiment.target.is_of_somebody_else or not _is_shipped(source):
         return None
     trials = verdict.get("trials") or []
     missing = sum(trial["status"] != FINISHED for trial in trials)

@@ -106,9 +106,9 @@ class ThisMachine(Host):
         account = pwd.getpwnam(user)
         if account.pw_uid != os.geteuid():
             options |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.Popen(
             argv,
-            stdin=subprocess.DEVNULL,
             start_new_session=True,
             cwd="/",
             env={**os.environ, "HOME": account.pw_dir, "USER": user},

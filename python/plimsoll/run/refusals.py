@@ -68,7 +68,9 @@ def shared(settings: Experiment) -> str:
     workload = settings.workload.model_dump(mode="json", exclude=_BESIDE)
     target = settings.target
     words = {name: value for name, value in target.settings.items() if not _is_amount(value)}
-    return json.dumps([workload, target.server, target.version, target.dsn, words], sort_keys=True, default=str)
+    return json.dumps(
+        [workload, target.server, target.version, target.dsn or target.url, words], sort_keys=True, default=str
+    )
 
 
 def _is_amount(value: object) -> bool:

@@ -90,7 +90,7 @@ def _extent(data: dict[str, Any]) -> str:
         return f"{data['size_bytes'] >> 20}MiB"
     if "scale_factor" in data:
         return f"sf{data['scale_factor']:g}"
-    return str(data.get("scale", data.get("warehouses", "")))
+    return str(next((data[name] for name in ("scale", "warehouses", "directories") if name in data), ""))
 
 
 def kept(folder: Path) -> list[Dataset]:

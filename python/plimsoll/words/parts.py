@@ -7,7 +7,7 @@ from plimsoll.words.part import Sentences
 from plimsoll.words.probes import breakdown, caches, spinlocks, syncs
 from plimsoll.words.soak import sentences as soak
 from plimsoll.words.studies import clients, scaling
-from plimsoll.words.workloads import decision_support, files, order_entry
+from plimsoll.words.workloads import decision_support, files, order_entry, web
 
 SENTENCES: tuple[Sentences, ...] = (
     soak.SENTENCES,
@@ -27,4 +27,5 @@ SENTENCES: tuple[Sentences, ...] = (
     files.PHASES,
     files.OPERATIONS,
     files.WAITS,
+    web.SENTENCES,
 )

@@ -26,6 +26,7 @@ from plimsoll.analysis.probes import document as of_probes
 from plimsoll.analysis.soak.document import SoakOfRun
 from plimsoll.analysis.studies import document as of_studies
 from plimsoll.analysis.watch.document import WatchDocument
+from plimsoll.analysis.web.document import WebServing
 from plimsoll.analysis.windows.document import WindowsOfRun
 from plimsoll.record import summary, trial
 from plimsoll.record.verdict import Mean, Verdict
@@ -55,6 +56,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "phases": ([of_files.Phases], ["Loads on files"]),
     "operations": ([of_files.Operations], ["Loads on files"]),
     "file_waits": ([of_files.FileWaits], ["Loads on files"]),
+    "web_serving": ([WebServing], ["Web serving"]),
     "syscalls": ([of_probes.SystemCalls], ["System calls, syncs, and requests of the disks"]),
     "block": ([of_probes.BlockRequests], ["System calls, syncs, and requests of the disks"]),
     "windows": ([WindowsOfRun], ["Windows"]),

@@ -34,7 +34,7 @@ def check_factors(factors: Iterable[Iterable[str]]) -> None:
 
 def check(
     *,
-    dsn: str | None,
+    existing: str | None,
     parts: Collection[str],
     places: Mapping[str, Place],
     cpus: Mapping[str, str],
@@ -45,8 +45,8 @@ def check(
     `parts`: folders or places that are named for the server's files; `cpus`: the settings of CPUs; `outlives_kills`:
     whether the data of a trial have to outlive a kill.
     """
-    if dsn is not None:
-        why = "target.dsn names an existing server, which has a kernel of its own"
+    if existing is not None:
+        why = f"{existing} that exists and has a kernel of its own"
         raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or a private server')
     for path in (part for part in parts if part.startswith("/")):
         why = f"target.files names {path}, a folder of the host, of which a guest writes nothing"

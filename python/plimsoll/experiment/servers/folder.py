@@ -21,6 +21,7 @@ def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) ->
         "target.version": target.version != "any",
         "target.files.wal": target.files.wal is not None,
         "target.files.temp": target.files.temp is not None,
+        "target.files.program": target.files.program is not None,
         **{f"target.files.tablespaces.{name}": True for name in target.files.tablespaces},
         "warmup.prewarm": warmup.prewarm,
         **{f"target.settings.{name}": True for name in target.settings},

@@ -11,10 +11,10 @@ from typing import Final
 
 from plimsoll.experiment.measuring import Warmup
 from plimsoll.experiment.probes import Probes
-from plimsoll.experiment.servers import embedded, folder
+from plimsoll.experiment.servers import database, embedded, folder, web
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Workload
-from plimsoll.experiment.workloads.base import FILES, PHASES, TABLES, TESTS, TRANSACTIONS
+from plimsoll.experiment.workloads.base import FILES, PAGES, PHASES, TABLES, TESTS, TRANSACTIONS
 
 Check = Callable[[Workload, Target, Warmup, Probes], None]
 
@@ -36,15 +36,22 @@ class ServerFacts:
 
 
 SERVERS: Final[dict[str, ServerFacts]] = {
-    "postgresql": ServerFacts(performs=frozenset({TRANSACTIONS, TESTS}), has_file_locations=True, recovers=True),
+    "postgresql": ServerFacts(
+        performs=frozenset({TRANSACTIONS, TESTS}), check=database.check, has_file_locations=True, recovers=True
+    ),
     "duckdb": ServerFacts(performs=frozenset({TESTS}), check=embedded.check, is_columnar=True),
     "files": ServerFacts(
         performs=frozenset({TRANSACTIONS, PHASES}), holds=FILES, check=folder.check, has_file_locations=True
     ),
+    "nginx": ServerFacts(holds=PAGES, check=web.check_of(web.OF_NGINX), has_file_locations=True),
+    "apache": ServerFacts(holds=PAGES, check=web.check_of(web.OF_APACHE), has_file_locations=True),
 }
 OF_SOMEBODY_ELSE: Final = ServerFacts()
+PAGES_OF_SOMEBODY_ELSE: Final = ServerFacts(holds=PAGES, check=web.check_existing)
 
 
 def facts_of(target: Target) -> ServerFacts:
     """Of the server that a target names. Nothing can be arranged for one that somebody else runs."""
+    if target.url is not None:
+        return PAGES_OF_SOMEBODY_ELSE
     return OF_SOMEBODY_ELSE if target.dsn is not None else SERVERS[target.server]

@@ -20,6 +20,7 @@ PHASES: Final = "phases over files"
 # What a load is on.
 TABLES: Final = "tables of a database"
 FILES: Final = "files of a folder"
+PAGES: Final = "pages of a web server"
 ONE_A_RUN = Fixed("each workload has keys of its own, so it has an experiment of its own")
 
 
@@ -130,6 +131,15 @@ class AnyWorkload(Strict, ABC):
     @abstractmethod
     def subject(self) -> str:
         """What it is at which size, in a few words: what a load line is of."""
+
+    def line_speed(self) -> int | None:
+        """Bits a second that each of its connections is held to; None where they take what comes."""
+        return None
+
+    def with_connections(self, clients: int, *, has_lines: bool) -> Json:
+        """Its table with so many connections and the same data; `has_lines`: each held to its line's speed."""
+        del clients, has_lines
+        raise NotImplementedError(f"{self.name} has no lines")  # only those with lines are asked
 
     def no_load_line(self) -> NotAsked | None:
         """Why no load line can be asked of it; None where one can."""

@@ -66,7 +66,7 @@ def _beside_the_limit(plan: Plan) -> Iterator[str]:
 def unable(settings: Experiment) -> str | None:
     """Why the server cannot perform what trials of the workload are made of; None where it can."""
     workload, target = settings.workload, settings.target
-    if target.dsn is not None or workload.made_of in facts_of(target).performs:
+    if target.is_of_somebody_else or workload.made_of in facts_of(target).performs:
         return None  # what somebody else's server is refused, its kind says
     able = " or ".join(f'"{name}"' for name, facts in SERVERS.items() if workload.made_of in facts.performs)
     return f"target.server = {target.server}: it does not run {workload.name}; choose {able or 'another workload'}"

@@ -56,10 +56,12 @@ class DatasetBuilder(ABC, Generic[AnyServer]):
 
     def dataset_key(self, settings: Experiment) -> str | None:
         """None also where its server is not installed or its workload is refused, which the plan tells."""
-        if settings.workload.loads_itself():
-            return None
-        version = self.version(settings)
-        if version is None or refusal(settings) is not None:
+        version = None if settings.workload.loads_itself() else self.version(settings)
+        return None if version is None else self.key_for(settings, version)
+
+    def key_for(self, settings: Experiment, version: str) -> str | None:
+        """The key of data that are made for servers of a version; None where the workload is refused."""
+        if refusal(settings) is not None:
             return None
         data = data_request(settings)
         description = _described(json.dumps({"workload": data})) if data else None

@@ -158,7 +158,7 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
         log.caveat(text)
     locations, enclosure = site.made_by(file_locations.KNOB), site.made_by(group_limits.KNOB)
     folders = () if enclosure.group is None else enclosure.group.folders
-    server.record(journal, locations.data / "data", folders)
+    server.record(journal, locations.data / "data", folders, locations.work)
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     log.facts["cpus"] = {
         "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(host.cpus()),

@@ -24,9 +24,9 @@ from plimsoll.run.host import HERE
 
 @dataclass(frozen=True)
 class FileLocations:
-    """Folders of one trial: what the server keeps is in `data`/data; `wal` and `temp`: None where they lie with it.
+    """Folders of one trial: what the server keeps is in `data`/data; the others: None where they lie with it.
 
-    `spaces`: of tablespaces, by the name of the relation that lies in each.
+    `spaces`: of tablespaces, by the name of the relation that lies in each; `program`: of a web server's program.
     """
 
     data: Path
@@ -34,6 +34,7 @@ class FileLocations:
     temp: Path | None
     work: Path
     spaces: Mapping[str, Path] = field(default_factory=dict)
+    program: Path | None = None
 
     @staticmethod
     def together(folder: Path) -> FileLocations:
@@ -43,7 +44,7 @@ class FileLocations:
     @property
     def apart(self) -> list[Path]:
         """Those that are not in the work folder."""
-        every = dict.fromkeys((self.data, self.wal, self.temp, *self.spaces.values()))
+        every = dict.fromkeys((self.data, self.wal, self.temp, self.program, *self.spaces.values()))
         return [folder for folder in every if folder is not None and folder != self.work]
 
     def make(self, owner: tuple[int, int], journal: Journal | None) -> None:
@@ -109,7 +110,8 @@ def locations_of(settings: Experiment, state: StateDir, name: str) -> FileLocati
     spaces = {
         relation: placed.folder_of(on(value), f"{name}-{relation}") for relation, value in files.tablespaces.items()
     }
-    return FileLocations(data, wal, temp, work, spaces)
+    program = None if files.program is None else placed.folder_of(on(files.program), f"{name}-program")
+    return FileLocations(data, wal, temp, work, spaces, program)
 
 
 class Files(Knob[FileLocations]):

@@ -1,0 +1,1 @@
+"""Web serving: what the connections got, judged as the benchmark that it is like does."""

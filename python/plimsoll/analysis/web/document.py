@@ -1,0 +1,67 @@
+"""Web serving as types: the `web_serving` of verdict.json (schema/verdict.md).
+
+The fact that constrains it: what the record does not hold is null, and every key is there.
+"""
+
+from typing import TypedDict
+
+from plimsoll.record.verdict import Mean
+
+
+class Asked(TypedDict):
+    """Requests of one kind or class against what the mix says; counts of all trials together."""
+
+    name: str
+    requests: int
+    share: float
+    target: float
+    low: float  # of the share, by the number of requests
+    high: float
+    is_inside: bool
+    latency_ns: dict[str, Mean | None]  # by percentile; empty of a class
+
+
+class Kept(TypedDict):
+    """What of a class's files was in the page cache, of all its bytes."""
+
+    name: str
+    before: Mean | None
+    after: Mean | None
+
+
+class Errors(TypedDict):
+    """Requests that had no right answer; counts of all trials together."""
+
+    requests: int
+    failed: int
+    lost: int
+    share: float | None
+    kinds: dict[str, int]  # what was wrong, as totals count it, without what never was
+
+
+class Serving(TypedDict):
+    """One treatment."""
+
+    trials: list[int]
+    requested: int | None
+    conforming: Mean | None
+    conforming_share: Mean | None
+    operations_per_second: Mean | None
+    operation_ns: Mean | None
+    connection_bits_per_second: Mean | None
+    line_bits_per_second: Mean | None
+    connections_opened: int
+    errors: Errors
+    kinds: list[Asked]
+    classes: list[Asked]
+    kept: list[Kept]
+    hit_ratio: Mean | None
+
+
+class WebServing(TypedDict):
+    """The part."""
+
+    like: str
+    rule: str
+    speed: str | None  # what a conforming connection is; null where no line has a speed
+    treatments: dict[str, Serving]

@@ -1,0 +1,1 @@
+"""Web serving on the page."""

@@ -1,0 +1,60 @@
+"""Where a web server's files are in a trial, and what watches them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from plimsoll.environment.memory import page_cache
+from plimsoll.experiment import Experiment
+from plimsoll.run.requests import kernel_probes
+from plimsoll.run.surroundings.arranged import PrivatePlace
+
+SITE: Final = "site"  # the document root, in the data
+PROGRAM: Final = "program"  # the folder of the program's files
+FILE_SET: Final = "file_set"  # of the document root: what the load asks for (crates/web)
+CLASSES: Final = 4
+
+
+@dataclass
+class WebPlace(PrivatePlace):
+    """The place of one trial."""
+
+    @classmethod
+    def of(cls, place: PrivatePlace) -> WebPlace:
+        """The same place as a web server's."""
+        return cls(**{field.name: getattr(place, field.name) for field in fields(place)})
+
+    @property
+    def site(self) -> Path:
+        """The document root."""
+        return self.data / SITE
+
+    @property
+    def program(self) -> Path:
+        """Of users, advertisements and the log of POSTs."""
+        return (self.locations.program or self.data) / PROGRAM
+
+    def probes(self, settings: Experiment) -> dict[str, Any] | None:
+        """Those that need no database: they are told the folders with their files."""
+        wanted, folder = settings.probes, str(self.locations.data)
+        trees = [{"path": str(self.site / FILE_SET), "class": "data"}]
+        if self.program.is_dir():
+            trees.append({"path": str(self.program), "class": "other"})
+        return {
+            "page_cache": {"trees": trees, "scratch": folder} if wanted.page_cache else None,
+            "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
+            "throttle": {"path": folder} if wanted.throttle else None,
+            **kernel_probes(settings),
+        }
+
+    def residency_by_class(self) -> list[dict[str, int]]:
+        """What of each class of files is in the page cache."""
+        found = [[0, 0] for _ in range(CLASSES)]
+        for path in page_cache.files_of(self.site / FILE_SET):
+            one = page_cache.residency(path)
+            of_class = found[int(path.name.removeprefix("class")[0])]
+            of_class[0] += one.resident_bytes
+            of_class[1] += one.total_bytes
+        return [{"resident_bytes": resident, "total_bytes": total} for resident, total in found]

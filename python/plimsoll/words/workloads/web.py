@@ -1,0 +1,60 @@
+"""Web serving in sentences: how many connections were served fast enough, and what went wrong."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.web.document import Errors, Serving, WebServing
+from plimsoll.analysis.web.serving import FAULTS
+from plimsoll.words.part import Sentences
+
+Json = dict[str, Any]
+_TREATMENTS_SHOWN: Final = 2
+KBIT: Final = 1e-3
+
+
+def serving_lines(verdict: Json) -> list[str]:
+    """One line a treatment, a few of them; then what had no right answer."""
+    found: WebServing | None = verdict.get("web_serving")
+    if not found:
+        return []
+    labels, lines = treatment_labels(verdict), []
+    for name, mine in list(found["treatments"].items())[:_TREATMENTS_SHOWN]:
+        if text := _served(mine, has_lines=found["speed"] is not None):
+            lines.append(f"{labels.get(name, name)}: {text}")
+    said = [f"Web serving ({found['like']}): {'; '.join(lines)}"] if lines else []
+    wrong = [
+        (labels.get(name, name), mine["errors"])
+        for name, mine in found["treatments"].items()
+        if mine["errors"]["failed"] or mine["errors"]["lost"]
+    ]
+    if wrong:
+        label, errors = max(wrong, key=lambda one: one[1]["share"] or 0)
+        said.append(f"Without a right answer, at most, of {label}: {error_words(errors)}")
+    return said
+
+
+def _served(mine: Serving, *, has_lines: bool) -> str:
+    rate, conforming, speed = mine["operations_per_second"], mine["conforming"], mine["connection_bits_per_second"]
+    if rate is None:
+        return ""
+    text = f"{rate['value']:,.0f} requests/s"
+    if has_lines and conforming is not None:
+        requested = "" if mine["requested"] is None else f" of {mine['requested']:,}"
+        text = f"{conforming['value']:,.0f}{requested} connections conforming, {text}"
+    return text + (f", {speed['value'] * KBIT:,.0f} kbit/s a connection" if speed and has_lines else "")
+
+
+def error_words(errors: Errors) -> str:
+    """How many of how many, and what was wrong with them."""
+    count = errors["failed"] + errors["lost"]
+    if not count:
+        return f"none of {errors['requests']:,}"
+    kinds = ", ".join(f"{number:,} {FAULTS[what]}" for what, number in errors["kinds"].items())
+    lost = f"{errors['lost']:,} lost" if errors["lost"] else ""
+    detail = ", ".join(filter(None, (kinds, lost)))
+    return f"{count:,} of {errors['requests']:,}" + (f" ({detail})" if detail else "")
+
+
+SENTENCES = Sentences("web_serving", adds=serving_lines, section="web_serving")

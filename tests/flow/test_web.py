@@ -1,0 +1,181 @@
+"""Web serving with real servers: a trial of each to its record and page, and what becomes of one that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from laboratory import Laboratory
+
+from plimsoll.environment import web_processes
+
+NEEDS = ("root", "server user")
+Json = dict[str, Any]
+EXPERIMENT = """
+format = 1
+name = "web"
+title = "Is it served?"
+
+[target]
+server = "{server}"
+
+[workload]
+name = "web"
+clients = 8
+directories = 2
+mix = "static"
+
+[probes]
+page_cache = false
+breakdown = false
+double_caching = false
+
+[warmup]
+until = "none"
+
+[measure]
+seconds = {seconds}
+
+[design]
+blocks = {blocks}
+{more}
+"""
+SERVERS = {"nginx": "nginx", "apache": "apache2"}  # by what their processes are called
+
+
+@pytest.fixture(params=sorted(SERVERS))
+def server(request: pytest.FixtureRequest, needs: Callable[..., None]) -> Iterator[str]:
+    needs(request.param)
+    yield request.param
+
+
+def written(laboratory: Laboratory, server: str, *, seconds: float = 1, blocks: int = 1, more: str = "") -> str:
+    path = laboratory.state / f"web-{server}.toml"
+    path.write_text(EXPERIMENT.format(server=server, seconds=seconds, blocks=blocks, more=more))
+    return str(path)
+
+
+def trials(out: Path) -> list[Json]:
+    return [json.loads(path.read_text()) for path in sorted(out.glob("trials/*/trial.json"))]
+
+
+def summary(out: Path, number: int = 1) -> Json:
+    found: Json = json.loads((out / "trials" / f"{number:04}" / "measure" / "summary.json").read_text())
+    return found
+
+
+def test_a_server_serves_what_is_asked_and_leaves_nothing(laboratory: Laboratory, server: str) -> None:
+    out = laboratory.state / f"served-{server}"
+    factor = f'[[factors]]\npath = "target.settings.{"sendfile" if server == "nginx" else "enablesendfile"}"\n'
+    asked = written(laboratory, server, more=f"{factor}levels = [true, false]")
+    laboratory.call("run", asked, "--out", str(out))
+    for trial in trials(out):
+        assert trial["status"] == "finished" and all(check["ok"] for check in trial["checks"]), trial
+        assert trial["server"]["version"].startswith(("nginx ", "Apache "))
+        assert len(trial["residency"]["by_class"]["after"]) == 4
+    told = summary(out)
+    assert told["identity"]["done"] > 100 and told["identity"]["failed"] == told["verification"]["wrong"] == 0
+    assert told["totals"]["clients_with_work"] == 8
+    assert "Web serving" in (out / "report/index.html").read_text()
+    settings = [trial["server"]["settings"] for trial in trials(out)]
+    assert {one.get("sendfile", one.get("enablesendfile")) for one in settings} == {"on", "off"}
+    assert laboratory.left_behind() == []
+
+
+def test_both_servers_serve_the_same_files(laboratory: Laboratory, needs: Callable[..., None]) -> None:
+    needs(*SERVERS)
+    for server in SERVERS:
+        laboratory.call(
+            "run", written(laboratory, server), "--no-page", "--out", str(laboratory.state / f"one-{server}")
+        )
+    assert len(list((laboratory.state / "datasets").glob("web-2-files-*"))) == 1
+
+
+class Serving:
+    """A run whose first trial is under load."""
+
+    def __init__(self, laboratory: Laboratory, server: str, name: str) -> None:
+        self.laboratory, self.out = laboratory, laboratory.state / f"{name}-{server}"
+        asked = written(laboratory, server, seconds=3, blocks=2)
+        self.front = laboratory.start("run", asked, "--no-page", "--out", str(self.out))
+        until = time.monotonic() + 60
+        while not (self.out / "trials/0001/measure/transactions.npy").exists():
+            assert self.front.poll() is None and time.monotonic() < until, self.front.communicate()
+            time.sleep(0.02)
+        time.sleep(0.3)
+
+    def processes(self) -> list[int]:
+        """Of the server: its first process, which has started the others, first."""
+        (work,) = (path for path in (self.laboratory.state / "work").iterdir() if path.is_dir())
+        return sorted(web_processes.processes_of(work))
+
+    def ended(self) -> tuple[int, str]:
+        out, error = self.front.communicate(timeout=90)
+        return self.front.returncode, f"{out}\n{error}"
+
+
+def test_a_server_that_is_killed_fails_its_trial_alone(laboratory: Laboratory, server: str) -> None:
+    run = Serving(laboratory, server, "killed")
+    for pid in run.processes():
+        os.kill(pid, signal.SIGKILL)
+    code, said = run.ended()
+    assert code == 0, said
+    first, second = trials(run.out)
+    assert (first["status"], second["status"]) == ("failed", "finished"), said
+    assert laboratory.left_behind() == []
+
+
+def test_a_worker_that_is_killed_is_told_of(laboratory: Laboratory, needs: Callable[..., None]) -> None:
+    """The server starts another one; requests of the one that is gone have failed, and are counted."""
+    needs("nginx")
+    run = Serving(laboratory, "nginx", "worker")
+    os.kill(run.processes()[-1], signal.SIGKILL)
+    code, said = run.ended()
+    assert code == 0, said
+    first = trials(run.out)[0]
+    assert first["status"] == "finished" and any("processes were killed" in text for text in first["caveats"]), first
+    assert summary(run.out)["verification"]["wrong"] == 0
+    assert laboratory.left_behind() == []
+
+
+def test_a_server_that_stands_still_for_a_second_is_waited_for(laboratory: Laboratory, server: str) -> None:
+    run = Serving(laboratory, server, "still")
+    processes = run.processes()
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(1)
+    for pid in processes:
+        os.kill(pid, signal.SIGCONT)
+    code, said = run.ended()
+    assert code == 0 and [trial["status"] for trial in trials(run.out)] == ["finished"] * 2, said
+    told = summary(run.out)
+    assert told["identity"]["failed"] == told["identity"]["lost"] == 0
+    assert laboratory.left_behind() == []
+
+
+@pytest.mark.parametrize("what", ["SIGKILL", "SIGTERM"])
+def test_a_front_that_ends_leaves_no_server(laboratory: Laboratory, server: str, what: str) -> None:
+    run = Serving(laboratory, server, what)
+    assert run.processes()
+    run.front.send_signal(getattr(signal, what))
+    code, said = run.ended()
+    assert code == (-signal.SIGKILL if what == "SIGKILL" else 4), said
+    if what == "SIGKILL":
+        laboratory.call("undo")
+    assert laboratory.left_behind() == []
+    assert laboratory.call("undo").startswith("Nothing")
+
+
+def test_a_directive_that_the_server_does_not_know_is_told_in_its_words(laboratory: Laboratory, server: str) -> None:
+    out = laboratory.state / f"unknown-{server}"
+    asked = written(laboratory, server)
+    laboratory.call("run", asked, "--no-page", "--out", str(out), "--set", "target.settings.colour=blue", code=None)
+    (trial,) = trials(out)
+    assert trial["status"] == "failed" and "colour" in trial["reason"].lower()
+    assert laboratory.left_behind() == []

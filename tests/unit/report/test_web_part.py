@@ -1,0 +1,118 @@
+"""Web serving, from a record by hand to the page: connections, speeds, the mix against its target, errors, and words.
+
+Two treatments of three blocks: of t1 all 100 connections conform, of t2 half of them; t2 has wrong answers.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.analysis import analyse
+from plimsoll.record import open_run
+from plimsoll.report import write_report
+
+_FIGURES = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))
+section = _FIGURES["section"]
+_WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "files_world.py"))
+Json = dict[str, Any]
+WORKLOAD = {"name": "web", "clients": 100, "mix": "whole", "line_bits_per_s": 400_000, "conforming_bits_per_s": 320_000}
+CLASSES = [35, 50, 14, 1]
+REQUESTS = {"static": 7000, "dynamic": 1245, "cgi": 15, "custom_ad": 1260, "post": 480}
+
+
+def _trial(folder: Path, *, is_bad: bool) -> None:
+    path = folder / "measure" / "summary.json"
+    summary = json.loads(path.read_text())
+    asked = dict(REQUESTS)
+    if is_bad:  # programs are asked more often than the mix says, and fail
+        asked |= {"static": 5000, "post": 2480}
+    of_class = {f"class{number}_requests": 100 * share for number, share in enumerate(CLASSES)}
+    summary["kinds"] = list(asked)
+    summary["by_kind"] = {
+        kind: {
+            "done": count - (50 if is_bad and kind == "post" else 0),
+            "failed": 50 if is_bad and kind == "post" else 0,
+        }
+        for kind, count in asked.items()
+    }
+    seconds = (summary["ended_ns"] - summary["started_ns"]) / 1e9
+    summary["totals"] = {
+        "clients_with_work": 100,
+        "clients_conforming": 50 if is_bad else 100,
+        "received_bytes": 50_000 * 100 * 2,
+        "busy_ns": 100 * 2_000_000_000,
+        "line_bytes": 50_000,
+        "line_ns": 1_000_000_000,
+        "connections_opened": 3000,
+        "wrong_status": 30 if is_bad else 0,
+        "wrong_content": 20 if is_bad else 0,
+        **of_class,
+    }
+    done = sum(one["done"] for one in summary["by_kind"].values())
+    summary["identity"] = {"planned": 10_000, "done": done, "failed": 10_000 - done, "skipped": 0, "lost": 0}
+    path.write_text(json.dumps(summary))
+    document = json.loads((folder / "trial.json").read_text())
+    kept = [{"resident_bytes": 50 if is_bad else 100, "total_bytes": 100}] * 4
+    document["residency"] = {"by_class": {"before": kept, "after": kept}}
+    (folder / "trial.json").write_text(json.dumps(document))
+    assert seconds > 0
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = _WORLD["make"](tmp_path_factory.mktemp("runs") / "run", {**WORKLOAD, "classes": CLASSES})
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["judged"] = "conforming_connections"
+    (folder / "plan.json").write_text(json.dumps(plan))
+    for trial in plan["trials"]:
+        _trial(folder / "trials" / f"{trial['number']:04d}", is_bad=trial["treatment"] == "t2")
+    return folder
+
+
+def test_connections_conform_or_not(run: Path) -> None:
+    part = analyse(open_run(run))["web_serving"]
+    good, bad = part["treatments"]["t1"], part["treatments"]["t2"]
+    assert (good["requested"], good["conforming"]["value"], bad["conforming"]["value"]) == (100, 100, 50)
+    assert (good["conforming_share"]["value"], bad["conforming_share"]["value"]) == (1, 0.5)
+    # 50,000 bytes in each of two seconds of 100 connections.
+    assert good["connection_bits_per_second"]["value"] == pytest.approx(400_000)
+    assert good["line_bits_per_second"]["value"] == pytest.approx(400_000)
+    assert good["operation_ns"]["value"] == pytest.approx(200 * 1e9 / 10_000)
+    assert good["connections_opened"] == 9000
+    assert "320,000 bit/s" in part["speed"]
+
+
+def test_the_mix_is_held_against_its_target(run: Path) -> None:
+    part = analyse(open_run(run))["web_serving"]["treatments"]
+    inside = {name: {one["name"]: one["is_inside"] for one in part[name]["kinds"]} for name in part}
+    assert all(inside["t1"].values()) and set(inside["t1"]) == set(REQUESTS)
+    assert not inside["t2"]["static"] and not inside["t2"]["post"] and inside["t2"]["dynamic"]
+    assert [one["share"] for one in part["t1"]["classes"]] == [0.35, 0.5, 0.14, 0.01]
+    assert [one["before"]["value"] for one in part["t2"]["kept"]] == [0.5] * 4
+
+
+def test_what_had_no_right_answer_is_counted_by_what_was_wrong(run: Path) -> None:
+    part = analyse(open_run(run))["web_serving"]["treatments"]
+    assert part["t1"]["errors"]["kinds"] == {} and part["t1"]["errors"]["share"] == 0
+    assert part["t2"]["errors"] == {
+        "requests": 30_000, "failed": 150, "lost": 0, "share": 0.005,
+        "kinds": {"wrong_status": 90, "wrong_content": 60},
+    }  # fmt: skip
+
+
+def test_levels_are_compared_by_conforming_connections(run: Path) -> None:
+    found = analyse(open_run(run))
+    assert found["treatments"]["t1"]["metrics"]["conforming_connections"]["value"] == 100
+
+
+def test_the_page_says_it(run: Path) -> None:
+    text = section(write_report(run).read_text(), "web_serving")
+    assert "SPECweb99-like, not comparable to published results" in text
+    assert "memory 256 MiB: 100 of 100 connections conforming" in text
+    assert "150 of 30,000 (90 a status other than 200, 60 other bytes)" in text
+    assert "custom ad" in text and "outside" in text and "100 to 900 KiB" in text
