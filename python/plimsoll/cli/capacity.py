@@ -23,7 +23,7 @@ from plimsoll.record.run import read_json
 from plimsoll.run.capacity import source as capacity_source
 from plimsoll.run.capacity.search import Asked, CapacityRunner
 from plimsoll.run.observer import Silent
-from plimsoll.words.capacity.capacity import compared_words, terminal_lines, trial_words
+from plimsoll.words.capacity.capacity import compared_words, terminal_lines, trial_words, unit
 
 EARLIER_MAX = 5
 
@@ -48,7 +48,9 @@ def run(request: Request, out: Path | None, seed: int | None, as_json: bool) -> 
     console = show.console()
     if not as_json:
         asked, needs = runner.asked, runner.needs()
-        console.print(f"{asked.subject}: the highest rate at which {asked.objective}, {asked.arrivals} arrivals")
+        what = "the most connections of which" if asked.is_of_connections else "the highest rate at which"
+        how = "each asks again at once" if asked.is_of_connections else f"{asked.arrivals} arrivals"
+        console.print(f"{asked.subject}: {what} {asked.objective}, {how}")
         build = f", and {elapsed(needs.build_seconds)} to build the data" if needs.build_seconds else ""
         console.print(f"about {elapsed(asked.seconds)}{build}; seed {runner.seed}; record: {shown(runner.out)}")
         for remark in needs.remarks:
@@ -81,8 +83,14 @@ def _runner(request: Request, out: Path | None, seed: int | None) -> CapacityRun
     if problems:
         raise ExperimentError(problems)
     source = capacity_source.source_of(
-        request.what, quick=request.quick, sets=request.sets, clients=request.clients, dsn=request.dsn
+        request.what,
+        quick=request.quick,
+        sets=request.sets,
+        clients=request.clients,
+        dsn=request.dsn,
+        has_lines=objective.conforming is not None,
     )
+    capacity_source.check_lines(source, objective)
     settings = source.treatments[0].settings
     minutes = request.minutes
     if minutes is None:
@@ -120,7 +128,7 @@ def compare(first: Run, second: Run, force: bool) -> tuple[LinesCompared, list[s
         raise NotComparable(differences)
     result = compare_capacity(first_verdict, second_verdict, differences)
     caveats = [f"Caveat: compared although they differ: {difference}" for difference in differences]
-    return result, [f"{result['second']['run']}:", compared_words(result), *caveats]
+    return result, [f"{result['second']['run']}:", compared_words(result, unit(second_verdict)), *caveats]
 
 
 def _machines(first: Run, second: Run) -> list[dict[str, Any]]:

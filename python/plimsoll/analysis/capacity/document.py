@@ -23,6 +23,7 @@ class ObjectiveAsked(TypedDict):
     text: str
     percentiles: list[PercentileLimit]
     errors: float | None  # a share; null: no term speaks of errors
+    conforming: NotRequired[float]  # the share of connections that had to conform; then it is the only term
 
 
 class PercentileFound(TypedDict):
@@ -45,7 +46,7 @@ class PercentileTerm(PercentileFound):
 
 @final
 class ErrorsTerm(TypedDict):
-    """The share of errors, against its limit."""
+    """The share of errors or of conforming connections, against its limit."""
 
     term: str
     limit: float

@@ -67,7 +67,9 @@ class Judged:
 
 
 def judge(readings: list[Reading], objective: Objective) -> Judged:
-    """Judges trials made at the same planned rate as one."""
+    """Judges trials made at the same planned rate, or with as many connections, as one."""
+    if objective.conforming is not None:
+        return _judge_connections(readings, objective.conforming)
     cells = _cells(readings, objective)
     broken, open_, excess = [], [], -EXCESS_MAX
     terms: list[Term] = []
@@ -113,6 +115,35 @@ def judge(readings: list[Reading], objective: Objective) -> Judged:
     return Judged(word, reasons, excess, terms, last, building, disturbed)
 
 
+def _judge_connections(readings: list[Reading], wanted: float) -> Judged:
+    """Whether enough of all the connections conform. A point is valid or not, as the benchmark has it: by the share.
+
+    How near it is to the limit is told by what falls short; none at all counts as half a connection.
+    """
+    asked = sum(reading.clients for reading in readings)
+    conforming = sum(reading.conforming or 0 for reading in readings)
+    low, high = share_interval(conforming, asked, 0.95)
+    share = conforming / max(1, asked)
+    term: ErrorsTerm = {
+        "term": f"conforming >= {wanted * 100:g}%",
+        "limit": wanted,
+        "value": share,
+        "low": low,
+        "high": high,
+    }
+    excess = _log_ratio(max(1 - share, 0.5 / max(1, asked)), 1 - wanted)
+    if share >= wanted:
+        reasons = [f"{conforming:,} of {asked:,} connections conform"]
+        return Judged("holds", reasons, min(excess, -1e-9), [term], None, False)
+    broken = [f"{conforming:,} of {asked:,} connections conform, {share:.1%} and not {wanted:.1%}"]
+    stolen = max((reading.steal_share or 0.0 for reading in readings), default=0.0)
+    disturbed = f"the hypervisor took {stolen:.0%} of the CPU time" if stolen >= STEAL_DISTURBS else None
+    excess = max(excess, 1e-9)
+    if (limit := _threads_full(readings)) is not None:
+        return Judged("generator", [limit, *broken], excess, [term], None, False, disturbed)
+    return Judged("breaks", [*broken, *([disturbed] if disturbed else [])], excess, [term], None, False, disturbed)
+
+
 def _cells(readings: list[Reading], objective: Objective) -> Cells:
     """With failed operations beyond every limit, unless the objective speaks of errors."""
     parts = [
@@ -147,17 +178,16 @@ def _errors(readings: list[Reading], limit: float) -> tuple[ErrorsTerm, str]:
 
 def generator_limit(readings: list[Reading], objective: Objective) -> str | None:
     """Why the generator was saturated; None where it was not, or where the server kept every connection in use."""
-    shares = [reading.load_busy_share for reading in readings if reading.load_busy_share is not None]
-    if shares and max(shares) >= BUSY_MAX:
-        return f"the generator's threads used {max(shares):.0%} of their time"
+    if (full := _threads_full(readings)) is not None:
+        return full
     for reading in readings:
         if reading.host_busy_share is not None and reading.host_busy_share >= CPU_EXHAUSTED:
             continue  # server and generator used up the CPUs together
         if reading.lag_cells is None or (reading.steal_share or 0.0) >= STEAL_DISTURBS:
             continue  # what the hypervisor took makes a generator late, too
-        full = all_in_use(reading.busy, reading.clients)
+        in_use = all_in_use(reading.busy, reading.clients)
         for term in objective.percentiles:
-            free = full < FULL_SHARE * (1 - term.share)
+            free = in_use < FULL_SHARE * (1 - term.share)
             if free.sum() * 2 < len(free):
                 continue
             lag = percentile(_in_seconds(reading.lag_cells, free), term.share)
@@ -165,6 +195,13 @@ def generator_limit(readings: list[Reading], objective: Objective) -> str | None
                 return (
                     f"operations started late although connections were free: lag {term.name} {time_words(lag.value)}"
                 )
+    return None
+
+
+def _threads_full(readings: list[Reading]) -> str | None:
+    shares = [reading.load_busy_share for reading in readings if reading.load_busy_share is not None]
+    if shares and max(shares) >= BUSY_MAX:
+        return f"the generator's threads used {max(shares):.0%} of their time"
     return None
 
 

@@ -2,6 +2,9 @@
 
 An operation that failed, was lost, or was skipped because it would have started too late met no objective: it counts
 as slower than any limit. With an `errors` term the failed ones count against that term alone.
+
+`conforming >= 95%` asks for something else than a rate: for how many connections, each with a line's speed, so many
+get their answers fast enough.
 """
 
 import re
@@ -13,7 +16,7 @@ LEVEL_MIN, LEVEL_MAX = 50.0, 99.99
 LIMIT_NS_MAX = 3_600_000_000_000
 ALLOWED = (
     "p50 to p99.99 with a time, such as 'p99 <= 20ms', and 'errors <= 0.1%'; several joined by 'and' or commas; units "
-    "us, ms and s"
+    "us, ms and s; or of web serving 'conforming >= 95%' alone"
 )
 _UNITS = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _TERM = re.compile(r"^(?P<what>[a-zA-Z]+)\s*(?P<level>[\d.]*)\s*(?P<sign><=|≤|<|>=|≥|>|==|=)\s*(?P<value>.+)$")
@@ -43,24 +46,31 @@ class Percentile:
 
 @dataclass(frozen=True)
 class Objective:
-    """What has to hold at once. `errors` is a share of 1, None where no term speaks of errors."""
+    """What has to hold at once. `errors` is a share of 1, None where no term speaks of errors.
+
+    `conforming`: the share of connections that have to conform; then it is the only term, and None elsewhere.
+    """
 
     percentiles: tuple[Percentile, ...]
     errors: float | None
+    conforming: float | None = None
 
     def __str__(self) -> str:
+        if self.conforming is not None:
+            return f"conforming >= {self.conforming * 100:g}%"
         terms = [str(one) for one in self.percentiles]
         return " and ".join(terms + ([] if self.errors is None else [f"errors <= {self.errors * 100:g}%"]))
 
     @property
     def limit_ns_max(self) -> float:
-        """The loosest limit: how long an operation may be under way and still meet some term."""
-        return max(one.limit_ns for one in self.percentiles)
+        """The loosest limit: how long an operation may be under way and still meet some term; 0 without any."""
+        return max((one.limit_ns for one in self.percentiles), default=0.0)
 
     def as_json(self) -> ObjectiveAsked:
         """The objective as capacity.json keeps it."""
         terms: list[PercentileLimit] = [{"level": one.level, "limit_ns": one.limit_ns} for one in self.percentiles]
-        return {"text": str(self), "percentiles": terms, "errors": self.errors}
+        asked: ObjectiveAsked = {"text": str(self), "percentiles": terms, "errors": self.errors}
+        return asked if self.conforming is None else {**asked, "conforming": self.conforming}
 
 
 def time_words(ns: float) -> str:
@@ -74,7 +84,9 @@ def time_words(ns: float) -> str:
 def from_json(document: ObjectiveAsked) -> Objective:
     """The objective that `as_json` wrote."""
     terms = tuple(Percentile(float(one["level"]), float(one["limit_ns"])) for one in document["percentiles"])
-    return Objective(terms, None if document["errors"] is None else float(document["errors"]))
+    return Objective(
+        terms, None if document["errors"] is None else float(document["errors"]), document.get("conforming")
+    )
 
 
 def parse(text: str) -> Objective:
@@ -84,12 +96,16 @@ def parse(text: str) -> Objective:
         raise ValueError("is empty")
     percentiles: list[Percentile] = []
     errors: float | None = None
+    if len(parts) == 1 and (term := _TERM.match(parts[0])) is not None and term["what"] == "conforming":
+        return Objective((), None, _conforming(parts[0], term))
     for part in parts:
         if not part:
             raise ValueError(f"{text!r} has an empty term")
         term = _TERM.match(part)
         if term is None:
             raise ValueError(f"{part!r} is not a term")
+        if term["what"] == "conforming":
+            raise ValueError(f"{part!r} asks for connections and the other terms for a rate: give it alone")
         if term["sign"] not in ("<=", "≤"):
             raise ValueError(f"{part!r}: {term['sign']!r} is not allowed, an objective is an upper limit: '<='")
         if term["what"] == "errors" and not term["level"]:
@@ -108,6 +124,15 @@ def parse(text: str) -> Objective:
     if not percentiles:
         raise ValueError(f"{text!r} names no percentile: without a limit of time every rate would hold")
     return Objective(tuple(sorted(percentiles, key=lambda wanted: wanted.level)), errors)
+
+
+def _conforming(part: str, term: re.Match[str]) -> float:
+    if term["sign"] not in (">=", "≥") or term["level"]:
+        raise ValueError(f"{part!r}: {term['sign']!r} is not allowed, of conforming connections it is at least: '>='")
+    share = _share(part, term["value"])
+    if not share:
+        raise ValueError(f"{part!r}: the share has to be above 0%")
+    return share
 
 
 def _level(part: str, text: str) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from plimsoll.analysis.capacity.conditions import host_busy_share, steal_share
 from plimsoll.analysis.statistics.percentile import Cells
-from plimsoll.analysis.trial.readings import DONE, FAILED, nothing_to_do, seconds_measured
+from plimsoll.analysis.trial.readings import DONE, FAILED, nothing_to_do, per, seconds_measured
 from plimsoll.record import Trial, read_table
 from plimsoll.record.summary import Health
 
@@ -47,6 +47,8 @@ class Reading:
     load_busy_share: float | None
     host_busy_share: float | None
     steal_share: float | None = None
+    conforming: int | None = None  # of the clients; None of a load that does not count them
+    received_bytes_per_second: float | None = None
 
     @property
     def error_share(self) -> float:
@@ -113,6 +115,8 @@ def read_trial(trial: Trial) -> Reading | None:
         load_busy_share=_load_busy(health, length, threads),
         host_busy_share=host_busy_share(trial.measure),
         steal_share=steal_share(trial.measure),
+        conforming=(summary.get("totals") or {}).get("clients_conforming"),
+        received_bytes_per_second=per((summary.get("totals") or {}).get("received_bytes"), length),
     )
 
 

@@ -37,13 +37,17 @@ TRIALS_MAX = 300
 
 @dataclass(frozen=True)
 class Limits:
-    """What the search may spend, and what its trials need. `tail` is the share beyond the strictest percentile."""
+    """What the search may spend, and what its trials need. `tail` is the share beyond the strictest percentile.
+
+    `most`: of a search over connections, which are whole, how many there can be; None of one over rates.
+    """
 
     seconds: float
     tail: float
     seed: int
     short: float
     long: float
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,10 @@ class Step:
     seconds: int
 
 
-def limits(budget_seconds: float, tail: float, seed: int) -> Limits:
+def limits(budget_seconds: float, tail: float, seed: int, most: int | None = None) -> Limits:
     """Lengths of trials that fit the budget: ten minutes allow about 25 trials."""
     short = min(10.0, max(8.0, budget_seconds / 60))
-    return Limits(budget_seconds, tail, seed, short, min(20.0, max(short, budget_seconds / 25)))
+    return Limits(budget_seconds, tail, seed, short, min(20.0, max(short, budget_seconds / 25)), most)
 
 
 def next_step(tried: list[Tried], within: Limits, spent: float, overhead: float = 1.0) -> Step | None:
@@ -111,11 +115,14 @@ def _wanted(tried: list[Tried], within: Limits, spent: float) -> Step | None:
     low, high = bracket(opened)
     if low is None:
         lower = min(trial.rate for trial in opened if trial.rate is not None) / DOWN
-        return _step("bracket", lower, within, within.short) if lower >= max(RATE_MIN, LOWEST_SHARE * scale) else None
+        least = max(RATE_MIN if within.most is None else 1.0, LOWEST_SHARE * scale)
+        return _step("bracket", lower, within, within.short) if lower >= least else None
+    if high is None and within.most is not None and low >= within.most:
+        return None
     if high is None:
         return _step("bracket", low * UP, within, within.short)
     if high / low > RESOLUTION and spent < SEARCH_SHARE * within.seconds:
-        inside = _inside(opened, low, high)
+        inside = _inside(opened, low, high, within)
         if inside is not None:
             return _step("bisect", inside, within, (within.short + within.long) / 2)
     for share in CURVE_SHARES[sum(trial.role == "curve" for trial in opened) :]:  # not anew whenever the line moves
@@ -133,7 +140,7 @@ def _not_far_below(step: Step | None, opened: list[Tried]) -> Step | None:
 
 
 def _step(role: str, rate: float, within: Limits, floor: float) -> Step:
-    return Step(role, _rounded(rate), _seconds(rate, within, floor))
+    return Step(role, _rounded(rate, within), _seconds(rate, within, floor))
 
 
 def _seconds(rate: float, within: Limits, floor: float) -> int:
@@ -142,8 +149,10 @@ def _seconds(rate: float, within: Limits, floor: float) -> int:
     return math.ceil(max(floor, min(wanted, within.seconds / 8)))
 
 
-def _rounded(rate: float) -> float:
-    """Four significant digits: what people read, and the same rate for the same decision."""
+def _rounded(rate: float, within: Limits) -> float:
+    """Four significant digits: what people read, and the same rate for the same decision. Connections are whole."""
+    if within.most is not None:
+        return float(min(within.most, max(1, round(float(f"{rate:.4g}")))))
     return float(f"{rate:.4g}")
 
 
@@ -202,14 +211,15 @@ def _settled(trial: Tried, opened: list[Tried], estimated: bool) -> int:
     return 0
 
 
-def _inside(opened: list[Tried], low: float, high: float) -> float | None:
+def _inside(opened: list[Tried], low: float, high: float, within: Limits) -> float | None:
     """A rate between the two that was not tried: the middle of the widest gap."""
     inside = sorted(
         {low, high} | {trial.rate for trial in opened if trial.rate is not None and low < trial.rate < high}
     )
     gaps = [(after / before, before, after) for before, after in itertools.pairwise(inside)]
     ratio, before, after = max(gaps)
-    return math.sqrt(before * after) if ratio > RESOLUTION else None
+    middle = math.sqrt(before * after)
+    return middle if ratio > RESOLUTION and _rounded(middle, within) not in (before, after) else None
 
 
 def _confirm(opened: list[Tried], within: Limits) -> Step | None:

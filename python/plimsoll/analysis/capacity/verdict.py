@@ -4,6 +4,8 @@ capacity.json holds all the report draws; schema/capacity.md describes it. A pur
 that was cut short: whatever trials finished are judged.
 """
 
+from collections.abc import Callable
+
 from plimsoll.analysis.capacity import line as lines
 from plimsoll.analysis.capacity.conditions import CONDITIONS
 from plimsoll.analysis.capacity.document import (
@@ -33,10 +35,16 @@ _CHANGED = 1.15
 _NEAR = 1.3
 
 
-def assess(readings: list[Reading], objective: Objective, known: list[Tried] | None = None) -> list[Tried]:
+def assess(
+    readings: list[Reading],
+    objective: Objective,
+    known: list[Tried] | None = None,
+    lines_of: Callable[[Reading], float] | None = None,
+) -> list[Tried]:
     """Each trial's verdict, alone and with all trials at its rate up to it: what the search goes on.
 
     `known`: the verdicts of the first readings, which later ones do not change; only the others are judged.
+    `lines_of`: of a search over connections, how many lines what the closed loop moved would fill.
     """
     tried = list(known or [])
     for reading in readings[len(tried) :]:
@@ -50,7 +58,7 @@ def assess(readings: list[Reading], objective: Objective, known: list[Tried] | N
                     "cannot tell",
                     "cannot tell",
                     0.0,
-                    reading.throughput,
+                    reading.throughput if lines_of is None else lines_of(reading),
                 )
             )
             continue
@@ -179,6 +187,8 @@ def _median(reading: Reading) -> float | None:
 
 def _knee(readings: list[Reading], objective: Objective) -> Knee | None:
     points = []
+    if objective.conforming is not None:
+        return None  # of connections with lines none waits for another's
     for reading in readings:
         median = _median(reading)
         if reading.rate is not None and median is not None:
@@ -217,7 +227,7 @@ def _changed(entries: list[SearchTrial], line: Line) -> list[str]:
     ]
 
 
-def _shape_caveats(line: Line, grown: Knee | None, moved: DriftFound | None) -> list[str]:
+def _shape_caveats(line: Line, grown: Knee | None, moved: DriftFound | None, *, is_of_rates: bool) -> list[str]:
     """What the line and the knee do not say."""
     caveats = []
     if line.status == "found" and line.trials_near < 4:
@@ -228,6 +238,8 @@ def _shape_caveats(line: Line, grown: Knee | None, moved: DriftFound | None) -> 
         caveats.append(drift_words(moved))
     elif moved is None and line.status == "found":
         caveats.append("too few trials to compare: whether the machine drifted is unknown; use a larger --minutes")
+    if not is_of_rates:
+        return caveats
     if grown is None:
         caveats.append("no rate was tried at which the queue grows by the stated rule")
     elif knee_place(grown, line) == "above":
@@ -266,12 +278,14 @@ def _caveats(
     grown: Knee | None,
     moved: DriftFound | None,
 ) -> list[str]:
-    caveats = []
+    caveats: list[str] = []
+    asked = (run.data.get("capacity") or {}).get("objective") or {}
+    is_of_rates = asked.get("conforming") is None
     if run.data.get("quick"):
         caveats.append("quick: short trials, a wide interval")
     if run.data.get("status") not in (None, "finished"):
         caveats.append(f"the run is {run.data.get('status')}: the search did not finish")
-    caveats += _shape_caveats(line, grown, moved)
+    caveats += _shape_caveats(line, grown, moved, is_of_rates=is_of_rates)
     caveats += _cut_short(readings, line)
     steal = [value for entry in entries if (value := entry["conditions"].get("cpu_steal_share")) is not None]
     if steal and max(steal) >= _STEAL_NOTED:
@@ -291,7 +305,7 @@ def _caveats(
     full = [
         reading
         for reading in readings.values()
-        if reading.rate and mean(reading.busy) and (mean(reading.busy) or 0) > 0.9 * reading.clients
+        if is_of_rates and reading.rate and mean(reading.busy) and (mean(reading.busy) or 0) > 0.9 * reading.clients
     ]
     if full:
         caveats.append(

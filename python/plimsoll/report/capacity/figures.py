@@ -10,6 +10,7 @@ from plimsoll.quantities import rate
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import SHOWN_WIDTH, WIDTH, Figure, spec_of
 from plimsoll.report.drawing.marks import by_colour, decade_ticks, intervals
+from plimsoll.words.capacity.capacity import unit
 
 Json = dict[str, Any]
 _VERDICTS = {"holds": theme.BEST, "breaks": theme.WORSE, "cannot tell": theme.UNJUDGED, "generator": "#CC79A7"}
@@ -21,7 +22,14 @@ _DRAWN_ABOVE = 30.0  # a percentile farther above the objective is drawn at the 
 
 def capacity_figures(verdict: Capacity) -> list[Figure]:
     """All figures of the page."""
-    return [curve_figure(verdict), search_figure(verdict)]
+    return [answer_curve(verdict), search_figure(verdict)]
+
+
+def answer_curve(verdict: Capacity, name: str = "", width: int = WIDTH - 80, height: int = _HEIGHT) -> Figure:
+    """What the search is about over what it varied."""
+    if unit(verdict) == "/s":
+        return curve_figure(verdict, name or "latency-against-rate", width, height)
+    return conforming_figure(verdict, name or "conforming-connections", width, height)
 
 
 def _judged(verdict: Capacity) -> list[SearchTrial]:
@@ -59,10 +67,12 @@ def _curve_rows(verdict: Capacity) -> list[Json]:
 def _rules(verdict: Capacity, room: int) -> list[Any]:
     """The objective's limits, the load line with its interval, and the knee; `room` is the height of the figure."""
     layers = []
-    limits = [
+    limits: list[Json] = [
         {"ms": term["limit_ns"] / 1e6, "label": f"p{term['level']:g} objective"}
         for term in verdict["objective"]["percentiles"]
     ]
+    if (wanted := verdict["objective"].get("conforming")) is not None:
+        limits = [{"ms": wanted, "label": "objective"}]
     base = alt.Chart(alt.Data(values=limits))
     layers.append(base.mark_rule(strokeDash=[6, 4], strokeWidth=1.4, color=theme.WORSE).encode(alt.Y("ms:Q")))
     layers.append(
@@ -74,7 +84,8 @@ def _rules(verdict: Capacity, room: int) -> list[Any]:
     marks = []
     if line["status"] in ("found", "at least") and line["rate"]:
         at_least = "at least " if line["status"] == "at least" else ""
-        marks.append({"rate": line["rate"], "label": f"load line: {at_least}{rate(line['rate'])}/s", "what": "line"})
+        label = f"load line: {at_least}{rate(line['rate'])}{unit(verdict)}"
+        marks.append({"rate": line["rate"], "label": label, "what": "line"})
         if line["low"] and line["high"] and line["high"] > line["low"]:
             band = alt.Chart(alt.Data(values=[{"low": line["low"], "high": line["high"]}]))
             layers.insert(0, band.mark_rect(opacity=0.16, color=_LINE).encode(alt.X("low:Q"), alt.X2("high:Q")))
@@ -98,7 +109,7 @@ def _rules(verdict: Capacity, room: int) -> list[Any]:
 
 def answer_figure(verdict: Capacity) -> Figure | None:
     """The curve for the first screen; None where no trial has a result."""
-    figure = curve_figure(verdict, "answer", SHOWN_WIDTH - 60, _HEIGHT_SHOWN)
+    figure = answer_curve(verdict, "answer", SHOWN_WIDTH - 60, _HEIGHT_SHOWN)
     return None if figure.spec is None else replace(figure, caption="")
 
 
@@ -155,6 +166,43 @@ def curve_figure(
     return Figure(name, title, caption, spec=spec_of(chart))
 
 
+def conforming_figure(verdict: Capacity, name: str, width: int, height: int) -> Figure:
+    """The share of conforming connections over how many there were."""
+    title = "Conforming connections"
+    rows = [
+        {
+            "rate": one["rate"],
+            "ms": term["value"],
+            "verdict": one["verdict"],
+            "trial": one["number"],
+            "why": "; ".join(one["reasons"]),
+        }
+        for one in _judged(verdict)
+        for term in one["terms"]
+        if "limit_ns" not in term
+    ]
+    if not rows:
+        return Figure(name, title, absent="no trial with lines has a result")
+    present = [word for word in _VERDICTS if any(row["verdict"] == word for row in rows)]
+    x = alt.X("rate:Q", title="connections", scale=alt.Scale(zero=True, nice=False), axis=alt.Axis(format=",~r"))
+    y = alt.Y("ms:Q", title="conforming, of all", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    colour = by_colour("verdict:N", present, [_VERDICTS[word] for word in present])
+    shape = alt.Shape(
+        "verdict:N", scale=alt.Scale(domain=present, range=[_SHAPES[word] for word in present]), legend=None
+    )
+    tips = [alt.Tooltip("rate:Q", format=",.0f"), alt.Tooltip("ms:Q", format=".2%"), "verdict:N", "trial:Q", "why:N"]
+    base = alt.Chart(alt.Data(values=rows))
+    chart = alt.layer(
+        *_rules(verdict, height),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x, y, color=colour, shape=shape, tooltip=tips),
+    ).properties(width=width, height=height)
+    caption = (
+        "A mark a trial: the share of its connections that got their answers fast enough. Red dashes: the objective. "
+        "Blue: the load line with its interval."
+    )
+    return Figure(name, title, caption, spec=spec_of(chart))
+
+
 def search_figure(verdict: Capacity) -> Figure:
     """The rates in the order in which they were tried: where the machine drifts, verdicts at one rate differ."""
     name, title = "search", "The search, trial by trial"
@@ -166,7 +214,8 @@ def search_figure(verdict: Capacity) -> Figure:
         return Figure(name, title, absent="no trial at a planned rate has a result")
     present = [word for word in _VERDICTS if any(row["verdict"] == word for row in rows)]
     x = alt.X("trial:O", title="trial", axis=alt.Axis(labelAngle=0))
-    y = alt.Y("rate:Q", title="arrivals per second", scale=alt.Scale(zero=False), axis=alt.Axis(format=",~r"))
+    what = "arrivals per second" if unit(verdict) == "/s" else "connections"
+    y = alt.Y("rate:Q", title=what, scale=alt.Scale(zero=False), axis=alt.Axis(format=",~r"))
     colour = by_colour("verdict:N", present, [_VERDICTS[word] for word in present])
     shape = alt.Shape(
         "verdict:N", scale=alt.Scale(domain=present, range=[_SHAPES[word] for word in present]), legend=None

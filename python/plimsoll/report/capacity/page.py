@@ -35,12 +35,21 @@ def _facts(run: Run, verdict: Capacity) -> list[tuple[str, str]]:
     return [
         ("run", str(run.data.get("id") or run.path.name)),
         ("objective", verdict["objective"]["text"]),
-        ("arrivals", str(verdict["arrivals"])),
-        (verdict.get("clients_called", "connections"), str(verdict["clients"])),
+        *_load(verdict),
         ("began", tables.when(run.data.get("started_epoch_ns"))),
         ("trials", str(len(verdict["trials"]))),
         ("seed", str(run.data.get("seed"))),
         ("plimsoll", f"{plimsoll.get('version', '?')} ({plimsoll.get('commit') or 'no commit'})"),
+    ]
+
+
+def _load(verdict: Capacity) -> list[tuple[str, str]]:
+    """How it was asked; what a search over connections varied is in its trials."""
+    if words.unit(verdict) != "/s":
+        return [("arrivals", "each connection asks again at once")]
+    return [
+        ("arrivals", str(verdict["arrivals"])),
+        (verdict.get("clients_called", "connections"), str(verdict["clients"])),
     ]
 
 
@@ -149,6 +158,7 @@ def _context(run: Run, verdict: Capacity) -> Json:
         "experiment": tables.flat(run.experiment),
         "command": " ".join(str(word) for word in command) if isinstance(command, list) else "",
         "configs": {"light": theme.config("light"), "dark": theme.config("dark")},
+        "unit": words.unit(verdict).strip(),
         "specs": {
             figure.name: figure.spec for figure in (*figures, *([shown] if shown else [])) if figure.spec is not None
         },

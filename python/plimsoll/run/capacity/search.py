@@ -21,11 +21,12 @@ from plimsoll.analysis.capacity.verdict import assess
 from plimsoll.experiment import Plan, PlannedTrial, Treatment
 from plimsoll.record import Trial, writer
 from plimsoll.record.run import read_json
-from plimsoll.run.capacity.source import late_limit_ms, settings_for
+from plimsoll.run.capacity.source import late_limit_ms, lines_full, lines_max, settings_for
 from plimsoll.run.one_trial import run_trial
 from plimsoll.run.planning import documents
 from plimsoll.run.planning.needs import Needs
 from plimsoll.run.refusals import TrialFailed
+from plimsoll.run.requests import workload_request
 from plimsoll.run.runner import Runner
 from plimsoll.run.servers.kind import ServerOfTrial
 from plimsoll.run.servers.registry import kind_of
@@ -49,6 +50,11 @@ class Asked:
     clients: int
     clients_called: str  # "connections" of a server, "sessions" of files
     seconds: float
+
+    @property
+    def is_of_connections(self) -> bool:
+        """Whether it is connections that are looked for, and not a rate."""
+        return self.objective.conforming is not None
 
     def document(self) -> dict[str, Any]:
         """The `capacity` of run.json."""
@@ -111,7 +117,7 @@ class CapacityRunner(Runner):
 
     def _on_one_server(self, server_of: ServerOfTrial, began: float) -> None:
         """A private server is started once, and warmed by the first trial."""
-        opening = TrialLog(self._planned(1, self._step_zero()))
+        opening = TrialLog(self._opening())
         try:
             with server_of(opening).opened(opening) as at:
                 self._search(partial(self._on_shared, at, opening), began)
@@ -125,14 +131,24 @@ class CapacityRunner(Runner):
                 opening.write(self.out, "failed", str(error))
             self.observer.event("note", text=f"the search ended early: {error}")
 
+    def _opening(self) -> PlannedTrial:
+        """The trial whose settings the server is started with: of a search over connections with room for all."""
+        trial = self._planned(1, self._step_zero())
+        if not self.asked.is_of_connections:
+            return trial
+        most = settings_for(self._base, {"kind": "closed"}, 1, warm=True, clients=lines_max())
+        return replace(trial, treatment=replace(trial.treatment, settings=most))
+
     def _step_zero(self) -> Step:
         step = next_step([], self._limits(), 0.0)
         assert step is not None  # a search begins with a trial, whatever its time
         return step
 
     def _limits(self) -> Any:
-        tail = 1 - max(percentile.share for percentile in self.asked.objective.percentiles)
-        return limits(self.asked.seconds - CLOSING_SECONDS, tail, self.seed or 0)
+        # Of connections each trial counts them all, however short it is.
+        tail = 1 - max((percentile.share for percentile in self.asked.objective.percentiles), default=0.0)
+        most = lines_max() if self.asked.is_of_connections else None
+        return limits(self.asked.seconds - CLOSING_SECONDS, tail, self.seed or 0, most)
 
     # --- the search -------------------------------------------------------------------------------------------------
 
@@ -140,7 +156,8 @@ class CapacityRunner(Runner):
         """Trial after trial until the search or its time is over, or trials fail again and again."""
         failures, overhead = 0, 1.5
         while failures < FAILURES_MAX:
-            self.tried = assess(self._readings, self.asked.objective, self.tried)
+            lines_of = partial(lines_full, self._base) if self.asked.is_of_connections else None
+            self.tried = assess(self._readings, self.asked.objective, self.tried, lines_of)
             spent = time.monotonic() - began
             self.observer.event("capacity", tried=self.tried, spent=spent, budget=self.asked.seconds)
             step = next_step(self.tried, self._limits(), spent, overhead)
@@ -160,12 +177,25 @@ class CapacityRunner(Runner):
                     overhead = 0.5 * overhead + 0.5 * max(0.5, time.monotonic() - started - step.seconds)
 
     def _planned(self, number: int, step: Step) -> PlannedTrial:
-        settings = settings_for(self._base, self._schedule(step, number), step.seconds, warm=step.role == SATURATION)
-        name = "closed loop" if step.rate is None else f"{step.rate:g}/s"
+        clients = self._clients(step) if self.asked.is_of_connections else None
+        settings = settings_for(
+            self._base,
+            self._schedule(step, number),
+            step.seconds,
+            warm=step.role == SATURATION,
+            clients=clients,
+            has_lines=step.rate is not None,
+        )
+        name = "closed loop" if step.rate is None else f"{step.rate:g}/s" if clients is None else str(clients)
         return PlannedTrial(number, 1, number, Treatment(name, {}, settings), duplicate=False)
 
+    def _clients(self, step: Step) -> int:
+        """How many connections a trial has: of a search over them its `rate`."""
+        of_step = self.asked.is_of_connections and step.rate is not None
+        return int(step.rate or 0) if of_step else self.asked.clients
+
     def _schedule(self, step: Step, number: int) -> dict[str, Any]:
-        if step.rate is None:
+        if step.rate is None or self.asked.is_of_connections:
             return {"kind": "closed"}
         return {
             "kind": self.asked.arrivals,
@@ -189,7 +219,7 @@ class CapacityRunner(Runner):
             "role": step.role,
             "rate": step.rate,
             "seconds": step.seconds,
-            "clients": self.asked.clients,
+            "clients": self._clients(step),
             "late_limit_ms": late_limit_ms(self.asked.objective),
         }
 
@@ -203,7 +233,14 @@ class CapacityRunner(Runner):
         log.facts |= told | {"capacity": self._place(step)}
         folder = writer.trial_folder(self.out, log.trial.number)
         folder.mkdir(parents=True, exist_ok=True)
-        load = replace(at.load, settings=log.trial.treatment.settings, folder=folder, next_index=self._next_index)
+        settings = log.trial.treatment.settings
+        load = replace(
+            at.load,
+            settings=settings,
+            workload=workload_request(settings),
+            folder=folder,
+            next_index=self._next_index,
+        )
         try:
             with at.explaining(log):
                 warm_up(load, log)

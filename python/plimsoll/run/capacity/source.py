@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import resource
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.capacity import objective as capacity_objective
 from plimsoll.analysis.capacity.objective import Objective
+from plimsoll.analysis.capacity.reading import Reading
 from plimsoll.experiment import Experiment, ExperimentError, Problem, Source, Treatment, load, shipped
 from plimsoll.experiment.reading.source import find
 from plimsoll.experiment.workload import BY_NAME
@@ -18,13 +21,17 @@ WORKLOADS = {
     "order_entry": "capacity_order_entry.toml",
     "wpi_orders": "capacity_wpi_orders.toml",
     "files": "capacity_files.toml",
+    "web": "capacity_web.toml",
 }
+# Those whose connections have lines, where it is connections that are looked for.
+WITH_LINES = {"web": "capacity_web_lines.toml"}
 MINUTES, MINUTES_QUICK = 10.0, 3.0
 MINUTES_MIN, MINUTES_MAX = 0.5, 24 * 60.0
 ARRIVALS = ("poisson", "constant")
 # Every operation is in the histograms; the rows are for looking at single ones.
 ROWS_MAX, SAMPLE_ONE_IN = 100_000, 1000
 LATE_FACTOR, LATE_MS_MIN = 10.0, 2000.0
+CONNECTIONS_MAX, DESCRIPTORS_BESIDE = 10_000, 200
 
 
 def objective_of(text: str) -> Objective:
@@ -48,14 +55,25 @@ def check_options(minutes: float | None, arrivals: str, clients: int | None) -> 
     return problems
 
 
-def source_of(what: str, *, quick: bool, sets: list[str] | None, clients: int | None, dsn: str | None) -> Source:
-    """Reads WHAT with what the command line sets. Raises ExperimentError with every fault found."""
+def source_of(
+    what: str,
+    *,
+    quick: bool,
+    sets: list[str] | None,
+    clients: int | None,
+    dsn: str | None,
+    has_lines: bool = False,
+) -> Source:
+    """Reads WHAT with what the command line sets. Raises ExperimentError with every fault found.
+
+    `has_lines`: it is connections that are looked for.
+    """
     given = list(sets or [])
     if clients is not None:
         given.append(f"workload.clients={clients}")
     if dsn is not None:
         given.append(f"target.dsn={json.dumps(dsn)}")
-    path = _path(what)
+    path = _path(what, WORKLOADS | WITH_LINES if has_lines else WORKLOADS)
     source = load(str(path), quick=quick, sets=given)
     _one_treatment(source)
     treatment = source.treatments[0]
@@ -81,9 +99,9 @@ def source_of(what: str, *, quick: bool, sets: list[str] | None, clients: int | 
     )
 
 
-def _path(what: str) -> Path:
-    if what in WORKLOADS:
-        return Path(__file__).with_name(WORKLOADS[what])
+def _path(what: str, files: Mapping[str, str]) -> Path:
+    if what in files:
+        return Path(__file__).with_name(files[what])
     try:
         return find(what).absolute()
     except ExperimentError:
@@ -128,9 +146,22 @@ def _document(settings: Experiment) -> dict[str, Any]:
     return document | {"design": document["design"] | {"kind": "full factorial"}, "soak": None}
 
 
-def settings_for(base: Experiment, schedule: dict[str, Any], seconds: float, *, warm: bool) -> Experiment:
-    """The settings of one trial: this schedule for so long; `warm`: with the warm-up of the experiment."""
+def settings_for(
+    base: Experiment,
+    schedule: dict[str, Any],
+    seconds: float,
+    *,
+    warm: bool,
+    clients: int | None = None,
+    has_lines: bool = True,
+) -> Experiment:
+    """The settings of one trial: this schedule for so long; `warm`: with the warm-up of the experiment.
+
+    `clients`: of a search over connections how many, each with its line unless all are to take what comes.
+    """
     document = _document(base)
+    if clients is not None:
+        document["workload"] = base.workload.with_connections(clients, has_lines=has_lines)
     document["schedule"] = schedule
     document["measure"] = {"seconds": seconds, "rows_max": ROWS_MAX, "sample_one_in": SAMPLE_ONE_IN}
     if not warm:
@@ -141,6 +172,29 @@ def settings_for(base: Experiment, schedule: dict[str, Any], seconds: float, *, 
 def late_limit_ms(objective: Objective) -> float:
     """An operation that starts later than this is skipped: it broke the objective long ago, and bounds the queue."""
     return max(LATE_MS_MIN, LATE_FACTOR * objective.limit_ns_max / 1e6)
+
+
+def lines_max() -> int:
+    """How many connections a search may come to: as many as a load may have, and as the load has descriptors for."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if most < 0 else max(1, min(CONNECTIONS_MAX, (most - DESCRIPTORS_BESIDE) // 2))
+
+
+def lines_full(settings: Experiment, reading: Reading) -> float:
+    """How many of the experiment's lines would be full with what a trial has received."""
+    speed = settings.workload.line_speed()
+    assert speed is not None  # a search over connections was refused without
+    return (reading.received_bytes_per_second or 0.0) * 8 / speed
+
+
+def check_lines(source: Source, objective: Objective) -> None:
+    """Raises ExperimentError where connections are asked for of a workload whose connections have no speed."""
+    settings = source.treatments[0].settings
+    if objective.conforming is None or settings.workload.line_speed() is not None:
+        return
+    what = f"{objective} is about connections with a line's speed, and {settings.workload.name} gives them none"
+    allowed = "web with workload.line_bits_per_s, or an objective of a percentile, such as 'p99 <= 20ms'"
+    raise ExperimentError([Problem("command line", "--slo", what, allowed)])
 
 
 def subject_of(what: str, settings: Experiment) -> str:

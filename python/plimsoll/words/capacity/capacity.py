@@ -9,6 +9,11 @@ from plimsoll.analysis.capacity.objective import time_words
 from plimsoll.quantities import rate
 
 
+def unit(verdict: Capacity) -> str:
+    """What a rate of the search is a number of: operations a second, or connections."""
+    return "/s" if verdict["objective"].get("conforming") is None else " connections"
+
+
 def interval(low: float | None, high: float | None) -> str:
     """[low, high]"""
     if low is None or high is None:
@@ -20,14 +25,16 @@ def headline(verdict: Capacity) -> str:
     """What the system carries, in one sentence."""
     line, subject, text = verdict["line"], verdict["subject"], verdict["objective"]["text"]
     if line["status"] == "found" and line["rate"] is not None:
-        said = f"{subject} carries {rate(line['rate'])}/s {interval(line['low'], line['high'])} at {text}"
+        said = f"{subject} carries {rate(line['rate'])}{unit(verdict)} {interval(line['low'], line['high'])} at {text}"
     elif line["status"] == "at least" and line["rate"] is not None:
         broke = any(one["verdict"] == "breaks" for one in verdict["trials"])
-        unbounded = "trials that broke it do not agree with others" if broke else "no rate that breaks it was reached"
+        what = "rate that breaks" if unit(verdict) == "/s" else "number of connections that breaks"
+        unbounded = "trials that broke it do not agree with others" if broke else f"no {what} it was reached"
         why = "the load generator was saturated" if line["generator"] else unbounded
-        said = f"{subject} carries at least {rate(line['rate'])}/s at {text}; {why}"
+        said = f"{subject} carries at least {rate(line['rate'])}{unit(verdict)} at {text}; {why}"
     elif line["status"] == "below" and line["high"] is not None:
-        said = f"{subject} does not hold {text} at any rate tried, down to {rate(line['high'])}/s"
+        tried = "at any rate tried" if unit(verdict) == "/s" else "with any number of connections tried"
+        said = f"{subject} does not hold {text} {tried}, down to {rate(line['high'])}{unit(verdict)}"
         if line["generator"]:
             said += "; the load generator was saturated"
     else:
@@ -91,7 +98,7 @@ def evidence_lines(verdict: Capacity) -> list[str]:
             f"Closed loop with {closed['clients']} {verdict.get('clients_called', 'connections')}: "
             f"{rate(closed['throughput'])}/s, whatever the latency"
         )
-    if verdict["line"]["status"] == "found":
+    if verdict["line"]["status"] == "found" and unit(verdict) == "/s":
         shorter = (verdict["budget_seconds"] or 0.0) < SIMULATED_SECONDS
         lines.append(
             "In simulated ten-minute searches of steady servers the interval held the true line in about nine of "
@@ -99,12 +106,15 @@ def evidence_lines(verdict: Capacity) -> list[str]:
             "may find another machine"
         )
     if held is not None and held["rate"] is not None:
-        lines.append(f"Highest rate that held: {rate(held['rate'])}/s: {', '.join(map(term_words, held['terms']))}")
+        what = "Highest rate" if unit(verdict) == "/s" else "Highest number"
+        terms = ", ".join(map(term_words, held["terms"]))
+        lines.append(f"{what} that held: {rate(held['rate'])}{unit(verdict)}: {terms}")
     opened = [trial for trial in verdict["trials"] if trial["rate"] is not None and trial["verdict"]]
     if opened:
         words = [trial["verdict"] for trial in opened]
         counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-        lines.append(f"{len(opened)} trials at {len({trial['rate'] for trial in opened})} rates: {counts}")
+        what = "rates" if unit(verdict) == "/s" else "numbers of connections"
+        lines.append(f"{len(opened)} trials at {len({trial['rate'] for trial in opened})} {what}: {counts}")
     return lines
 
 
@@ -112,17 +122,17 @@ def earlier_lines(verdict: Capacity) -> list[str]:
     """The same question asked before on this machine: agreement, or what moved."""
     lines = []
     for earlier_run in verdict.get("earlier", []):
-        lines.append(compared_words(earlier_run))
+        lines.append(compared_words(earlier_run, unit(verdict)))
     return lines
 
 
-def compared_words(compared: LinesCompared) -> str:
-    """One comparison of two load lines."""
+def compared_words(compared: LinesCompared, of: str = "/s") -> str:
+    """One comparison of two load lines; `of`: their unit."""
     first = compared["first"]
     if compared["ratio"] is None or first["line"]["rate"] is None:
         return f"Against {first['run']}: cannot be compared, one of the two has no load line"
     bounds = f" [{compared['low']:.2f}, {compared['high']:.2f}]" if compared["low"] is not None else ""
-    said = f"Against {first['run']} ({rate(first['line']['rate'])}/s): ratio {compared['ratio']:.3f}{bounds}"
+    said = f"Against {first['run']} ({rate(first['line']['rate'])}{of}): ratio {compared['ratio']:.3f}{bounds}"
     if compared["agree"]:
         return f"{said}: agree within 5 %"
     moved = "; ".join(moved_words(row) for row in compared["moved"][:3])

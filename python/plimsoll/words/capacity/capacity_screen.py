@@ -5,7 +5,7 @@ from collections.abc import Callable
 from plimsoll.analysis.capacity.document import Capacity
 from plimsoll.analysis.next_steps.load_line import minutes_longer, steps
 from plimsoll.quantities import rate
-from plimsoll.words.capacity.capacity import earlier_lines, evidence_lines, headline
+from plimsoll.words.capacity.capacity import earlier_lines, evidence_lines, headline, unit
 from plimsoll.words.said import FirstScreen, Said
 
 WHY_MAX = 3
@@ -41,7 +41,7 @@ def wrong(verdict: Capacity) -> list[Said]:
 
 def _keep_below(verdict: Capacity) -> str:
     low = verdict["line"]["low"] or 0.0
-    return f"Plan for at most {rate(low)}/s, the low end of the interval, and less where a day varies"
+    return f"Plan for at most {rate(low)}{unit(verdict)}, the low end of the interval, and less where a day varies"
 
 
 def _generator(verdict: Capacity) -> str:
