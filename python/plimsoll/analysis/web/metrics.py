@@ -16,7 +16,6 @@ WEB_METRICS: Final = [
         "connections that got their answers at conforming_bits_per_s or faster, over all the time that they asked, "
         "with fewer than one error in a hundred requests",
         display=Display("connections", form=",.0f"),
-        worse="fewer",
         figure="conforming-judged",
         beside=("throughput", "requests"),
         work="connection",
