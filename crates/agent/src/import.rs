@@ -1,22 +1,18 @@
 //! `import`: a packet capture that somebody took becomes tables of a record.
 //!
-//! The fact that constrains it: the capture is read once and is larger than memory, so rows are written as calls are over.
-//! What a file is called is known only at the end: rows have its number, and the document has its name.
+//! The fact that constrains it: the capture is read once and is larger than memory. What becomes of its packets is what becomes
+//! of a trial's own.
 
 use crate::failure::Failure;
 use crate::output;
 use crate::request::Import;
 use crate::stop;
-use plimsoll_nfs::{Call, CaptureError, Decoder, Ended, NOT_NAMED, Packets};
-use plimsoll_record::{ABSENT_SAMPLE, NfsCallRow, NfsCallWriter};
+use plimsoll_nfs::{CaptureError, Decoder, Ended, Packets};
+use plimsoll_probe::nfs_calls::{CallsRecorder, RecordedCalls};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
-
-/// Bits of `flags`.
-const PARTIAL: u8 = 1;
-const ANSWERED: u8 = 2;
 
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -27,118 +23,36 @@ pub(crate) fn import(request: &Import) -> Result<(), Failure> {
     let file = File::open(&request.file).map_err(|error| named(&error))?;
     let length = file.metadata().map_err(|error| named(&error))?.len();
     let packets = Packets::open(file).map_err(|error| named(&error))?;
-    let mut rows = NfsCallWriter::create(&request.out).map_err(record)?;
-    let (mut decoder, mut told) = (Decoder::default(), Instant::now());
-    let mut refused = None;
-    let ended = packets.for_each(|packet| {
-        decoder.packet(&packet);
-        write(&mut decoder, &mut rows).inspect_err(|error| refused = Some(error.kind()))?;
-        if decoder.totals().packets % 4096 == 0 && told.elapsed() >= PROGRESS {
+    let mut calls = CallsRecorder::create(&request.out, Decoder::default(), u64::MAX).map_err(record)?;
+    let (mut refused, mut told) = (None, Instant::now());
+    let read = packets.for_each(|packet| {
+        calls.packet(&packet).inspect_err(|error| refused = Some(error.kind()))?;
+        if calls.totals().packets % 4096 == 0 && told.elapsed() >= PROGRESS {
             told = Instant::now();
-            output::event("progress", json!({"bytes": decoder.totals().packet_bytes, "of_bytes": length}));
+            output::event("progress", json!({"bytes": calls.totals().packet_bytes, "of_bytes": length}));
         }
         Ok::<(), CaptureError>(())
     });
-    let ended = match ended {
-        Ok(ended) => ended,
+    let ended = match read {
+        Ok(how) => ended(&how),
         Err(CaptureError::Io(error)) if refused.is_some() => return Err(record(error)),
         Err(error) => return Err(named(&error)),
     };
-    decoder.finish();
-    write(&mut decoder, &mut rows).map_err(record)?;
-    let written = rows.close().map_err(record)?;
-    let document = document(&decoder, &ended, length);
+    let RecordedCalls { written, mut document, .. } = calls.finish().map_err(record)?;
+    document["ended"] = ended;
+    document["file_bytes"] = json!(length);
     let text = format!("{document:#}\n");
     std::fs::write(request.out.join("nfs.json"), text).map_err(record)?;
     output::event("imported", json!({"calls": written, "totals": document["totals"], "ended": document["ended"]}));
     Ok(())
 }
 
-/// Writes the calls that are over.
-fn write(decoder: &mut Decoder, rows: &mut NfsCallWriter) -> io::Result<()> {
-    let mut done = Vec::new();
-    decoder.hand_out(&mut |call| {
-        done.push(call.clone());
-        Ok(())
-    })?;
-    done.iter().try_for_each(|call| rows.append(&row(call)))
-}
-
-fn row(call: &Call) -> NfsCallRow {
-    let reply = call.reply;
-    NfsCallRow {
-        sent_ns: call.sent_ns,
-        sent_last_ns: call.sent_last_ns,
-        reply_first_ns: reply.map_or(ABSENT_SAMPLE, |reply| reply.first_ns),
-        reply_ns: reply.map_or(ABSENT_SAMPLE, |reply| reply.last_ns),
-        connection: call.connection,
-        xid: call.xid,
-        operation: call.operation,
-        compound: call.compound,
-        file: call.file,
-        call_bytes: call.bytes,
-        reply_bytes: reply.map_or(0, |reply| reply.bytes),
-        asked_bytes: call.asked_bytes,
-        answered_bytes: reply.map_or(0, |reply| reply.answered_bytes),
-        retransmissions: call.retransmissions,
-        further_replies: call.further_replies,
-        status: reply.map_or(0, |reply| reply.status),
-        rpc_status: reply.map_or(0, |reply| reply.rpc_status),
-        flags: u8::from(call.is_partial) * PARTIAL + u8::from(reply.is_some()) * ANSWERED,
+fn ended(ended: &Ended) -> Value {
+    match ended {
+        Ended::Whole => json!({"how": "whole", "at_byte": null, "reason": null}),
+        Ended::Cut => json!({"how": "cut", "at_byte": null, "reason": null}),
+        Ended::Damaged { at_byte, reason } => json!({"how": "damaged", "at_byte": at_byte, "reason": reason}),
     }
-}
-
-fn document(decoder: &Decoder, ended: &Ended, length: u64) -> Value {
-    let totals = decoder.totals();
-    let (how, at_byte, reason) = match ended {
-        Ended::Whole => ("whole", None, None),
-        Ended::Cut => ("cut", None, None),
-        Ended::Damaged { at_byte, reason } => ("damaged", Some(at_byte), Some(reason)),
-    };
-    let operations: Vec<Value> =
-        decoder.operations().iter().map(|one| json!({"protocol": one.protocol, "name": one.name})).collect();
-    let connections: Vec<Value> = decoder
-        .connections()
-        .iter()
-        .map(|one| {
-            json!({"client": one.client, "server": one.server, "transport": if one.is_udp { "udp" } else { "tcp" }})
-        })
-        .collect();
-    let names = (0..u32::try_from(decoder.files()).unwrap_or(NOT_NAMED)).filter_map(|file| {
-        let named = decoder.named(file)?;
-        Some(json!({"file": file, "path": named.path, "class": named.class.name()}))
-    });
-    json!({
-        "ended": {"how": how, "at_byte": at_byte, "reason": reason},
-        "file_bytes": length,
-        "operations": operations,
-        "compounds": decoder.compounds(),
-        "connections": connections,
-        "files": decoder.files(),
-        "named_files": names.collect::<Vec<Value>>(),
-        "totals": {
-            "packets": totals.packets,
-            "packet_bytes": totals.packet_bytes,
-            "packets_cut": totals.packets_cut,
-            "packets_unread": totals.packets_unread,
-            "segments_again": totals.segments_again,
-            "segments_early": totals.segments_early,
-            "gaps": totals.gaps,
-            "lost_bytes": totals.lost_bytes,
-            "resynchronised": totals.resynchronised,
-            "records_lost": totals.records_lost,
-            "datagrams_lost": totals.datagrams_lost,
-            "calls": totals.calls,
-            "answered": totals.answered,
-            "unanswered": totals.unanswered,
-            "retransmissions": totals.retransmissions,
-            "replies_without_call": totals.replies_without_call,
-            "partial": totals.partial,
-            "messages_unread": totals.messages_unread,
-            "first_ns": totals.first_ns,
-            "last_ns": totals.last_ns,
-        },
-    })
 }
 
 #[cfg(test)]
@@ -146,6 +60,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use plimsoll_record::ABSENT_SAMPLE;
 
     /// A capture of one datagram: a call of GETATTR without its reply.
     fn capture() -> Vec<u8> {

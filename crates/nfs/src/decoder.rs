@@ -5,7 +5,7 @@
 
 use crate::call::Call;
 use crate::capture::{CaptureError, Ended, Packet, Packets};
-use crate::files::{Files, NamedFile};
+use crate::files::{FileClass, Files, NamedFile};
 use crate::fragments::Fragments;
 use crate::matching::{Matching, Number};
 use crate::message::Message;
@@ -207,6 +207,14 @@ impl Decoder {
     /// What `connection` of a call is a place in.
     pub fn connections(&self) -> &[Connection] {
         &self.shared.connections
+    }
+
+    /// Tells what lies behind a handle of the server at `server`, its path and what it is: files that are open, or whose names
+    /// the client still knows, are never looked up where it could be seen. Gives whether there was room.
+    pub fn tell(&mut self, server: IpAddr, handle: &[u8], path: &str, class: FileClass) -> bool {
+        let server = self.shared.server(server);
+        let file = self.shared.files.number(server, handle);
+        file.map(|file| self.shared.files.tell(file, path, class)).is_some()
     }
 
     /// Files whose handles were seen.

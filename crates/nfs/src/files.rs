@@ -37,6 +37,13 @@ impl FileClass {
         }
     }
 
+    /// By its word.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Unknown, Self::Wal, Self::Data, Self::Global, Self::Temp, Self::Other];
+        all.into_iter().find(|class| class.name() == name)
+    }
+
     fn of(path: &str) -> Self {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let Some((&name, folders)) = parts.split_last() else { return Self::Other };
@@ -79,6 +86,8 @@ pub struct NamedFile {
 struct File {
     folder: Option<u32>,
     name: Option<Box<str>>,
+    /// What it was told to be, as is what lies in it unless that was told, too.
+    told: Option<FileClass>,
 }
 
 /// The files of a capture.
@@ -110,7 +119,14 @@ impl Files {
     /// Learns what a file is called in its folder; the last name holds.
     pub(crate) fn name(&mut self, file: u32, folder: Option<u32>, name: &str) {
         if let Some(known) = self.files.get_mut(file as usize) {
-            *known = File { folder, name: Some(name.into()) };
+            *known = File { folder, name: Some(name.into()), told: known.told };
+        }
+    }
+
+    /// Is told what a file is called, with all folders above it, and what it is.
+    pub(crate) fn tell(&mut self, file: u32, path: &str, class: FileClass) {
+        if let Some(known) = self.files.get_mut(file as usize) {
+            *known = File { folder: None, name: Some(path.into()), told: Some(class) };
         }
     }
 
@@ -121,8 +137,10 @@ impl Files {
     /// What is known of a file.
     pub(crate) fn named(&self, number: u32) -> Option<NamedFile> {
         let mut names = Vec::new();
+        let mut told = None;
         let mut next = Some(number);
         while let Some(file) = next.and_then(|number| self.files.get(number as usize)) {
+            told = told.or(file.told);
             let Some(name) = &file.name else { break };
             names.push(name.as_ref());
             if names.len() >= DEPTH_MAX {
@@ -135,7 +153,11 @@ impl Files {
         }
         names.reverse();
         let path = names.join("/").replace("//", "/");
-        let class = FileClass::of(&path);
+        let class = match told {
+            Some(FileClass::Data) if FileClass::of(&path) == FileClass::Temp => FileClass::Temp,
+            Some(told) => told,
+            None => FileClass::of(&path),
+        };
         Some(NamedFile { path, class })
     }
 }
@@ -165,6 +187,25 @@ mod tests {
         files.name(one, Some(two), "one");
         files.name(two, Some(one), "two");
         assert!(files.named(one).unwrap().path.starts_with("two/one/"));
+    }
+
+    #[test]
+    fn what_was_told_is_not_guessed_and_goes_down_to_what_is_found_in_it() {
+        let mut files = Files::default();
+        let number = |files: &mut Files, handle: &[u8]| files.number(1, handle).unwrap();
+        let (tree, space) = (number(&mut files, b"t"), number(&mut files, b"s"));
+        files.tell(tree, "/tree", FileClass::Other);
+        files.tell(space, "/space/PG_15/5", FileClass::Data);
+        for (folder, name, class) in [
+            (tree, "16384", FileClass::Other),
+            (space, "anything", FileClass::Data),
+            (space, "pgsql_tmp", FileClass::Temp),
+        ] {
+            let file = number(&mut files, name.as_bytes());
+            files.name(file, Some(folder), name);
+            assert_eq!(files.named(file).unwrap().class, class, "{name}");
+        }
+        assert_eq!(files.named(tree).unwrap(), NamedFile { path: "/tree".to_owned(), class: FileClass::Other });
     }
 
     #[test]

@@ -17,12 +17,12 @@ mod columns;
 mod device;
 #[cfg(feature = "bpf")]
 pub mod file_waits;
-#[cfg(feature = "bpf")]
 pub mod folders;
 mod group;
 mod host;
 mod kernel_log;
 mod kernel_memory;
+pub mod nfs_calls;
 #[cfg(feature = "bpf")]
 pub mod page_cache;
 pub mod postgres;
@@ -30,9 +30,7 @@ pub mod postgres_waits;
 #[cfg(feature = "bpf")]
 pub mod profile;
 mod refusal;
-#[cfg(feature = "bpf")]
 mod self_test;
-#[cfg(feature = "bpf")]
 mod subject;
 #[cfg(feature = "bpf")]
 pub mod sync;
@@ -50,7 +48,6 @@ pub use host::Host;
 pub use kernel_log::KernelLog;
 pub use kernel_memory::{KernelMemory, Slabs};
 pub use refusal::Refusal;
-#[cfg(feature = "bpf")]
 pub use subject::Subject;
 #[cfg(feature = "bpf")]
 pub use throttle::Throttle;

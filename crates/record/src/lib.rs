@@ -28,9 +28,10 @@ pub use nfs_call::{NfsCallRow, NfsCallWriter};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     BlockReport, BreakdownReport, Bucket, CallTotals, Contended, Contention, Cost, CounterReport, Counts, DiskRequests,
-    FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, OtherCalls, PageCacheReport, PageIdentity, ProbeReport,
-    ProbeStatus, ProcessTime, Profile, ProfileReport, ProfileSamples, ProfiledImage, ProgramCost, RequestTotals,
-    Sampling, SelfTest, SlabsReport, SyncReport, SyncTotals, SystemCallsReport, WaitPlace, Waited,
+    FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, NfsCallsReport, NfsMount, OtherCalls, PageCacheReport,
+    PageIdentity, ProbeReport, ProbeStatus, ProcessTime, Profile, ProfileReport, ProfileSamples, ProfiledImage,
+    ProgramCost, RequestTotals, Sampling, SelfTest, SlabsReport, SyncReport, SyncTotals, SystemCallsReport, WaitPlace,
+    Waited,
 };
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;

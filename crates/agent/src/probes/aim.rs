@@ -1,12 +1,9 @@
 //! What a probe watches: the server on the data directory that its request names, or else the target.
 
-#[cfg(feature = "bpf")]
 use super::request::Site;
 use crate::failure::Failure;
 use crate::target::Target;
-#[cfg(feature = "bpf")]
 use plimsoll_probe::folders::Files;
-#[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject, postgres};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -33,7 +30,6 @@ impl Aim {
     }
 
     /// The processes and files.
-    #[cfg(feature = "bpf")]
     pub(super) fn subject(&self, site: &Site<'_>) -> Result<Subject, Refusal> {
         match &self.0 {
             Some(folder) => postgres::subject(folder),
@@ -51,7 +47,6 @@ impl Aim {
     }
 
     /// The files alone, whether anybody uses them or not.
-    #[cfg(feature = "bpf")]
     pub(super) fn files(&self, site: &Site<'_>) -> Result<Files, Refusal> {
         match &self.0 {
             Some(folder) => postgres::files(folder),
@@ -60,7 +55,6 @@ impl Aim {
     }
 }
 
-#[cfg(feature = "bpf")]
 fn nothing() -> Refusal {
     Refusal::from("no folder to watch".to_owned())
 }

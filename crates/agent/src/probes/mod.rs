@@ -7,6 +7,7 @@ mod file_systems;
 mod file_waits;
 mod kernel_log;
 mod kernel_memory;
+mod nfs_calls;
 mod page_cache;
 mod profile;
 mod request;
@@ -34,7 +35,7 @@ type Read = fn(&Value) -> Result<Box<dyn ProbeRequest>, String>;
 type Listed = (&'static str, Read);
 
 /// All of them, in the order in which they are opened.
-const PROBES: [Listed; 12] = [
+const PROBES: [Listed; 13] = [
     ("page_cache", read::<page_cache::PageCacheRequest>),
     ("buffer_heads", read::<file_systems::BufferHeadsRequest>),
     ("throttle", read::<file_systems::ThrottleRequest>),
@@ -44,6 +45,7 @@ const PROBES: [Listed; 12] = [
     ("block", read::<block::BlockRequest>),
     ("profile", read::<profile::ProfileRequest>),
     ("file_waits", read::<file_waits::FileWaitsRequest>),
+    ("nfs_calls", read::<nfs_calls::NfsCallsRequest>),
     ("kernel_log", read::<kernel_log::KernelLogRequest>),
     ("kernel_memory", read::<kernel_memory::KernelMemoryRequest>),
     ("slabs", read::<kernel_memory::SlabsRequest>),

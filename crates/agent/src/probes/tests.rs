@@ -77,7 +77,7 @@ fn a_probe_is_told_what_to_watch_or_the_target_is() {
     assert!(refused(json!({"sync": {}})).starts_with("the request: probes.sync.data_directory: missing"));
     let files = target(json!({"kind": "files", "folder": "/tmp"}));
     let request = |probes: Value| serde_json::from_value::<ProbesRequest>(probes).unwrap();
-    let probes = json!({"sync": {}, "block": {}, "syscalls": {}, "profile": {}, "page_cache": {"scratch": "/tmp"}});
+    let probes = json!({"sync": {}, "block": {}, "syscalls": {}, "profile": {}, "nfs_calls": {}, "page_cache": {"scratch": "/tmp"}});
     assert!(request(probes.clone()).validate(Some(&files)).is_ok());
     assert!(request(probes).validate(None).is_err());
     let error = request(json!({"breakdown": {}})).validate(Some(&files)).unwrap_err().to_string();

@@ -10,7 +10,6 @@ mod web;
 use crate::failure::Failure;
 use files::Files;
 use plimsoll_probe::Probe;
-#[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject};
 use plimsoll_record::Summary;
 use plimsoll_target::postgres::Mode;
@@ -144,7 +143,6 @@ impl Target {
     }
 
     /// Its processes and files, if it tells them.
-    #[cfg(feature = "bpf")]
     pub(crate) fn subject(&self) -> Option<Result<Subject, Refusal>> {
         match &self.0 {
             Kind::Postgresql(_) | Kind::Web(_) => None,

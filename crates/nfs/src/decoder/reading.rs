@@ -150,7 +150,7 @@ impl Calls {
 }
 
 impl Shared {
-    fn server(&mut self, address: IpAddr) -> u32 {
+    pub(super) fn server(&mut self, address: IpAddr) -> u32 {
         let next = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         *self.servers.entry(address).or_insert(next)
     }

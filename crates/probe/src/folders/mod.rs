@@ -1,7 +1,9 @@
 //! File classes by folder: what a file is to its target is told by where it lies.
 
+#[cfg(feature = "bpf")]
 mod known;
 
+#[cfg(feature = "bpf")]
 pub(crate) use known::{Known, is_temp};
 
 use crate::Refusal;
@@ -26,8 +28,10 @@ pub enum Class {
 /// Names in the record, in the programs' order.
 pub const CLASSES: [&str; 5] = ["data", "wal", "global", "temp", "other"];
 /// `CLASS_SELF_TEST`.
+#[cfg(feature = "bpf")]
 pub(crate) const SELF_TEST: u32 = 5;
 /// File systems that a target may lie on.
+#[cfg(feature = "bpf")]
 const DEVICES: usize = 8;
 
 impl Class {
@@ -40,6 +44,7 @@ impl Class {
 }
 
 /// `struct folders` of folders.h.
+#[cfg(feature = "bpf")]
 pub(crate) fn words(devices: &[u32], by_subvolume: bool) -> Result<Vec<u32>, Refusal> {
     if devices.len() > DEVICES {
         return Err(Refusal::from(format!("the target lies on more than {DEVICES} file systems")));
@@ -109,6 +114,7 @@ impl Files {
     }
 
     /// What programs in the kernel are told of them.
+    #[cfg(feature = "bpf")]
     pub(crate) fn known(&self) -> Result<Known, Refusal> {
         Known::of(&self.trees, true)
     }

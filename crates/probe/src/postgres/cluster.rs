@@ -14,7 +14,9 @@ pub(crate) struct Cluster {
     /// Its first process, of which all others are children.
     pub(crate) postmaster: u32,
     /// Its version.
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "read by the probes that this build is without"))]
     pub(crate) major: u32,
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "read by the probes that this build is without"))]
     folder: PathBuf,
 }
 
@@ -57,6 +59,7 @@ impl Cluster {
     }
 
     /// It has not ended since.
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "asked by the probes that this build is without"))]
     pub(crate) fn runs(&self) -> bool {
         works_in(&PathBuf::from(format!("/proc/{}", self.postmaster)), &self.folder)
     }

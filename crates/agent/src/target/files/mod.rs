@@ -5,9 +5,7 @@ mod load;
 
 use crate::failure::Failure;
 use plimsoll_files::Tree;
-#[cfg(feature = "bpf")]
 use plimsoll_probe::folders::Class;
-#[cfg(feature = "bpf")]
 use plimsoll_probe::{Refusal, Subject};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -19,7 +17,6 @@ pub(crate) struct Files {
     folder: PathBuf,
     /// Watched with its children; without it the agent itself, whose load it is then.
     #[serde(default)]
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
     pid: Option<u32>,
 }
 
@@ -30,7 +27,6 @@ impl Files {
     }
 
     /// What probes watch.
-    #[cfg(feature = "bpf")]
     pub(super) fn subject(&self) -> Result<Subject, Refusal> {
         let mut subject = Subject::of_folder(&self.folder, self.pid.unwrap_or_else(std::process::id))?;
         // What a workload keeps beside its files is of none of them.
