@@ -10,6 +10,7 @@ from plimsoll.analysis.files import file_waits, operations, phases
 from plimsoll.analysis.guest import part as guest
 from plimsoll.analysis.kernel import part as kernel
 from plimsoll.analysis.next_steps import next_steps
+from plimsoll.analysis.nfs import part as nfs_calls
 from plimsoll.analysis.order_entry import order_entry
 from plimsoll.analysis.part import Part
 from plimsoll.analysis.places import cells, layout, promise
@@ -41,6 +42,7 @@ PARTS: tuple[Part, ...] = (
     serving.PART,
     syscalls.PART,
     block_requests.PART,
+    nfs_calls.PART,
     windows.PART,
     guest.PART,
     kernel.PART,

@@ -46,6 +46,9 @@ class Probes(Strict):
     )
     sync: bool = Field(False, description="each fsync and fdatasync of the server, with what it waited for (BPF)")
     block: bool = Field(False, description="disk requests for the server's files, by what they read or write (BPF)")
+    nfs_calls: bool = Field(
+        False, description="each call of NFS for the server's files, from the packets on the wire (a packet socket)"
+    )
     kernel: bool = Field(
         False, description="the kernel's own log, and what it holds for itself: slab caches, page tables, open files"
     )

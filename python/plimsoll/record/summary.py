@@ -164,6 +164,17 @@ class Probe(TypedDict, total=False):
     operations: list[str]
     request_totals: dict[str, dict[str, dict[str, Json]]]
     disk_requests: dict[str, Json]
+    # of calls of NFS
+    mounts: list[Json]
+    interfaces: list[str]
+    packets: int
+    packets_elsewhere: int
+    ring_bytes: int
+    handles: int
+    handles_untold: int
+    before_ns: list[int]
+    after_ns: list[int]
+    thread_cpu_ns: int
     # of the kernel's log and of its caches
     boot_id: str
     before: int | None

@@ -7,6 +7,7 @@ from plimsoll.report.every_run import caveats, levels, load, machine, method, tr
 from plimsoll.report.files import file_waits, operations, passes, phases
 from plimsoll.report.guest import part as guest
 from plimsoll.report.kernel import part as kernel
+from plimsoll.report.nfs import calls as nfs_calls
 from plimsoll.report.order_entry import part as order_entry
 from plimsoll.report.places import cells, layout, promise
 from plimsoll.report.probes import block_figures, instruments, profile, syscalls_figures, writeback
@@ -37,6 +38,7 @@ SECTIONS: tuple[Section, ...] = (
     serving.SECTION,
     breakdown.SECTION,
     profile.SECTION,
+    nfs_calls.SECTION,
     syscalls_figures.SECTION,
     block_figures.SECTION,
     writeback.SECTION,

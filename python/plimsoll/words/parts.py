@@ -3,6 +3,7 @@
 from plimsoll.words import places, windows
 from plimsoll.words.guest import sentences as guest
 from plimsoll.words.kernel import sentences as kernel
+from plimsoll.words.nfs import sentences as nfs_calls
 from plimsoll.words.part import Sentences
 from plimsoll.words.probes import breakdown, caches, spinlocks, syncs
 from plimsoll.words.soak import sentences as soak
@@ -20,6 +21,7 @@ SENTENCES: tuple[Sentences, ...] = (
     scaling.SENTENCES,
     scaling.MEMORY,
     syncs.SENTENCES,
+    nfs_calls.SENTENCES,
     spinlocks.SENTENCES,
     caches.SENTENCES,
     order_entry.SENTENCES,

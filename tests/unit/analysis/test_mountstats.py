@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.analysis.captures.mountstats import MountstatsError, compare, grown, parse
+from plimsoll.analysis.captures.mountstats import MountstatsError, compare, grown, moved, parse
 
 # 2.6 to 5.2: iostats 1.0, without errors; other file systems around it.
 OLD = """\
@@ -111,3 +111,16 @@ def test_what_cannot_be_compared_or_read_is_refused() -> None:
     with pytest.raises(MountstatsError, match="the text is cut"):
         parse(NEW[: NEW.index("\tper-op")])
     assert parse("device proc mounted on /proc with fstype proc\n") == {}
+
+
+def test_bytes_are_those_of_the_mounts_that_are_asked_for() -> None:
+    read = "1 1 0 9 9 10 200 220 0"
+    before = NEW.format(read=read)
+    after = before.replace("bytes:\t8192 8192 0 0 8192 8192 2 2", "bytes:\t18192 8192 4096 0 9192 8192 3 2")
+    assert moved(before, after, ["/mnt/a"]) == {
+        "read": 10_000, "written": 0, "read_direct": 4096, "written_direct": 0, "from_server": 1000, "to_server": 0,
+        "pages_read": 1, "pages_written": 0,
+    }  # fmt: skip
+    assert moved(before, after, ["/mnt/b"]) is None
+    assert moved(after, before, ["/mnt/a"]) is None, "it was mounted anew"
+    assert moved(before, after.replace("\tbytes:", "\tother:"), ["/mnt/a"]) is None

@@ -20,6 +20,7 @@ from plimsoll.analysis.files import document as of_files
 from plimsoll.analysis.guest.document import GuestOfRun
 from plimsoll.analysis.kernel.document import KernelOfRun
 from plimsoll.analysis.next_steps.step import Step
+from plimsoll.analysis.nfs import document as of_nfs
 from plimsoll.analysis.order_entry.document import OrderEntry
 from plimsoll.analysis.places import document as of_places
 from plimsoll.analysis.probes import document as of_probes
@@ -59,6 +60,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "web_serving": ([WebServing], ["Web serving"]),
     "syscalls": ([of_probes.SystemCalls], ["System calls, syncs, and requests of the disks"]),
     "block": ([of_probes.BlockRequests], ["System calls, syncs, and requests of the disks"]),
+    "nfs_calls": ([of_nfs.NfsCalls], ["Calls of NFS"]),
     "windows": ([WindowsOfRun], ["Windows"]),
     "kernel": ([KernelOfRun], ["The kernel itself"]),
     "soak": ([SoakOfRun], ["Soaks", "The kernel itself"]),

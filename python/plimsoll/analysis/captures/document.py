@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from plimsoll.analysis.captures.density import Cell
 from plimsoll.analysis.captures.mountstats import Compared
 
 
@@ -39,17 +40,6 @@ class ClassRow(TypedDict):
     answered_bytes: int
     reply_ns_p50: float | None
     reply_ns_p95: float | None
-
-
-class Cell(TypedDict):
-    """So many calls were sent in this stretch and answered in this time."""
-
-    group: str
-    from_s: float
-    to_s: float
-    low_ms: float
-    high_ms: float
-    calls: int
 
 
 class Connection(TypedDict):

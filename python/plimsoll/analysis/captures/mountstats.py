@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -18,6 +18,8 @@ _PROGRAM = re.compile(r"RPC iostats version:\s+(\d+\.\d+)\s+p/v:\s+(\d+)/(\d+)")
 _OPERATION = re.compile(r"\s*([A-Z][A-Z0-9_]*):((?:\s+\d+)+)$")
 _OCTAL = re.compile(r"\\([0-7]{3})")
 COLUMNS = ("calls", "sent", "timeouts", "bytes_sent", "bytes_received", "queue_ms", "rtt_ms", "execute_ms")
+# Bytes that programs asked for, by the page cache and past it; that the server was asked for; pages.
+MOVED = ("read", "written", "read_direct", "written_direct", "from_server", "to_server", "pages_read", "pages_written")
 # What the kernel's names of NFS 4 are on the wire, where that is another one: the main operation of their compounds.
 ON_THE_WIRE = {
     **dict.fromkeys(("FSINFO", "PATHCONF", "STATFS", "SERVER_CAPS", "LOOKUP_ROOT", "GETACL"), "GETATTR"),
@@ -68,6 +70,7 @@ class Mount:
     options: tuple[str, ...]
     age_s: int | None
     operations: Mapping[str, tuple[int, ...]]
+    moved: tuple[int, ...] = ()  # the line "bytes", whose columns are MOVED; empty where there is none
 
 
 def parse(text: str) -> dict[str, Mount]:
@@ -106,7 +109,8 @@ def _mount(head: re.Match[str], lines: list[str]) -> Mount:
         raise MountstatsError(f"mountstats of {place}: no version of NFS or no counts by operation; the text is cut")
     age = fields.get("age", "")
     options = tuple(fields.get("opts", "").split(","))
-    return Mount(device, place, version, options, int(age) if age.isdigit() else None, operations)
+    moved = tuple(int(number) for number in fields.get("bytes", "").split())
+    return Mount(device, place, version, options, int(age) if age.isdigit() else None, operations, moved)
 
 
 def grown(before: Mount, after: Mount) -> dict[str, OperationGrown]:
@@ -164,21 +168,40 @@ def compare(
     return rows
 
 
-def all_grown(before: str, after: str) -> dict[int, list[dict[str, OperationGrown]]]:
-    """What the mounts of NFS that both texts have grew by, by version of NFS. Raises MountstatsError."""
+def all_grown(
+    before: str, after: str, places: Collection[str] | None = None
+) -> dict[int, list[dict[str, OperationGrown]]]:
+    """What the mounts of NFS that both texts have grew by, by version of NFS; of `places` alone where they are given.
+    Raises MountstatsError."""
     first, last = parse(before), parse(after)
+    both = first.keys() & last.keys()
     found: dict[int, list[dict[str, OperationGrown]]] = {}
-    for place in sorted(first.keys() & last.keys()):
+    for place in sorted(both if places is None else both.intersection(places)):
         found.setdefault(last[place].version, []).append(grown(first[place], last[place]))
     if not found:
         raise MountstatsError("no mount of NFS is in both texts of mountstats")
     return found
 
 
-def both_accounts(before: str, after: str, operations: list[tuple[str, str, int, int]]) -> list[Compared]:
+def moved(before: str, after: str, places: Collection[str]) -> dict[str, int] | None:
+    """What the columns of MOVED grew by, of these mounts together; None where the kernel does not tell, or a mount is
+    not in both texts."""
+    first, last = parse(before), parse(after)
+    sums = dict.fromkeys(MOVED, 0)
+    for place in places:
+        if place not in first or place not in last or len(last[place].moved) < len(MOVED):
+            return None
+        for name, new, old in zip(MOVED, last[place].moved, first[place].moved, strict=False):
+            sums[name] += new - old
+    return sums if places and min(sums.values()) >= 0 else None
+
+
+def both_accounts(
+    before: str, after: str, operations: list[tuple[str, str, int, int]], places: Collection[str] | None = None
+) -> list[Compared]:
     """The client's account of its mounts beside a capture's; `operations`: protocol, name, calls, retransmissions."""
     rows: list[Compared] = []
-    for version, mounts in sorted(all_grown(before, after).items()):
+    for version, mounts in sorted(all_grown(before, after, places).items()):
         of_version = [one for one in operations if one[0].startswith(f"nfs{version}") and "callback" not in one[0]]
         capture: dict[str, tuple[int, int]] = {}
         for _, name, calls, again in of_version:

@@ -8,18 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from plimsoll.analysis.captures.document import CaptureDocument, Cell, ClassRow, Connection, Ended, OperationRow
+from plimsoll.analysis.captures.density import Cell, cells, groups_of
+from plimsoll.analysis.captures.document import CaptureDocument, ClassRow, Connection, Ended, OperationRow
 from plimsoll.analysis.captures.mountstats import Compared, both_accounts
 from plimsoll.record import MISSING, RecordError, Run, read_table
 from plimsoll.record.run import read_json
 
 Json = dict[str, Any]
 FORMAT = 1
-READ, GETATTR, OTHERS = GROUPS = ("read", "getattr", "everything else")
 CONNECTIONS_SHOWN = 50
-# Cells of the figure: a million calls fill no more of them than a few thousand do.
-_STRETCHES, _TIMES = 160, 60
-_SHORTEST_MS = 0.001
 
 
 def analyse_capture(run: Run) -> CaptureDocument:
@@ -117,36 +114,12 @@ def _classes(told: Json, calls: np.ndarray, answered: np.ndarray, reply_ns: np.n
     return sorted(rows, key=lambda row: (row["file_class"], -row["calls"], row["name"]))
 
 
-def _group(name: str) -> str:
-    return {"READ": READ, "READ_PLUS": READ, "GETATTR": GETATTR}.get(name, OTHERS)
-
-
 def _scatter(
     told: Json, calls: np.ndarray, answered: np.ndarray, reply_ns: np.ndarray, totals: dict[str, int]
 ) -> Iterator[Cell]:
-    """Calls by when they were sent and how long their first reply took, counted in cells."""
-    if not answered.any():
-        return
+    groups = groups_of([str(one["name"]) for one in told["operations"]], calls["operation"])
     sent_s = (calls["sent_ns"] - totals["first_ns"]) / 1e9
-    took_ms = np.maximum(reply_ns / 1e6, _SHORTEST_MS)
-    longest_s = max(float(sent_s[answered].max()), 1e-6)
-    low, high = float(took_ms[answered].min()), float(took_ms[answered].max())
-    stretches = np.linspace(0, longest_s * (1 + 1e-9), _STRETCHES + 1)
-    times = np.geomspace(low * 0.999, max(high, low * 1.01) * 1.001, _TIMES + 1)
-    groups = np.array([_group(one["name"]) for one in told["operations"]] or [OTHERS])
-    of_group = groups[np.minimum(calls["operation"], len(groups) - 1)]
-    for group in GROUPS:
-        of_it = answered & (of_group == group)
-        counts, _, _ = np.histogram2d(np.maximum(sent_s[of_it], 0), took_ms[of_it], bins=(stretches, times))
-        for x, y in np.argwhere(counts).tolist():
-            yield {
-                "group": group,
-                "from_s": float(stretches[x]),
-                "to_s": float(stretches[x + 1]),
-                "low_ms": float(times[y]),
-                "high_ms": float(times[y + 1]),
-                "calls": int(counts[x, y]),
-            }
+    return cells(sent_s[answered], reply_ns[answered] / 1e6, groups[answered])
 
 
 def _connections(told: Json, calls: np.ndarray) -> list[Connection]:

@@ -15,7 +15,7 @@ from plimsoll.experiment.workload import Workload
 from plimsoll.experiment.workloads.base import TESTS
 
 # They read PostgreSQL's processes or files.
-PROBES: Final = ("profile", "syscalls", "sync", "block")
+PROBES: Final = ("profile", "syscalls", "sync", "block", "nfs_calls")
 # Chosen by Plimsoll: where the files are, and that nothing comes from the network meanwhile.
 SETTINGS: Final = (
     "access_mode",

@@ -76,6 +76,8 @@ def _servers(plan: Plan) -> Iterator[str]:
     yield from dict.fromkeys(kind.why_no_windows for kind, _ in kinds_of(plan) if kind.why_no_windows)
     if any(treatment.settings.workload.made_of != TRANSACTIONS for treatment in plan.treatments):
         yield f"workload {plan.experiment.workload.name} has tests that are measured whole, not transactions"
+    if any(treatment.settings.probes.nfs_calls for treatment in plan.treatments):
+        yield "packets of servers that are up at once cannot be told apart; set probes.nfs_calls = false"
     if max(map(len, blocks_of(plan.trials)), default=0) < 2:
         yield "there is one server in a block, and nothing to take turns with; vary something, or set design.duplicate"
 

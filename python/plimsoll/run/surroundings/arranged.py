@@ -89,6 +89,7 @@ class PrivatePlace(Place):
             "syscalls": syscalls if wanted.syscalls else None,
             "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
             "block": {"data_directory": f"{folder}/data"} if wanted.block else None,
+            "nfs_calls": {"data_directory": f"{folder}/data"} if wanted.nfs_calls else None,
             **kernel_probes(settings),
         }
 

@@ -72,6 +72,7 @@ class LoadPlace(PrivatePlace):
             "syscalls": {"counted": wanted.syscalls_counted} if wanted.syscalls else None,
             "sync": {} if wanted.sync else None,
             "block": {} if wanted.block else None,
+            "nfs_calls": {} if wanted.nfs_calls else None,
             **kernel_probes(settings),
         }
 

@@ -1,0 +1,1 @@
+"""Calls of NFS drawn: tables by treatment, and study S2's scatter by density."""

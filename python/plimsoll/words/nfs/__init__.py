@@ -1,0 +1,1 @@
+"""Calls of NFS in sentences."""

@@ -1,0 +1,137 @@
+"""Calls of NFS in sentences: what a transaction makes, what each level changes, and whether the client agrees."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from plimsoll.analysis.captures.density import GETATTR, GROUPS, READ
+from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.nfs.document import NfsCalls, NfsEffect, NfsOfTreatment
+from plimsoll.analysis.nfs.part import CALLS
+from plimsoll.quantities import size
+from plimsoll.record.verdict import Mean
+from plimsoll.words.part import Sentences
+
+Json = dict[str, Any]
+SECTION: Final = "nfs_calls"
+NAMES: Final = {READ: "READ", GETATTR: "GETATTR"}
+_TREATMENTS_SHOWN = 3
+_EFFECTS_SHOWN = 4
+_SMALL = 0.05  # calls a transaction: less is not worth a sentence
+
+
+def found_in(verdict: Json) -> NfsCalls | None:
+    """The part; None of a run without calls."""
+    found: NfsCalls | None = verdict.get("nfs_calls")
+    return found
+
+
+def per_transaction(mean: Mean) -> str:
+    """12.3 [11.9, 12.7]."""
+    form = ",.0f" if mean["value"] >= 100 else ",.1f" if mean["value"] >= 10 else ",.2f"
+    text = format(mean["value"], form)
+    if mean["low"] is None or mean["high"] is None:
+        return text
+    return f"{text} [{format(mean['low'], form)}, {format(mean['high'], form)}]"
+
+
+def made_lines(verdict: Json) -> list[str]:
+    """What a transaction makes of calls, of a few treatments."""
+    found = found_in(verdict)
+    if found is None:
+        return []
+    labels, lines = treatment_labels(verdict), []
+    for name, mine in list(found["treatments"].items())[:_TREATMENTS_SHOWN]:
+        if mine["calls_per_transaction"] is not None:
+            parts = [f"{NAMES.get(group, group)} {mine['groups'][group]['value']:,.2f}" for group in GROUPS
+                     if group in mine["groups"]]  # fmt: skip
+            lines.append(
+                f"{labels.get(name, name)}: {per_transaction(mine['calls_per_transaction'])} NFS calls a transaction "
+                f"({', '.join(parts)})"
+            )
+    more = len(found["treatments"]) - _TREATMENTS_SHOWN
+    if more > 0 and lines:
+        lines[-1] += f"; and {more} more treatments in the table"
+    return lines
+
+
+def effect_words(effect: NfsEffect) -> str:
+    """GETATTR calls of a transaction, noac against default: 0.40 to 12.3 (+11.9 [11.2, 12.6], 30.8 times)."""
+    what = "all calls" if effect["what"] == CALLS else f"{NAMES.get(effect['what'], effect['what'])} calls"
+    difference, ratio = effect["difference"], effect["ratio"]
+    said = f"{difference['value']:+,.2f}"
+    if difference["low"] is not None and difference["high"] is not None:
+        said += f" [{difference['low']:+,.2f}, {difference['high']:+,.2f}]"
+    if ratio is not None:
+        said += f", {ratio['value']:,.2f} times"
+    first, second = effect["first"]["value"], effect["second"]["value"]
+    return (
+        f"{what} of a transaction, {effect['factor']} {effect['level']} against {effect['against']}: {first:,.2f} to "
+        f"{second:,.2f} ({said})"
+    )
+
+
+def effect_lines(verdict: Json) -> list[str]:
+    """The largest changes whose interval leaves out nothing at all; without intervals none is told."""
+    found = found_in(verdict)
+    if found is None:
+        return []
+    sure = [effect for effect in found["effects"] if effect["what"] != CALLS and _is_sure(effect["difference"])]
+    sure.sort(key=lambda effect: -abs(effect["difference"]["value"]))
+    return [effect_words(effect) for effect in sure[:_EFFECTS_SHOWN]]
+
+
+def _is_sure(difference: Mean) -> bool:
+    low, high = difference["low"], difference["high"]
+    return low is not None and high is not None and (low > 0 or high < 0) and abs(difference["value"]) >= _SMALL
+
+
+def account_lines(verdict: Json) -> list[str]:
+    """Whether the client's own account has as many calls, over all treatments together."""
+    found = found_in(verdict)
+    if found is None:
+        return []
+    of_all = [row for mine in found["treatments"].values() for row in mine["accounts"] or [] if row["is_of_mount"]]
+    if not of_all:
+        return ["The client's own account of its calls is not there: the calls are not checked"]
+    wrong = sorted({row["operation"] for row in of_all if not row["is_explained"]})
+    total, off = sum(row["client_calls"] for row in of_all), sum(abs(row["difference"]) for row in of_all)
+    if wrong:
+        return [
+            f"By the client's own account there were {total:,} calls; the capture differs unexplained in "
+            f"{', '.join(wrong)}"
+        ]
+    if off:
+        edges = "calls that were under way as a segment began or ended explain it"
+        return [f"By the client's own account there were {total:,} calls; the capture differs by {off:,}: {edges}"]
+    return [f"The client's own account agrees with the capture on all {total:,} calls, operation by operation"]
+
+
+def kept_words(mine: NfsOfTreatment) -> str | None:
+    """What the page cache had of the reads that were asked for."""
+    moved = mine["moved"]
+    if moved is None or moved["asked_read"] is None or moved["served_read"] is None or moved["kept_share"] is None:
+        return None
+    asked, served = moved["asked_read"]["value"], moved["served_read"]["value"]
+    each = "a transaction" if mine["transactions"] else "a trial"
+    share = moved["kept_share"]["value"]
+    had = f"the page cache had {share:.0%}" if share >= 0 else f"{-share:.0%} more was read ahead"
+    return f"{size(round(asked))} asked for {each}, {size(round(served))} read from the server: {had}"
+
+
+def _adds(verdict: Json) -> list[str]:
+    return [*made_lines(verdict)[:1], *account_lines(verdict)]
+
+
+def _warns(verdict: Json) -> list[str]:
+    found = found_in(verdict)
+    lost = {} if found is None else {
+        name: mine["lost"] for name, mine in found["treatments"].items() if mine["lost"]
+    }  # fmt: skip
+    if not lost:
+        return []
+    what = sorted({key for counts in lost.values() for key in counts})
+    return [f"NFS calls are missing in {len(lost)} treatments (lost: {', '.join(what)}): their counts are lower bounds"]
+
+
+SENTENCES = Sentences(SECTION, explains=effect_lines, adds=_adds, warns=_warns, section=SECTION)
