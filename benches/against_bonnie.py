@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """raw_storage's phases against bonnie++'s: ratios of K/s in pairs in random order.
 
-    .plimsoll/venv/bin/python benches/against_bonnie.py --folder /dev/shm --folder /var/tmp
+    .plimsoll/venv/bin/python benches/against_bonnie.py --help
 
 Exit codes: 0 every bound holds; 1 a bound is broken; 2 the request is wrong; 3 it cannot be measured here; 4 cannot
 tell, or stopped. benches/README.md says what is measured, and why some phases have no bound.
@@ -28,7 +28,7 @@ from overhead.judge import orders
 from peers import judge
 from tables import HELD
 
-from plimsoll.environment import Fault
+from plimsoll.environment import Fault, StateDir
 from plimsoll.run import agent
 from plimsoll.run.signals import Interrupts
 
@@ -143,7 +143,12 @@ def text_of(found: dict[str, Any]) -> str:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--folder", type=Path, action="append", required=True, help="on the file system to be measured")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        action="append",
+        help="on the file system to be measured; may be repeated; /dev/shm and the state folder if left out",
+    )
     parser.add_argument("--size-mb", type=int, default=2048)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--seed", type=int, default=None, help="of the order of arms, and of our seeks")
@@ -151,6 +156,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.pairs < 3:
         parser.error("--pairs must be at least 3")
+    options.folder = options.folder or [Path("/dev/shm"), StateDir().prepare().work]
     if not all(folder.is_dir() for folder in options.folder):
         parser.error("--folder must be a folder")
     options.seed = random.SystemRandom().getrandbits(31) if options.seed is None else options.seed
