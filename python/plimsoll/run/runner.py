@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from plimsoll import record
-from plimsoll.environment import Fault
+from plimsoll.environment import Fault, machine_settings
 from plimsoll.environment.fingerprint import comparable, fingerprint
 from plimsoll.environment.journal import recovery
 from plimsoll.environment.state import StateDir
@@ -32,6 +32,7 @@ from plimsoll.run.planning.needs import Needs, needs_of
 from plimsoll.run.servers.kind import ServerOfTrial
 from plimsoll.run.servers.registry import kind_of, kinds_of
 from plimsoll.run.signals import Stopped
+from plimsoll.run.surroundings import knobs
 from plimsoll.run.surroundings.file_locations import devices_of, folders_of
 from plimsoll.run.trial import series
 from plimsoll.run.versions import versions
@@ -106,27 +107,41 @@ class Runner(Carrier):
             needs = self.needs()
             if needs.impossible:
                 raise Impossible(needs.impossible)
-            document = self._open_record()
-            self._set_aside_again()
-            status = "failed"
-            try:
-                with self.interrupts.may_cut():
-                    self._trials()
-                status = "finished"
-            except Stopped:
-                status = "stopped"
-            finally:
-                # We hold the lock, so a journal that is still there is ours: cut short between two steps.
-                undone_all = recovery.undo(self.state, force=True, but_for=self._left_to_its_successor())
-                failures = [undone for undone in undone_all if not undone.ok]
-                for undone in failures:
-                    text = f"NOT put back: {undone.what}; {undone.remedy}"
-                    writer.append_event(self.out, "not_put_back", what=undone.what)
-                    self.observer.event("note", text=text)
-                with contextlib.suppress(OSError):  # a full disk: what was finished stays readable as it is
-                    writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
-                    writer.append_event(self.out, "run_end", status=status)
-            return status
+            with self._settings_of_the_machine():
+                return self._recorded()
+
+    def _settings_of_the_machine(self) -> contextlib.AbstractContextManager[object]:
+        """Where trials change them: no run of another state folder does so meanwhile."""
+        if not knobs.change_the_machine(self.plan, self.state):
+            return contextlib.nullcontext()
+
+        def told(text: str) -> None:
+            self.observer.event("note", text=text)
+
+        return machine_settings.ours(self.state, told, self.interrupts.is_stopping)
+
+    def _recorded(self) -> str:
+        document = self._open_record()
+        self._set_aside_again()
+        status = "failed"
+        try:
+            with self.interrupts.may_cut():
+                self._trials()
+            status = "finished"
+        except Stopped:
+            status = "stopped"
+        finally:
+            # We hold the lock, so a journal that is still there is ours: cut short between two steps.
+            undone_all = recovery.undo(self.state, force=True, but_for=self._left_to_its_successor())
+            failures = [undone for undone in undone_all if not undone.ok]
+            for undone in failures:
+                text = f"NOT put back: {undone.what}; {undone.remedy}"
+                writer.append_event(self.out, "not_put_back", what=undone.what)
+                self.observer.event("note", text=text)
+            with contextlib.suppress(OSError):  # a full disk: what was finished stays readable as it is
+                writer.write_run(self.out, document | {"status": status, "ended_epoch_ns": time.time_ns()})
+                writer.append_event(self.out, "run_end", status=status)
+        return status
 
     def _take_over(self) -> None:
         """What is to outlive the process that made it, before the rest of what that has left is put back."""
