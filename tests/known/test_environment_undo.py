@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import killed
 from plimsoll.environment import (
     GroupKnob,
     Journal,
@@ -26,7 +28,6 @@ from plimsoll.environment import (
 )
 from plimsoll.environment.folders import work_dir
 from plimsoll.environment.groups import cgroups, freezer
-from plimsoll.environment.journal import journal as journals
 from plimsoll.environment.memory import shared_memory, swap
 from plimsoll.environment.memory.huge_page_pool import HugePagePool
 from plimsoll.environment.scheduler import BaseSlice, Preemption
@@ -50,10 +51,8 @@ def _machine(state, run_id):
     }
 
 
-def _run(state, run_id, hook):
-    """What a run does, in a child of its own."""
-    journals._steps = 0
-    journals.step_hook = hook
+def _run(state, run_id):
+    """What a run does."""
     journal = Journal.create(state, run_id)
     folder = state.work / run_id
     work_dir.make(state, journal, folder)
@@ -79,79 +78,16 @@ def _run(state, run_id, hook):
     journal.put_back_all()
 
 
-def _killed_at(state, run_id, step):
-    """(was it killed, the last step it came to)"""
-    last = os.memfd_create("last")
-
-    def hook(_, number):
-        os.pwrite(last, str(number).encode().ljust(8), 0)
-        if number == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if child == 0:
-        try:
-            _run(state, run_id, hook)
-            os._exit(0)
-        finally:
-            os._exit(99)
-    _, status = os.waitpid(child, 0)
-    reached = int(os.pread(last, 8, 0) or 0)
-    os.close(last)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"step {step}: exit {status}"
-    return os.WIFSIGNALED(status), reached
-
-
 def test_killed_at_every_step_nothing_is_left_after_undo(needs, state, run_id):
     needs("root", "cgroup memory", "freezer", "swap", "sysctl", "transparent huge pages")
-    before = _machine(state, run_id)
-    step, killed = 0, True
-    started = time.monotonic()
-    while killed:
-        step += 1
-        killed, reached = _killed_at(state, run_id, step)
-        results = undo(state)
-        assert all(result.ok for result in results), (step, results)
-        assert _machine(state, run_id) == before, f"after a kill at step {step}"
-        assert undo(state) == []
-    assert reached == step - 1 > 40
-    print(f"killed at each of {reached} steps in {time.monotonic() - started:.1f} s")
+    run, look = partial(_run, state, run_id), partial(_machine, state, run_id)
+    assert len(killed.at_each_step(run, state, look)) > 40
 
 
 def test_undo_itself_may_be_killed_at_every_step(needs, state, run_id):
     needs("root", "cgroup memory", "freezer", "swap", "sysctl", "transparent huge pages")
-    before = _machine(state, run_id)
-    names = _names_of_steps(state, run_id)
-    everything_set = next(place for place, name in enumerate(names, start=1) if name.startswith("before put back"))
-    _killed_at(state, run_id, everything_set)
-    assert _machine(state, run_id) != before
-    for step in range(1, 200):
-        child = os.fork()
-        if child == 0:
-            journals._steps = 0
-            journals.step_hook = lambda _, number, at=step: (
-                os.kill(os.getpid(), signal.SIGKILL) if number == at else None
-            )
-            undo(state)
-            os._exit(0)
-        if os.waitpid(child, 0)[1] == 0:
-            break
-    assert _machine(state, run_id) == before
-    assert undo(state) == []
-
-
-def _names_of_steps(state, run_id):
-    names = []
-    child_says, say = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _run(state, run_id, lambda name, _: os.write(say, f"{name}\n".encode()))
-        os._exit(0)
-    os.close(say)
-    with os.fdopen(child_says) as lines:
-        names = lines.read().splitlines()
-    os.waitpid(child, 0)
-    return names
+    run, look = partial(_run, state, run_id), partial(_machine, state, run_id)
+    assert killed.undo_at_each_step(run, state, look) > 5
 
 
 def _shared_memory_left(state) -> set[str]:

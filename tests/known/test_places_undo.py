@@ -7,7 +7,6 @@ which is a loop device of the test's own.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import random
 import signal
@@ -15,15 +14,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loop_file_system import call
 
+import killed
+from on_places import on_places, up_to
 from plimsoll.environment import Fault, Journal, StateDir, places, undo
 from plimsoll.environment.journal import journal as journals
-from plimsoll.environment.places import loops, queues
+from plimsoll.environment.places import loops, queues, users_devices
 from plimsoll.environment.places.found_on import found_on
 from plimsoll.environment.places.machine import HERE
 from plimsoll.experiment import Experiment
@@ -45,8 +47,7 @@ def asked(disk: str | None = None) -> Experiment:
     if disk is not None:
         tables["disk"] = {"devices": [disk], "erase": [disk], "file_system": "xfs", "nr_requests": 64}
         files["wal"] = "disk"
-    document = {"name": "x", "title": "x", "workload": {"name": "bank", "scale": 1}, "measure": {"seconds": 1}}
-    return Experiment.model_validate(document | {"environment": {"places": tables}, "target": {"files": files}})
+    return on_places(tables, files)
 
 
 @pytest.fixture
@@ -76,10 +77,8 @@ def _machine(state: StateDir, disk: str) -> dict[str, Any]:
     }
 
 
-def _run(state: StateDir, run_id: str, disk: str, hook: Callable[[str, int], None]) -> None:
-    """What a run does, in a child of its own."""
-    journals._steps = 0
-    journals.step_hook = hook
+def _run(state: StateDir, run_id: str, disk: str) -> None:
+    """What a run does."""
     journal = Journal.create(state, run_id)
     site = knobs.site_of(asked(disk), state, run_id)
     for knob in EVERY_LAYER:
@@ -88,41 +87,11 @@ def _run(state: StateDir, run_id: str, disk: str, hook: Callable[[str, int], Non
     journal.put_back_all()
 
 
-def _killed_at(state: StateDir, run_id: str, disk: str, step: int) -> tuple[bool, list[str]]:
-    """(was it killed, the steps it came to)"""
-    said, say = os.pipe()
-
-    def hook(name: str, number: int) -> None:
-        os.write(say, f"{name}\n".encode())
-        if number == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            _run(state, run_id, disk, hook)
-            os._exit(0)
-        os._exit(99)
-    os.close(say)
-    with os.fdopen(said) as lines:
-        names = lines.read().splitlines()
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"step {step}: exit {status}, after {names[-1:]}"
-    return os.WIFSIGNALED(status), names
-
-
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
 def test_killed_at_a_step_nothing_is_left_after_undo(state: StateDir, run_id: str, disk: str, stride: int) -> None:
     before = _machine(state, disk)
     assert before["disk"][:2] == ({}, True) and before["mounts"] == before["loops"] == []
-    step, killed, names = 1 - stride, True, list[str]()
-    while killed:
-        step += stride
-        killed, names = _killed_at(state, run_id, disk, step)
-        results = undo(state)
-        assert all(result.ok and not result.is_left for result in results), (step, results)
-        assert _machine(state, disk) == before, f"after a kill at step {step}, {names[-1]}"
-        assert undo(state) == []
+    names = killed.at_each_step(partial(_run, state, run_id, disk), state, partial(_machine, state, disk), stride)
     made = [name.removeprefix("after record ") for name in names if name.startswith("after record")]
     assert made == [
         "place_device", "place_image", "place_image", "place_loop", "place_loop", "place_queue", "place_queue",
@@ -131,49 +100,13 @@ def test_killed_at_a_step_nothing_is_left_after_undo(state: StateDir, run_id: st
     ]  # fmt: skip
     put_back = [name.removeprefix("after mark ") for name in names if name.startswith("after mark")]
     assert put_back == made[::-1]
-    assert 80 < len(names) < step <= len(names) + stride
-
-
-def _runs_until(state: StateDir, run_id: str, disk: str, seconds: float) -> tuple[bool, str, float]:
-    """(was it killed after so many seconds, the last step it came to, how long it ran)"""
-    said, say = os.pipe()
-    child, began = os.fork(), time.monotonic()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            _run(state, run_id, disk, lambda name, _: os.write(say, f"{name}\n".encode()))
-            os._exit(0)
-        os._exit(99)
-    os.close(say)
-    with os.fdopen(said) as lines:
-        ended = 0
-        while not ended and time.monotonic() - began < seconds:
-            ended, status = os.waitpid(child, os.WNOHANG)
-            time.sleep(0.001)
-        if not ended:
-            os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
-        took = time.monotonic() - began
-        names = lines.read().splitlines()
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"exit {status}, after {names[-1:]}"
-    return os.WIFSIGNALED(status), names[-1] if names else "begun", took
+    assert len(names) > 80
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.long)])
 def test_killed_at_any_time_nothing_is_left_after_undo(state: StateDir, run_id: str, disk: str, kills: int) -> None:
     """Between steps, too: within mkfs, a mount, the making of a loop device."""
-    before, chance = _machine(state, disk), random.Random(kills)
-    last, hit = _runs_until(state, run_id, disk, 600)[2], dict[str, int]()
-    while sum(hit.values()) < kills:
-        seconds = chance.uniform(0, last)
-        killed, step, took = _runs_until(state, run_id, disk, seconds)
-        if not killed:
-            last = min(last, took)
-            continue
-        hit[step] = hit.get(step, 0) + 1
-        results = undo(state)
-        assert all(result.ok and not result.is_left for result in results), (seconds, step, results)
-        assert _machine(state, disk) == before, f"killed after {seconds:.3f} s, {step}"
-        assert undo(state) == []
+    hit = killed.at_random(partial(_run, state, run_id, disk), state, partial(_machine, state, disk), kills)
     print(f"{kills} kills after {len(hit)} different steps: {hit}")
     assert len(hit) > kills**0.5
 
@@ -209,24 +142,8 @@ def test_a_loop_device_that_is_just_being_made_is_seen_by_undo(needs: Callable[.
 
 
 def test_undo_itself_may_be_killed_at_every_step(state: StateDir, run_id: str, disk: str) -> None:
-    before = _machine(state, disk)
-    _, names = _killed_at(state, run_id, disk, 10**6)
-    everything_set = next(place for place, name in enumerate(names, start=1) if name.startswith("before put back"))
-    _killed_at(state, run_id, disk, everything_set)
-    assert _machine(state, disk) != before
-    for step in range(1, 200):
-        child = os.fork()
-        if child == 0:
-            journals._steps = 0
-            journals.step_hook = lambda _, number, at=step: (
-                os.kill(os.getpid(), signal.SIGKILL) if number == at else None
-            )
-            undo(state)
-            os._exit(0)
-        if os.waitpid(child, 0)[1] == 0:
-            break
-    assert _machine(state, disk) == before
-    assert undo(state) == []
+    run, look = partial(_run, state, run_id, disk), partial(_machine, state, disk)
+    assert killed.undo_at_each_step(run, state, look) > 5
 
 
 def test_a_state_folder_behind_a_symbolic_link(state: StateDir, run_id: str, disk: str) -> None:
@@ -343,7 +260,7 @@ def test_what_a_queue_was_set_to_comes_back_with_its_scheduler(state: StateDir, 
     for way in ("put back", "killed"):
         site = knobs.site_of(Experiment.model_validate(document), state, run_id)
         journal = Journal.create(state, run_id)
-        for knob in places.KNOBS[: places.KNOBS.index(queues.KNOB) + 1]:
+        for knob in up_to(queues.KNOB):
             site.arrange(knob, journal)
         assert "[none]" in (queue / "scheduler").read_text() and (queue / "nr_requests").read_text() != "77\n"
         results = journal.put_back_all() if way == "put back" else undo(state, force=True)
@@ -365,7 +282,7 @@ def test_who_has_a_disk_open_is_told_without_a_look_at_other_files(
 
     with (tmp_path / "theirs").open("w"), Path(disk).open("rb"), monkeypatch.context() as patched:
         for name in ("stat", "lstat"):
-            patched.setattr(os, name, functools.partial(seen, getattr(os, name)))
+            patched.setattr(os, name, partial(seen, getattr(os, name)))
         found = HERE.open_by(disk)
     assert [f"({os.getpid()})" in one for one in found] == [True]
     assert disk in looked and str(tmp_path / "theirs") not in looked
@@ -374,7 +291,7 @@ def test_who_has_a_disk_open_is_told_without_a_look_at_other_files(
 def test_a_disk_that_somebody_formatted_meanwhile_is_left_to_him(state: StateDir, run_id: str, disk: str) -> None:
     journal = Journal.create(state, run_id)
     site = knobs.site_of(asked(disk), state, run_id)
-    site.arrange(places.KNOBS[0], journal)
+    site.arrange(users_devices.KNOB, journal)
     call("mkfs.ext4", "-q", disk)
     (undone,) = undo(state, force=True)
     assert undone.is_left and "holds ext4 that is not the run's" in undone.what

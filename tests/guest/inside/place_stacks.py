@@ -1,26 +1,25 @@
 """Stacks of places in a guest, whose kernel has md and device-mapper as modules; what is there is read from the kernel.
 
-Also a program of its own, since a fork of pytest's takes a second in this guest: a run that makes a stack is killed at
-every so many of its steps, with undo after each. Arguments: the state folder, the run's name, the place as JSON, the
-stride. Prints the steps' names; ends with 1 and a line on standard error at the first kill that leaves something.
+Also a program of its own, since a fork of pytest's takes a second in this guest: a run that makes a stack is killed,
+with undo after each time. Arguments: the state folder, the run's name, the place as JSON, and "steps" with the stride
+or "moments" with their number. Prints the steps that it was killed at or after, or all of them; ends with 1 and the
+reason on standard error at the first kill that leaves something.
 """
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plimsoll.environment import Journal, StateDir, places, undo
-from plimsoll.environment.journal import journal as journals
+import killed
+from on_places import on_places
+from plimsoll.environment import Journal, StateDir, places
 from plimsoll.environment.knob import Site
 from plimsoll.environment.places import mounts
 from plimsoll.environment.places.machine import HERE
-from plimsoll.experiment import Experiment
 from plimsoll.run.surroundings import knobs
 
 MIB = 1 << 20
@@ -28,9 +27,7 @@ MIB = 1 << 20
 
 def site_of(state: StateDir, run_id: str, place: dict[str, Any]) -> Site:
     """Of a trial whose files lie on this place."""
-    document = {"name": "x", "title": "x", "workload": {"name": "bank", "scale": 1}, "measure": {"seconds": 1}}
-    tables = {"environment": {"places": {"disk": place}}, "target": {"files": {"data": "disk"}}}
-    return knobs.site_of(Experiment.model_validate(document | tables), state, run_id)
+    return knobs.site_of(on_places({"disk": place}, {"data": "disk"}), state, run_id)
 
 
 def arrange(site: Site, journal: Journal) -> None:
@@ -61,9 +58,7 @@ def found(state: StateDir) -> dict[str, Any]:
     }
 
 
-def _run(state: StateDir, run_id: str, place: dict[str, Any], hook: Callable[[str, int], None]) -> None:
-    journals._steps = 0
-    journals.step_hook = hook
+def _run(state: StateDir, run_id: str, place: dict[str, Any]) -> None:
     journal = Journal.create(state, run_id)
     site = site_of(state, run_id, place)
     arrange(site, journal)
@@ -71,43 +66,13 @@ def _run(state: StateDir, run_id: str, place: dict[str, Any], hook: Callable[[st
     journal.put_back_all()
 
 
-def killed_at(state: StateDir, run_id: str, place: dict[str, Any], step: int) -> tuple[bool, list[str]]:
-    """(was it killed, the steps it came to)"""
-    said, say = os.pipe()
-
-    def hook(name: str, number: int) -> None:
-        os.write(say, f"{name}\n".encode())
-        if number == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            _run(state, run_id, place, hook)
-            os._exit(0)
-        os._exit(99)
-    os.close(say)
-    with os.fdopen(said) as lines:
-        names = lines.read().splitlines()
-    _, status = os.waitpid(child, 0)
-    if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) != 0:
-        sys.exit(f"step {step}: the run ended with {os.WEXITSTATUS(status)}, after {names[-1:]}")
-    return os.WIFSIGNALED(status), names
-
-
 def main() -> None:
-    state, run_id, place, stride = StateDir(Path(sys.argv[1])), sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
-    before = found(state)
-    step, killed, names = 1 - stride, True, list[str]()
-    while killed:
-        step += stride
-        killed, names = killed_at(state, run_id, place, step)
-        results = undo(state)
-        if not all(result.ok and not result.is_left for result in results) or found(state) != before:
-            sys.exit(f"killed at step {step} ({names[-1:]}): {results}; left {found(state)}, was {before}")
-        if undo(state):
-            sys.exit(f"killed at step {step} ({names[-1:]}): there was something left for a second undo")
-    print("\n".join(names))
+    state, run_id, place, at, number = StateDir(Path(sys.argv[1])), *sys.argv[2:]
+    run, look = partial(_run, state, run_id, json.loads(place)), partial(found, state)
+    if at == "steps":
+        print("\n".join(killed.at_each_step(run, state, look, int(number))))
+    else:
+        print("\n".join(killed.at_random(run, state, look, int(number)).elements()))
 
 
 if __name__ == "__main__":

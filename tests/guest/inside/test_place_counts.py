@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from place_stacks import MIB, call, found, site_of
 
-from plimsoll.environment import Journal, places
+from on_places import up_to
+from plimsoll.environment import Journal
 from plimsoll.environment.places import file_systems
 
 NEEDS = ("root", "modprobe", "mdadm", "mkfs.ext4")
@@ -34,7 +35,7 @@ def striped(needs, state, run_id):
             journal.put_back_all()
         journals[:] = [Journal.create(state, run_id)]
         site = site_of(state, run_id, place)
-        for knob in places.KNOBS[:-1]:
+        for knob in up_to(file_systems.KNOB):
             site.arrange(knob, journals[0])
         array = Path(site.made_by(file_systems.KNOB)["disk"].device).resolve()
         slots = (Path(f"/sys/block/{array.name}/md/rd{number}/block").resolve().name for number in range(MEMBERS))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from place_stacks import MIB, arrange, call, found, site_of
 
-from plimsoll.environment import Journal, places
+from plimsoll.environment import Fault, Journal, places
 from plimsoll.environment.places import mounts
 
 NEEDS = ("root", "modprobe", "mdadm", "dmsetup", "mkfs.ext4")
@@ -122,16 +122,22 @@ FIVE = ["place_image", "place_image", "place_loop", "place_loop", "place_array",
 def test_a_volume_killed_at_some_steps_is_gone_after_undo(before, needs, state, run_id):
     del before
     needs("lvm")
-    made = _killed(state, run_id, {**TWO, "volume": {"kind": "striped"}, "file_system": "ext4"}, 7)
+    made = _killed_at_steps(state, run_id, {**TWO, "volume": {"kind": "striped"}, "file_system": "ext4"}, 7)
     assert made == [one if one != "place_array" else "place_volume" for one in FIVE]
 
 
-def _killed(state, run_id, place, stride):
+def _killed(state, run_id, place, at, number):
+    """What a program of its own says, in which a run that makes the place is killed: place_stacks.py."""
     argv = [sys.executable, str(Path(__file__).with_name("place_stacks.py"))]
-    argv += [str(state.root), run_id, json.dumps(place), str(stride)]
+    argv += [str(state.root), run_id, json.dumps(place), at, str(number)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    names = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+def _killed_at_steps(state, run_id, place, stride):
+    """The layers that it makes, from the bottom; they are put back from the top."""
+    names = _killed(state, run_id, place, "steps", stride)
     made = [name.removeprefix("after record ") for name in names if name.startswith("after record")]
     put_back = [name.removeprefix("after mark ") for name in names if name.startswith("after mark")]
     print(f"{len(names)} steps, a kill at every {stride}")
@@ -141,13 +147,13 @@ def _killed(state, run_id, place, stride):
 
 def test_a_stack_of_five_layers_killed_at_some_steps_is_gone_after_undo(before, state, run_id):
     del before
-    assert _killed(state, run_id, STRIPED, 9) == FIVE
+    assert _killed_at_steps(state, run_id, STRIPED, 9) == FIVE
 
 
 @pytest.mark.long
 def test_a_stack_of_five_layers_killed_at_every_step_is_gone_after_undo(before, state, run_id):
     del before
-    assert _killed(state, run_id, STRIPED, 1) == FIVE
+    assert _killed_at_steps(state, run_id, STRIPED, 1) == FIVE
 
 
 @pytest.mark.long
@@ -163,4 +169,51 @@ def test_every_kind_of_stack_killed_at_every_third_step_is_gone_after_undo(befor
         {"image": 24 * MIB, "mapper": {"kind": "flakey", "up_seconds": 99, "down_seconds": 1}},
     ]
     for number, place in enumerate([mirror, *others]):
-        _killed(state, f"{run_id}-{number}", place, 3)
+        _killed_at_steps(state, f"{run_id}-{number}", place, 3)
+
+
+def _killed_at_moments(state, run_id, kills):
+    """Within steps, too: in the middle of mdadm, mkfs, a mount. The steps after which it was killed."""
+    after = _killed(state, run_id, STRIPED, "moments", kills)
+    print(f"{kills} kills, after {sorted(set(after))}")
+    assert len(after) == kills
+    return set(after)
+
+
+def test_a_stack_of_five_layers_killed_at_any_time_is_gone_after_undo(before, state, run_id):
+    del before
+    _killed_at_moments(state, run_id, 4)
+
+
+@pytest.mark.long
+def test_a_stack_of_five_layers_killed_a_hundred_times_is_gone_after_undo(before, state, run_id):
+    del before
+    assert len(_killed_at_moments(state, run_id, 100)) > 10
+
+
+def test_an_image_that_its_disk_has_no_room_for(before, state, run_id, tmp_path):
+    """The second of two: what was made of the stack until then is put back."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    call("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk))
+    try:
+        journal = Journal.create(state, run_id)
+        with pytest.raises(Fault, match="No space left on device"):
+            arrange(site_of(state, run_id, {**STRIPED, "images_in": str(disk)}), journal)
+        assert len(list(disk.iterdir())) == 2
+        assert _put_back(journal) == ["place_image", "place_image"]
+        assert list(disk.iterdir()) == [] and found(state) == before
+    finally:
+        call("umount", str(disk))
+
+
+def test_a_place_that_was_filled_up_is_put_back(before, state, run_id):
+    del before
+    site, journal = site_of(state, run_id, STRIPED), Journal.create(state, run_id)
+    arrange(site, journal)
+    file = Path(site.made_by(mounts.KNOB)["disk"], "file")
+    with pytest.raises(OSError, match="No space left"), file.open("wb", buffering=0) as full:
+        while True:
+            full.write(b"x" * MIB)
+    assert 40 * MIB < file.stat().st_size < 48 * MIB
+    assert _put_back(journal)[0] == "place_mount"
