@@ -232,3 +232,20 @@ def test_what_the_guests_kernel_cannot_do_is_told_before_a_trial(laboratory: Lab
     code, said = ended(laboratory.run())
     assert code == 3 and "on the guest kernel: environment.target_cpus" in said
     assert laboratory.is_clean() and not laboratory.out.exists()
+
+
+@pytest.mark.long
+def test_a_place_that_fills_up_in_the_guest_is_told_and_nothing_stays(laboratory: Laboratory) -> None:
+    """Of two images of 24 MiB; each trial has its own, so that the second one begins on an empty place."""
+    text = FILE.replace('bytes = 512\nsync = "fsync"', "bytes = 65536").replace("seconds = 1\n", "seconds = 5\n")
+    (laboratory.place / "experiment.toml").write_text(text)
+    code, said = ended(laboratory.run("--no-page"))
+    assert code == 0 and laboratory.is_clean()
+    for number in (1, 2):
+        trial = json.loads((laboratory.out / f"trials/{number:04d}/trial.json").read_text())
+        if trial["status"] == "failed":  # what is to be kept of the files did not fit either
+            assert "No space left on device" in trial["reason"] and "free space there" in trial["reason"]
+            continue
+        summary = json.loads((laboratory.out / f"trials/{number:04d}/measure/summary.json").read_text())
+        assert [error["sqlstate"] for error in summary["errors"]] == ["ENOSPC"], said
+        assert all(check["ok"] for check in trial["checks"]), "what was acknowledged is there"
