@@ -88,6 +88,19 @@ def test_a_server_serves_what_is_asked_and_leaves_nothing(laboratory: Laboratory
     assert laboratory.left_behind() == []
 
 
+def test_a_program_answers_behind_it_and_logs_every_post(laboratory: Laboratory, server: str) -> None:
+    out = laboratory.state / f"whole-{server}"
+    asked = written(laboratory, server)
+    laboratory.call("run", asked, "--no-page", "--out", str(out), "--set", "workload.mix=whole")
+    (trial,) = trials(out)
+    told = summary(out)
+    assert trial["status"] == "finished" and all(check["ok"] for check in trial["checks"]), trial
+    posts = next(check["found"] for check in trial["checks"] if check["name"] == "count of the post log")
+    assert int(posts) == told["by_kind"]["post"]["done"] > 0
+    assert told["by_kind"]["custom_ad"]["done"] > 0 and told["verification"]["wrong"] == 0
+    assert laboratory.left_behind() == []
+
+
 def test_both_servers_serve_the_same_files(laboratory: Laboratory, needs: Callable[..., None]) -> None:
     needs(*SERVERS)
     for server in SERVERS:
