@@ -120,7 +120,14 @@ fn what_cannot_be_is_refused_with_the_field() {
     };
     let web = json!({"name": "web", "seed": 1, "directories": 1});
     refused("load", json!({"kind": "web"}), web.clone(), 2, "target.url: missing");
-    refused("load", json!({"kind": "web", "url": "https://h"}), web.clone(), 2, "does not begin with http://");
+    refused("load", json!({"kind": "web", "url": "ftp://h"}), web.clone(), 2, "does not begin with http://");
+    let url = site.server.url();
+    refused("load", json!({"kind": "web", "url": url, "tls": {}}), web.clone(), 2, "target.tls: ");
+    let secured = url.replace("http:", "https:");
+    let ca = json!({"ca": "/nowhere"});
+    refused("load", json!({"kind": "web", "url": secured, "tls": ca}), web.clone(), 2, "target.tls.ca: /nowhere: ");
+    let any = json!({"verify": false});
+    refused("load", json!({"kind": "web", "url": secured, "tls": any}), web.clone(), 3, "TLS: ");
     refused("load", json!({"kind": "web", "url": "http://127.0.0.1:1"}), web.clone(), 3, "cannot be reached");
     refused("populate", json!({"kind": "web"}), web.clone(), 2, "target.folder: missing");
     let files = json!({"kind": "files", "folder": site.path("root")});

@@ -1,13 +1,15 @@
 //! The check of an answer while it arrives: status, cookie, and every byte of the file in it.
 //!
-//! The fact that constrains it: bodies are compared in the measured path. A body is seen once, in whatever pieces it comes, and none
-//! of it is kept but the few lines before the file in a page.
+//! The fact that constrains it: bodies are compared in the measured path. A body is seen once, in whatever pieces it comes; none of it is
+//! kept but what has come of the few lines before the file in a page, and what is right costs no memory.
 
 use crate::ads::Chosen;
 use crate::file_set::{Contents, LINE_BYTES, PATH_BYTES, PLACEHOLDER, Part, Place, first_line};
 use crate::mix::{Kind, Mix, Request};
 use crate::post_log;
+use crate::text::Text;
 use serde::Deserialize;
+use std::fmt::Write;
 
 /// The title of every page that a program makes.
 pub const TITLE: &str = "<title>Plimsoll web: dynamic GET and POST</title>";
@@ -15,6 +17,9 @@ pub const TITLE: &str = "<title>Plimsoll web: dynamic GET and POST</title>";
 pub const PRE: &str = "<pre>\n";
 /// And what stands after it.
 pub const PAGE_TAIL: &str = "</pre>\n</body></html>\n";
+/// What stands before the path in the line of a page that repeats what was asked.
+const QUERY: &str = "QUERY_STRING = ";
+const COOKIE_BYTES_MAX: usize = 96;
 /// What stands before the file in a page is shorter.
 const HEAD_BYTES_MAX: usize = 4096;
 const OK: u16 = 200;
@@ -108,6 +113,17 @@ enum At {
     PageTail(usize),
 }
 
+/// The cookie that comes with an answer.
+#[derive(Clone, Copy, Debug)]
+enum Cookie {
+    /// Of whatever kind.
+    Any,
+    /// What the user is shown.
+    Found(Option<Chosen>),
+    /// The number of a POST.
+    Number(u64),
+}
+
 /// The check of one answer.
 #[derive(Debug)]
 pub struct Answer {
@@ -115,12 +131,13 @@ pub struct Answer {
     line: [u8; LINE_BYTES],
     verify: Verify,
     is_page: bool,
-    /// The line of a page that repeats what was asked.
-    query: Option<String>,
-    cookie: Option<String>,
+    /// The page repeats what was asked.
+    repeats: bool,
+    cookie: Cookie,
     /// What stands in the tags, where a program has replaced them.
-    ad: Option<String>,
+    ad: Option<[u8; PATH_BYTES]>,
     at: At,
+    /// What has come of the head of a page, until that is whole.
     head: Vec<u8>,
     fault: Option<Fault>,
 }
@@ -129,23 +146,22 @@ impl Answer {
     /// What `mix` says that `request` is answered by.
     pub fn new(mix: &Mix, request: &Request, verify: Verify) -> Self {
         let is_page = request.kind != Kind::Static;
-        let (mut cookie, mut ad) = (None, None);
+        let (mut cookie, mut ad) = (Cookie::Any, None);
         match request.kind {
             Kind::CustomAd => {
-                let found = mix.advertisement(request);
-                ad = found.map(|(_, picture)| picture.path());
-                cookie = Some(Chosen::cookie(found.map(|(chosen, _)| chosen)));
+                let (chosen, picture) = mix.advertisement(request).unzip();
+                ad = picture.map(Place::path_bytes);
+                cookie = Cookie::Found(chosen);
             }
-            Kind::Post => cookie = Some(format!("my_cookie={}", post_log::number(request.index))),
+            Kind::Post => cookie = Cookie::Number(post_log::number(request.index)),
             Kind::Static | Kind::Dynamic | Kind::Cgi => {}
         }
-        let repeats = is_page && request.kind != Kind::Post;
         Self {
             place: request.place,
             line: first_line(request.place),
             verify,
             is_page,
-            query: repeats.then(|| format!("QUERY_STRING = {}\n", request.place.path())),
+            repeats: is_page && request.kind != Kind::Post,
             cookie,
             ad,
             at: if is_page { At::PageHead } else { At::File(0) },
@@ -160,11 +176,17 @@ impl Answer {
             self.fault = Some(Fault::Status(status));
             return;
         }
-        let Some(expected) = self.cookie.take() else { return };
+        let mut expected = Text::<COOKIE_BYTES_MAX>::default();
+        // There is room for the longest.
+        let _ = match self.cookie {
+            Cookie::Any => return,
+            Cookie::Found(chosen) => Chosen::write_cookie(chosen, &mut expected),
+            Cookie::Number(number) => write!(expected, "my_cookie={number}"),
+        };
         let found = cookies.next().unwrap_or_default();
-        if found != expected.as_bytes() {
-            let found = String::from_utf8_lossy(&found[..found.len().min(100)]).into_owned();
-            self.fault = Some(Fault::Cookie { expected, found });
+        if found != expected.bytes() {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(100)]).into_owned();
+            self.fault = Some(Fault::Cookie { expected: text(expected.bytes()), found: text(found) });
         }
     }
 
@@ -207,20 +229,35 @@ impl Answer {
 
     fn page_head(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let before = self.head.len();
-        self.head.extend_from_slice(&bytes[..bytes.len().min(HEAD_BYTES_MAX - before)]);
-        let Some(at) = self.head.windows(PRE.len()).position(|window| window == PRE.as_bytes()) else {
-            let full = self.head.len() == HEAD_BYTES_MAX;
-            return if full { Err(Fault::Page("it has no file")) } else { Ok(self.head.len() - before) };
+        let some = &bytes[..bytes.len().min(HEAD_BYTES_MAX - before)];
+        // Nearly always it comes in one piece, of which nothing has to be kept.
+        let kept = (before > 0).then(|| {
+            self.head.extend_from_slice(some);
+            std::mem::take(&mut self.head)
+        });
+        let head = kept.as_deref().unwrap_or(some);
+        let Some(at) = place_of(head, PRE.as_bytes()) else {
+            if head.len() == HEAD_BYTES_MAX {
+                return Err(Fault::Page("it has no file"));
+            }
+            self.head = kept.unwrap_or_else(|| some.to_vec());
+            return Ok(some.len());
         };
-        let has = |text: &str| self.head[..at].windows(text.len()).any(|window| window == text.as_bytes());
-        if !has(TITLE) {
+        if place_of(&head[..at], TITLE.as_bytes()).is_none() {
             return Err(Fault::Page("it has another title"));
         }
-        if self.query.as_deref().is_some_and(|query| !has(query)) {
+        if self.repeats && !self.is_repeated(&head[..at]) {
             return Err(Fault::Page("it is the answer to something else"));
         }
         self.at = At::File(0);
         Ok(at + PRE.len() - before)
+    }
+
+    /// Whether the head of a page has the line with what was asked.
+    fn is_repeated(&self, head: &[u8]) -> bool {
+        let path = self.place.path_bytes();
+        let after = place_of(head, QUERY.as_bytes()).map(|at| &head[at + QUERY.len()..]);
+        after.and_then(|after| after.strip_prefix(&path)).is_some_and(|after| after.starts_with(b"\n"))
     }
 
     fn file(&mut self, contents: &Contents, offset: usize, bytes: &[u8]) -> Result<usize, Fault> {
@@ -230,7 +267,7 @@ impl Answer {
         let (expected, skips) = match part {
             Part::Text(_) if in_line > 0 => (&self.line[offset..], false),
             Part::Text(length) => (&text[offset..offset + length], self.verify == Verify::Marks),
-            Part::AdPath(inside) => (&self.ad.as_deref().unwrap_or(PLACEHOLDER).as_bytes()[inside..], false),
+            Part::AdPath(inside) => (&self.ad.as_ref().map_or(PLACEHOLDER.as_bytes(), |ad| &ad[..])[inside..], false),
         };
         let length = expected.len().min(bytes.len());
         let found = &bytes[..length];
@@ -276,5 +313,18 @@ impl Answer {
         }
         self.at = At::PageTail(offset + length);
         Ok(length)
+    }
+}
+
+/// Where a text is in another.
+fn place_of(text: &[u8], part: &[u8]) -> Option<usize> {
+    let first = part.first()?;
+    let mut at = 0;
+    loop {
+        at += text.get(at..)?.iter().position(|byte| byte == first)?;
+        if text[at..].starts_with(part) {
+            return Some(at);
+        }
+        at += 1;
     }
 }

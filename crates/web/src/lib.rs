@@ -17,6 +17,7 @@ mod http;
 mod mix;
 pub mod post_log;
 mod session;
+mod text;
 mod web;
 
 pub use answer::{Answer, FAULTS, Fault, PAGE_TAIL, PRE, TITLE, Verify};
@@ -25,5 +26,5 @@ pub use file_set::{
     Part, Place, directories_for,
 };
 pub use mix::{Connection, KINDS, Kind, Mix, Parameters, Request, Shares};
-pub use session::{Address, LEDGER, WebOpener, acknowledged};
+pub use session::{Address, LEDGER, Trust, WebOpener, acknowledged};
 pub use web::Web;

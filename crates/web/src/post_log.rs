@@ -7,6 +7,7 @@ use crate::ads::FIRST_USER;
 use crate::mix::{Kind, Request};
 use plimsoll_record::Check;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 /// Bytes of the count and its line's end.
@@ -58,8 +59,15 @@ pub fn record(sequence: u64, time_s: i64, pid: u32, posted: &Posted<'_>) -> Stri
 
 /// What a POST tells of `request`.
 pub fn body(request: &Request) -> String {
+    let mut body = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_body(request, &mut body);
+    body
+}
+
+pub(crate) fn write_body(request: &Request, to: &mut impl fmt::Write) -> fmt::Result {
     let (place, client) = (request.place, FIRST_USER + request.user);
-    format!("urlroot=/web&dir={}&class={}&num={}&client={client}", place.directory, place.class, place.file)
+    write!(to, "urlroot=/web&dir={}&class={}&num={}&client={client}", place.directory, place.class, place.file)
 }
 
 /// What is known of the POSTs of some segments.

@@ -8,7 +8,7 @@ mod support;
 use plimsoll_load::Config;
 use plimsoll_schedule::Schedule;
 use plimsoll_session::Opener;
-use plimsoll_web::{Address, Web, WebOpener};
+use plimsoll_web::{Address, Trust, Web, WebOpener};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use support::load::{TRANSACTIONS, config, served};
@@ -168,7 +168,9 @@ fn without_a_server_nothing_begins() {
     let web = Arc::new(Web::new(parameters(json!({}))).unwrap());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let opener = WebOpener::new(web, Address::of_url(&format!("http://{free}")).unwrap(), folder.path()).unwrap();
+    let opener =
+        WebOpener::new(web, Address::of_url(&format!("http://{free}"), &Trust::default()).unwrap(), folder.path())
+            .unwrap();
     let failure = opener.open(0).err().unwrap();
     assert_eq!(failure.code, "08006");
     assert!(failure.message.contains("cannot be reached"), "{}", failure.message);

@@ -1,6 +1,7 @@
 //! The choice: the first advertisement after the last one that counts enough for this user.
 
 use super::ad::Ad;
+use std::fmt;
 
 /// One of the five fields of a word of demographics.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +42,18 @@ pub struct Chosen {
 impl Chosen {
     /// The cookie that tells a client what was found; of an error without it.
     pub fn cookie(found: Option<Self>) -> String {
+        let mut cookie = String::new();
+        // Writing to a string cannot fail.
+        let _ = Self::write_cookie(found, &mut cookie);
+        cookie
+    }
+
+    pub(crate) fn write_cookie(found: Option<Self>, to: &mut impl fmt::Write) -> fmt::Result {
         match found {
             Some(Self { ad, weight, expired }) => {
-                format!("found_cookie=Ad_id={ad}&Ad_weight={weight}&Expired={}", u8::from(expired))
+                write!(to, "found_cookie=Ad_id={ad}&Ad_weight={weight}&Expired={}", u8::from(expired))
             }
-            None => "found_cookie=Ad_id=-1&Ad_weight=0&Expired=1".to_owned(),
+            None => to.write_str("found_cookie=Ad_id=-1&Ad_weight=0&Expired=1"),
         }
     }
 }

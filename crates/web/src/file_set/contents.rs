@@ -3,11 +3,14 @@
 //! The fact that constrains it: the check of a body must cost less than its transfer. So files of one name differ between
 //! directories in the first line only, and the rest is compared with 36 texts that are made once (5 MB).
 
-use super::{PATH_BYTES, Place};
+use super::{PATH_BYTES, Place, write_right};
 use plimsoll_keys::{Words, word_text};
 
 /// Bytes of a line, its end included.
 pub const LINE_BYTES: usize = 64;
+/// Where in the first line the size ends, and where the path begins.
+const SIZE_END: usize = 12;
+const PATH_AT: usize = LINE_BYTES - 1 - PATH_BYTES;
 /// What an advertisement's tag names until a server puts a path in its place: as long, and no file.
 pub const PLACEHOLDER: &str = "/file_set/dirNNNNN/classX_Y";
 const TAG_BEGINS: &str = "<!WEB99CAD><IMG SRC=\"";
@@ -89,8 +92,11 @@ impl Contents {
 
 /// The first line of a file: its size and its path, each to the right.
 pub(crate) fn first_line(place: Place) -> [u8; LINE_BYTES] {
-    let line = format!("{:>12} {:>50}\n", place.size(), place.path());
-    line.as_bytes().try_into().expect("12 + 1 + 50 + 1 bytes")
+    let mut line = [b' '; LINE_BYTES];
+    write_right(&mut line[..SIZE_END], place.size());
+    line[PATH_AT..LINE_BYTES - 1].copy_from_slice(&place.path_bytes());
+    line[LINE_BYTES - 1] = b'\n';
+    line
 }
 
 fn has_ads(place: Place) -> bool {

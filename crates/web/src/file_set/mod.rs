@@ -9,6 +9,8 @@ pub(crate) use contents::first_line;
 pub use contents::{Contents, LINE_BYTES, PLACEHOLDER, Part};
 pub use laid_out::{FileSet, FileSetError};
 
+use std::ops::Range;
+
 /// Classes of size.
 pub const CLASSES: u8 = 4;
 /// Files of a class in a directory.
@@ -17,6 +19,10 @@ pub const FILES_A_CLASS: u8 = 9;
 pub const DIRECTORY_BYTES: u64 = 5_119_484;
 /// Bytes of a path: `/file_set/dir00000/class0_0`.
 pub const PATH_BYTES: usize = 27;
+/// Where in it the directory's number is, and those of the class and the file.
+const DIRECTORY_AT: Range<usize> = 13..18;
+const CLASS_AT: usize = 24;
+const FILE_AT: usize = 26;
 /// Directories have five digits.
 pub(crate) const DIRECTORIES_MAX: u32 = 100_000;
 
@@ -39,7 +45,16 @@ impl Place {
 
     /// Its path below the document root, as a server is asked for it.
     pub fn path(self) -> String {
-        format!("/file_set/dir{:05}/class{}_{}", self.directory, self.class, self.file)
+        self.path_bytes().into_iter().map(char::from).collect()
+    }
+
+    /// The same for what may not allocate.
+    pub(crate) fn path_bytes(self) -> [u8; PATH_BYTES] {
+        let mut path = *b"/file_set/dir00000/class0_0";
+        write_right(&mut path[DIRECTORY_AT], self.directory as usize);
+        path[CLASS_AT] += self.class;
+        path[FILE_AT] += self.file;
+        path
     }
 
     /// The inverse of [`Place::path`].
@@ -61,6 +76,18 @@ impl Place {
     /// All files of a directory.
     pub fn all_of(directory: u32) -> impl Iterator<Item = Self> {
         (0..CLASSES).flat_map(move |class| (0..FILES_A_CLASS).map(move |file| Self { directory, class, file }))
+    }
+}
+
+/// Writes a number's digits to the right end of `text`, and leaves what is before them.
+fn write_right(text: &mut [u8], number: usize) {
+    let mut left = number;
+    for digit in text.iter_mut().rev() {
+        *digit = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
     }
 }
 

@@ -187,30 +187,38 @@ fn read_head(bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Head>, HttpErr
         Err(error) => return Err(HttpError::Head(error.to_string())),
     };
     let (status, is_new) = (response.code.unwrap_or(0), response.version == Some(1));
-    let named = |name: &'static str| {
-        response.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
-    };
-    let says = |name, word: &str| named(name).any(|value| has_word(value, word));
     // 101 is not interim, and was not asked for.
     if (100..200).contains(&status) && status != 101 {
         return Ok(Some(Head { length, keeps: true, at: At::Head, is_interim: true }));
     }
+    let (mut length_said, mut is_chunked, mut closes, mut keeps) = (None, false, false, false);
+    for httparse::Header { name, value } in response.headers.iter() {
+        if name.eq_ignore_ascii_case("content-length") {
+            length_said = length_said.or(Some(*value));
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            is_chunked |= has_word(value, "chunked");
+        } else if name.eq_ignore_ascii_case("connection") {
+            closes |= has_word(value, "close");
+            keeps |= has_word(value, "keep-alive");
+        }
+    }
     let at = if matches!(status, 204 | 304) {
         At::Over
-    } else if says("transfer-encoding", "chunked") {
+    } else if is_chunked {
         At::Chunks(Chunks::new())
     } else {
-        match named("content-length").next() {
+        match length_said {
             None => At::Rest,
-            Some(value) => match std::str::from_utf8(value).ok().and_then(|text| text.trim().parse().ok()) {
+            Some(value) => match str::from_utf8(value).ok().and_then(|text| text.trim().parse().ok()) {
                 None => return Err(HttpError::Head("its Content-Length is no number".to_owned())),
                 Some(0) => At::Over,
                 Some(bytes) => At::Length(bytes),
             },
         }
     };
-    let wants = if is_new { !says("connection", "close") } else { says("connection", "keep-alive") };
-    sink.head(status, named("set-cookie").map(value_of_cookie));
+    let wants = if is_new { !closes } else { keeps };
+    let cookies = response.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("set-cookie"));
+    sink.head(status, cookies.map(|header| value_of_cookie(header.value)));
     Ok(Some(Head { length, keeps: wants && !matches!(at, At::Rest), at, is_interim: false }))
 }
 

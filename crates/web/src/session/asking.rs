@@ -2,13 +2,10 @@
 
 use crate::mix::{Kind, Request};
 use crate::post_log;
+use crate::text::Text;
 use std::io::Write;
 
-/// Where the program for each kind is, below the document root.
-const DYNAMIC: &str = "/web/dynamic";
-const CGI: &str = "/web/cgi";
-const CUSTOM_AD: &str = "/web/custom_ad";
-const POST: &str = "/web/post";
+const BODY_BYTES_MAX: usize = 96;
 
 /// Who is asked.
 #[derive(Clone, Debug)]
@@ -31,37 +28,44 @@ pub(super) struct Manner {
 /// Writes the request into `out`, which is emptied.
 pub(super) fn write(out: &mut Vec<u8>, origin: &Origin, request: &Request, manner: Manner) {
     out.clear();
-    let (path, prefix) = (request.place.path(), &origin.prefix);
+    let path = request.place.path_bytes();
+    let (method, before, query): (&str, &str, &[u8]) = match request.kind {
+        Kind::Static => ("GET ", "", &path),
+        Kind::Dynamic => ("GET ", "/web/dynamic?", &path),
+        Kind::Cgi => ("GET ", "/web/cgi?", &path),
+        Kind::CustomAd => ("GET ", "/web/custom_ad?", &path),
+        Kind::Post => ("POST ", "/web/post", b""),
+    };
+    let version = if manner.old { " HTTP/1.0\r\nHost: " } else { " HTTP/1.1\r\nHost: " };
+    let connection = match (manner.old, manner.last) {
+        (true, false) => "\r\nUser-Agent: plimsoll\r\nConnection: keep-alive\r\n",
+        (false, true) => "\r\nUser-Agent: plimsoll\r\nConnection: close\r\n",
+        (true, true) | (false, false) => "\r\nUser-Agent: plimsoll\r\n",
+    };
+    for part in [method, &origin.prefix, before].map(str::as_bytes).into_iter().chain([query]) {
+        out.extend_from_slice(part);
+    }
+    for part in [version, &origin.host, connection] {
+        out.extend_from_slice(part.as_bytes());
+    }
     // Writing to memory cannot fail.
-    let _ = match request.kind {
-        Kind::Static => write!(out, "GET {prefix}{path}"),
-        Kind::Dynamic => write!(out, "GET {prefix}{DYNAMIC}?{path}"),
-        Kind::Cgi => write!(out, "GET {prefix}{CGI}?{path}"),
-        Kind::CustomAd => write!(out, "GET {prefix}{CUSTOM_AD}?{path}"),
-        Kind::Post => write!(out, "POST {prefix}{POST}"),
-    };
-    let version = if manner.old { "0" } else { "1" };
-    let _ = write!(out, " HTTP/1.{version}\r\nHost: {}\r\nUser-Agent: plimsoll\r\n", origin.host);
-    let connection: &[u8] = match (manner.old, manner.last) {
-        (true, false) => b"Connection: keep-alive\r\n",
-        (false, true) => b"Connection: close\r\n",
-        (true, true) | (false, false) => b"",
-    };
-    out.extend_from_slice(connection);
     let _ = match request.kind {
         Kind::CustomAd => {
             write!(out, "Cookie: my_cookie=user_id={}&last_ad={}\r\n\r\n", request.user_number(), request.last_ad)
         }
         Kind::Post => {
-            let (body, number) = (post_log::body(request), post_log::number(request.index));
-            write!(
+            let (mut body, number) = (Text::<BODY_BYTES_MAX>::default(), post_log::number(request.index));
+            let _ = post_log::write_body(request, &mut body);
+            let length = body.bytes().len();
+            let written = write!(
                 out,
                 "Cookie: my_cookie={number}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-                 Content-Length: {}\r\n\r\n{body}",
-                body.len()
-            )
+                 Content-Length: {length}\r\n\r\n"
+            );
+            out.extend_from_slice(body.bytes());
+            written
         }
-        Kind::Static | Kind::Dynamic | Kind::Cgi => write!(out, "\r\n"),
+        Kind::Static | Kind::Dynamic | Kind::Cgi => out.write_all(b"\r\n"),
     };
 }
 

@@ -6,7 +6,8 @@
 use super::asking::{self, Manner};
 use super::pace::Pace;
 use super::site::Site;
-use super::socket::Socket;
+use super::socket::{Halt, Received};
+use super::stream::Stream;
 use super::tally::Tally;
 use crate::answer::{Answer, Fault};
 use crate::file_set::Contents;
@@ -14,7 +15,6 @@ use crate::http::{HttpError, Response, Sink, Taken};
 use crate::mix::{Kind, Request};
 use plimsoll_record::Outcome;
 use plimsoll_session::{Begun, Ending, Failure, Progress, Ready, Session, SessionReport};
-use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -53,7 +53,7 @@ enum Step {
 /// A client of a web server.
 pub(super) struct WebSession {
     site: Arc<Site>,
-    socket: Socket,
+    stream: Stream,
     connected: Option<Connected>,
     step: Step,
     request: Option<Request>,
@@ -88,7 +88,7 @@ impl WebSession {
     pub(super) fn new(site: Arc<Site>) -> Result<Self, std::io::Error> {
         let parameters = site.web.parameters();
         Ok(Self {
-            socket: Socket::new(&site.address.socket)?,
+            stream: Stream::new(&site.address)?,
             connected: None,
             step: Step::Idle,
             request: None,
@@ -109,14 +109,14 @@ impl WebSession {
 
     /// Something happened on the connection while nothing was asked on it.
     fn notice(&mut self) {
-        if self.connected.is_some() && !self.socket.is_silent() {
+        if self.connected.is_some() && !self.stream.is_silent() {
             self.hang_up();
         }
     }
 
     fn hang_up(&mut self) {
         if self.connected.take().is_some() {
-            self.socket.hang_up();
+            self.stream.hang_up();
         }
     }
 
@@ -139,11 +139,11 @@ impl WebSession {
     fn send(&mut self) -> Progress {
         loop {
             if self.connected.is_none()
-                && let Err(error) = self.connect()
+                && let Err(why) = self.connect()
             {
-                return self.unreachable(error);
+                return self.unreachable(&why);
             }
-            match self.socket.send(&self.out[self.sent..]) {
+            match self.stream.send(&self.out[self.sent..]) {
                 Ok(bytes) => {
                     self.sent += bytes;
                     if self.sent == self.out.len() {
@@ -152,24 +152,22 @@ impl WebSession {
                         return self.wait(false);
                     }
                 }
-                Err(Errno::AGAIN) => {
+                Err(Halt::Broken(_)) if self.may_ask_again() => self.ask_again(),
+                Err(Halt::Broken(why)) if self.is_new() && self.sent == 0 => return self.unreachable(&why),
+                Err(Halt::Broken(why)) => return self.broken(&why),
+                Err(halt) => {
                     self.step = Step::Sending;
-                    return self.wait(true);
+                    return self.wait(halt == Halt::ToWrite);
                 }
-                Err(Errno::INTR) => {}
-                Err(_) if self.may_ask_again() => self.ask_again(),
-                Err(error) if self.is_new() && self.sent == 0 => return self.unreachable(error),
-                Err(error) => return self.broken(&error.to_string()),
             }
         }
     }
 
-    fn connect(&mut self) -> Result<(), Errno> {
+    fn connect(&mut self) -> Result<(), String> {
         let Some(request) = self.request else { return Ok(()) };
         let parameters = self.site.web.parameters();
         let receive_bytes = self.pace.map(|_| parameters.receive_buffer_bytes);
-        // The one before is closed with this.
-        self.socket = Socket::connecting(&self.site.address.socket, receive_bytes)?;
+        self.stream.connect(receive_bytes)?;
         let plan = self.site.web.mix().connection(request.index);
         self.connected = Some(Connected { old: plan.old, left: plan.requests, is_closing: false, has_carried: false });
         self.has_moved = true;
@@ -217,25 +215,24 @@ impl WebSession {
             if !self.is_readable {
                 return Progress::Waiting { to_write: false };
             }
-            match self.socket.receive(&mut arrived[..length]) {
-                Ok(0) => return self.cut(None),
-                Ok(bytes) => {
+            match self.stream.receive(&mut arrived[..length]) {
+                Ok(Received { is_over: true, .. }) => return self.cut(None),
+                Ok(Received { bytes, wire, is_drained, .. }) => {
                     self.tally.received_bytes += bytes as u64;
                     if let Some(pace) = &mut self.pace {
-                        pace.read(bytes, now_ns());
+                        pace.read(wire, now_ns());
                     }
                     match self.judge(&arrived[..bytes]) {
                         Ok(Taken::More) => {}
                         Ok(Taken::Over(taken)) => return self.over(taken == bytes),
                         Err(error) => return self.broken(&error.to_string()),
                     }
-                    // Fewer than there was room for: all there were. What comes later is told anew, its end too.
+                    // The end of the connection is told with its last bytes.
                     let is_closing = self.connected.is_some_and(|connected| connected.is_closing);
-                    self.is_readable = bytes == length || is_closing;
+                    self.is_readable = !is_drained || is_closing;
                 }
-                Err(Errno::AGAIN) => self.is_readable = false,
-                Err(Errno::INTR) => {}
-                Err(error) => return self.cut(Some(error)),
+                Err(Halt::Broken(why)) => return self.cut(Some(&why)),
+                Err(Halt::ToRead | Halt::ToWrite) => self.is_readable = false,
             }
         }
     }
@@ -253,14 +250,14 @@ impl WebSession {
     }
 
     /// The connection has ended, or broken, within an answer.
-    fn cut(&mut self, error: Option<Errno>) -> Progress {
-        match (self.response.cut(), error) {
+    fn cut(&mut self, why: Option<&str>) -> Progress {
+        match (self.response.cut(), why) {
             (Ok(()), None) => self.over(false),
             _ if self.may_ask_again() => {
                 self.ask_again();
                 self.send()
             }
-            (_, Some(error)) => self.broken(&error.to_string()),
+            (_, Some(why)) => self.broken(why),
             (Err(cut), None) => self.broken(&cut.to_string()),
         }
     }
@@ -300,9 +297,9 @@ impl WebSession {
     }
 
     /// There is no connection to be had.
-    fn unreachable(&mut self, error: Errno) -> Progress {
+    fn unreachable(&mut self, why: &str) -> Progress {
         self.site.is_refused.store(true, Ordering::Relaxed);
-        let message = format!("{} cannot be reached: {error}", self.site.address.origin.host);
+        let message = format!("{} cannot be reached: {why}", self.site.address.origin.host);
         Progress::Ended(self.failed(Failure::BROKEN, message, false))
     }
 
@@ -345,7 +342,7 @@ fn now_ns() -> i64 {
 
 impl AsFd for WebSession {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.stream.as_fd()
     }
 }
 

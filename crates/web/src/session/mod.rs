@@ -7,8 +7,12 @@ mod opener;
 mod pace;
 mod site;
 mod socket;
+mod stream;
 mod tally;
+mod tls;
+mod trust;
 
 pub use ledger::{LEDGER, acknowledged};
 pub use opener::WebOpener;
 pub use site::Address;
+pub use trust::Trust;

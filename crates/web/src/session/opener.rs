@@ -38,15 +38,20 @@ impl WebOpener {
 }
 
 impl Opener for WebOpener {
-    /// Sees that there is a server before the first session, and after one that could not connect.
+    /// Sees that there is a server, and that it is trusted, before the first session, and after one that could not connect.
     fn open(&self, number: u32) -> Result<Box<dyn Session>, Failure> {
         let Site { address, is_refused, .. } = self.0.as_ref();
-        let broken = |error: io::Error| Failure {
+        let unreachable = |why: String| Failure {
             code: Failure::BROKEN.to_owned(),
-            message: format!("{} cannot be reached: {error}", address.origin.host),
+            message: format!("{} cannot be reached: {why}", address.origin.host),
         };
+        let broken = |error: io::Error| unreachable(error.to_string());
         if number == 0 || is_refused.load(Ordering::Relaxed) {
-            TcpStream::connect_timeout(&address.socket, CONNECT_WITHIN).map_err(broken)?;
+            let mut stream = TcpStream::connect_timeout(&address.socket, CONNECT_WITHIN).map_err(broken)?;
+            if let Some(security) = &address.security {
+                stream.set_read_timeout(Some(CONNECT_WITHIN)).map_err(broken)?;
+                security.greet(&mut stream).map_err(unreachable)?;
+            }
             is_refused.store(false, Ordering::Relaxed);
         }
         Ok(Box::new(WebSession::new(Arc::clone(&self.0)).map_err(broken)?))

@@ -8,6 +8,30 @@ use rustix::net::{
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+/// What was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    /// Bytes of the answer.
+    pub(super) bytes: usize,
+    /// Bytes of the connection.
+    pub(super) wire: usize,
+    /// There was no more; what comes later is told anew.
+    pub(super) is_drained: bool,
+    /// The other side has ended the connection.
+    pub(super) is_over: bool,
+}
+
+/// Why a call did not do what it was to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// Something has to arrive first.
+    ToRead,
+    /// What was sent before has to leave first.
+    ToWrite,
+    /// The connection is of no more use.
+    Broken(String),
+}
+
 /// A socket.
 #[derive(Debug)]
 pub(super) struct Socket(OwnedFd);
@@ -34,12 +58,26 @@ impl Socket {
         }
     }
 
-    pub(super) fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        send(&self.0, bytes, SendFlags::NOSIGNAL)
+    pub(super) fn send(&self, bytes: &[u8]) -> Result<usize, Halt> {
+        loop {
+            match send(&self.0, bytes, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                sent => return sent.map_err(|error| halt(error, Halt::ToWrite)),
+            }
+        }
     }
 
-    pub(super) fn receive(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
-        recv(&self.0, bytes, RecvFlags::empty()).map(|(taken, _)| taken)
+    pub(super) fn receive(&self, bytes: &mut [u8]) -> Result<Received, Halt> {
+        let length = bytes.len();
+        loop {
+            match recv(&self.0, &mut *bytes, RecvFlags::empty()) {
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(halt(error, Halt::ToRead)),
+                Ok((bytes, _)) => {
+                    return Ok(Received { bytes, wire: bytes, is_drained: bytes < length, is_over: bytes == 0 });
+                }
+            }
+        }
     }
 
     /// Whether nothing was received and the other side has not closed.
@@ -52,6 +90,10 @@ impl Socket {
     pub(super) fn hang_up(&self) {
         let _ = shutdown(&self.0, Shutdown::Both);
     }
+}
+
+fn halt(error: Errno, to: Halt) -> Halt {
+    if error == Errno::AGAIN { to } else { Halt::Broken(error.to_string()) }
 }
 
 impl AsFd for Socket {

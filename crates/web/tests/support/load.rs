@@ -6,7 +6,7 @@ use plimsoll_load::{Config, Control, Outcomes, Tables, open_all, run};
 use plimsoll_schedule::Schedule;
 use plimsoll_session::Opener;
 use plimsoll_web::post_log::{self, Sent};
-use plimsoll_web::{Address, Web, WebOpener, acknowledged};
+use plimsoll_web::{Address, Trust, Web, WebOpener, acknowledged};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,10 +55,14 @@ impl Served {
 }
 
 pub(crate) fn served(server: &Server, clients: u32, config: &Config, more: Value) -> Served {
+    served_at(&server.url(), &Trust::default(), clients, config, more)
+}
+
+pub(crate) fn served_at(url: &str, trust: &Trust, clients: u32, config: &Config, more: Value) -> Served {
     let web = Arc::new(Web::new(parameters(more)).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let opener =
-        Arc::new(WebOpener::new(Arc::clone(&web), Address::of_url(&server.url()).unwrap(), folder.path()).unwrap());
+    let address = Address::of_url(url, trust).unwrap();
+    let opener = Arc::new(WebOpener::new(Arc::clone(&web), address, folder.path()).unwrap());
     let as_opener: Arc<dyn Opener> = Arc::clone(&opener) as Arc<dyn Opener>;
     let sessions = open_all(as_opener.as_ref(), clients).unwrap();
     let tables = Tables::create(folder.path()).unwrap();

@@ -32,6 +32,14 @@ pub(crate) enum Wrong {
     ClosesUntold,
 }
 
+/// What a connection's bytes are put through.
+pub(crate) trait Both: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Both for T {}
+
+/// Makes such of a connection that was taken; none: it is closed at once.
+pub(crate) type Wrap = Box<dyn Fn(TcpStream) -> Option<Box<dyn Both>> + Send + Sync>;
+
 /// How the length of a body is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -79,6 +87,19 @@ impl Server {
         wrong: Wrong,
         one_in: u64,
     ) -> Self {
+        let plain: Wrap = Box::new(|stream| Some(Box::new(stream)));
+        Self::start_with(plain, seed, directories, ad_every_bytes, framing, wrong, one_in)
+    }
+
+    pub(crate) fn start_with(
+        wrap: Wrap,
+        seed: u64,
+        directories: u32,
+        ad_every_bytes: usize,
+        framing: Framing,
+        wrong: Wrong,
+        one_in: u64,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state = Arc::new(State {
@@ -102,6 +123,8 @@ impl Server {
                     break;
                 }
                 let (state, stream) = (Arc::clone(&served), stream.unwrap());
+                let _ = stream.set_nodelay(true);
+                let Some(stream) = wrap(stream) else { continue };
                 std::thread::spawn(move || drop(state.serve(stream)));
             }
         });
@@ -152,9 +175,8 @@ impl State {
         self.wrong == wrong && (self.occasions.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.one_in)
     }
 
-    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
-        let (mut reader, mut stream) = (BufReader::new(stream.try_clone()?), stream);
+    fn serve(&self, stream: Box<dyn Both>) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream);
         let mut is_counted = false;
         while let Some(asked) = ask(&mut reader)? {
             if !std::mem::replace(&mut is_counted, true) {
@@ -168,7 +190,7 @@ impl State {
                 std::thread::sleep(Duration::from_secs(5));
                 return Ok(());
             }
-            if !self.answer(&mut stream, &asked)? || self.errs(Wrong::ClosesUntold) {
+            if !self.answer(reader.get_mut(), &asked)? || self.errs(Wrong::ClosesUntold) {
                 return Ok(());
             }
         }
@@ -176,7 +198,7 @@ impl State {
     }
 
     /// Whether the connection is kept.
-    fn answer(&self, stream: &mut TcpStream, asked: &Asked) -> std::io::Result<bool> {
+    fn answer(&self, stream: &mut impl Write, asked: &Asked) -> std::io::Result<bool> {
         let (mut cookie, mut body) = self.content(asked);
         let mut status = "200 OK";
         if self.errs(Wrong::Status500) {
@@ -221,6 +243,7 @@ impl State {
             out.extend_from_slice(&body);
         }
         stream.write_all(&out[..out.len() - cut])?;
+        stream.flush()?;
         Ok(keeps && cut == 0)
     }
 
@@ -279,7 +302,7 @@ impl State {
 }
 
 /// Reads a request; none at the end of the connection.
-fn ask(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
+fn ask(reader: &mut impl BufRead) -> std::io::Result<Option<Asked>> {
     let mut first = String::new();
     if reader.read_line(&mut first)? == 0 {
         return Ok(None);

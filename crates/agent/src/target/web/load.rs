@@ -1,12 +1,12 @@
 //! A load of a web server: its clients open.
 
-use super::{OnWeb, missing};
+use super::OnWeb;
 use crate::failure::Failure;
 use crate::target::prepared::{Prepared, Wanted};
 use crate::workload::on_web;
 use plimsoll_load::{open_all, raise_descriptor_limit, run};
 use plimsoll_session::Opener;
-use plimsoll_web::{Address, Web, WebOpener};
+use plimsoll_web::{Web, WebOpener};
 use plimsoll_workload::AnyWorkload;
 use std::sync::Arc;
 
@@ -22,8 +22,7 @@ impl OnWeb {
     ) -> Result<Prepared, Failure> {
         let facts = workload.facts();
         let web = on_web(workload)?;
-        let url = self.url.as_deref().ok_or_else(|| missing("url", "a load needs a server"))?;
-        let address = Address::of_url(url).map_err(|error| Failure::Request(format!("target.url: {error}")))?;
+        let address = self.address()?;
         raise_descriptor_limit(wanted.clients.saturating_mul(DESCRIPTORS))
             .map_err(|error| Failure::Target(error.to_string()))?;
         let opener = WebOpener::new(web, address, wanted.out);

@@ -4,6 +4,7 @@ mod data;
 mod load;
 
 use crate::failure::Failure;
+use plimsoll_web::{Address, Trust};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +12,12 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OnWeb {
-    /// Where it listens: `http://host:port/prefix`.
+    /// Where it listens: `http://host:port/prefix`, or `https://...`.
     #[serde(default)]
     url: Option<String>,
+    /// Of `https://`: whose certificates are believed.
+    #[serde(default)]
+    tls: Option<Trust>,
     /// Its document root, as this machine sees it.
     #[serde(default)]
     folder: Option<PathBuf>,
@@ -27,6 +31,15 @@ fn missing(field: &str, why: &str) -> Failure {
 }
 
 impl OnWeb {
+    fn address(&self) -> Result<Address, Failure> {
+        let url = self.url.as_deref().ok_or_else(|| missing("url", "a load needs a server"))?;
+        if self.tls.is_some() && !url.starts_with("https://") {
+            return Err(Failure::Request(format!("target.tls: \"{url}\" does not begin with https://")));
+        }
+        let address = Address::of_url(url, &self.tls.clone().unwrap_or_default());
+        address.map_err(|error| Failure::Request(format!("target.{error}")))
+    }
+
     fn folder(&self) -> Result<&Path, Failure> {
         self.folder
             .as_deref()
