@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll.experiment.guest.table import OF_THE_RUN, GuestMachine
-from plimsoll.experiment.places import PLACES, Place
+from plimsoll.experiment.places import PLACES, Nfsd, Place
 from plimsoll.experiment.strict import Cpus, FreeKeys, Size, Strict
 
 AS_FOUND: Final = "as found"
@@ -57,6 +57,7 @@ class Environment(Strict):
     places: Annotated[dict[str, Place], PLACES] = Field(
         default_factory=dict, description="devices with file systems, made and mounted for each trial, by name"
     )
+    nfsd: Nfsd = Field(default_factory=Nfsd, description="this kernel's NFS server, of places with nfs.on")
     kernel: Annotated[Literal["host", "guest"], OF_THE_RUN] = Field(
         "host",
         description="guest: a second kernel that runs as a process (user-mode-linux), with md, device-mapper, NFS and "

@@ -36,10 +36,11 @@ class Experiment(Settings):
     @model_validator(mode="after")
     def _something_lies_on_each_place(self) -> Experiment:
         """A place that no level puts anything on was forgotten, or its name misspelt where it was meant."""
-        named = [*self.target.files.given.values(), *(place.log for place in self.environment.places.values())]
+        below = [name for place in self.environment.places.values() for name in place.below]
+        named = [*self.target.files.given.values(), *below]
         for factor in self.factors:
             for path, value in (pair for level in factor.levels for pair in factor.settings_of(level).items()):
-                if path.startswith("target.files.") or path.endswith(".log"):
+                if path.startswith("target.files.") or path.endswith((".log", ".nfs.on")):
                     named += value.values() if isinstance(value, dict) else [value]
         idle = [name for name in self.environment.places if name not in named]
         if idle:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 Json = dict[str, Any]
-ROWS: Final = ("part", "file system", "mapper", "volume", "raid", "device", "below")
+ROWS: Final = ("part", "nfs", "file system", "mapper", "volume", "raid", "device", "below")
 LETTERS, BOLD_SHARE = 36, 0.85  # that a line has room for in a column, and of a title
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
@@ -43,6 +43,11 @@ def _layers(name: str, document: Json) -> list[Layer]:
     if holds:
         log = next(other["log"] for other in document["places"].values() if other.get("log", {}).get("place") == name)
         return [Layer("part", name, holds), *_devices(log["devices"])]
+    if place.get("nfs"):
+        exported = place.get("exported") or {}
+        below = {**document, "places": {**document["places"], exported["name"]: exported}} if exported else document
+        stack = _layers(exported["name"], below)[1:] if exported else []
+        return [Layer("part", name, [_part(part) for part in parts]), _nfs(place), *stack]
     top = [Layer("part", name, [_part(part) for part in parts]), _file_system(place)]
     if place.get("mapper"):
         top.append(_mapper(place["mapper"]))
@@ -53,6 +58,19 @@ def _layers(name: str, document: Json) -> list[Layer]:
     if place.get("folder") is not None:
         return [*top, *_beside(_disks(place))]
     return [*top, *_devices(place["devices"])]
+
+
+def _nfs(place: Json) -> Layer:
+    """Whom it is mounted from, the options that were asked for, and what of them is otherwise."""
+    nfs = place["nfs"]
+    lines = [str(nfs["server"])] if nfs.get("server") else []
+    given = [one for one in place.get("mount_given") or [] if not one.startswith("vers=")]
+    lines += [", ".join(given)] if given else []
+    lines += [f"{name} in force: {one['in_force']}" for name, one in (place.get("differs") or {}).items()]
+    if nfs.get("on"):
+        how = "async (unsafe)" if "async" in (nfs.get("export") or []) else "sync"
+        lines.append(f"exported {how}, {nfs.get('threads')} threads")
+    return Layer("nfs", f"NFS {nfs['version']}", lines)
 
 
 def _part(part: str) -> str:

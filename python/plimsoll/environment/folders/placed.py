@@ -13,7 +13,8 @@ from pathlib import Path
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.folders.others import refuse_others
 from plimsoll.environment.journal.journal import Journal
-from plimsoll.environment.journal.registry import Args, puts_back
+from plimsoll.environment.journal.registry import Args, ChangedSince, puts_back
+from plimsoll.environment.network_mounts import answers, network_mount_of
 
 PREFIX = "plimsoll-"
 
@@ -59,4 +60,8 @@ def _check(folder: Path) -> None:
 @puts_back("placed_dir", survives_reboot=True)
 def _put_back(args: Args) -> str:
     folder = Path(args["path"])
+    mount = network_mount_of(folder)
+    if mount is not None and not answers(Path(mount.point)):
+        what = f"{folder}: its server ({mount.source}) does not answer, and what the run has made there is left"
+        raise ChangedSince(what, f"when it answers again, remove {folder.name} there yourself")
     return f"{folder} removed" if remove(folder) else f"{folder} was not there"

@@ -21,6 +21,10 @@ _OPTIONS = {
     "dm_mod": "CONFIG_BLK_DEV_DM",
     "dm_delay": "CONFIG_DM_DELAY",
     "dm_flakey": "CONFIG_DM_FLAKEY",
+    "nfsd": "CONFIG_NFSD",
+    "nfs": "CONFIG_NFS_FS",
+    "nfsv3": "CONFIG_NFS_V3",
+    "nfsv4": "CONFIG_NFS_V4",
 }
 
 
@@ -54,6 +58,15 @@ class BeforeItsBoot(Machine):
         """The options of file systems are named alike; ext4 mounts ext2 and ext3."""
         names = (name, "ext4") if name in ("ext2", "ext3") else (name,)
         return any(self.kernel.has(f"CONFIG_{one.upper()}_FS", one) for one in names)
+
+    def serves_nfs(self) -> str:
+        """Nobody but us starts anything there."""
+        return ""
+
+    def has_taken(self, port: int) -> bool:
+        """The same of its network."""
+        del port
+        return False
 
     def refused_option(self, fs: str, name: str, value: str | None) -> str | None:
         """Nobody can be asked yet."""

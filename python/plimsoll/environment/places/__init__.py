@@ -1,4 +1,5 @@
-"""Places: image, loop, array, device-mapper target, queue, file system and mount, each a knob over the one before it.
+"""Places: image, loop, array, device-mapper target, queue, file system, mount, export and mount by NFS, each a knob
+over the one before it.
 
 The constraint: a wrong step destroys somebody's data. Nothing is ever formatted that the run has not made itself or
 that the user has not named twice, and a device that holds anything is refused with what was found on it.
@@ -17,11 +18,24 @@ from plimsoll.environment.places import (
 )
 from plimsoll.environment.places.describe import caveats_of, described, members_of
 from plimsoll.environment.places.layer import size_of
+from plimsoll.environment.places.nfs import exports
+from plimsoll.environment.places.nfs import mounts as nfs_mounts
+from plimsoll.environment.places.nfs.exports import at_the_server
 from plimsoll.environment.places.stack import Stack, mount_point, stacks_of
 
 KNOBS = (
     users_devices.KNOB, images.KNOB, loops.KNOB, arrays.KNOB, volumes.KNOB, mapped.KNOB, queues.KNOB,
-    file_systems.KNOB, mounts.KNOB,
+    file_systems.KNOB, mounts.KNOB, exports.KNOB, nfs_mounts.KNOB, nfs_mounts.ANSWERING,
 )  # fmt: skip
 
-__all__ = ["KNOBS", "Stack", "caveats_of", "described", "members_of", "mount_point", "size_of", "stacks_of"]
+__all__ = [
+    "KNOBS",
+    "Stack",
+    "at_the_server",
+    "caveats_of",
+    "described",
+    "members_of",
+    "mount_point",
+    "size_of",
+    "stacks_of",
+]

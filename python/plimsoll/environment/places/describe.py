@@ -13,7 +13,9 @@ from typing import Any
 from plimsoll.environment import devices, kernel_files
 from plimsoll.environment.knob import Site
 from plimsoll.environment.places import arrays, commands, loops, machine, mapped, mounts, users_devices, volumes
-from plimsoll.environment.places.stack import Stack, stacks_of
+from plimsoll.environment.places.nfs import exports, mounting, nfsd
+from plimsoll.environment.places.nfs import mounts as nfs_mounts
+from plimsoll.environment.places.stack import Stack, nfs_stacks_of, stacks_of
 from plimsoll.experiment.places import is_name
 
 Json = dict[str, Any]
@@ -25,6 +27,7 @@ def described(site: Site) -> Json:
     files = site.settings.target.files.given
     parts = {"data": STATE_FOLDER, **files}
     stacks = {stack.name: stack for stack in stacks_of(site)}
+    mounted = {stack.name: stack for stack in nfs_stacks_of(site)}
     points = site.made_by(mounts.KNOB)
     places: dict[str, Json] = {}
     for value in parts.values():
@@ -32,6 +35,12 @@ def described(site: Site) -> Json:
             continue
         if value in stacks:
             places[value] = _of_a_stack(stacks[value], stacks.get(stacks[value].place.log or ""), site, points[value])
+        elif value in mounted:
+            on = stacks.get(mounted[value].place.nfs.on or "")
+            places[value] = _of_nfs(mounted[value], site)
+            if on is not None:
+                below = _of_a_stack(on, stacks.get(on.place.log or ""), site, points[on.name])
+                places[value]["exported"] = below | {"name": on.name}
         else:
             folder = site.settings.environment.places[value].folder if is_name(value) else value
             places[value] = _of_a_folder(site.state.root if value == STATE_FOLDER else Path(str(folder)))
@@ -80,11 +89,38 @@ def _of_a_stack(stack: Stack, log: Stack | None, site: Site, point: Path) -> Jso
     return found
 
 
+def _of_nfs(stack: Stack, site: Site) -> Json:
+    """What is mounted, by what the kernel tells of both its sides."""
+    point, served, nfs = site.made_by(nfs_mounts.KNOB)[stack.name], site.made_by(exports.KNOB), stack.place.nfs
+    mount, wanted = devices.mount_of(point), mounting.asked(stack.place)
+    server: Json = {"version": nfs.version, "server": nfs.server, "on": nfs.on}
+    if served is not None and nfs.on is not None:
+        export = str(machine.real_path(site.made_by(mounts.KNOB)[nfs.on]))
+        server |= nfsd.in_force(Path(served.files), export) | {"page_cache": site.settings.environment.nfsd.page_cache}
+    differ = mounting.differences(wanted, mount.options)
+    return {
+        "folder": None,
+        "file_system": mount.fs,
+        "nfs": server,
+        "mount": mount.options,
+        "mount_given": [name if value is True else f"{name}={value}" for name, value in wanted.items()],
+        "differs": {name: {"asked": asked, "in_force": found} for name, (asked, found) in differ.items()},
+        "read_ahead_kib": devices.describe(devices.devices_of(point)[0]).get("read_ahead_kib"),
+        "devices": [],
+    }
+
+
+def _every(layout: Json) -> Iterator[tuple[str, Json]]:
+    """Each place by its name, and what each mount of NFS is of."""
+    for name, place in layout["places"].items():
+        yield name, place
+        if (below := place.get("exported")) is not None:
+            yield below["name"], below
+
+
 def members_of(layout: Json) -> list[str]:
     """The devices below arrays and mapped devices, of which the kernel counts requests apart from those above."""
-    stacked = [
-        place for place in layout["places"].values() if place.get("raid") or place.get("volume") or place.get("mapper")
-    ]
+    stacked = [place for _, place in _every(layout) if place.get("raid") or place.get("volume") or place.get("mapper")]
     return list(dict.fromkeys(device["name"] for place in stacked for device in place["devices"]))
 
 
@@ -128,7 +164,8 @@ def _device(path: str, stack: Stack) -> Json:
 def caveats_of(layout: Json) -> Iterator[str]:
     """What the reader of the trial has to know of where its files lie."""
     names: dict[str, list[str]] = {}
-    for name, place in layout["places"].items():
+    for name, place in _every(layout):
+        yield from _of_a_mount(name, place)
         for device in [*place["devices"], *place.get("log", {}).get("devices", [])]:
             for below in device.get("image", {}).get("devices", []):
                 names.setdefault(below, []).append(name)
@@ -138,3 +175,14 @@ def caveats_of(layout: Json) -> Iterator[str]:
                 f"the images of {' and '.join(dict.fromkeys(images))} lie on one device ({below}): what is apart "
                 "in the layout shares its speed: this shows how requests are divided, and not what two disks gain"
             )
+
+
+def _of_a_mount(name: str, place: Json) -> Iterator[str]:
+    """What is otherwise than asked, or promises less than it seems to."""
+    for option, one in (place.get("differs") or {}).items():
+        yield f"{name}: mounted with {option} {one['in_force']}, and {one['asked']} was asked for"
+    if "async" in (place.get("nfs") or {}).get("export", []):
+        yield (
+            f"{name}: exported with async: the server acknowledges what is in its memory only, and a crash of it loses "
+            "what the client was told is safe"
+        )

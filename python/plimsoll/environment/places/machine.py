@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import shutil
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from plimsoll.environment.memory import swap
 
 _libc = ctypes.CDLL(None, use_errno=True)
 ASK_SECONDS = 60.0  # a device that answers no question is not waited for
+REACH_SECONDS = 5.0
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV)
 # Followed by our number: a parent that was gone before it could be told of is not ours any more.
 _DIES_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
@@ -236,6 +238,47 @@ class Machine:
         lines = (kernel_files.read(Path("/proc/filesystems")) or "").splitlines()
         return any(line.split()[-1:] == [name] for line in lines) or self.has_module(name)
 
+    def serves_nfs(self) -> str:
+        """What there is of an NFS server that is not ours; empty where there is none."""
+        threads = next((line.split()[1] for line in _lines("/proc/net/rpc/nfsd") if line.startswith("th ")), "0")
+        exports = [line.split()[0] for line in _lines("/proc/fs/nfs/exports") if line and not line.startswith("#")]
+        found = [] if threads == "0" else [f"it runs with {threads} threads"]
+        return " and ".join([*found, *([f"it exports {exports[0]}"] if exports else [])])
+
+    def has_taken(self, port: int) -> bool:
+        """Whether somebody listens on a port of the loopback address."""
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            return True
+        return False
+
+    def unreachable(self, host: str, *, port: int | None) -> str:
+        """Why a server is not to be had, by its name alone or at a port of TCP; empty where it is."""
+        try:
+            address = self.address_of(host)
+            if port is not None:
+                socket.create_connection((address, port), REACH_SECONDS).close()
+        except Fault as fault:
+            return fault.what
+        except OSError as error:
+            return f"{address} does not answer on port {port} ({error.strerror or error})"
+        return ""
+
+    def address_of(self, host: str) -> str:
+        """The first address of a host, as the kernel takes it."""
+        try:
+            return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        except OSError as error:
+            raise Fault(f"{host}: {error.strerror or error}", remedy="give its address") from error
+
+    def own_address(self, address: str) -> str:
+        """Ours, on the way to another one. Nothing is sent."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as asking:
+            asking.connect((address, 9))
+            return str(asking.getsockname()[0])
+
     def refused_option(self, fs: str, name: str, value: str | None) -> str | None:
         """Why the file system takes no such mount option, in the kernel's words; None where it does, or says nothing.
 
@@ -269,6 +312,10 @@ class Machine:
         finally:
             os.close(handle)
         return None
+
+
+def _lines(path: str) -> list[str]:
+    return (kernel_files.read(Path(path)) or "").splitlines()
 
 
 def real_path(path: Path) -> Path:

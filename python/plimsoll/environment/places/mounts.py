@@ -21,7 +21,7 @@ from plimsoll.environment.places.stack import MOUNTED, Stack, stacks_of
 
 _TRIES = 7
 # Of the mount and not of the file system: what mount(8) itself makes of them every kernel takes.
-_OF_THE_MOUNT = {
+OF_THE_MOUNT = {
     "noatime", "atime", "nodiratime", "diratime", "relatime", "norelatime", "strictatime", "nostrictatime", "nodev",
     "dev", "nosuid", "suid", "noexec", "exec", "rw", "defaults", "async",
 }  # fmt: skip
@@ -37,7 +37,7 @@ class Mounts(Knob[Mapping[str, Path]]):
         for stack in stacks_of(site):
             fs = stack.place.file_system
             for option, value in stack.place.mount.items():
-                if option in _OF_THE_MOUNT or value is False:
+                if option in OF_THE_MOUNT or value is False:
                     continue
                 said = machine.HERE.refused_option(fs, option, None if value is True else str(value))
                 if said is not None:
@@ -52,17 +52,27 @@ class Mounts(Knob[Mapping[str, Path]]):
 
 def _mount(stack: Stack, made: Made, journal: Journal) -> Path:
     point = stack.point
-    if point.exists():
-        raise Fault(f"{point}: exists already", remedy="run `plimsoll undo`, or remove it if you know what it is")
+    mount_at(point, commands.mount(stack.place, made.device, point, made.log), journal)
+    point.chmod(0o755)  # of the file system's own root
+    return point
+
+
+def mount_at(point: Path, argv: list[str], journal: Journal) -> None:
+    """Mounts on a new folder, which is the trial's own by its name."""
+    new_point(point)
 
     def act() -> None:
         point.mkdir(mode=0o755)
         step("after mount point")
-        machine.HERE.call(*commands.mount(stack.place, made.device, point, made.log))
+        machine.HERE.call(*argv)
 
     journal.change("place_mount", act, point=str(point))
-    point.chmod(0o755)  # of the file system's own root
-    return point
+
+
+def new_point(point: Path) -> None:
+    """Raises Fault where there is something already."""
+    if point.exists():
+        raise Fault(f"{point}: exists already", remedy="run `plimsoll undo`, or remove it if you know what it is")
 
 
 KNOB = Mounts()
@@ -70,10 +80,7 @@ KNOB = Mounts()
 
 @puts_back("place_mount", survives_reboot=True)
 def _put_back(args: Args) -> str:
-    point = Path(args["point"])
-    if not point.is_absolute() or ".." in point.parts or MOUNTED not in point.name:
-        raise Fault(f"{point}: not a mount point of ours", remedy="it is left: look at it yourself")
-    point = machine.real_path(point)  # as the kernel lists it, however the state folder was reached
+    point = point_of_ours(args)
     for attempt in range(_TRIES):
         if not any(mount.point == str(point) for mount in machine.HERE.mounts()):
             break
@@ -86,6 +93,19 @@ def _put_back(args: Args) -> str:
                 ) from fault
             time.sleep(0.02 * 2**attempt)
         step("after umount")
+    return remove_point(point)
+
+
+def point_of_ours(args: Args) -> Path:
+    """The mount point that an entry names, as the kernel lists it, however the state folder was reached."""
+    point = Path(args["point"])
+    if not point.is_absolute() or ".." in point.parts or MOUNTED not in point.name:
+        raise Fault(f"{point}: not a mount point of ours", remedy="it is left: look at it yourself")
+    return machine.real_path(point)
+
+
+def remove_point(point: Path) -> str:
+    """Removes the folder where nothing is mounted any more, and says so."""
     try:
         point.rmdir()
     except FileNotFoundError:

@@ -72,7 +72,16 @@ def mount_point(work: Path, trial: str, place: str) -> Path:
 
 
 def stacks_of(site: Site) -> list[Stack]:
-    """Those that have to be made for the trial, each after the one that holds its log."""
+    """Those that have to be made on devices for the trial, each after the one that holds its log."""
+    return [stack for stack in _made(site) if not stack.place.nfs.is_given]
+
+
+def nfs_stacks_of(site: Site) -> list[Stack]:
+    """Those that are mounted by NFS."""
+    return [stack for stack in _made(site) if stack.place.nfs.is_given]
+
+
+def _made(site: Site) -> list[Stack]:
     places = site.settings.environment.places
     used = used_places(places, site.settings.target.files.given.values())
     return [Stack(name, places[name], site.name, site.state.work) for name in used if places[name].is_made]

@@ -57,6 +57,9 @@ def check(
             if getattr(place, key):
                 why = f"environment.places.{name}.{key} names {what} of the host, which a guest does not have"
                 raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or {_IMAGE}')
+        if place.nfs.server is not None:
+            why = f"environment.places.{name}.nfs.server is beyond its loopback, the only network that it has"
+            raise ValueError(f'environment.kernel is "guest" and {why}; allowed: {HOST}, or nfs.on: a place of its own')
     for key, wanted in cpus.items():
         if wanted not in ("all", "0"):
             raise ValueError(f'environment.{key} is "{wanted}", and a guest kernel has one CPU; allowed: "all", "0"')

@@ -10,8 +10,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from plimsoll.experiment import size
 from plimsoll.experiment.places import kinds
 from plimsoll.experiment.places.layers import MEMBERS_MIN, Mapper, Mkfs, Raid, Volume
+from plimsoll.experiment.places.nfs import Nfs, check_mount
 from plimsoll.experiment.strict import FreeKeys, NamedTables, Scalar, Size, Strict
 
 AS_FOUND: Final = "as found"
@@ -23,7 +25,7 @@ PLACES = NamedTables(r"[a-z][a-z0-9-]{0,19}", "the name of a place", "lower-case
 
 
 class Place(Strict):
-    """Where parts of a target can lie: exactly one of folder, image and devices, and what is laid over that."""
+    """Where parts of a target can lie: exactly one of folder, image, devices and nfs, and what is laid over that."""
 
     folder: str | None = Field(None, description="one that exists: nothing is made or mounted")
     image: Size | None = Field(None, description="an image of this size on a loop device with direct I/O")
@@ -36,6 +38,7 @@ class Place(Strict):
     erase: list[str] = Field(
         default_factory=list, max_length=32, description="the devices once more: whatever is made, is made on them"
     )
+    nfs: Nfs = Field(default_factory=Nfs, description="what is mounted by NFS, and from whom")
     raid: Raid = Field(default_factory=Raid)
     volume: Volume = Field(default_factory=Volume)
     mapper: Mapper = Field(default_factory=Mapper)
@@ -65,6 +68,11 @@ class Place(Strict):
         """Whether there is something to make and to mount."""
         return self.folder is None
 
+    @property
+    def below(self) -> list[str]:
+        """The places that it cannot be without: of its log, and of what it mounts by NFS."""
+        return [name for name in (self.log, self.nfs.on) if name is not None]
+
     @field_validator("folder", "images_in")
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
@@ -84,9 +92,9 @@ class Place(Strict):
     @classmethod
     def _one_option_each(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
         for name, given in value.items():
-            if isinstance(given, str) and not (given and given.isascii() and given.isprintable()
-                                               and not set(given) & set(", \\\"'")):  # fmt: skip
-                raise ValueError(f"{name} = {given!r}; allowed: one word without commas, or true")
+            if isinstance(given, str) and not (size.is_size(given) or (given and given.isascii() and given.isprintable()
+                                               and not set(given) & set(", \\\"'"))):  # fmt: skip
+                raise ValueError(f"{name} = {given!r}; allowed: one word without commas, a size, or true")
         if value.get("ro"):
             raise ValueError("ro: nothing could be laid on it; allowed: every other option")
         return value
@@ -94,16 +102,20 @@ class Place(Strict):
     @model_validator(mode="after")
     def _one_origin(self) -> Place:
         given = [key for key in ("folder", "image", "devices") if getattr(self, key) not in (None, [])]
+        given += ["nfs"] if self.nfs.is_given else []
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
             raise ValueError(
-                f"a place is a folder, an image or devices, and has {found}; allowed: exactly one of these"
+                f"a place is a folder, an image, devices or nfs, and has {found}; allowed: exactly one of these"
             )
         if self.image is None:
             self._refuse("of an image alone", "images", "images_in", "image_blocks")
         if not self.is_made:
             others = [key for key in Place.model_fields if key != "folder"]
             self._refuse("of a place that is made, and a folder is there already", *others)
+        if self.nfs.is_given:
+            others = [key for key in Place.model_fields if key not in ("nfs", "mount", "read_ahead")]
+            self._refuse("of devices, and this place is mounted by NFS", *others)
         if sorted(self.devices) != sorted(self.erase):
             raise ValueError(
                 f"devices are {', '.join(self.devices) or 'none'} and erase names {', '.join(self.erase) or 'none'}: "
@@ -133,7 +145,9 @@ class Place(Strict):
 
     @model_validator(mode="after")
     def _fits_its_file_system(self) -> Place:
-        if self.is_made:
+        if self.nfs.is_given:
+            check_mount(self.nfs, self.mount)
+        elif self.is_made:
             kinds.check(self.file_system, self.mkfs, log=self.log, devices=self.devices, mount=self.mount)
         return self
 

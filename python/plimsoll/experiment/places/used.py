@@ -18,15 +18,19 @@ def is_name(value: str) -> bool:
 
 
 def used_places(places: Mapping[str, Place], parts: Iterable[str]) -> list[str]:
-    """The places that `parts` (paths, or names of places) lie on, each after the one that holds its log."""
-    found: list[str] = []
+    """The places that `parts` (paths, or names of places) lie on, each after those that it stands on itself: the one
+    that holds its log, and the one that it mounts by NFS."""
+    found: dict[str, None] = {}
+
+    def put(name: str, way: tuple[str, ...] = ()) -> None:
+        if name in places and name not in way:
+            for other in places[name].below:
+                put(other, (*way, name))
+            found.setdefault(name)
+
     for name in parts:
-        if name in places and name not in found:
-            log = places[name].log
-            if log is not None and log not in found:
-                found.append(log)
-            found.append(name)
-    return found
+        put(name)
+    return list(found)
 
 
 def check_places(places: Mapping[str, Place], parts: Mapping[str, str]) -> None:
@@ -42,6 +46,7 @@ def check_places(places: Mapping[str, Place], parts: Mapping[str, str]) -> None:
             raise ValueError(f"{key} = {value!r}: there is no such place; allowed: {allowed}, or a folder's path")
         if places[value].file_system == "none":
             raise ValueError(f'{key} = {value!r}: its file_system is "none"; allowed: a place with a file system')
+    _check_exports(places, parts, allowed)
     for name, place in places.items():
         if place.log is None:
             continue
@@ -53,3 +58,23 @@ def check_places(places: Mapping[str, Place], parts: Mapping[str, str]) -> None:
         others = [one for one, other in places.items() if other.log == place.log and one != name]
         if others and {name, *others} <= set(used_places(places, parts.values())):
             raise ValueError(f"{key}: it holds the log of {others[0]} too; allowed: a place for each log")
+
+
+def _check_exports(places: Mapping[str, Place], parts: Mapping[str, str], allowed: str) -> None:
+    """What this kernel's NFS server exports is a file system that is made for the trial."""
+    exported: dict[str, str] = {}
+    used = used_places(places, parts.values())
+    for name, place in places.items():
+        on = place.nfs.on
+        if on is None:
+            continue
+        key = f"environment.places.{name}.nfs.on = {on!r}"
+        if on == name or on not in places:
+            raise ValueError(f"{key}: there is no such other place; allowed: {allowed}")
+        below = places[on]
+        if below.nfs.is_given or not below.is_made or below.file_system == "none":
+            raise ValueError(f"{key}: what is exported is made for the trial; allowed: a place with an image or "
+                             "devices, and a file system")  # fmt: skip
+        other = exported.setdefault(on, name) if name in used else name
+        if places[other].nfs.export != place.nfs.export:
+            raise ValueError(f"{key}: {other} has it, too, and with other export options; allowed: the same ones")

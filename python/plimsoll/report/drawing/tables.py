@@ -54,7 +54,11 @@ def durability(run: Run) -> list[tuple[str, str]]:
     """The settings that decide durability, with every value that was in force in some trial."""
     seen: dict[str, list[str]] = {}
     for trial in run.trials:
-        for key, value in ((trial.data.get("server") or {}).get("durability") or {}).items():
+        told = dict((trial.data.get("server") or {}).get("durability") or {})
+        for name, place in ((trial.data.get("layout") or {}).get("places") or {}).items():
+            if export := (place.get("nfs") or {}).get("export"):
+                told[f"NFS export of {name}"] = "async (unsafe)" if "async" in export else "sync"
+        for key, value in told.items():
             values = seen.setdefault(str(key), [])
             if str(value) not in values:
                 values.append(str(value))

@@ -35,9 +35,12 @@ def too_small(plan: Plan, state: StateDir) -> Iterator[str]:
     for treatment in plan.treatments:
         site = knobs.site_of(treatment.settings, state, "plan")
         needed = int(data_bytes(treatment.settings) * FILE_SYSTEM_SHARE)
+        data = treatment.settings.target.files.data or ""
+        place = treatment.settings.environment.places.get(data)
+        exported = None if place is None else place.nfs.on
         for stack in stacks_of(site):
             room = size_of(stack)
-            if stack.name == treatment.settings.target.files.data and room is not None and needed > room:
+            if stack.name in (data, exported) and room is not None and needed > room:
                 yield (
                     f"{stack.key}: it has {size.show(room)}, and the data need {size.show(needed)}; choose a larger "
                     "image or device, or less data"

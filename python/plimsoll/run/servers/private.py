@@ -183,6 +183,8 @@ class PrivateTrial(TrialServer):
             log.facts.setdefault("phases", []).extend(begun.facts.get("phases", []))
 
     def _start(self, at: PrivateAtWork, log: TrialLog, *, is_new: bool) -> None:
+        if at.place.served:
+            self._prepare_server_cache(at, log)
         before = page_cache.residency(*at.place.trees)
         log.facts["residency"] = {"before_trial": in_bytes(before)}
         for text in (*self.settings.workload.caveats(), *self.kind.caveats):
@@ -193,6 +195,15 @@ class PrivateTrial(TrialServer):
             self.kind.has_warmed(at, log)
         self.kind.before_start(at, log, before)
         self.kind.start(at, log, is_new=is_new)
+
+    def _prepare_server_cache(self, at: PrivateAtWork, log: TrialLog) -> None:
+        """Of this kernel's NFS server: what is in its memory of the files, whatever the client has in its own."""
+        wanted = self.settings.environment.nfsd.page_cache
+        with log.phase(f"server's cache {wanted}", at.observer):
+            if wanted == "cold":
+                page_cache.evict(*at.place.served)
+            else:
+                page_cache.warm(*at.place.served)
 
 
 def explained(error: Exception, place: PrivatePlace, log_tail: str) -> Exception:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from plimsoll.environment import Group, Journal, Limits, server
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.folders import work_dir
 from plimsoll.environment.groups import group_limits
-from plimsoll.environment.places import caveats_of, described, members_of
+from plimsoll.environment.places import at_the_server, caveats_of, described, members_of
 from plimsoll.experiment import Experiment
 from plimsoll.run.requests import kernel_probes
 from plimsoll.run.surroundings import file_locations, knobs
@@ -40,6 +40,7 @@ class PrivatePlace(Place):
     locations: FileLocations
     owner: tuple[int, int]
     limits: Limits | None
+    served: list[Path] = field(default_factory=list, kw_only=True)  # its folders as this kernel's NFS server has them
     cage: Group | None = None  # without limits, where none are asked for: nothing that the server starts outlives it
 
     @property
@@ -160,13 +161,14 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
     locations, enclosure = site.made_by(file_locations.KNOB), site.made_by(group_limits.KNOB)
     folders = () if enclosure.group is None else enclosure.group.folders
     server.record(journal, locations.data / "data", folders, locations.work)
+    served = at_the_server(site, locations.apart)
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     log.facts["cpus"] = {
         "target": wanted.target_cpus if wanted.target_cpus != "all" else cpu_lists.show(host.cpus()),
         "load": cpu_lists.show(load_cpus or host.cpus()),
     }
     return PrivatePlace(
-        devices=host.devices(state.root, *locations.apart),
+        devices=host.devices(state.root, *locations.apart, *served),
         group=enclosure.group if enclosure.limits is not None else None,
         load_cpus=load_cpus,
         locations=locations,
@@ -175,4 +177,5 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
         cage=enclosure.group if enclosure.limits is None else None,
         host=host,
         members=members_of(layout),
+        served=served,
     )

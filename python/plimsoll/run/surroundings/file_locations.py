@@ -119,7 +119,7 @@ class Files(Knob[FileLocations]):
 
     name = "files"
     keys = ("target.files",)
-    after = ("place_mounts",)
+    after = ("place_mounts", "place_nfs_mounts")
     why_shared = ""
 
     def obstacles(self, site: Site) -> Iterator[str]:
