@@ -143,12 +143,13 @@ impl Responder {
     pub fn run(&self) -> io::Result<Totals> {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.limits.threads).map(|_| scope.spawn(|| self.work())).collect();
-            let ended = threads.into_iter().map(|thread| {
+            let mut all = Ok(());
+            for thread in threads {
                 let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
                 // Without one of them the others are fewer than was asked for.
-                ended.inspect_err(|_| self.stopper().stop())
-            });
-            ended.fold(Ok(()), |all, one| all.and(one))
+                all = all.and(ended.inspect_err(|_| self.stopper().stop()));
+            }
+            all
         })?;
         let open = self.open();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
