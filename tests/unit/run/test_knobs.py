@@ -33,7 +33,7 @@ from plimsoll.experiment import Experiment, PlannedTrial, load, plan_trials
 from plimsoll.experiment.environment import Environment
 from plimsoll.experiment.factors import PATHS
 from plimsoll.experiment.paths import ANY
-from plimsoll.experiment.places import Place
+from plimsoll.experiment.places import Nfs, Place
 from plimsoll.run.context import RunContext
 from plimsoll.run.host import ThisMachine
 from plimsoll.run.observer import Silent
@@ -221,7 +221,8 @@ def test_every_setting_of_the_environment_belongs_to_one_knob() -> None:
     changes_nothing = ["environment.load_cpus", "environment.page_cache"]  # of the load; of files that are ours
     changes_nothing += ["environment.kernel", "environment.guest"]  # what all of them are on, and no trial's own
     settings = [f"environment.{name}" for name in Environment.model_fields if name != "places"]
-    settings += [f"environment.places.{ANY}.{name}" for name in Place.model_fields]
+    settings += [f"environment.places.{ANY}.{name}" for name in Place.model_fields if name != "nfs"]
+    settings += [f"environment.places.{ANY}.nfs.{name}" for name in Nfs.model_fields]
     assert sorted([*keys, *changes_nothing]) == sorted([*settings, "target.files"])
     assert all(key in PATHS.settings | PATHS.tables for key in keys)
 
@@ -236,7 +237,8 @@ def test_the_order_is_the_declared_one_as_far_as_dependencies_let_it() -> None:
     assert [knob.name for knob in in_order(declared)] == ["raid", "mkfs", "mount", "export", "b", "a"]
     assert [knob.name for knob in knobs.KNOBS] == [
         "place_devices", "place_images", "place_loops", "place_arrays", "place_volumes", "place_mapped", "place_queues",
-        "place_file_systems", "place_mounts", "files", "swap", "sysctl", "read_ahead", "transparent_huge_pages",
+        "place_file_systems", "place_mounts", "place_exports", "place_nfs_mounts", "files", "place_nfs_answers", "swap",
+        "sysctl", "read_ahead", "transparent_huge_pages",
         "huge_pages", "preemption", "base_slice", "group",
     ]  # fmt: skip
 

@@ -22,6 +22,7 @@ from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.design import blocks_of
 from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.experiment.groups import fewest
+from plimsoll.experiment.paths import ANY
 from plimsoll.experiment.replicates import in_groups
 from plimsoll.experiment.workloads.base import TRANSACTIONS
 from plimsoll.run import datasets
@@ -106,8 +107,11 @@ def _shared(plan: Plan, state: StateDir) -> Iterator[str]:
         yield f'environment.swap is "{AS_FOUND}" in some treatments, which could use the swap file of others'
 
 
-def _value(settings: Experiment, key: str) -> Any:
-    return reduce(getattr, key.split("."), settings)
+def _value(settings: Any, key: str) -> Any:
+    """What the key says; of a key of every place a table by the place's name."""
+    first, _, others = key.partition(f".{ANY}.")
+    value = reduce(getattr, first.split("."), settings)
+    return {name: _value(each, others) for name, each in value.items()} if others else value
 
 
 @dataclass(frozen=True)
