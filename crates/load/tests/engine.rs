@@ -151,22 +151,26 @@ fn connections_that_break_are_opened_again_if_asked() {
 
 #[test]
 fn a_server_that_refuses_to_be_reached_again_is_waited_for() {
-    let script = |index| if index >= 200 { Scripted::Lost } else { Scripted::Done };
-    let config = Config { reconnect: true, duration_ns: Some(150 * MS), transactions: None, ..config() };
-    let opener = Arc::new(MockOpener::accepting(2, script));
-    let outcomes = controlled(&opener, 2, &Control::new(1), &config).outcomes;
-    assert_eq!((outcomes.ended, outcomes.identity.lost, outcomes.reconnects), (Ended::Seconds, 2, 0));
-    assert!(opener.opened() > 2, "it was tried");
+    undisturbed(Duration::from_millis(5), || {
+        let script = |index| if index >= 200 { Scripted::Lost } else { Scripted::Done };
+        let config = Config { reconnect: true, duration_ns: Some(150 * MS), transactions: None, ..config() };
+        let opener = Arc::new(MockOpener::accepting(2, script));
+        let outcomes = controlled(&opener, 2, &Control::new(1), &config).outcomes;
+        assert_eq!((outcomes.ended, outcomes.identity.lost, outcomes.reconnects), (Ended::Seconds, 2, 0));
+        assert!(opener.opened() > 2, "it was tried");
+    });
 }
 
 #[test]
 fn a_server_that_answers_nothing_any_more_does_not_keep_the_load() {
-    let script = |index| if index >= 200 { Scripted::Lost } else { Scripted::Done };
-    let config = Config { reconnect: true, duration_ns: Some(50 * MS), transactions: None, ..config() };
-    let opener = Arc::new(MockOpener::silent_after(2, script));
-    // That this returns at all is what is tested.
-    let outcomes = controlled(&opener, 2, &Control::new(1), &config).outcomes;
-    assert_eq!((outcomes.ended, outcomes.identity.lost, opener.opened()), (Ended::Seconds, 2, 3));
+    undisturbed(Duration::from_millis(5), || {
+        let script = |index| if index >= 200 { Scripted::Lost } else { Scripted::Done };
+        let config = Config { reconnect: true, duration_ns: Some(50 * MS), transactions: None, ..config() };
+        let opener = Arc::new(MockOpener::silent_after(2, script));
+        // That this returns at all is what is tested.
+        let outcomes = controlled(&opener, 2, &Control::new(1), &config).outcomes;
+        assert_eq!((outcomes.ended, outcomes.identity.lost, opener.opened()), (Ended::Seconds, 2, 3));
+    });
 }
 
 #[test]
