@@ -18,6 +18,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from plimsoll.environment.guest.kernel import PRELOADED
+
 ROOT = Path(__file__).resolve().parents[2]
 INIT = Path(__file__).with_name("init_user_mode")
 MEMORY_MIB = 768
@@ -78,6 +80,8 @@ def _boot(room: Path, seconds_max: float) -> None:
     # The kernel's command line knows no blank in a path, and a checkout's may have one.
     (room / "tree").symlink_to(ROOT)
     (room / "venv").symlink_to(sys.prefix)
+    (room / PRELOADED.name).symlink_to(PRELOADED)
+    env = {**TOOLS, "LD_PRELOAD": str(room / PRELOADED.name)}
     init = room / "tree" / INIT.relative_to(ROOT)
     argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}", f"uml_dir={room}/"]
     argv += ["con=null", "con0=null,fd:1", "loglevel=4", "panic=-1"]
@@ -85,7 +89,7 @@ def _boot(room: Path, seconds_max: float) -> None:
     argv += [f"PLIMSOLL_ROOM={room}", f"PLIMSOLL_PYTHON={room}/venv/bin/python", f"PLIMSOLL_ROOT={room}/tree"]
     with (room / "console").open("wb") as console:
         guest = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=TOOLS, start_new_session=True
+            argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env, start_new_session=True
         )
         try:
             guest.wait(timeout=seconds_max)

@@ -172,15 +172,17 @@ class Breakdown(Watching):
         return [each for each in self.requests if each.backend_pid == pid and among(each)]
 
     def the(self, asked: Asked) -> Request:
-        """The one request that a client's call was: within the moments that the client noted.
+        """The one request that a client's call was: it came between the moments that the client noted.
 
-        One that a backend found there before it had come to wait for it counts from the answer before, and may so begin
-        before it was sent.
+        The server may note its end after the client had the answer: where a hypervisor takes the CPU in between, a
+        millisecond after. One that a backend found there before it had come to wait for it counts from the answer
+        before, and may so begin before it was sent.
         """
         inside = self.of(
             asked.pid,
             lambda each: (
-                asked.sent_ns <= each.ended_ns <= asked.got_ns
+                asked.sent_ns <= each.ended_ns
+                and each.arrived_ns <= asked.got_ns
                 and (asked.sent_ns <= each.arrived_ns or bool(each.flags & QUEUED))
             ),
         )

@@ -25,6 +25,8 @@ MODULES = Path("/usr/lib/uml/modules")
 TOOLS = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin", "LC_ALL": "C"}
 NEEDED = {"mkfs.ext4": "e2fsprogs", "setpriv": "util-linux", "unshare": "util-linux"}
 MEMORY_FOLDER = Path("/dev/shm")  # the guest's memory is a file there
+# Preloaded, since this kernel panics on CPUs with AMX without it (crates/xstate).
+PRELOADED = Path(__file__).resolve().parents[4] / "target/release/libplimsoll_xstate.so"
 
 #: What is worth knowing of a guest: names for people, the option of the configuration, and the module where it is one.
 FEATURES: tuple[tuple[str, str, str], ...] = (

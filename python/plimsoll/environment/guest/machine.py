@@ -24,7 +24,7 @@ from plimsoll.environment import processes
 from plimsoll.environment.devices import existing
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.folders import work_dir
-from plimsoll.environment.guest.kernel import TOOLS, GuestKernel
+from plimsoll.environment.guest.kernel import PRELOADED, TOOLS, GuestKernel
 from plimsoll.environment.journal.journal import Journal, handed_on, step
 from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.environment.memory import page_cache
@@ -55,6 +55,7 @@ class GuestFolder:
         journal.record("guest", folder=str(self.path))  # after it, and so ended before the folder goes
         # The kernel's command line knows no blank in a path, and a checkout's may have one.
         (self.path / "packages").symlink_to(Path(plimsoll.__file__).resolve().parents[1])
+        (self.path / PRELOADED.name).symlink_to(PRELOADED)
         (self.path / "venv").symlink_to(sys.prefix)  # the folder: a python finds its environment by its own path
         (self.path / "python").write_text(f"{self.path}/venv/bin/{Path(sys.executable).name}\n")
         (self.path / "record").write_text(f"{record}\n")
@@ -94,7 +95,7 @@ class Guest:
                     stdin=subprocess.DEVNULL,
                     stdout=console,
                     stderr=console,
-                    env=TOOLS,
+                    env={**TOOLS, "LD_PRELOAD": str(place.path / PRELOADED.name)},  # a list, whose paths have no blanks
                     cwd=place.path,
                     start_new_session=True,  # a Ctrl-C at our terminal reaches the front alone
                     pass_fds=[theirs.fileno(), *journals],
