@@ -89,11 +89,13 @@ def ext4(laboratory: Laboratory) -> Iterator[FileSystem]:
 
 @dataclass
 class Seen:
-    """A run of one trial: what the record and the page say, and what the device itself counted meanwhile."""
+    """A run of one trial: what the record and the page say, and what the device itself counted meanwhile, in all its
+    attempts: one from which the hypervisor took CPU time is done again."""
 
     trial: Trial
     verdict: dict[str, Any]
     device_bytes: int
+    attempts: int
 
     def of_mix(self) -> dict[str, Any]:
         (mix,) = self.verdict["operations"]["treatments"].values()
@@ -119,7 +121,8 @@ def run(laboratory: Laboratory, ext4: FileSystem, name: str, workload: str, *set
     folder = Path(answer["run"])
     (trial,) = open_run(folder).trials
     assert trial.status == "finished", trial.data.get("reason")
-    return Seen(trial, json.loads((folder / "verdict.json").read_text()), grown)
+    attempts = 1 + len(list(folder.glob("trials/0001.attempt-*")))
+    return Seen(trial, json.loads((folder / "verdict.json").read_text()), grown, attempts)
 
 
 def residency(seen: Seen) -> tuple[int, int, int]:
@@ -153,7 +156,7 @@ def test_what_is_in_the_page_cache_came_from_the_device_once(
     assert 0.7 * FILES < after - beside <= FILES
     assert 0 <= seen.read() - (after - beside) <= METADATA
     # The check after the trial reads what no operation has; layout writes. So the device's own sum is the files, once.
-    assert 0 <= seen.device_bytes - whole <= METADATA
+    assert 0 <= seen.device_bytes / seen.attempts - whole <= METADATA
     (said,) = seen.of_mix()["cache"]
     assert "the rest from memory" in said["what"], said
 
@@ -165,7 +168,7 @@ def test_a_phase_that_never_left_memory_is_called_that(laboratory: Laboratory, e
     assert phases["read"]["device_read_share"]["value"] == 0
     assert phases["read"]["cache"][0]["what"] == "read from memory: it never left it"
     assert phases["rewrite"]["cache"][0]["what"].startswith("read from memory: it never left it; ")
-    assert seen.device_bytes <= METADATA
+    assert seen.device_bytes / seen.attempts <= METADATA
 
 
 @contextlib.contextmanager
