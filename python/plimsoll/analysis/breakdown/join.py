@@ -68,18 +68,18 @@ def join(
     done, highest = _by_backend(_begun(transactions), "start_ns"), breakdown_sampling.one_in_max(rows, highest)
     asked = _by_backend(rows, "arrived_ns")
     first, last, placed = np.zeros(len(done), np.int64), np.zeros(len(done), np.int64), _placed(asked)
+    sent = breakdown_sampling.column(done, "requests", 0) if highest == 1 else np.zeros(len(done), np.int64)
     straddling = np.zeros(len(asked), bool)
     backends = np.unique(np.concatenate([done["backend_pid"], asked["backend_pid"]]))
     spans = np.concatenate([_spans(done["backend_pid"], backends), _spans(asked["backend_pid"], backends)], axis=1)
     for low, high, begin, end in spans.tolist():
-        starts, ends = done["start_ns"][low:high], done["end_ns"][low:high]
-        arrived, ended = placed[begin:end], asked["ended_ns"][begin:end]
-        places = np.searchsorted(arrived, starts, "left")
-        # A message that arrives in the very nanosecond in which the next transaction starts is the next one's.
-        limit = np.append(places[1:], end - begin)[: high - low]
-        first[low:high] = begin + places
-        last[low:high] = begin + np.minimum(np.searchsorted(arrived, ends, "right"), limit)
-        straddling[begin:end] = np.searchsorted(starts, ended, "left") > np.searchsorted(starts, arrived, "right")
+        of_load, of_server = done[low:high], asked[begin:end]
+        bounds = _bounds(placed[begin:end], of_load)
+        if _settle(placed[begin:end], of_server, of_load, sent[low:high], bounds):
+            bounds = _bounds(placed[begin:end], of_load)
+        first[low:high], last[low:high] = begin + bounds[0], begin + bounds[1]
+        starts, arrived = of_load["start_ns"], np.searchsorted(of_load["start_ns"], placed[begin:end], "right")
+        straddling[begin:end] = np.searchsorted(starts, of_server["ended_ns"], "left") > arrived
     owner, row = _owner(first, last, len(asked)), _rows_of(waits, asked)
     whole = breakdown_sampling.whole(done, asked, first, last, highest)
     served = whole & breakdown_sampling.kept(done, asked, owner, highest)
@@ -94,6 +94,43 @@ def _placed(asked: np.ndarray) -> np.ndarray:
     """A moment of each row at which its first message was there; in the order of the rows of a backend."""
     latest = np.maximum(asked["ended_ns"] - READ_BEFORE_NS, asked["arrived_ns"])
     return np.where(asked["flags"] & QUEUED, latest, asked["arrived_ns"])
+
+
+def _bounds(placed: np.ndarray, done: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of one backend the first and last (exclusive) row of each transaction."""
+    first = np.searchsorted(placed, done["start_ns"], "left")
+    # A message that arrives in the very nanosecond in which the next transaction starts is the next one's.
+    limit = np.append(first[1:], len(placed))[: len(done)]
+    return first, np.minimum(np.searchsorted(placed, done["end_ns"], "right"), limit)
+
+
+def _settle(
+    placed: np.ndarray, asked: np.ndarray, done: np.ndarray, sent: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+) -> bool:
+    """Moves rows of one backend to earlier transactions that lack what was sent for them; whether it moved any.
+
+    The fact that constrains it: where a hypervisor takes the CPU between an answer and the server's note of it, the
+    client may have sent the next message by then, and the one after. Such a message was there already, so its row
+    begins at the late note; if the row's own end is noted late too, the client is one transaction further by then. But
+    a backend answers in order. So each goes to the first transaction that had not ended when the answer before it
+    was noted, and that has not yet all that was sent for it.
+    """
+    weights = breakdown_sampling.requests_in(asked)
+    behind = np.append(0, np.cumsum(breakdown_sampling.between(weights, *bounds) - sent))[:-1]
+    if not len(done) or not sent.any() or behind.min() >= 0:
+        return False
+    starts, ends = done["start_ns"], done["end_ns"]
+    earliest = np.searchsorted(ends, asked["arrived_ns"], "left")
+    latest = np.searchsorted(starts, placed, "right") - 1
+    waited_already = (asked["flags"] & QUEUED != 0) & (earliest < latest)
+    unsettled = np.flatnonzero(waited_already & (behind[np.maximum(latest, 0)] < 0))
+    upto = np.append(0, np.cumsum(weights))
+    for row in unsettled.tolist():
+        at = int(earliest[row])
+        while at < latest[row] and upto[row] - upto[np.searchsorted(placed[:row], starts[at], "left")] >= sent[at]:
+            at += 1
+        placed[row] = max(starts[at], min(placed[row], ends[at]))
+    return len(unsettled) > 0
 
 
 def _begun(transactions: np.ndarray) -> np.ndarray:
