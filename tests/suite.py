@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -45,6 +45,10 @@ COUNTED = ("tests/known", "tests/guest")
 # Files of tests/flow that would have that lane end minutes after the others: each goes where there is time.
 BESIDE_WHOLE_MACHINE = ("tests/flow/test_capacity.py",)
 BESIDE_COUNTED = ("tests/flow/test_dss_repeat.py",)
+AFTER_RUST = (  # whose lane is done first
+    *("tests/flow/test_web.py", "tests/flow/test_soak.py", "tests/flow/test_breakdown_verb.py"),
+    *("tests/flow/test_windows.py", "tests/flow/test_windows_groups.py"),
+)
 ALONE_IN_RUST = "alone::"  # the module of tests that a clock judges
 STILL_AT_WORK_SECONDS = 60.0
 COMMAND_SECONDS_MAX = 2_400.0  # without --long: three times what the longest takes on a slow machine
@@ -64,9 +68,19 @@ class Lane:
     seconds_max: float | None = None  # of one of its commands; one that takes longer hangs
     at_work: subprocess.Popen[bytes] | None = None
     ended: bool = False
+    after: threading.Event | None = None  # until then it waits
+    done: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
         """To its end."""
+        if self.after:
+            self.after.wait()
+        try:
+            self._run()
+        finally:
+            self.done.set()
+
+    def _run(self) -> None:
         began = time.monotonic()
         with tempfile.TemporaryFile("w+", errors="replace") as out:
             for command in self.commands:
@@ -214,16 +228,20 @@ def main() -> int:
     of_machine, of_counted = (*WHOLE_MACHINE, *BESIDE_WHOLE_MACHINE), (*COUNTED, *BESIDE_COUNTED)
     machine = pytest_lane("whole machine", plan.below(of_machine), company, matrix)
     deciding = pytest_lane("decision support", plan.below(DECISION_SUPPORT), company, matrix)
-    flow = pytest_lane("flow", plan.below(FLOW), company, matrix, *of_machine, *DECISION_SUPPORT, *BESIDE_COUNTED)
+    flow = pytest_lane(
+        "flow", plan.below(FLOW), company, matrix, *of_machine, *DECISION_SUPPORT, *BESIDE_COUNTED, *AFTER_RUST
+    )
     counted = pytest_lane("counted", plan.below(of_counted), company, matrix, *WHOLE_MACHINE)
     rust = rust_lane("Rust", plan.packages, options.long, "--skip", ALONE_IN_RUST)
-    together([rust, machine, deciding, flow, counted], at_most)
+    later = pytest_lane("flow, after Rust", plan.below(AFTER_RUST), company, matrix)
+    later.after = rust.done if rust.commands else None
+    together([rust, machine, deciding, flow, counted, later], at_most)
     alone = pytest_lane("alone", plan.below(marked_alone()), f"alone{and_not}", matrix)
     together([alone], at_most)
     rust_alone = rust_lane("Rust, alone", plan.packages, options.long, ALONE_IN_RUST)
     together([rust_alone], at_most)
 
-    lanes = [computed, analysis, rust, machine, deciding, flow, counted, alone, rust_alone]
+    lanes = [computed, analysis, rust, machine, deciding, flow, counted, later, alone, rust_alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
     given = ["--include-ignored"] if options.long else []

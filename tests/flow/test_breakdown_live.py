@@ -133,6 +133,7 @@ def test_a_query_that_reads_from_the_disk(server: LiveServer) -> None:
     assert row["exact_ns"] >= 0.95 * row["busy_ns"]
 
 
+@pytest.mark.long  # a statement whose workers stay is below
 def test_parallel_workers_stand_under_their_leader(server: LiveServer) -> None:
     with server.session() as session:
         session.execute(COLD)

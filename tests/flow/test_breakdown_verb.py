@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laboratory import ROOT
+from laboratory import ROOT, in_this_process
 from live_server import LiveServer, live_server
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -65,6 +65,13 @@ def call(server: LiveServer, *argv: str, code: int = 0, script: Json | None = No
     assert process.returncode == code, f"exit {process.returncode}\n{out}\n{error}"
     assert "Traceback" not in error
     return out if code == 0 else error
+
+
+def refused(server: LiveServer, *argv: str, code: int) -> str:
+    """The error of what starts nothing, asked for in this interpreter."""
+    done = in_this_process(["breakdown", *argv], server.lab.state, server.lab.state)
+    assert done.returncode == code and "Traceback" not in done.stderr, f"exit {done.returncode}\n{done.stderr}"
+    return done.stderr
 
 
 def folder(server: LiveServer, name: str) -> Path:
@@ -267,13 +274,13 @@ def test_a_port_in_use_starts_no_watch(server: LiveServer) -> None:
 )
 def test_what_cannot_be_is_told(server: LiveServer, argv: tuple[str, ...], code: int, told: list[str]) -> None:
     given = [str(server.pid) if word == "PID" else word for word in argv]
-    text = call(server, *given, code=code)
+    text = refused(server, *given, code=code)
     for words in told:
         assert words in text, text
 
 
 def test_a_process_of_somebody_else(server: LiveServer) -> None:
-    text = call(server, "--pid", str(os.getpid()), code=2)
+    text = refused(server, "--pid", str(os.getpid()), code=2)
     assert f"--pid {os.getpid()}: is not a PostgreSQL process but python" in text
 
 

@@ -192,7 +192,7 @@ def begun(out: Path, front: subprocess.Popen[str]) -> None:
     time.sleep(0.2)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_a_run_that_is_stopped_or_killed_is_gone_on_with(laboratory: Laboratory, how: signal.Signals) -> None:
     path = laboratory.state / "long.toml"
     path.write_text(HEAD + LONG)

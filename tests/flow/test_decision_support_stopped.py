@@ -112,7 +112,9 @@ def _waiting(connection: psycopg.Connection) -> bool:
     return connection.execute(sql).fetchone() is not None
 
 
-@pytest.mark.parametrize("what", ["front SIGINT", "front SIGKILL", "agent SIGKILL"])
+@pytest.mark.parametrize(
+    "what", [pytest.param("front SIGINT", marks=pytest.mark.long), "front SIGKILL", "agent SIGKILL"]
+)
 def test_a_test_that_is_cut_short_is_done_again(laboratory: Laboratory, what: str) -> None:
     _write(laboratory, TEXT)
     who, sent = what.split()

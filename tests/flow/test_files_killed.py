@@ -17,7 +17,7 @@ KILL_AT = Path(__file__).with_name("kill_at.py")
 
 @pytest.mark.parametrize("what", ["SIGKILL", "SIGTERM"])
 def test_a_front_that_ends_in_the_middle_of_a_load(laboratory: Laboratory, what: str) -> None:
-    with watched(laboratory, place_of(laboratory, what), 3) as run:
+    with watched(laboratory, place_of(laboratory, what), 2) as run:
         run.in_load(2)
         first = run.first()
         run.front.send_signal(getattr(signal, what))
@@ -30,7 +30,7 @@ def test_a_front_that_ends_in_the_middle_of_a_load(laboratory: Laboratory, what:
         assert run.left() == [], said
         assert laboratory.call("undo").startswith("Nothing")
         laboratory.call("run", "--resume", str(run.out), "--no-page")
-        assert [one["status"] for one in trials(run.out)] == ["finished"] * 3
+        assert [one["status"] for one in trials(run.out)] == ["finished"] * 2
         assert run.first() == first and run.left() == []
 
 
@@ -74,7 +74,7 @@ def _killed_at_every(laboratory: Laboratory, stride: int, name: str) -> None:
 
 
 def test_some_journal_steps(laboratory: Laboratory) -> None:
-    _killed_at_every(laboratory, 11, "some")
+    _killed_at_every(laboratory, 17, "some")
 
 
 @pytest.mark.long

@@ -127,7 +127,7 @@ KILL_AT = Path(__file__).with_name("kill_at.py")
 
 
 def test_some_journal_steps(laboratory: Laboratory) -> None:
-    for step in range(1, _steps(laboratory) + 1, 11):
+    for step in range(1, _steps(laboratory) + 1, 17):
         _kill_at(laboratory, step)
 
 

@@ -55,6 +55,12 @@ def server(request: pytest.FixtureRequest, needs: Callable[..., None]) -> Iterat
     yield request.param
 
 
+def by_turns(first: str) -> pytest.MarkDecorator:
+    """The test on this server; on the others with --long."""
+    others = [pytest.param(one, marks=pytest.mark.long) for one in sorted(SERVERS) if one != first]
+    return pytest.mark.parametrize("server", [first, *others], indirect=True)
+
+
 def written(laboratory: Laboratory, server: str, *, seconds: float = 1, blocks: int = 1, more: str = "") -> str:
     path = laboratory.state / f"web-{server}.toml"
     path.write_text(EXPERIMENT.format(server=server, seconds=seconds, blocks=blocks, more=more))
@@ -85,6 +91,8 @@ def test_a_server_serves_what_is_asked_and_leaves_nothing(laboratory: Laboratory
     assert "Web serving" in (out / "report/index.html").read_text()
     settings = [trial["server"]["settings"] for trial in trials(out)]
     assert {one.get("sendfile", one.get("enablesendfile")) for one in settings} == {"on", "off"}
+    # The files are laid out once for all servers.
+    assert len(list((laboratory.state / "datasets").glob("web-2-files-*"))) == 1
     assert laboratory.left_behind() == []
 
 
@@ -101,21 +109,12 @@ def test_a_program_answers_behind_it_and_logs_every_post(laboratory: Laboratory,
     assert laboratory.left_behind() == []
 
 
-def test_both_servers_serve_the_same_files(laboratory: Laboratory, needs: Callable[..., None]) -> None:
-    needs(*SERVERS)
-    for server in SERVERS:
-        laboratory.call(
-            "run", written(laboratory, server), "--no-page", "--out", str(laboratory.state / f"one-{server}")
-        )
-    assert len(list((laboratory.state / "datasets").glob("web-2-files-*"))) == 1
-
-
 class Serving:
     """A run whose first trial is under load."""
 
     def __init__(self, laboratory: Laboratory, server: str, name: str) -> None:
         self.laboratory, self.out = laboratory, laboratory.state / f"{name}-{server}"
-        asked = written(laboratory, server, seconds=3, blocks=2)
+        asked = written(laboratory, server, seconds=2, blocks=2)
         self.front = laboratory.start("run", asked, "--no-page", "--out", str(self.out))
         until = time.monotonic() + 60
         while not (self.out / "trials/0001/measure/transactions.npy").exists():
@@ -133,6 +132,7 @@ class Serving:
         return self.front.returncode, f"{out}\n{error}"
 
 
+@by_turns("nginx")
 def test_a_server_that_is_killed_fails_its_trial_alone(laboratory: Laboratory, server: str) -> None:
     run = Serving(laboratory, server, "killed")
     for pid in run.processes():
@@ -157,6 +157,7 @@ def test_a_worker_that_is_killed_is_told_of(laboratory: Laboratory, needs: Calla
     assert laboratory.left_behind() == []
 
 
+@by_turns("apache")
 def test_a_server_that_stands_still_for_a_second_is_waited_for(laboratory: Laboratory, server: str) -> None:
     run = Serving(laboratory, server, "still")
     processes = run.processes()
@@ -172,7 +173,16 @@ def test_a_server_that_stands_still_for_a_second_is_waited_for(laboratory: Labor
     assert laboratory.left_behind() == []
 
 
-@pytest.mark.parametrize("what", ["SIGKILL", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("server", "what"),
+    [
+        ("nginx", "SIGKILL"),
+        ("apache", "SIGTERM"),
+        pytest.param("nginx", "SIGTERM", marks=pytest.mark.long),
+        pytest.param("apache", "SIGKILL", marks=pytest.mark.long),
+    ],
+    indirect=["server"],
+)
 def test_a_front_that_ends_leaves_no_server(laboratory: Laboratory, server: str, what: str) -> None:
     run = Serving(laboratory, server, what)
     assert run.processes()

@@ -119,6 +119,7 @@ def test_volumes_of_lvm_have_their_tables(before, needs, state, run_id):
 FIVE = ["place_image", "place_image", "place_loop", "place_loop", "place_array", "place_file_system", "place_mount"]
 
 
+@pytest.mark.long
 def test_a_volume_killed_at_some_steps_is_gone_after_undo(before, needs, state, run_id):
     del before
     needs("lvm")
@@ -180,6 +181,7 @@ def _killed_at_moments(state, run_id, kills):
     return set(after)
 
 
+@pytest.mark.long
 def test_a_stack_of_five_layers_killed_at_any_time_is_gone_after_undo(before, state, run_id):
     del before
     _killed_at_moments(state, run_id, 4)
