@@ -9,6 +9,8 @@ from __future__ import annotations
 import select
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
@@ -68,20 +70,37 @@ cache.command("remove")(machine.cache_remove)
 app.add_typer(cache, name="cache")
 
 
+_ends: list[int] = []  # what signals have asked for before a run's own handlers were there
+
+
 def main() -> None:
     """Runs a verb; turns what went wrong into one message and an exit code."""
     # A run has handlers of its own; before and after it both signals mean: nothing is under way, end now.
     signal.signal(signal.SIGTERM, _end)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
+    _ends.clear()
     try:
-        with exit_codes():
+        with exit_codes(), _wrapped_ends():
             app(prog_name="plimsoll")
     except SystemExit as end:
         sys.exit(STOPPED if end.code == ABORTED else end.code)
 
 
+@contextmanager
+def _wrapped_ends() -> Iterator[None]:
+    """An extension in which a signal found us may hand on the end as an error of its own: pydantic's SchemaError, where
+    models are being built."""
+    try:
+        yield
+    except Exception as error:
+        if _ends:
+            raise SystemExit(STOPPED) from error
+        raise
+
+
 def _end(_signal: int, _frame: object) -> NoReturn:
+    _ends.append(STOPPED)
     # Not KeyboardInterrupt: one that has passed through code which an extension runs while it is imported ends the
     # interpreter by SIGINT, whoever has caught it since.
     raise SystemExit(STOPPED)

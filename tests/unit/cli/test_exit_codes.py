@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis import NotComparable
-from plimsoll.cli.codes import FAULT
+from plimsoll.cli import app
+from plimsoll.cli.codes import FAULT, STOPPED
 from plimsoll.cli.failures import exit_codes
 from plimsoll.environment import Fault
 from plimsoll.experiment import ExperimentError, Problem
@@ -95,6 +96,27 @@ show.experiments = tells
 sys.argv = ["plimsoll", "list"]
 app.main()
 """
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_an_extension_hands_on_as_its_own_error_is_a_stop(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def while_models_are_built(**_: object) -> None:
+        try:
+            signal.raise_signal(number)
+        except SystemExit as end:
+            raise ValueError(f"error building the validator: {end!r}") from None
+
+    monkeypatch.setattr(app, "app", while_models_are_built)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as end:
+            app.main()
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+    assert end.value.code == STOPPED and capsys.readouterr().err == ""
 
 
 def test_a_pipe_to_a_process_that_has_ended_is_no_reader_that_has_gone() -> None:
