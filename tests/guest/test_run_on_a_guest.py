@@ -196,6 +196,26 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_its_verdict(laboratory: Lab
     assert "On a guest kernel: mechanism, not speed" in page and "rounded up to that, the kernel" in page
 
 
+@pytest.mark.long
+def test_a_guest_is_booted_with_what_was_asked_and_its_record_says_so(laboratory: Laboratory) -> None:
+    asked = "environment.guest.parameters=quiet printk.time=1"
+    code, said = ended(laboratory.run("--no-page", "--set", asked))
+    assert code == 0, said
+    run = open_run(laboratory.out)
+    assert run.fingerprint is not None and run.fingerprint["kernel"]["boot_parameters"].count("printk.time=1") == 1
+    assert json.loads((laboratory.out / "verdict.json").read_text())["guest"]["parameters"] == asked.split("=", 1)[1]
+    assert "printk.time=1" in write_report(laboratory.out).read_text()
+
+
+@pytest.mark.long
+def test_a_parameter_that_the_guests_kernel_does_not_know_is_refused(laboratory: Laboratory) -> None:
+    asked = "environment.guest.parameters=transparent_hugepages=never quiet"
+    code, said = ended(laboratory.run("--no-page", "--set", asked))
+    assert code == 3 and "its kernel does not know transparent_hugepages=never" in " ".join(said.split())
+    assert "does not know quiet" not in said
+    assert laboratory.is_clean() and not laboratory.out.exists()
+
+
 def test_a_guest_that_is_killed_leaves_what_was_finished(laboratory: Laboratory) -> None:
     front = laboratory.run("--no-page")
     until(first_trial(laboratory), front)

@@ -37,6 +37,11 @@ def test_a_kernel_that_has_more_can_say_more() -> None:
     assert len(sentences.cannot_words(found)) == 3
 
 
+def test_parameters_of_its_boot_are_kept_and_a_record_of_before_them_has_none() -> None:
+    assert part.guest_of(TOLD | {"parameters": "nosmt"})["parameters"] == "nosmt"
+    assert part.guest_of(TOLD)["parameters"] == ""
+
+
 def test_the_clock_of_a_boot() -> None:
     (clock,) = part.guest_of(TOLD)["boots"]
     assert clock["drift_ppm"] == pytest.approx(-0.4) and clock["uncertain_ns"] == 70_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.environment import Journal, StateDir, doctor
-from plimsoll.environment.guest import kernel, machine
+from plimsoll.environment.guest import kernel, machine, parameters
 from plimsoll.environment.journal.journal import is_held
 
 CONFIG = """# CONFIG_PSI is not set
@@ -109,7 +109,7 @@ def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def test_a_guest_holds_the_journals_lock(tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """Undo waits for that, since a guest that is just being started is not in its folder yet."""
-    monkeypatch.setattr(machine, "_command", lambda *_: ["sleep", "60"])
+    monkeypatch.setattr(machine, "command", lambda *_: ["sleep", "60"])
     journal = Journal.create(state, "x-guest")
     folder = machine.GuestFolder(tmp_path)
     guest = machine.Guest(made(tmp_path), folder, 1 << 20)
@@ -146,3 +146,16 @@ def test_undo_ends_the_processes_of_that_guest_alone(
     again.record("guest", folder=str(folder))
     (undone,) = again.put_back_all()
     assert undone.what == f"guest kernel of {folder} was not running"
+
+
+def test_parameters_stand_before_ours_on_the_kernels_line(tmp_path: Path) -> None:
+    argv = machine.command(made(tmp_path), machine.GuestFolder(tmp_path), 1 << 30, "nosmt thp=never", 3)
+    assert argv.index("nosmt") + 1 == argv.index("thp=never") < argv.index("loglevel=4") < argv.index("panic=-1")
+
+
+def test_what_the_kernel_handed_on_it_did_not_know(tmp_path: Path) -> None:
+    (tmp_path / "environ").write_bytes(b"HOME=/\0PLIMSOLL_GUEST=/x\0transparent_hugepages=never\0")
+    (tmp_path / "cmdline").write_bytes(b"/bin/sh\0/x/init\0nosmtt\0")
+    asked = "transparent_hugepages=never nosmtt transparent_hugepage=never"
+    assert parameters.unknown(asked, tmp_path) == ["transparent_hugepages=never", "nosmtt"]
+    assert parameters.unknown("", tmp_path) == []

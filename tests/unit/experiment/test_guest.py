@@ -106,3 +106,30 @@ def test_a_level_that_only_one_treatment_has_is_refused_as_well(tmp_path: Path) 
     factor = '[[factors]]\npath = "target.files.wal"\nlevels = ["/mnt/one", "/mnt/two"]\n'
     with pytest.raises(ExperimentError, match="/mnt/one, a folder of the host"):
         loaded(tmp_path, FILE.partition("[[factors]]")[0] + factor)
+
+
+def test_parameters_of_its_boot_are_as_on_a_boot_loaders_line(tmp_path: Path) -> None:
+    source = loaded(tmp_path, FILE, ["environment.guest.parameters= transparent_hugepage=never   nosmt"])
+    machine = source.experiment.environment.guest_machine
+    assert machine is not None and machine.parameters == "transparent_hugepage=never nosmt"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("mem=4G", "mem is what the guest itself is booted with"),
+        ("quiet console=ttyS0", "console is what the guest itself is booted with"),
+        ("init=/bin/sh", "init is what the guest itself is booted with"),
+        ("quiet -- single", "'--' is no parameter of a kernel"),
+        (" ".join(f"word{number}" for number in range(17)), "17 parameters; allowed: at most 16"),
+    ],
+)
+def test_parameters_that_would_boot_another_guest_are_refused(tmp_path: Path, given: str, said: str) -> None:
+    with pytest.raises(ExperimentError, match=said):
+        loaded(tmp_path, FILE, [f"environment.guest.parameters={given}"])
+
+
+def test_parameters_cannot_be_a_factor(tmp_path: Path) -> None:
+    factor = '[[factors]]\npath = "environment.guest.parameters"\nlevels = ["quiet", "nosmt"]\n'
+    with pytest.raises(ExperimentError, match="a run is on one kernel"):
+        loaded(tmp_path, FILE + factor)

@@ -18,6 +18,7 @@ class GuestOfRun(TypedDict):
     kernel: str
     version: str
     memory_bytes: int
+    parameters: str  # of its boot, those that the experiment asked for
     cpus: int
     tick_ms: float | None  # to which its delays round
     probes_in_the_kernel: bool

@@ -40,6 +40,7 @@ def guest_of(told: Json) -> GuestOfRun:
         "kernel": str(told.get("kernel")),
         "version": str(told.get("version")),
         "memory_bytes": int(told.get("memory_bytes") or 0),
+        "parameters": str(told.get("parameters") or ""),
         "cpus": cpus,
         "tick_ms": 1000 / hz if hz else None,
         "probes_in_the_kernel": traced,

@@ -84,14 +84,14 @@ class GuestFolder:
 class Guest:
     """A guest that was booted. Lines go both ways by a console of its own, which carries nothing else."""
 
-    def __init__(self, kernel: GuestKernel, place: GuestFolder, memory_bytes: int) -> None:
+    def __init__(self, kernel: GuestKernel, place: GuestFolder, memory_bytes: int, parameters: str = "") -> None:
         ours, theirs = socket.socketpair()
         self._socket, self._heard, self._lines = ours, b"", list[str]()
         try:
             # With the journals' lock, since undo could look before the guest is in its folder: so it waits for that.
             with (place.path / CONSOLE).open("wb") as console, handed_on() as journals:
                 self.process = subprocess.Popen(
-                    _command(kernel, place, memory_bytes, theirs.fileno()),
+                    command(kernel, place, memory_bytes, parameters, theirs.fileno()),
                     stdin=subprocess.DEVNULL,
                     stdout=console,
                     stderr=console,
@@ -159,12 +159,14 @@ def how_it_ended(code: int, console: str) -> str:
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def _command(kernel: GuestKernel, place: GuestFolder, memory_bytes: int, channel: int) -> Sequence[str]:
+def command(kernel: GuestKernel, place: GuestFolder, memory_bytes: int, parameters: str, channel: int) -> Sequence[str]:
+    """What boots it. Of `parameters` none is one of ours (experiment/guest/table.py)."""
     contained = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL"]
     argv = [str(kernel.program), f"mem={memory_bytes >> 20}M", f"ubda={DISK}"]
     # Read-only: what the guest does to files of the host, it does to none but those of the record.
     argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={place.path}/init"]
     argv += [f"uml_dir={place.path}/", "con=null", "con0=null,fd:1", f"con1=fd:{channel},fd:{channel}"]
+    argv += parameters.split()
     return [*contained, *argv, "loglevel=4", "panic=-1", f"PLIMSOLL_GUEST={place.path}"]
 
 

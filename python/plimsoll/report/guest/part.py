@@ -17,6 +17,8 @@ def _context(page: Page) -> Json:
         ("memory", size.show(guest["memory_bytes"])),
         ("CPUs", str(guest["cpus"])),
     ]
+    if parameters := guest.get("parameters"):  # verdicts of before there were any have none
+        rows.append(("boot parameters", parameters))
     if guest["tick_ms"] is not None:
         rows.append(("tick", f"{guest['tick_ms']:g} ms"))
     several = len(guest["boots"]) > 1

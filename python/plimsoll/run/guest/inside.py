@@ -25,6 +25,7 @@ from typing import Any
 
 from plimsoll.environment import Fault, StateDir
 from plimsoll.environment.fault import refused_by_the_system
+from plimsoll.environment.guest import parameters
 from plimsoll.experiment.reading.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
@@ -148,6 +149,10 @@ def main(folder: Path) -> None:
 
 def _run(folder: Path, channel: Channel) -> str:
     asked = json.loads((folder / "request.json").read_text())
+    source = reload(asked["experiment"], Path(asked["file"]), bool(asked["quick"]))
+    if unknown := parameters.unknown(planning.machine_of(source.experiment).parameters):
+        said = "environment.guest.parameters: its kernel does not know {}; correct it, or leave it out"
+        raise Impossible([said.format(word) for word in unknown])
     _loopback_up()
     state = StateDir().prepare()
     for key in asked["datasets"]:
@@ -157,7 +162,6 @@ def _run(folder: Path, channel: Channel) -> str:
     out = HERE / "disk" / "record" / asked["id"]
     carried = Carried(out, HERE / "record")
     carried.carry_in()
-    source = reload(asked["experiment"], Path(asked["file"]), bool(asked["quick"]))
     told = {"kernel": asked["kernel"], "host": asked["host"]}
     runner = InGuest(source, out, state, Told(channel, carried), asked["command"], seed=asked["seed"], told=told)
     try:

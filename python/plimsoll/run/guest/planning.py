@@ -103,9 +103,12 @@ def remarks(plan: Plan) -> Iterator[str]:
     installed = kernel.installed()
     if installed is None:
         return
-    memory = size.show(machine_of(plan.experiment).memory_bytes)
+    given = machine_of(plan.experiment)
+    memory = size.show(given.memory_bytes)
+    booted = f", booted with {given.parameters}" if given.parameters else ""
     features = installed.features()
     there = ", ".join(name for name, has in features.items() if has)
     missing = ", ".join(name for name, has in features.items() if not has)
-    text = f"on a guest kernel, {kernel.KIND} {installed.version} with {memory}, which shows mechanism and not speed"
+    text = f"on a guest kernel, {kernel.KIND} {installed.version} with {memory}{booted}"
+    text += ", which shows mechanism and not speed"
     yield f"{text}; it has {there}" + (f"; it has no {missing}" if missing else "")

@@ -107,10 +107,12 @@ class GuestRunner(Carrier):
         """The `guest` of run.json (schema/record.md)."""
         installed = kernel.installed()
         assert installed is not None
+        given = planning.machine_of(self.source.experiment)
         return {
             "kernel": kernel.KIND,
             "version": installed.version,
-            "memory_bytes": planning.machine_of(self.source.experiment).memory_bytes,
+            "memory_bytes": given.memory_bytes,
+            "parameters": given.parameters,
             "cpus": CPUS,
             "hz": installed.hz,
             "probes_in_the_kernel": installed.is_traced,
@@ -141,7 +143,8 @@ class GuestRunner(Carrier):
             place.make(self.state, journal, planning.disk_bytes(needs, kept_bytes), self.out)
             writer.write_json(place.path / "request.json", self._request(sorted(built)))
             self.observer.event("note", text=f"booting the guest kernel, {kernel.KIND} {installed.version}")
-            guest = Guest(installed, place, planning.machine_of(self.source.experiment).memory_bytes)
+            given = planning.machine_of(self.source.experiment)
+            guest = Guest(installed, place, given.memory_bytes, given.parameters)
             status = self._heard(guest, place)
             return status
         finally:

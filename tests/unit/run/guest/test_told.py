@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from plimsoll.environment import Fault, StateDir
 from plimsoll.environment.guest import kernel
 from plimsoll.environment.guest.machine import GuestFolder
 from plimsoll.experiment import load
-from plimsoll.run.guest import clocks, messages, planning
+from plimsoll.run.guest import clocks, inside, messages, planning
 from plimsoll.run.guest import runner as of_host
 from plimsoll.run.guest.runner import GuestRunner
 from plimsoll.run.observer import Silent
@@ -167,8 +168,8 @@ def test_the_record_says_what_the_guest_is_and_how_its_clock_went(runner: GuestR
     runner._open_record()
     document = json.loads((runner.out / "run.json").read_text())
     assert document["guest"] == {
-        "kernel": "user-mode-linux", "version": "6.1", "memory_bytes": 768 << 20, "cpus": 1, "hz": 100,
-        "probes_in_the_kernel": False, "boots": [],
+        "kernel": "user-mode-linux", "version": "6.1", "memory_bytes": 768 << 20, "parameters": "", "cpus": 1,
+        "hz": 100, "probes_in_the_kernel": False, "boots": [],
     }  # fmt: skip
     assert document["a_a"] is None
     clock = {"host_epoch_ns": 1, "skew_ns": 2, "round_trip_ns": 3}
@@ -218,3 +219,21 @@ def test_the_plan_names_what_the_guest_has_and_falls_back_from_windows(
     source = load(str(tmp_path / "experiment.toml"))
     windows = GuestRunner(source, tmp_path / "out", state, Silent(), [])
     assert windows.plan.experiment.design.kind == "full factorial" and windows.fell_back == [planning.WINDOWS]
+
+
+def test_a_parameter_that_the_kernel_handed_on_stops_the_guests_side_before_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "environ").write_bytes(b"HOME=/\0nosuch=1\0")
+    (tmp_path / "cmdline").write_bytes(b"/bin/sh\0/x/init\0")
+    found = inside.parameters.unknown
+    monkeypatch.setattr(inside.parameters, "unknown", lambda asked: found(asked, tmp_path))
+    file = tmp_path / "experiment.toml"
+    shutil.copy(Path(__file__).resolve().parents[4] / "experiments/append-log/experiment.toml", file)
+    source = load(str(file), sets=['environment.kernel="guest"', "environment.guest.parameters=quiet nosuch=1"])
+    asked = {"experiment": source.experiment.model_dump(mode="json"), "file": file.name, "quick": False}
+    (tmp_path / "request.json").write_text(json.dumps(asked))
+    with pytest.raises(Impossible) as refused:
+        inside._run(tmp_path, None)  # type: ignore[arg-type]
+    (reason,) = refused.value.reasons
+    assert "does not know nosuch=1" in reason
