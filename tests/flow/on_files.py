@@ -51,6 +51,7 @@ seconds = 0.5
 
 [design]
 blocks = {blocks}
+repeat_share_max = 0  # what is planted is planted in the first attempt
 """
 
 

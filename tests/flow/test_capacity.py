@@ -52,9 +52,11 @@ def test_a_search_ends_in_a_line_a_record_and_a_page(laboratory: Laboratory) -> 
     # On a machine that others disturb most trials may say nothing; what two of them decide has to be told.
     decided = decisive(verdict)
     if len(decided) > 1 or verdict["line"]["status"] != "cannot tell":
-        assert verdict["line"]["status"] in ("found", "at least"), said
-        assert verdict["line"]["rate"] > 0
-        assert "bank tpcb_like, scale 4, 2 connections carries" in said
+        # "below": beside other tests the lowest rate that there was time for may be more than it carries.
+        assert verdict["line"]["status"] in ("found", "at least", "below"), said
+        if verdict["line"]["status"] != "below":
+            assert verdict["line"]["rate"] > 0
+            assert "bank tpcb_like, scale 4, 2 connections carries" in said
     assert all(check["ok"] for check in verdict["checks"])
     page = (folder / "report" / "index.html").read_text()
     assert 'data-figure="latency-against-rate"' in page
@@ -104,8 +106,8 @@ def _on_files(laboratory: Laboratory, what: str, operation: str, minutes: str) -
     # As above: what two of them decide has to be told.
     decided = decisive(verdict)
     if len(decided) > 1 or verdict["line"]["status"] != "cannot tell":
-        assert verdict["line"]["status"] in ("found", "at least"), said
-        assert verdict["line"]["rate"] > 0
+        assert verdict["line"]["status"] in ("found", "at least", "below"), said
+        assert verdict["line"]["status"] == "below" or verdict["line"]["rate"] > 0
         assert f"files ({operation} 1)" in said and "4 sessions" in said
     assert "connection" not in said
     assert 'data-figure="latency-against-rate"' in (folder / "report" / "index.html").read_text()

@@ -146,7 +146,9 @@ def test_an_existing_server_is_used_and_left_as_it_was(laboratory: Laboratory) -
     assert "private" not in refused
     run = open_run(laboratory.state / "existing")
     assert all(trial.status == "finished" for trial in run.trials)
-    assert all(check["ok"] for trial in run.trials for check in trial.data["checks"])
+    assert all(check["ok"] for trial in run.trials for check in trial.data["checks"]), [
+        t.data["checks"] for t in run.trials
+    ]
     assert all("existing server" in trial.data["double_caching"]["absent"] for trial in run.trials)
     for path in run.path.rglob("*"):
         assert not path.is_file() or b"s3cr3t-pw" not in path.read_bytes(), f"{path} holds the password"

@@ -151,7 +151,7 @@ def test_parts_of_a_server_lie_on_their_places(laboratory: Laboratory) -> None:
     # Counts prove it: the log is written on its own device and nowhere else, and the accounts are read from there.
     devices = {name: place["devices"][0]["name"] for name, place in done["layout"]["places"].items()}
     assert set(devices.values()) <= set(done["device_counters"]["after"])
-    (summary,) = out.glob("trials/*/measure/summary.json")
+    (summary,) = out.glob("trials/0001/measure/summary.json")
     totals = json.loads(summary.read_text())["probes"]["block"]["request_totals"]
     assert totals[devices["log"]]["wal"]["write"]["count"] >= 100 / 2, "a sync may carry two commits, not many more"
     assert "wal" not in totals.get(devices["disk"], {})
@@ -176,7 +176,7 @@ def test_the_log_is_written_sequentially_on_its_device(laboratory: Laboratory, n
     assert done["status"] == "finished", done["reason"]
     name = done["layout"]["places"]["log"]["devices"][0]["name"]
     device = Path("/sys/block", name, "dev").read_text().strip().replace(":", ",")
-    (summary,) = out.glob("trials/*/measure/summary.json")
+    (summary,) = out.glob("trials/0001/measure/summary.json")
     told = json.loads(summary.read_text())
     writes = [
         one for one in watched.requests

@@ -44,6 +44,7 @@ seconds = {seconds}
 
 [design]
 blocks = {blocks}
+repeat_share_max = 0  # what is planted is planted in the first attempt
 {more}
 """
 SERVERS = {"nginx": "nginx", "apache": "apache2"}  # by what their processes are called

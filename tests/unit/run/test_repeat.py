@@ -199,6 +199,18 @@ def test_steal_disturbs_a_trial_and_does_not_keep_it_out(tmp_path: Path, share: 
     assert any("hypervisor" in text for text in found.caveats)
 
 
+def test_what_an_attempt_that_was_set_aside_did_is_found_where_it_lies_now(tmp_path: Path) -> None:
+    """On a server that stays between trials it is counted by the check after the next."""
+    first, second = tmp_path / "0001", tmp_path / "0002"
+    summaries = [first / "measure/summary.json", second / "warmup/summary.json", second / "measure/summary.json"]
+    repeat.follow(summaries, second)
+    assert summaries[1] == second / "warmup/summary.json"
+    (tmp_path / "0002.attempt-1").mkdir()
+    repeat.follow(summaries, second)
+    aside = tmp_path / "0002.attempt-1"
+    assert summaries == [first / "measure/summary.json", aside / "warmup/summary.json", aside / "measure/summary.json"]
+
+
 def test_the_page_is_told_how_often(tmp_path: Path) -> None:
     why = {"attempt": 2, "left": ["0001.attempt-1"]}
     for name, text, said in (("a", f"{FILLING}x", "still filling"), ("b", "the hypervisor took 20 %", "hypervisor")):

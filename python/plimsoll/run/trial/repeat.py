@@ -69,6 +69,16 @@ def set_aside(out: Path, plan: Plan, log: TrialLog) -> list[str]:
     return why
 
 
+def follow(summaries: list[Path], folder: Path) -> None:
+    """Paths into a trial's folder, from the attempt before this one, are led to where that was set aside: what it did
+    to a server that stays between trials is there still."""
+    earlier = _set_aside_beside(folder)
+    if earlier:
+        summaries[:] = [
+            earlier[-1] / path.relative_to(folder) if path.is_relative_to(folder) else path for path in summaries
+        ]
+
+
 def _why_again(out: Path, plan: Plan, log: TrialLog) -> list[str]:
     number = log.trial.number
     attempts = len(_set_aside_of(out, number)) + 1
@@ -96,8 +106,11 @@ def _budget(plan: Plan) -> int:
 
 def _set_aside_of(out: Path, number: int | None = None) -> list[Path]:
     """Folders of attempts that were set aside, of one trial or of all, in their order."""
-    name = "*" if number is None else f"{number:04d}"
-    return sorted((out / "trials").glob(f"{name}.attempt-*"))
+    return _set_aside_beside(out / "trials" / ("*" if number is None else f"{number:04d}"))
+
+
+def _set_aside_beside(folder: Path) -> list[Path]:
+    return sorted(folder.parent.glob(f"{folder.name}.attempt-*"))
 
 
 def _with_longer_warmup(trial: PlannedTrial, earlier: Path) -> PlannedTrial:

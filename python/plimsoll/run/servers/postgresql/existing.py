@@ -26,6 +26,7 @@ from plimsoll.run.servers.kind import ServerKind, ServerOfTrial
 from plimsoll.run.servers.postgresql.existing_obstacles import obstacles_of, remark_of
 from plimsoll.run.servers.postgresql.filling import fill
 from plimsoll.run.servers.postgresql.schema import password_for_put_back, schema_in_use, schema_name
+from plimsoll.run.trial import repeat
 from plimsoll.run.trial.at_work import AtWork, TrialServer, trial_folder
 from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.log import TrialLog
@@ -158,6 +159,7 @@ class _TrialOnExisting(TrialServer):
         )
         server = ReachedPostgres(tables.connection)
         folder = trial_folder(context, log)
+        repeat.follow(tables.summaries, folder)
         load = LoadSession(
             server,
             workload_request(settings),

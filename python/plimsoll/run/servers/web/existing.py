@@ -25,6 +25,7 @@ from plimsoll.run.requests import data_request, workload_request
 from plimsoll.run.servers import double_caching
 from plimsoll.run.servers.kind import ServerKind, ServerOfTrial
 from plimsoll.run.sizes import memory_bytes
+from plimsoll.run.trial import repeat
 from plimsoll.run.trial.at_work import AtWork, TrialServer, trial_folder
 from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.log import TrialLog
@@ -221,6 +222,7 @@ class _TrialOnExisting(TrialServer):
         load_cpus = None if wanted == "all" else set(cpu_lists.check(wanted))
         place = Place(devices=[], group=None, load_cpus=load_cpus, host=context.host)
         server, folder = ReachedWeb(pages.target), trial_folder(context, log)
+        repeat.follow(pages.summaries, folder)
         load = LoadSession(
             server,
             workload_request(settings),
