@@ -181,11 +181,10 @@ class Breakdown(Watching):
         inside = self.of(
             asked.pid,
             lambda each: (
-                asked.sent_ns <= each.ended_ns
-                and each.arrived_ns <= asked.got_ns
+                asked.sent_ns <= each.ended_ns <= asked.got_ns
                 and (asked.sent_ns <= each.arrived_ns or bool(each.flags & QUEUED))
             ),
-        )
+        ) or self.of(asked.pid, lambda each: asked.sent_ns <= each.arrived_ns <= asked.got_ns)
         assert len(inside) == 1, (asked, self.of(asked.pid))
         return inside[0]
 

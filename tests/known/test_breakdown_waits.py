@@ -143,12 +143,16 @@ def test_cold_reads_of_a_prime_number_of_blocks(needs: Callable[..., None], quie
     # Where the file's blocks lie is read from the device, too, once the cache has lost it: a few blocks of 4 KiB.
     assert BLOCKS * 8192 <= device <= BLOCKS * 8192 + MAP_BLOCKS * 4096, device
     request = watch.the(cold)
-    wait = request.wait("IO:DataFileRead")
+    reads = [wait for wait in request.waits if wait.name == "IO:DataFileRead"]
+    (wait,) = (one for one in reads if one.cause == OWN_READ)
+    # Seldom, where a hypervisor takes the CPU just then, one was on its way when it was waited for.
+    waited = sum(one.ns for one in reads)
+    assert sum(one.count for one in reads if one is not wait) <= MAP_BLOCKS
     reading = round(plan["I/O Read Time"] * MS)  # by the server's own clock around each read
     # That clock runs on while a backend that has its block waits for a CPU, and while it copies.
     least = reading - spent.run_queue_ns - spent.cpu_ns - spent.vague_ns
-    lands(request, wait.ns, min(max(wait.ns, least), reading), "data_read", elsewhere_ns=ELSEWHERE_NS)
-    assert wait.ns <= reading
+    lands(request, waited, min(max(waited, least), reading), "data_read", elsewhere_ns=ELSEWHERE_NS)
+    assert waited <= reading
     assert (wait.bucket, wait.cause, wait.waker_pid) == ("data_read", OWN_READ, 0)
     # A read that is there at once is no wait.
     assert BLOCKS // 20 < wait.count <= BLOCKS and spent.waited_about(wait.count)
