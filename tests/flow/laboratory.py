@@ -49,6 +49,7 @@ seconds = 1
 
 [design]
 blocks = 2
+repeat_share_max = 0  # whatever the hypervisor takes: the tests count what each trial leaves
 
 [[factors]]
 path = "target.settings.shared_buffers"
