@@ -40,9 +40,10 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Strict(BaseModel):
-    """A table of the file: unknown keys are an error."""
+    """A table of the file: unknown keys are an error. What checks it is built when the first one is read: `undo` reads
+    none."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True, defer_build=True)
 
 
 @dataclass(frozen=True)
