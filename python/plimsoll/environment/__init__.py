@@ -5,6 +5,7 @@ process that knows nothing but the journal.
 """
 
 from plimsoll.environment import places, readahead, scheduler, server, units  # noqa: F401 (they declare their kinds)
+from plimsoll.environment.boots import once  # noqa: F401 (it declares its kinds)
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.folders import placed, work_dir  # noqa: F401 (they declare their kinds)
 from plimsoll.environment.groups import group  # noqa: F401 (they declare their kinds)
