@@ -146,9 +146,9 @@ def until(condition: Callable[[], object], of: "subprocess.Popen[str]") -> None:
         time.sleep(0.05)
 
 
-def ended(of: "subprocess.Popen[str]") -> tuple[int, str]:
+def ended(of: "subprocess.Popen[str]", seconds_max: float = SECONDS_MAX) -> tuple[int, str]:
     """Exit code, and what it said."""
-    said = of.communicate(timeout=SECONDS_MAX)[0]
+    said = of.communicate(timeout=seconds_max)[0]
     print(said)
     return of.returncode, said
 

@@ -60,8 +60,8 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     where = state or StateDir()
     checks: list[Callable[[StateDir], Check]] = [
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
-        _places, _layers, _postgres, _web, _user, _state_folder, _disk, _memory, _residency, _psi, _damon, _read_ahead,
-        _cpus, _preemption, _load, _guest,
+        _places, _layers, _nfs, _postgres, _web, _user, _state_folder, _disk, _memory, _residency, _psi, _damon,
+        _read_ahead, _cpus, _preemption, _load, _guest,
     ]  # fmt: skip
     results = []
     for check in checks:
@@ -209,6 +209,10 @@ def _places(_: StateDir) -> Check:
 
 def _layers(_: StateDir) -> Check:
     return Check("layers of places", *able.layers())
+
+
+def _nfs(_: StateDir) -> Check:
+    return Check("NFS", *able.nfs())
 
 
 def _postgres(_: StateDir) -> Check:

@@ -103,3 +103,19 @@ def test_what_a_place_needs_of_a_machine(state, monkeypatch):
     checks = {check.name: check for check in doctor.diagnose(state)}
     assert checks["programs for places"].ok and checks["layers of places"].ok
     assert "mdadm" in checks["programs for places"].found
+
+
+def test_what_nfs_needs_of_a_machine(state, monkeypatch):
+    fake = FakeMachine({}, modules=("loop", "nfs", "nfsv4"))
+    fake.serves_nfs = lambda: ""
+    monkeypatch.setattr(machine, "HERE", fake)
+
+    def found():
+        return next(check for check in doctor.diagnose(state) if check.name == "NFS")
+
+    assert found().ok is None and "this kernel (6.12.0-made-up) has no NFS server" in found().found
+    assert found().found.startswith("client of versions 4;") and "guest" in found().remedy
+    fake.modules = (*fake.modules, "nfsv3", "nfsd")
+    assert found().ok is True and found().found == "client of versions 3 and 4, server"
+    fake.serves_nfs = lambda: "it runs with 8 threads"
+    assert found().ok is None and "in use: it runs with 8 threads" in found().found

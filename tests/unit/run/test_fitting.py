@@ -1,5 +1,6 @@
 """Levels that a machine cannot give are left out and named; the rest is the experiment as it was."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,16 @@ def test_a_kernel_runs_the_preemption_models_that_it_offers(tmp_path: Path) -> N
     assert levels(closed) == [["as found"]]
     assert closed.left_out == ("environment.preemption, but as found (it is locked down)",)
     assert fitted(source, machine(1, 1)) is source, "a kernel that is not known to lack any"
+
+
+def test_what_has_to_lie_on_nfs_is_left_out_where_the_kernel_has_none() -> None:
+    source = load("pgbench-storage", quick=True, sets=["measure.transactions_per_client=50", "workload.clients=1"])
+    assert len(source.treatments) == 9
+    without = replace(machine(2, 8), why_no_nfs="this kernel has no NFS server")
+    found = fitted(source, without)
+    assert len(found.treatments) == 4 and len(found.left_out) == 2
+    assert all("NFS (this kernel has no NFS server)" in text for text in found.left_out)
+    assert set(found.experiment.environment.places) == {"first", "second"}, "of what nothing lies on there is none"
+    assert fitted(source, machine(2, 8)) is source
+    in_a_guest = load("pgbench-storage", quick=True, sets=["environment.kernel=guest"])
+    assert fitted(in_a_guest, without) is in_a_guest, "its kernel is not this one"

@@ -1,4 +1,4 @@
-"""What this machine has for places, for `plimsoll doctor`: programs, and layers of the kernel."""
+"""What this machine has for places, for `plimsoll doctor`: programs, layers of the kernel, and NFS."""
 
 from __future__ import annotations
 
@@ -28,3 +28,27 @@ def layers() -> tuple[bool | None, str, str]:
     missing = ", ".join(name for name in _LAYERS if name not in there)
     found = f"{', '.join(there) or 'none'}; this kernel ({machine.HERE.release()}) lacks {missing}"
     return None, found, "places with these layers need another kernel; a plan that asks for them says so"
+
+
+def nfs() -> tuple[bool | None, str, str]:
+    """The same of NFS: its client by version, and the kernel's own server, for `nfs.on`."""
+    here = machine.HERE
+    versions = [name for name, module in (("3", "nfsv3"), ("4", "nfsv4")) if here.has_module(module)]
+    client = here.has_module("nfs") and bool(versions)
+    there = [f"client of versions {' and '.join(versions)}"] if client else []
+    there += ["server"] if here.has_module("nfsd") else []
+    if missing := why_no_nfs():
+        found = f"{', '.join(there) or 'none'}; {missing}"
+        return None, found, 'places with nfs.on need another kernel, such as a guest\'s (environment.kernel = "guest")'
+    if serves := here.serves_nfs():
+        remedy = "stop it for places with nfs.on, or name what it exports in nfs.server"
+        return None, f"{', '.join(there)}, which is in use: {serves}", remedy
+    return True, ", ".join(there), ""
+
+
+def why_no_nfs() -> str:
+    """What this kernel lacks for a place with `nfs.on`; empty where it has all."""
+    here = machine.HERE
+    parts = {"client": here.has_module("nfs") and here.has_module("nfsv3", "nfsv4"), "server": here.has_module("nfsd")}
+    lacking = [name for name, there in parts.items() if not there]
+    return f"this kernel ({here.release()}) has no NFS {' and no NFS '.join(lacking)}" if lacking else ""

@@ -1,8 +1,9 @@
 """Levels that this machine can give: one experiment file serves small machines and large ones.
 
-Of a factor with `where_possible` the levels that ask for CPUs, memory or a preemption model which are not here are left
-out, and named; a factor of which nothing would be left keeps all, so that the plan says what stands in the way. One of
-preemption models on a kernel that can change to none has the model that is in force instead, so that the rest runs.
+Of a factor with `where_possible` the levels that ask for CPUs, memory, a preemption model or NFS which are not here are
+left out, and named; a factor of which nothing would be left keeps all, so that the plan says what stands in the way.
+One of preemption models on a kernel that can change to none has the model that is in force instead, so that the rest
+runs.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plimsoll.environment import cpus as cpu_lists
+from plimsoll.environment.places.able import why_no_nfs
 from plimsoll.environment.scheduler import Preemption
-from plimsoll.experiment import Source, size
+from plimsoll.experiment import Experiment, Source, size
 from plimsoll.experiment.design import show_level
 from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.experiment.reading.source import reload
@@ -22,6 +24,8 @@ from plimsoll.run.planning.needs import LOAD_MEMORY_BYTES
 CPUS = ("environment.target_cpus", "environment.load_cpus")
 MEMORY = "environment.memory"
 PREEMPTION = "environment.preemption"
+_FILES = "target.files."
+_PARTS = (_FILES, "environment.places.")
 
 
 @dataclass(frozen=True)
@@ -33,13 +37,16 @@ class Machine:
     available_bytes: int
     preemption: frozenset[str] | None = None  # what can be chosen; None where that is not known
     why_no_preemption: str = ""  # where nothing can
+    why_no_nfs: str = ""  # of this kernel's own server and client
 
     @classmethod
     def here(cls) -> Machine:
         """The one we are on."""
         able = Preemption().available()
         models = frozenset(Preemption().choices()) if able.ok else None
-        return cls(frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes(), models, able.reason)
+        return cls(
+            frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes(), models, able.reason, why_no_nfs()
+        )
 
 
 def fitted(source: Source, machine: Machine) -> Source:
@@ -54,7 +61,8 @@ def fitted(source: Source, machine: Machine) -> Source:
             as_found.append(place)
             left_out.append(f"{factor.label or factor.key}, but as found ({machine.why_no_preemption})")
             continue
-        reasons = [_lacking(factor.settings_of(level), machine) for level in factor.levels]
+        each = [factor.settings_of(level) for level in factor.levels]
+        reasons = [_lacking(one, machine) or _without_nfs(one, source.experiment, machine) for one in each]
         if not any(reasons) or all(reasons):
             continue
         kept[place] = [index for index, reason in enumerate(reasons) if not reason]
@@ -72,6 +80,7 @@ def fitted(source: Source, machine: Machine) -> Source:
     for place, indices in kept.items():
         levels = document["factors"][place]["levels"]
         document["factors"][place]["levels"] = [levels[index] for index in indices]
+    _leave_out_places(document)
     again = reload(document, source.path, source.quick)
     return replace(again, changed=source.changed, left_out=tuple(left_out))
 
@@ -93,3 +102,39 @@ def _lacking(settings: dict[str, Any], machine: Machine) -> str | None:
     if needed > machine.available_bytes:
         return f"{size.show(needed)} with the load generator, {size.show(machine.available_bytes)} are available"
     return None
+
+
+def _without_nfs(settings: dict[str, Any], experiment: Experiment, machine: Machine) -> str | None:
+    """Why these settings put no part of the target on NFS here. Of a guest's kernel its plan knows."""
+    if not machine.why_no_nfs or experiment.environment.kernel != "host":
+        return None
+    places = experiment.environment.places
+    parts = [part for path, value in settings.items() if path.startswith(_FILES) for part in _parts(value)]
+    return machine.why_no_nfs if any(name in places and places[name].nfs.on for name in parts) else None
+
+
+def _parts(value: Any) -> list[str]:
+    """The places of a part, or of the tables of one."""
+    return [str(one) for one in value.values()] if isinstance(value, dict) else [str(value)]
+
+
+def _leave_out_places(document: dict[str, Any]) -> None:
+    """Places on which nothing lies any more: a file that has such is refused."""
+    places, lying = document["environment"]["places"], _lying(document)
+    while idle := [name for name in places if name not in lying | _below(places)]:
+        for name in idle:
+            del places[name]
+
+
+def _lying(document: dict[str, Any]) -> set[str]:
+    """What parts of the target lie on, at any level."""
+    values = [value for value in document["target"]["files"].values() if value is not None]
+    for factor in document["factors"]:
+        each = (level["set"] if "name" in factor else {factor["path"]: level} for level in factor["levels"])
+        values += [value for one in each for path, value in one.items() if path.startswith(_PARTS)]
+    return {name for value in values for name in _parts(value)}
+
+
+def _below(places: dict[str, Any]) -> set[str]:
+    """What places stand on themselves: the log of one, what another exports."""
+    return {str(name) for place in places.values() for name in (place["log"], place["nfs"]["on"]) if name is not None}
