@@ -26,7 +26,7 @@ from plimsoll.run.soak.series import CRASH, SoakSeries
 from plimsoll.run.trial.at_work import TrialServer
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.trial.segment import Segment, perform
-from plimsoll.run.trial.series import FAILURES_MAX, STOPPED
+from plimsoll.run.trial.series import FAILURES_MAX, STOPPED, at_work, begin_session, to_its_result
 
 if TYPE_CHECKING:
     from plimsoll.run.context import RunContext
@@ -42,22 +42,10 @@ def carry(context: RunContext, log: TrialLog, server: TrialServer, clock: Clock 
     series = SoakSeries(folder, context.interrupts, log.trial.treatment.settings, clock)
     series.keep_reserve()
     try:
-        if series.state["result"] is None:
-            try:
-                _until_over(context, log, server, series)
-                series.end("finished", log)
-            except TrialFailed as error:
-                series.end_early(str(error))
-                series.end("finished" if series.rounds_done else str(error), log)
-        else:
-            log.facts |= series.state["found"]  # killed between its end and its trial.json
+        to_its_result(context, log, server, series, lambda: _until_over(context, log, server, series))
     finally:
-        series.tell(log)
-    with context.interrupts.must_finish():
-        server.remove_data()
-        series.release_reserve()
-    if series.state["result"] != "finished":
-        raise TrialFailed(series.state["result"])
+        if series.state["result"] is not None:
+            series.release_reserve()
 
 
 def _until_over(context: RunContext, log: TrialLog, server: TrialServer, series: SoakSeries) -> None:
@@ -87,20 +75,11 @@ def _until_over(context: RunContext, log: TrialLog, server: TrialServer, series:
 
 def _one_session(log: TrialLog, server: TrialServer, series: SoakSeries) -> None:
     """From a start of the server to its end."""
-    is_continued = series.begin_session(log)
-    if not is_continued:
-        server.remove_data()  # of a begin that did not come as far as a round
-    elif not server.data.is_dir():
-        raise Fault(
-            f"{server.data.parent}: the data of this soak are missing",
-            remedy="set PLIMSOLL_STATE as it was when the soak began; if they were removed, start a new one",
-        )
+    is_continued = begin_session(log, server, series, "soak")
     series.has_just_started = True
     if is_continued and series.is_over:
         return
-    with server.opened(log, goes_on=is_continued) as at:
-        if not is_continued and not at.settings.workload.loads_itself():
-            series.settle(log)
+    with at_work(log, server, series, is_continued=is_continued) as at:
         perform(_segments(at.settings, series), at, log, series)
 
 

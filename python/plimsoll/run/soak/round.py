@@ -57,7 +57,7 @@ class SoakRound(Segment):
                 self._begin_session(at, log)
             if self.number > 1 or was_interrupted:
                 self._tidy(at)
-        except Exception:
+        except Exception:  # whatever it is: the server's log tells of a crash only while its folder is there
             self._note_crashes(at)
             raise
         if self._series.log_read(boot_id()) is None and (found := kernel_log.position()) is not None:

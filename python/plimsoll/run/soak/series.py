@@ -20,7 +20,7 @@ from plimsoll.record.thinning import STEPS_S, Thinned, bytes_of, thin
 from plimsoll.run.signals import Interrupts
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.trial.segment import Segment
-from plimsoll.run.trial.series import Series
+from plimsoll.run.trial.series import FINISHED, Series
 
 Json = dict[str, Any]
 Clock = Callable[[], float]
@@ -109,9 +109,10 @@ class SoakSeries(Series):
         if self._asked.after_crash == "end":
             self.end_by(CRASH)
 
-    def end_early(self, why: str) -> None:
-        """It has failed again and again."""
+    def fail(self, why: str, log: TrialLog) -> None:
+        """It has failed again and again: the rounds that it has are its result."""
         self.state |= {"ended_by": FAILURES, "why": why}
+        self.end(FINISHED if self.rounds_done else why, log)
 
     def crashed(self, number: int, text: str) -> bool:
         """Notes a crash of the server, unless it is known; whether it was new."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from plimsoll.record import writer
 from plimsoll.record.run import read_json
 from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.signals import Interrupts, Stopped
-from plimsoll.run.trial.at_work import TrialServer
+from plimsoll.run.trial.at_work import AtWork, TrialServer
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.trial.segment import Progress, Segment, perform
 
@@ -33,6 +33,7 @@ FILE = "series.json"
 FAILURES_MAX = 3  # one after the other, with nothing done between: then the trial has failed
 KILLED = "the run was killed"
 STOPPED = "the run was stopped"
+FINISHED = "finished"
 
 
 class Series(Progress):
@@ -122,6 +123,10 @@ class Series(Progress):
         self.state["result"] = result
         self._keep(log)
 
+    def fail(self, why: str, log: TrialLog) -> None:
+        """It cannot go on."""
+        self.end(why, log)
+
     def tell(self, log: TrialLog) -> None:
         """What trial.json says of a series: what was begun and not ended, and how often the server was started."""
         log.facts["cut"] = self.state["cut"]
@@ -154,13 +159,23 @@ def carry(context: RunContext, log: TrialLog, server: TrialServer, segments: Seq
     Raises TrialFailed when it has no result, Stopped when the run is to end.
     """
     series = Series(writer.trial_folder(context.out, log.trial.number), context.interrupts)
+    to_its_result(context, log, server, series, lambda: _until_done(context, log, server, segments, series))
+
+
+def to_its_result(
+    context: RunContext, log: TrialLog, server: TrialServer, series: Series, go_on: Callable[[], None]
+) -> None:
+    """`go_on` does what is left; the data are kept until the series has its result, and go with it.
+
+    Raises what `go_on` raises, and TrialFailed when the result is that the trial failed.
+    """
     try:
         if series.state["result"] is None:
             try:
-                _until_done(context, log, server, segments, series)
-                series.end("finished", log)
+                go_on()
+                series.end(FINISHED, log)
             except TrialFailed as error:
-                series.end(str(error), log)
+                series.fail(str(error), log)
         else:
             log.facts |= series.state["found"]  # killed between its end and its trial.json
     finally:
@@ -168,7 +183,7 @@ def carry(context: RunContext, log: TrialLog, server: TrialServer, segments: Seq
     # From here on a kill finds the result in series.json, and the data are needed no more.
     with context.interrupts.must_finish():
         server.remove_data()
-    if series.state["result"] != "finished":
+    if series.state["result"] != FINISHED:
         raise TrialFailed(series.state["result"])
 
 
@@ -178,7 +193,9 @@ def _until_done(
     """Start after start of the server until everything is done. A part that was killed ends no more than its start."""
     while True:
         try:
-            _one_session(log, server, segments, series)
+            is_continued = begin_session(log, server, series, "series")
+            with at_work(log, server, series, is_continued=is_continued) as at:
+                perform(segments, at, log, series)
             return
         except TrialFailed as error:
             series.failures += 1
@@ -194,17 +211,23 @@ def _until_done(
             raise
 
 
-def _one_session(log: TrialLog, server: TrialServer, segments: Sequence[Segment], series: Series) -> None:
-    """From a start of the server to its end."""
+def begin_session(log: TrialLog, server: TrialServer, series: Series, what: str) -> bool:
+    """Before a start of the server: whether it goes on with data that are there. `what` names the series in a fault."""
     is_continued = series.begin_session(log)
     if not is_continued:
         server.remove_data()  # of a begin that did not come as far as a segment
     elif not server.data.is_dir():
         raise Fault(
-            f"{server.data.parent}: the tables of this series are missing",
-            remedy="set PLIMSOLL_STATE as it was when the series began; if they were removed, start a new run",
+            f"{server.data.parent}: the data of this {what} are missing",
+            remedy=f"set PLIMSOLL_STATE as it was when the {what} began; if they were removed, start a new run",
         )
+    return is_continued
+
+
+@contextmanager
+def at_work(log: TrialLog, server: TrialServer, series: Series, *, is_continued: bool) -> Iterator[AtWork]:
+    """From a start of the server to its end."""
     with server.opened(log, goes_on=is_continued) as at:
         if not is_continued and not at.settings.workload.loads_itself():
             series.settle(log)
-        perform(segments, at, log, series)
+        yield at
