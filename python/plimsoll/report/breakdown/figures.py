@@ -59,7 +59,12 @@ def _stacked(rows: list[Json], x: alt.X, y: alt.Y, colour: alt.Color) -> alt.Cha
             y,
             colour,
             alt.Order("order:Q"),
-            tooltip=["part:N", "about:N", alt.Tooltip("ms:Q", title="ms", format=_TIP), alt.Tooltip("interval:N")],
+            tooltip=[
+                alt.Tooltip("part:N"),
+                alt.Tooltip("about:N"),
+                alt.Tooltip("ms:Q", title="ms", format=_TIP),
+                alt.Tooltip("interval:N"),
+            ],
         )
     )
 
@@ -109,7 +114,11 @@ def bars_figure(verdict: Json) -> Figure:
             alt.Chart(alt.Data(values=[row for row in marks if row["band"] == band]))
             .transform_filter("datum.kind == kind")
             .mark_tick(thickness=2, size=_STEP - 4)
-            .encode(alt.X("ms:Q"), y, tooltip=["treatment:N", alt.Tooltip("ms:Q", format=_TIP), "transactions:Q"])
+            .encode(
+                alt.X("ms:Q"),
+                y,
+                tooltip=[alt.Tooltip("treatment:N"), alt.Tooltip("ms:Q", format=_TIP), alt.Tooltip("transactions:Q")],
+            )
         )
         bars = _stacked([row for row in rows if row["band"] == band], x, y, colour)
         panel = alt.layer(bars.transform_filter("datum.kind == kind"), ticks)
@@ -219,7 +228,13 @@ def timelines_figure(verdict: Json) -> Figure:
             alt.X2("to:Q"),
             alt.Y("transaction:N", sort=alt.SortField("place"), title=None, axis=alt.Axis(labelLimit=280, domain=True)),
             _colour(rows),
-            tooltip=["part:N", "wait:N", alt.Tooltip("ms:Q", format=_TIP), "within:N", "transaction:N"],
+            tooltip=[
+                alt.Tooltip("part:N"),
+                alt.Tooltip("wait:N"),
+                alt.Tooltip("ms:Q", format=_TIP),
+                alt.Tooltip("within:N"),
+                alt.Tooltip("transaction:N"),
+            ],
         )
         .properties(width=WIDTH - 300, height={"step": 26})
         .add_params(choice("shown", "shown", shown))

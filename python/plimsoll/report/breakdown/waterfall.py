@@ -97,8 +97,14 @@ def waterfall_figure(verdict: Json) -> Figure:
             scale=alt.Scale(domain=["longer", "shorter"], range=[theme.WORSE, theme.BEST]),
             legend=alt.Legend(orient="top"),
         ),
-        opacity=alt.condition("datum.told", alt.value(1), alt.value(0.35)),
-        tooltip=["part:N", "about:N", alt.Tooltip("ms:Q", title="ms", format="+,.4~g"), "interval:N", "events:N"],
+        opacity=alt.OpacityValue(0.35, condition={"test": "datum.told", "value": 1}),
+        tooltip=[
+            alt.Tooltip("part:N"),
+            alt.Tooltip("about:N"),
+            alt.Tooltip("ms:Q", title="ms", format="+,.4~g"),
+            alt.Tooltip("interval:N"),
+            alt.Tooltip("events:N"),
+        ],
     )
     rules = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, color=theme.UNJUDGED)
     rules = rules.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"))

@@ -71,7 +71,12 @@ def _panel(rows: list[Json], level: str, relations: list[str], width: int, label
                 labelLimit=240,
             ),
             alt.Order("order:Q"),
-            tooltip=["relation:N", "part:N", alt.Tooltip("mb:Q", title="MB", format=",.1f"), "level:N"],
+            tooltip=[
+                alt.Tooltip("relation:N"),
+                alt.Tooltip("part:N"),
+                alt.Tooltip("mb:Q", title="MB", format=",.1f"),
+                alt.Tooltip("level:N"),
+            ],
         )
         .properties(width=width, height={"step": 22}, title=alt.Title(level, frame="group"))
     )

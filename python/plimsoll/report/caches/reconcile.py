@@ -68,7 +68,7 @@ def _panel(verdict: Json, comparison: Json, parts: Mapping[PartOfReads, str], wi
                 labelLimit=240,
             ),
             alt.Order("order:Q"),
-            tooltip=["part:N", alt.Tooltip("mb:Q", title="MB", format=",.2f"), alt.Tooltip("level:N")],
+            tooltip=[alt.Tooltip("part:N"), alt.Tooltip("mb:Q", title="MB", format=",.2f"), alt.Tooltip("level:N")],
         )
     )
     ticks = (

@@ -77,7 +77,7 @@ def _rules(verdict: Capacity, room: int) -> list[Any]:
     layers.append(base.mark_rule(strokeDash=[6, 4], strokeWidth=1.4, color=theme.WORSE).encode(alt.Y("ms:Q")))
     layers.append(
         base.mark_text(align="left", dy=-7, color=theme.WORSE).encode(
-            alt.Y("ms:Q"), x=alt.value(4), text=alt.Text("label:N")
+            alt.Y("ms:Q"), x=alt.XValue(4), text=alt.Text("label:N")
         )
     )
     line, knee = verdict["line"], verdict["knee"]
@@ -101,7 +101,7 @@ def _rules(verdict: Capacity, room: int) -> list[Any]:
         layers.append(one.mark_rule(strokeWidth=2.2, color=colour).encode(alt.X("rate:Q")))
         layers.append(
             one.mark_text(align="right", dx=-6, color=colour, fontWeight=600).encode(
-                alt.X("rate:Q"), y=alt.value(room - 12 - 16 * place), text=alt.Text("label:N")
+                alt.X("rate:Q"), y=alt.YValue(room - 12 - 16 * place), text=alt.Text("label:N")
             )
         )
     return layers
@@ -148,7 +148,13 @@ def curve_figure(
     dash = alt.StrokeDash("percentile:N", title=None, sort=list(reversed(names)), legend=alt.Legend(orient="top"))
     base = alt.Chart(alt.Data(values=rows))
     means = base.transform_aggregate(ms="median(ms)", groupby=["rate", "percentile"])
-    tips = ["percentile:N", alt.Tooltip("rate:Q", format=",.4~r"), "verdict:N", "trial:Q", "why:N"]
+    tips = [
+        alt.Tooltip("percentile:N"),
+        alt.Tooltip("rate:Q", format=",.4~r"),
+        alt.Tooltip("verdict:N"),
+        alt.Tooltip("trial:Q"),
+        alt.Tooltip("why:N"),
+    ]
     tips += [alt.Tooltip(f"{key}:Q", format=",.3~r") for key in ("ms", "low", "high")]
     chart = alt.layer(
         *_rules(verdict, height),
@@ -190,7 +196,13 @@ def conforming_figure(verdict: Capacity, name: str, width: int, height: int) -> 
     shape = alt.Shape(
         "verdict:N", scale=alt.Scale(domain=present, range=[_SHAPES[word] for word in present]), legend=None
     )
-    tips = [alt.Tooltip("rate:Q", format=",.0f"), alt.Tooltip("ms:Q", format=".2%"), "verdict:N", "trial:Q", "why:N"]
+    tips = [
+        alt.Tooltip("rate:Q", format=",.0f"),
+        alt.Tooltip("ms:Q", format=".2%"),
+        alt.Tooltip("verdict:N"),
+        alt.Tooltip("trial:Q"),
+        alt.Tooltip("why:N"),
+    ]
     base = alt.Chart(alt.Data(values=rows))
     chart = alt.layer(
         *_rules(verdict, height),
@@ -228,7 +240,12 @@ def search_figure(verdict: Capacity) -> Figure:
             y,
             color=colour,
             shape=shape,
-            tooltip=["trial:O", alt.Tooltip("rate:Q", format=",.4~r"), "verdict:N", "why:N"],
+            tooltip=[
+                alt.Tooltip("trial:O"),
+                alt.Tooltip("rate:Q", format=",.4~r"),
+                alt.Tooltip("verdict:N"),
+                alt.Tooltip("why:N"),
+            ],
         ),
     ]
     line = verdict["line"]

@@ -55,7 +55,12 @@ def drift_figure(verdict: Json, width: int = WIDTH - 70, height: int = 260) -> F
     domain = alt.Scale(domain=kinds, range=[_KINDS[name] for name in kinds])
     shape = alt.Shape("kind:N", title=None, scale=domain, legend=legend if len(kinds) > 1 else None)
     base = alt.Chart(alt.Data(values=points))
-    tips = ["series:N", "test:Q", alt.Tooltip("change:Q", format="+.2%"), "remarks:N"]
+    tips = [
+        alt.Tooltip("series:N"),
+        alt.Tooltip("test:Q"),
+        alt.Tooltip("change:Q", format="+.2%"),
+        alt.Tooltip("remarks:N"),
+    ]
     layers: list[Any] = []
     if lines:
         trend = alt.Chart(alt.Data(values=lines))

@@ -78,8 +78,13 @@ def queries_figure(verdict: Json) -> Figure:
     offset = alt.XOffset("treatment:N", sort=shown)
     colour = by_colour("treatment:N", shown, colours, columns=2, labelLimit=440)
     y = alt.Y("seconds:Q", title="seconds", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5))
-    tips = ["query:N", "treatment:N", alt.Tooltip("seconds:Q", format=_TIP), alt.Tooltip("low:Q", format=_TIP)]
-    tips += [alt.Tooltip("high:Q", format=_TIP), "blocks:Q"]
+    tips = [
+        alt.Tooltip("query:N"),
+        alt.Tooltip("treatment:N"),
+        alt.Tooltip("seconds:Q", format=_TIP),
+        alt.Tooltip("low:Q", format=_TIP),
+    ]
+    tips += [alt.Tooltip("high:Q", format=_TIP), alt.Tooltip("blocks:Q")]
     chart = alt.layer(
         intervals(base, 1.6, x, offset, colour),
         base.mark_point(filled=True, size=42, opacity=1).encode(x, y, offset, colour, tooltip=tips),
@@ -110,8 +115,13 @@ def changes_figure(verdict: Json) -> Figure:
     legend = alt.Legend(orient="top", direction="horizontal")
     colour = alt.Color("verdict:N", title=None, scale=scale, legend=legend)
     shape = alt.Shape("verdict:N", scale=alt.Scale(domain=present, range=_shapes(present)), legend=None)
-    tips = ["query:N", "verdict:N", alt.Tooltip("ratio:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f")]
-    tips += [alt.Tooltip("high:Q", format=".3f"), "blocks:Q"]
+    tips = [
+        alt.Tooltip("query:N"),
+        alt.Tooltip("verdict:N"),
+        alt.Tooltip("ratio:Q", format=".3f"),
+        alt.Tooltip("low:Q", format=".3f"),
+    ]
+    tips += [alt.Tooltip("high:Q", format=".3f"), alt.Tooltip("blocks:Q")]
     no_change = alt.Chart(alt.Data(values=[{"ratio": 1}])).mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED).encode(y)
     chart = alt.layer(
         no_change,
@@ -154,12 +164,18 @@ def timeline_figure(verdict: Json) -> Figure:
         scale=alt.Scale(domain=present, range=[_WORK[kind] for kind in present]),
         legend=alt.Legend(orient="top", direction="horizontal"),
     )
-    tips = ["query:N", "title:N", "status:N", alt.Tooltip("seconds:Q", format=_TIP), "error:N"]
+    tips = [
+        alt.Tooltip("query:N"),
+        alt.Tooltip("title:N"),
+        alt.Tooltip("status:N"),
+        alt.Tooltip("seconds:Q", format=_TIP),
+        alt.Tooltip("error:N"),
+    ]
     bars = base.mark_bar(height={"band": 0.72}, stroke="white", strokeWidth=0.8)
     texts = base.transform_filter("datum.is_wide").mark_text(fontSize=10, color="#1A2230")
     chart = alt.layer(
         bars.encode(x, alt.X2("to:Q"), y, colour, tooltip=tips),
-        texts.encode(alt.X("middle:Q"), y, text="query:N"),
+        texts.encode(alt.X("middle:Q"), y, text=alt.Text("query:N")),
     ).properties(width=WIDTH - 110, height={"step": 30})
     caption = "A bar a query or refresh function, named where there is room. Point at a bar for its time and its end."
     return Figure(name, title, caption, spec=spec_of(chart.add_params(choice("shown", "shown", shown_all))))
@@ -215,7 +231,7 @@ def parts_figure(verdict: Json) -> Figure:
     for stack, words, form in sides:
         y = alt.Y("query:N", sort=list(NAMES), title=None, axis=alt.Axis(labels=stack == "zero", domain=True))
         x = alt.X("ms:Q", stack=stack, title=words, axis=alt.Axis(format=form, tickCount=5, grid=True))
-        tips = ["query:N", "part:N", alt.Tooltip("ms:Q", title="ms", format=_TIP)]
+        tips = [alt.Tooltip("query:N"), alt.Tooltip("part:N"), alt.Tooltip("ms:Q", title="ms", format=_TIP)]
         panel = base.encode(x, y, colour, alt.Order("order:Q"), tooltip=tips)
         panels.append(panel.properties(width=(WIDTH - 120) // 2, height={"step": 17}))
     shown = list(dict.fromkeys(row["treatment"] for row in rows))
@@ -266,7 +282,7 @@ def _vmstat_panel(rows: list[Json], columns: list[str], unit: str) -> Any:
             alt.X("seconds:Q", title="seconds", axis=alt.Axis(tickCount=5), scale=alt.Scale(nice=False)),
             alt.Y("value:Q", title=unit, axis=alt.Axis(format=",~r", tickCount=5)),
             colour,
-            tooltip=["column:N", alt.Tooltip("value:Q", format=",.4~r"), "seconds:Q"],
+            tooltip=[alt.Tooltip("column:N"), alt.Tooltip("value:Q", format=",.4~r"), alt.Tooltip("seconds:Q")],
         )
         .properties(width=(WIDTH - 240) // 3, height=200)
     )

@@ -72,13 +72,13 @@ def _chart(rows: list[Json], comparison: Comparison, judged: Metric) -> Any:
     base = alt.Chart(alt.Data(values=rows)).encode(y=y)
     rules = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2.4)
     tips = [
-        "level:N",
+        alt.Tooltip("level:N"),
         *(alt.Tooltip(f"{key}:Q", format=judged.shown.tip) for key in ("value", "low", "high")),
-        "said:N",
+        alt.Tooltip("said:N"),
     ]
     layers = [
         rules.encode(alt.X("low:Q"), alt.X2("high:Q"), color=colour),
         base.mark_point(filled=True, size=90, opacity=1).encode(x, color=colour, shape=shape, tooltip=tips),
-        base.mark_text(align="left").encode(x=alt.value(width + 10), text="said:N"),
+        base.mark_text(align="left").encode(x=alt.XValue(width + 10), text=alt.Text("said:N")),
     ]
     return alt.layer(*layers).properties(width=width, height={"step": min(_STEP_MAX, _HEIGHT // len(rows))})

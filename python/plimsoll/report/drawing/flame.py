@@ -57,10 +57,10 @@ def flame(
         alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1], nice=False)),
         alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, depth], nice=False)),
         tooltip=[
-            "name:N",
+            alt.Tooltip("name:N"),
             alt.Tooltip("share:Q", format=".2%"),
             alt.Tooltip("amount:Q", title=unit, format=",.6~g"),
-            *(["difference:N"] if "difference" in rows[0] else []),
+            *([alt.Tooltip("difference:N")] if "difference" in rows[0] else []),
         ],
     )
     bars = base.mark_rect(stroke="white", strokeWidth=0.4).encode(

@@ -52,7 +52,11 @@ def latency_figure(verdict: Json) -> Figure:
             "percentile:N", scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())), legend=None
         )
         base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.kind == kind")
-        tips = ["percentile:N", "level:N", *(alt.Tooltip(f"{key}:Q", format=",.3~r") for key in ("ms", "low", "high"))]
+        tips = [
+            alt.Tooltip("percentile:N"),
+            alt.Tooltip("level:N"),
+            *(alt.Tooltip(f"{key}:Q", format=",.3~r") for key in ("ms", "low", "high")),
+        ]
         panel = alt.layer(
             base.mark_line(strokeWidth=1.4, opacity=0.6).encode(x, y, color=colour),
             intervals(base, 2, x, color=colour),

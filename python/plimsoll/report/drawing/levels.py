@@ -105,7 +105,7 @@ def _panel(
         )
         shape: Any = alt.Shape("set:N", scale=alt.Scale(domain=list(_SET.values()), range=[*_SHAPES]), legend=None)
     else:
-        colour, shape = alt.value(theme.BEST), alt.value("circle")
+        colour, shape = alt.ColorValue(theme.BEST), alt.ShapeValue("circle")
     tips = [
         alt.Tooltip("level:N", title=axis["x"]),
         alt.Tooltip("value:Q", title=axis["title"], format=axis["tip"]),

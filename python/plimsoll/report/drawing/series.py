@@ -75,7 +75,11 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
                 alt.Y("mib:Q", stack="zero", title="MiB", axis=alt.Axis(format=",d", tickCount=5)),
                 by_colour("part:N", parts, list(theme.PARTS.values()), values=there),
                 alt.Order("order:Q"),
-                tooltip=["part:N", alt.Tooltip("mib:Q", title="MiB", format=",.0f"), "seconds:Q"],
+                tooltip=[
+                    alt.Tooltip("part:N"),
+                    alt.Tooltip("mib:Q", title="MiB", format=",.0f"),
+                    alt.Tooltip("seconds:Q"),
+                ],
             )
             .transform_calculate(order=f"indexof({parts!r}, datum.part)")
         )
@@ -83,7 +87,7 @@ def memory_figure(run: Run, verdict: Json) -> Figure:
             alt.Chart(alt.Data(values=[window for window in windows if window["treatment"] == label]))
             .transform_filter("datum.block == block")
             .mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED)
-            .encode(x="from:Q")
+            .encode(x=alt.X("from:Q"))
         )
         panels.append(alt.layer(area, shade).properties(width=width, height=170, title=label))
     chart = alt.concat(*panels, columns=columns, spacing=26).resolve_scale(y="shared", x="shared").add_params(select)
@@ -126,8 +130,14 @@ def _warmup_panel(rows: list[Json], end: float, order: list[str], label: str, wi
             alt.Y("percent:Q", title="database hit ratio, %", scale=alt.Scale(domain=[0, 100])),
             alt.Color("level:N", title=label, sort=order, scale=alt.Scale(domain=order, range=ramp(len(order)))),
             alt.Detail("trial:N"),
-            opacity=alt.condition(pick, alt.value(0.9), alt.value(0.12)),
-            tooltip=["level:N", "block:Q", "trial:Q", alt.Tooltip("percent:Q", format=".1f"), "seconds:Q"],
+            opacity=alt.OpacityValue(0.12, condition={"param": pick.name, "value": 0.9}),
+            tooltip=[
+                alt.Tooltip("level:N"),
+                alt.Tooltip("block:Q"),
+                alt.Tooltip("trial:Q"),
+                alt.Tooltip("percent:Q", format=".1f"),
+                alt.Tooltip("seconds:Q"),
+            ],
         )
         .add_params(pick)
     )

@@ -164,9 +164,9 @@ def scatter(page: Page) -> Figure:
         .mark_rect(stroke=None)
         .encode(
             x=alt.X("from_s:Q", title="sent, seconds into the segment", scale=alt.Scale(nice=False)),
-            x2="to_s:Q",
+            x2=alt.X2("to_s:Q"),
             y=alt.Y("low_ms:Q", title="reply, ms", scale=alt.Scale(type="log", nice=False)),
-            y2="high_ms:Q",
+            y2=alt.Y2("high_ms:Q"),
             color=alt.Color(
                 "calls:Q", title="calls", scale=alt.Scale(type="log", range=["#B9D7EC", theme.BEST, "#14283F"])
             ),

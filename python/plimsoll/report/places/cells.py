@@ -45,7 +45,7 @@ def _panel(rows: list[CellRow], counts: list[str], width: int) -> Any:
     y = alt.Y("value:Q", title="transactions/s", scale=alt.Scale(zero=True))
     colour = by_colour("series:N", counts, in_turn(theme.SERIES, counts), title="clients")
     base = alt.Chart(alt.Data(values=data))
-    tips: list[Any] = ["series:N", alt.Tooltip("transactions_per_client:Q")]
+    tips: list[Any] = [alt.Tooltip("series:N"), alt.Tooltip("transactions_per_client:Q")]
     tips += [alt.Tooltip(f"{key}:Q", format=",.1f") for key in ("value", "low", "high")]
     return alt.layer(
         base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, color=colour),

@@ -63,7 +63,7 @@ def _panel(layout: Layout) -> Any:
                 fontSize=12.5 if line == 0 else 11,
                 fontWeight="bold" if line == 0 else "normal",
             )
-            .encode(alt.X("left:Q", **x), alt.Y("top:Q", **y), text="text:N")
+            .encode(alt.X("left:Q", **x), alt.Y("top:Q", **y), text=alt.Text("text:N"))
             for line in sorted({text["line"] for text in texts})
         ),
     )

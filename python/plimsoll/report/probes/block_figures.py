@@ -59,7 +59,7 @@ def _lines(rows: list[Json], title: str) -> Any:
             alt.X("ms:Q", title="milliseconds", scale=alt.Scale(type="log")),
             alt.Y("share:Q", title="share of requests", axis=alt.Axis(format="%")),
             alt.Color("what:N", title=None),
-            tooltip=["what:N", "ms:Q", alt.Tooltip("share:Q", format=".2%")],
+            tooltip=[alt.Tooltip("what:N"), alt.Tooltip("ms:Q"), alt.Tooltip("share:Q", format=".2%")],
         )
         .properties(width=(WIDTH - 180) // 2, height=220)
     )
@@ -101,7 +101,7 @@ def _over(rows: list[Json], unit: str, title: str) -> Any:
             alt.X("seconds:Q", title="seconds of the measured segment"),
             alt.Y("value:Q", title=unit),
             alt.Color("what:N", title=None),
-            tooltip=["what:N", "seconds:Q", "value:Q"],
+            tooltip=[alt.Tooltip("what:N"), alt.Tooltip("seconds:Q"), alt.Tooltip("value:Q")],
         )
         .properties(width=(WIDTH - 180) // 2, height=200)
     )

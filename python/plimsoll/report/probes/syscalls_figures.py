@@ -64,7 +64,7 @@ def _chart(panels: list[tuple[str, list[Json]]]) -> Any:
             alt.X("call:Q", title="number of the call"),
             alt.Y("ms:Q", title="milliseconds", scale=alt.Scale(type="log")),
             alt.Color("what:N", title=None),
-            tooltip=["call:Q", "ms:Q", "what:N"],
+            tooltip=[alt.Tooltip("call:Q"), alt.Tooltip("ms:Q"), alt.Tooltip("what:N")],
         )
         .properties(width=width, height=220)
         for label, rows in panels

@@ -151,20 +151,28 @@ def _panel(label: str, rows: list[Json], limits: dict[str, int]) -> Any:
                 legend=alt.Legend(orient="top", direction="horizontal"),
             ),
             alt.Detail("trial:N"),
-            tooltip=["what:N", alt.Tooltip("mib:Q", title="MiB", format=",.1f"), "seconds:Q", "block:Q", "trial:Q"],
+            tooltip=[
+                alt.Tooltip("what:N"),
+                alt.Tooltip("mib:Q", title="MiB", format=",.1f"),
+                alt.Tooltip("seconds:Q"),
+                alt.Tooltip("block:Q"),
+                alt.Tooltip("trial:Q"),
+            ],
         )
     )
     start = (
-        alt.Chart(alt.Data(values=[{"from": 0}])).mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED).encode(x="from:Q")
+        alt.Chart(alt.Data(values=[{"from": 0}]))
+        .mark_rule(strokeDash=[4, 3], color=theme.UNJUDGED)
+        .encode(x=alt.X("from:Q"))
     )
     inside = [{"what": what, "mib": value / _MIB} for what, value in limits.items() if value / _MIB <= top]
     marks: Any = alt.Chart(alt.Data(values=inside))
-    rules = marks.mark_rule(strokeDash=[1, 3], strokeWidth=1.4, color=theme.UNJUDGED).encode(y="mib:Q")
+    rules = marks.mark_rule(strokeDash=[1, 3], strokeWidth=1.4, color=theme.UNJUDGED).encode(y=alt.Y("mib:Q"))
     # One at the left and one at the right: where both are low they would stand on one another.
     words = [
         marks.transform_filter(f"datum.what == '{what}'")
         .mark_text(align=side, baseline="bottom", dx=inward, dy=-2)
-        .encode(x=alt.value(edge), y="mib:Q", text="what:N")
+        .encode(x=alt.XValue(edge), y=alt.Y("mib:Q"), text=alt.Text("what:N"))
         for what, side, inward, edge in (("limit", "left", 4, 0), ("background", "right", -2, "width"))
     ]
     heading = alt.TitleParams(label, subtitle=named, subtitleColor=theme.UNJUDGED, subtitlePadding=4)

@@ -49,7 +49,11 @@ def rounds_figure(found: SoakOfRun, *, is_small: bool = False) -> Figure:
             y,
             alt.Shape("kind:N", title=None, scale=kinds, legend=legend),
             alt.Color("kind:N", title=None, scale=colours, legend=legend),
-            tooltip=["round:Q", alt.Tooltip("value:Q", title=shown.unit, format=",.4~r"), "remarks:N"],
+            tooltip=[
+                alt.Tooltip("round:Q"),
+                alt.Tooltip("value:Q", title=shown.unit, format=",.4~r"),
+                alt.Tooltip("remarks:N"),
+            ],
         ),
     ]
     if steps := [{"round": step["round"]} for step in found["drift"]["steps"]]:
@@ -100,7 +104,11 @@ def _panel(column: str, colour: Any) -> Any:
             alt.X("minutes:Q", title="minutes", axis=alt.Axis(tickCount=5), scale=alt.Scale(nice=False)),
             alt.Y("value:Q", title=unit, axis=alt.Axis(format=",~r", tickCount=4)),
             colour,
-            tooltip=["round:O", "minutes:Q", alt.Tooltip("value:Q", title=column, format=",.4~r")],
+            tooltip=[
+                alt.Tooltip("round:O"),
+                alt.Tooltip("minutes:Q"),
+                alt.Tooltip("value:Q", title=column, format=",.4~r"),
+            ],
         )
         .properties(width=(WIDTH - 240) // 3, height=130, title=column)
     )

@@ -82,9 +82,10 @@ def _ratio_axis(field: str, title: str, rows: list[Json]) -> alt.Y:
 
 
 def _tips() -> list[Any]:
-    tips: list[Any] = [alt.Tooltip("clients:Q"), alt.Tooltip("each:Q", title="transactions per client"), "scale:N"]
+    tips: list[Any] = [alt.Tooltip("clients:Q"), alt.Tooltip("each:Q", title="transactions per client")]
+    tips += [alt.Tooltip("scale:N")]
     tips += [alt.Tooltip(f"{key}:Q", format=",.1f") for key in ("value", "low", "high")]
-    return [*tips, "blocks:Q"]
+    return [*tips, alt.Tooltip("blocks:Q")]
 
 
 def _over_clients(rows: list[Json], original: str) -> Figure:
@@ -141,7 +142,11 @@ def _gain(clients: Clients, original: str, width: int = WIDTH - 90, height: int 
     y = _ratio_axis("ratio", f"throughput over that of scale {smallest:g}", [*rows, none])
     colour = by_colour("series:N", names, theme.SERIES[: len(names)])
     base = alt.Chart(alt.Data(values=rows))
-    tips = ["series:N", "clients:Q", *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("ratio", "low", "high"))]
+    tips = [
+        alt.Tooltip("series:N"),
+        alt.Tooltip("clients:Q"),
+        *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("ratio", "low", "high")),
+    ]
     chart = alt.layer(
         alt.Chart(alt.Data(values=[none])).mark_rule(strokeDash=[4, 4], color=theme.UNJUDGED).encode(alt.Y("ratio:Q")),
         base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, color=colour),

@@ -112,7 +112,7 @@ def _panel(
     shape = alt.Shape("series:N", sort=names, scale=alt.Scale(domain=names, range=shapes), legend=None)
     law = alt.Chart(alt.Data(values=curves))
     base = alt.Chart(alt.Data(values=points))
-    tips = ["series:N", alt.Tooltip("n:Q", title=x_title)]
+    tips = [alt.Tooltip("series:N"), alt.Tooltip("n:Q", title=x_title)]
     tips += [alt.Tooltip(f"{key}:Q", format=",.1f") for key in ("value", "low", "high")]
     layers = []
     if curves:
@@ -126,7 +126,7 @@ def _panel(
     layers += [
         intervals(base, 2, x, color=colour),
         base.mark_point(filled=True, size=80, opacity=1).encode(
-            x, y, color=colour, shape=shape, tooltip=[*tips, "blocks:Q"]
+            x, y, color=colour, shape=shape, tooltip=[*tips, alt.Tooltip("blocks:Q")]
         ),
     ]
     chart = alt.layer(*layers)
@@ -175,11 +175,15 @@ def _pairs_panel(rows: list[Json], unit: str, names: list[str], titles: tuple[st
     colour = by_colour("series:N", names, [theme.UNJUDGED, theme.BEST], labelLimit=300)
     shape = alt.Shape("series:N", sort=names, scale=alt.Scale(domain=names, range=["circle", "square"]), legend=None)
     base = alt.Chart(alt.Data(values=rows))
-    tips = ["series:N", "memory:N", *(alt.Tooltip(f"{key}:Q", format=",.3~f") for key in ("value", "low", "high"))]
+    tips = [
+        alt.Tooltip("series:N"),
+        alt.Tooltip("memory:N"),
+        *(alt.Tooltip(f"{key}:Q", format=",.3~f") for key in ("value", "low", "high")),
+    ]
     chart = alt.layer(
         intervals(base, 2, x, xOffset=offset, color=colour),
         base.mark_point(filled=True, size=80, opacity=1).encode(
-            x, y, xOffset=offset, color=colour, shape=shape, tooltip=[*tips, "blocks:Q"]
+            x, y, xOffset=offset, color=colour, shape=shape, tooltip=[*tips, alt.Tooltip("blocks:Q")]
         ),
     ).properties(width=width, height=240)
     return titled(chart, at)

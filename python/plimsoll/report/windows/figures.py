@@ -59,7 +59,7 @@ def _pair(pair: Closing, width: int) -> Any:
         windows.mark_area(color=theme.BAND, opacity=0.25, clip=True).encode(x, alt.Y("low:Q"), alt.Y2("high:Q")),
         windows.mark_line(color=theme.BAND, strokeWidth=1.4).encode(x, y),
         one.encode(alt.Y("one:Q")),
-        intervals(looks, 2.4, x, color=alt.value(theme.BEST)),
+        intervals(looks, 2.4, x, color=alt.ColorValue(theme.BEST)),
         looks.mark_point(filled=True, size=60, opacity=1, color=theme.BEST).encode(x, y, tooltip=tips),
     ]
     title = f"{pair['second']} over {pair['first']}"
@@ -101,7 +101,12 @@ def _block(name: str, colour: alt.Color, width: int) -> Any:
             alt.X("seconds:Q", title="seconds", axis=alt.Axis(tickCount=4), scale=alt.Scale(nice=False)),
             alt.Y("rate:Q", title="transactions/s", axis=alt.Axis(format="~s", tickCount=5)),
             colour,
-            tooltip=["treatment:N", "round:Q", "trial:Q", alt.Tooltip("rate:Q", format=",.0f")],
+            tooltip=[
+                alt.Tooltip("treatment:N"),
+                alt.Tooltip("round:Q"),
+                alt.Tooltip("trial:Q"),
+                alt.Tooltip("rate:Q", format=",.0f"),
+            ],
         )
         .properties(width=width, height=210, title=name)
     )
