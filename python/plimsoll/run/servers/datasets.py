@@ -6,6 +6,7 @@ Built without a memory limit, and then evicted from the page cache: a clone must
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
@@ -77,7 +78,7 @@ class DatasetBuilder(ABC, Generic[AnyServer]):
         """Builds one data set and moves it into the cache when it is whole."""
         started = time.monotonic()
         user = HERE.server_user()
-        name = f"build-{key.rsplit('-', 1)[1]}"  # short: the socket's path may have 107 bytes
+        name = building_name(state, key)
         folder = state.work / name
         state.check_traversable(user)
         with interrupts.must_finish():
@@ -105,6 +106,12 @@ class DatasetBuilder(ABC, Generic[AnyServer]):
         finally:
             with interrupts.must_finish():
                 journal.put_back_all()
+
+
+def building_name(state: StateDir, key: str) -> str:
+    """What a data set's journal, folder and group are called while it is built: not as where another state folder's run
+    builds the same data set at the same time. Short, since a socket's path may have 107 bytes."""
+    return f"build-{hashlib.sha256(f'{state.root}:{key}'.encode()).hexdigest()[:12]}"
 
 
 def refusal(settings: Experiment) -> str | None:
