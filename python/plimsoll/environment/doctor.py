@@ -22,6 +22,7 @@ from plimsoll.environment.fingerprint import memory_kib
 from plimsoll.environment.folders import others
 from plimsoll.environment.groups import cgroups, group_access
 from plimsoll.environment.guest import kernel as guest_kernel
+from plimsoll.environment.guest import qemu
 from plimsoll.environment.memory import damon, page_cache, swap
 from plimsoll.environment.places import able
 from plimsoll.environment.readahead import ReadAhead
@@ -61,7 +62,7 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     checks: list[Callable[[StateDir], Check]] = [
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
         _places, _layers, _nfs, _postgres, _web, _user, _state_folder, _disk, _memory, _residency, _psi, _damon,
-        _read_ahead, _cpus, _preemption, _load, _guest,
+        _read_ahead, _cpus, _preemption, _load, _guest, _kernels,
     ]  # fmt: skip
     results = []
     for check in checks:
@@ -292,6 +293,16 @@ def _guest(_: StateDir) -> Check:
         remedy = "`./plimsoll setup --guest` (package kmod): without modprobe it loads no modules"
         return Check("guest kernel", None, text, remedy)
     return Check("guest kernel", True, text)
+
+
+def _kernels(_: StateDir) -> Check:
+    """What kernels can be compared in; nobody needs it who does not ask for it."""
+    able = qemu.available()
+    if not able.ok:
+        return Check("guests of QEMU", None, able.reason, f'{able.remedy}; for environment.boot.by = "qemu" alone')
+    if qemu.has_kvm():
+        return Check("guests of QEMU", True, "with KVM: results of kernels that are compared in them count")
+    return Check("guests of QEMU", None, "without KVM: emulated, for mechanism and not for speed")
 
 
 def _psi(_: StateDir) -> Check:

@@ -42,6 +42,9 @@ _UNCHECKED = re.compile(
     r"|^place_devices\.\d+\.(path|name)$|^place_devices\.\d+(\.under\.\d+)+\.(size_sectors|name)$|^huge_pages\.explicit\.\d+\.(free|resv|surplus)_hugepages$"
 )
 
+#: Of a run that boots several kernels each has a part of its own (run/own_fingerprints.py), checked alike.
+_OF_A_KERNEL = re.compile(r"^kernels\.[a-z0-9-]+\.")
+
 #: What only root can read, and earlier versions did not ask for: compared where both tell it.
 _WHERE_TOLD = ("kernel.preemption", "kernel.base_slice_ns")
 
@@ -77,12 +80,13 @@ def comparable(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
     left, right = _flat(a), _flat(b)
     differences = []
     for key in sorted(left.keys() | right.keys()):
-        if not any(key == checked or key.startswith(f"{checked}.") for checked in CHECKED) or _UNCHECKED.match(key):
+        name = _OF_A_KERNEL.sub("", key)
+        if not any(name == checked or name.startswith(f"{checked}.") for checked in CHECKED) or _UNCHECKED.match(name):
             continue
         first, second = left.get(key), right.get(key)
-        if key in _WHERE_TOLD and None in (first, second):
+        if name in _WHERE_TOLD and None in (first, second):
             continue
-        tolerance = _TOLERANCE.get(key)
+        tolerance = _TOLERANCE.get(name)
         if (
             tolerance
             and isinstance(first, int)

@@ -96,11 +96,35 @@ def plan_trials(experiment: Experiment, treatments: list[Treatment], seed: int) 
         arms = [(treatment, False) for treatment in treatments]
         if experiment.design.duplicate:
             arms.append((treatments[(first + block) % len(treatments)], True))
-        orders.append(orders[block - half - 1][::-1] if block > half else draw.sample(range(len(arms)), len(arms)))
+        orders.append(orders[block - half - 1][::-1] if block > half else _order(arms, draw))
         for position, place in enumerate(orders[-1], start=1):
             treatment, duplicate = arms[place]
             trials.append(PlannedTrial(len(trials) + 1, block, position, treatment, duplicate))
     return Plan(experiment, seed, treatments, trials)
+
+
+def _order(arms: list[tuple[Treatment, bool]], draw: random.Random) -> list[int]:
+    """Of a block's trials: at random; of named kernels those of one boot together, the boots at random, too.
+
+    A duplicate has a boot of its own: how equals differ from boot to boot is a part of how they differ.
+    """
+    if all(treatment.settings.environment.named_kernel is None for treatment, _ in arms):
+        return draw.sample(range(len(arms)), len(arms))
+    boots: dict[tuple[str, bool], list[int]] = {}
+    for place, (treatment, duplicate) in enumerate(arms):
+        boots.setdefault((treatment.settings.environment.kernel, duplicate), []).append(place)
+    mixed = draw.sample(list(boots.values()), len(boots))
+    return [place for boot in mixed for place in draw.sample(boot, len(boot))]
+
+
+def boots_of(trials: Iterable[PlannedTrial]) -> list[list[PlannedTrial]]:
+    """The trials of each boot of a named kernel, in their order: one in each block for each kernel, and one for the
+    duplicate."""
+    return [list(found) for _, found in itertools.groupby(trials, key=_boot)]
+
+
+def _boot(trial: PlannedTrial) -> tuple[int, str, bool]:
+    return trial.block, trial.treatment.settings.environment.kernel, trial.duplicate
 
 
 def blocks_of(trials: Iterable[PlannedTrial]) -> list[list[PlannedTrial]]:

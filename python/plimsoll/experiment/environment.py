@@ -10,7 +10,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from plimsoll.experiment.guest.table import OF_THE_RUN, GuestMachine
+from plimsoll.experiment.guest.table import KERNELS, OF_THE_RUN, GuestMachine
+from plimsoll.experiment.kernels import table as named
+from plimsoll.experiment.kernels.table import Boot, NamedKernel
 from plimsoll.experiment.places import PLACES, Nfsd, Place
 from plimsoll.experiment.strict import Cpus, FreeKeys, Size, Strict
 
@@ -58,13 +60,18 @@ class Environment(Strict):
         default_factory=dict, description="devices with file systems, made and mounted for each trial, by name"
     )
     nfsd: Nfsd = Field(default_factory=Nfsd, description="this kernel's NFS server, of places with nfs.on")
-    kernel: Annotated[Literal["host", "guest"], OF_THE_RUN] = Field(
+    kernels: Annotated[dict[str, NamedKernel], named.KERNEL_NAMES, named.OF_THE_RUN] = Field(
+        default_factory=dict, description="kernels that trials are booted into, by name"
+    )
+    boot: Annotated[Boot, named.OF_THE_RUN] = Field(default_factory=Boot, description="how they are booted")
+    kernel: str = Field(
         "host",
         description="guest: a second kernel that runs as a process (user-mode-linux), with md, device-mapper, NFS and "
-        "control groups of its own; it shows mechanism, not speed",
+        "control groups of its own; it shows mechanism, not speed. A name of environment.kernels: that kernel, booted "
+        "for the trial",
     )
     guest: Annotated[GuestMachine | None, OF_THE_RUN] = Field(
-        None, description='with kernel = "guest": what the guest is given'
+        None, description='with kernel = "guest", or boot.by = "qemu": what the guest is given'
     )
 
     @field_validator("sysctl")
@@ -78,14 +85,33 @@ class Environment(Strict):
                 )
         return value
 
+    @field_validator("kernel")
+    @classmethod
+    def _is_there(cls, value: str, info: ValidationInfo) -> str:
+        if "kernels" in info.data:
+            named.check_name(value, info.data["kernels"])
+        return value
+
     @field_validator("guest")
     @classmethod
     def _has_a_guest(cls, value: GuestMachine | None, info: ValidationInfo) -> GuestMachine | None:
-        if value is not None and info.data.get("kernel") == "host":
+        if value is not None and info.data.get("kernel") == "host" and not info.data.get("kernels"):
             raise ValueError('is given and kernel is "host"; allowed: with kernel = "guest"')
         return value
 
     @property
     def guest_machine(self) -> GuestMachine | None:
         """What the guest is given; None where the run is on the host's kernel."""
-        return None if self.kernel == "host" else self.guest or GuestMachine()
+        if self.kernel == "host" or (self.named_kernel is not None and self.boot.by != named.QEMU):
+            return None
+        return self.guest or GuestMachine()
+
+    @property
+    def named_kernel(self) -> NamedKernel | None:
+        """The kernel that a trial is booted into; None of the host's as it is, and of a guest kernel."""
+        return None if self.kernel in KERNELS else self.kernels[self.kernel]
+
+    @property
+    def kernel_kind(self) -> str:
+        """Who carries a run on it out: host, guest, or the way that named kernels are booted."""
+        return self.kernel if self.kernel in KERNELS else self.boot.by

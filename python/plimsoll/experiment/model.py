@@ -11,7 +11,22 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.experiment.factors import AnyFactor, each_once
 from plimsoll.experiment.guest import fits
+from plimsoll.experiment.guest.table import GuestMachine
+from plimsoll.experiment.kernels.table import QEMU, check_levels
 from plimsoll.experiment.settings import Settings
+
+KERNEL = "environment.kernel"
+GUESTS = ("guest", QEMU)
+
+
+def kernels_of(factors: list[AnyFactor]) -> list[Any] | None:
+    """The kernels that a factor varies, each once; None where none does."""
+    of_kernel = [factor for factor in factors if KERNEL in factor.paths]
+    if not of_kernel:
+        return None
+    given = [settings[KERNEL] for factor in of_kernel for level in factor.levels
+             if KERNEL in (settings := factor.settings_of(level))]  # fmt: skip
+    return list(dict.fromkeys(one if isinstance(one, str) else str(one) for one in given))
 
 
 class Experiment(Settings):
@@ -20,12 +35,25 @@ class Experiment(Settings):
     factors: list[AnyFactor] = Field(default_factory=list, max_length=8)
     quick: dict[str, Any] = Field(default_factory=dict, description="what --quick sets, path by path")
 
+    @property
+    def kernel_kind(self) -> str:
+        """Who carries a run of it out: on the host, in a guest, or by booting kernels in one of the ways there are."""
+        environment = self.environment
+        return environment.kernel_kind if kernels_of(self.factors) is None else environment.boot.by
+
+    @property
+    def guest_machine(self) -> GuestMachine | None:
+        """What a guest is given; None where there is none."""
+        return None if self.kernel_kind not in GUESTS else self.environment.guest or GuestMachine()
+
     @field_validator("factors")
     @classmethod
     def _can_be_varied_on_its_kernel(cls, value: list[AnyFactor], info: ValidationInfo) -> list[AnyFactor]:
         environment = info.data.get("environment")
         if environment is not None and environment.kernel == "guest":
             fits.check_factors(factor.paths for factor in value)
+        if environment is not None and (levels := kernels_of(value)) is not None:
+            check_levels(levels, environment.kernels)
         return value
 
     @model_validator(mode="after")

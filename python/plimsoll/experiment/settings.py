@@ -182,12 +182,19 @@ class Settings(Strict):
     @model_validator(mode="after")
     def _fits_the_kernel(self) -> Settings:
         environment, target = self.environment, self.target
-        if environment.kernel == "guest":
+        if environment.guest_machine is not None:
             fits.check(
+                fits.asked(environment.kernel, environment.boot.cpus if environment.named_kernel else 1),
                 existing=target.named if target.is_of_somebody_else else None,
                 parts=target.files.given.values(),
                 places=environment.places,
                 cpus={"target_cpus": environment.target_cpus, "load_cpus": environment.load_cpus},
+                outlives_kills=SERVERS[target.server].recovers and self.goes_on_after_kills,
+            )
+        elif environment.named_kernel is not None:
+            fits.check_machine(
+                environment.kernel,
+                existing=target.named if target.is_of_somebody_else else None,
                 outlives_kills=SERVERS[target.server].recovers and self.goes_on_after_kills,
             )
         return self

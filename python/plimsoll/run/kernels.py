@@ -10,21 +10,30 @@ from pathlib import Path
 
 from plimsoll.environment import StateDir
 from plimsoll.experiment import Source
+from plimsoll.experiment.kernels.table import BOOT_LOADER, KEXEC, QEMU
+from plimsoll.run.booted.in_qemu import QemuRunner
+from plimsoll.run.booted.on_the_machine import MachineRunner
 from plimsoll.run.guest.runner import GuestRunner
 from plimsoll.run.observer import Observer
 from plimsoll.run.runner import Runner, stored_source
 
-RUNNERS: dict[str, type[Runner] | type[GuestRunner]] = {"host": Runner, "guest": GuestRunner}
+RUNNERS: dict[str, type[Runner] | type[GuestRunner]] = {
+    "host": Runner,
+    "guest": GuestRunner,
+    QEMU: QemuRunner,
+    KEXEC: MachineRunner,
+    BOOT_LOADER: MachineRunner,
+}
 
 
 def runner_of(
     source: Source, out: Path, state: StateDir, observer: Observer, command: list[str], seed: int | None = None
 ) -> Runner | GuestRunner:
     """Of a new run of the experiment."""
-    return RUNNERS[source.experiment.environment.kernel](source, out, state, observer, command, seed)
+    return RUNNERS[source.experiment.kernel_kind](source, out, state, observer, command, seed)
 
 
 def resumed(out: Path, state: StateDir, observer: Observer, command: list[str]) -> Runner | GuestRunner:
-    """Of a run that was stopped: the same experiment, seed, plan and kernel."""
+    """Of a run that was stopped: the same experiment, seed, plan and way of being on its kernel."""
     source, seed = stored_source(out)
     return runner_of(source, out, state, observer, command, seed)

@@ -1,5 +1,6 @@
 """The guest kernel that is installed, told by its own configuration; and a guest that is ended by its folder alone."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from plimsoll.environment import Journal, StateDir, doctor
 from plimsoll.environment.guest import kernel, machine, parameters
+from plimsoll.environment.guest.bootable import UserModeLinux
 from plimsoll.environment.journal.journal import is_held
 
 CONFIG = """# CONFIG_PSI is not set
@@ -107,12 +109,11 @@ def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
         one.wait()
 
 
-def test_a_guest_holds_the_journals_lock(tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_holds_the_journals_lock(tmp_path: Path, state: StateDir) -> None:
     """Undo waits for that, since a guest that is just being started is not in its folder yet."""
-    monkeypatch.setattr(machine, "command", lambda *_: ["sleep", "60"])
     journal = Journal.create(state, "x-guest")
     folder = machine.GuestFolder(tmp_path)
-    guest = machine.Guest(made(tmp_path), folder, 1 << 20)
+    guest = machine.Guest(folder, lambda _channel: ["sleep", "60"], os.environ)
     try:
         journal.release()  # as the end of the front does
         assert is_held(journal.path)
@@ -149,7 +150,8 @@ def test_undo_ends_the_processes_of_that_guest_alone(
 
 
 def test_parameters_stand_before_ours_on_the_kernels_line(tmp_path: Path) -> None:
-    argv = machine.command(made(tmp_path), machine.GuestFolder(tmp_path), 1 << 30, "nosmt thp=never", 3)
+    one = UserModeLinux(made(tmp_path))
+    argv = one.command(machine.GuestFolder(tmp_path), 1 << 30, "nosmt thp=never", 3)
     assert argv.index("nosmt") + 1 == argv.index("thp=never") < argv.index("loglevel=4") < argv.index("panic=-1")
 
 

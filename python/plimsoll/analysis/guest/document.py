@@ -20,6 +20,7 @@ class GuestOfRun(TypedDict):
     memory_bytes: int
     parameters: str  # of its boot, those that the experiment asked for
     cpus: int
+    accelerator: str | None  # of QEMU: kvm, whose times are times, or tcg, which emulates
     tick_ms: float | None  # to which its delays round
     probes_in_the_kernel: bool
     cannot: list[str]  # the names of what the verdict cannot say, in the order of part.CANNOT

@@ -35,14 +35,20 @@ def guest_of(told: Json) -> GuestOfRun:
     """From the `guest` of run.json."""
     hz, traced, cpus = told.get("hz"), bool(told.get("probes_in_the_kernel")), int(told.get("cpus") or 1)
     boots = [clock_of(boot) for boot in told.get("boots") or []]
-    absent = {CPUS: cpus > 1, TICK: not hz, PROBES: traced}
+    accelerator = told.get("accelerator")  # of QEMU alone, whose timers are finer than a tick
+    is_fast = accelerator == "kvm"
+    absent = {
+        SPEED: is_fast, CPUS: cpus > 1, TICK: not hz or accelerator is not None, PROBES: traced,
+        SWEEPS: accelerator is not None,
+    }  # fmt: skip
     return {
         "kernel": str(told.get("kernel")),
         "version": str(told.get("version")),
         "memory_bytes": int(told.get("memory_bytes") or 0),
         "parameters": str(told.get("parameters") or ""),
         "cpus": cpus,
-        "tick_ms": 1000 / hz if hz else None,
+        "accelerator": None if accelerator is None else str(accelerator),
+        "tick_ms": 1000 / hz if hz and accelerator is None else None,
         "probes_in_the_kernel": traced,
         "cannot": [name for name in CANNOT if not absent.get(name)],
         "boots": boots,

@@ -62,7 +62,7 @@ def plan(
     if as_json:
         print_json({"seed": runner.seed, "needs": vars(needs), **plan_document(runner.plan)})
     else:
-        on_host = runner.source.experiment.environment.kernel == "host"  # what equals differ by is a kernel's own
+        on_host = runner.source.experiment.kernel_kind == "host"  # what equals differ by is a kernel's own
         show.plan(runner.plan, needs, a_a.newest(runner.state) if on_host else None)
     if needs.impossible:
         sys.exit(IMPOSSIBLE)

@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +24,15 @@ from plimsoll.environment import processes
 from plimsoll.environment.devices import existing
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.folders import work_dir
-from plimsoll.environment.guest.kernel import PRELOADED, TOOLS, GuestKernel
+from plimsoll.environment.guest.kernel import PRELOADED, TOOLS
 from plimsoll.environment.journal.journal import Journal, handed_on, step
 from plimsoll.environment.journal.registry import Args, puts_back
 from plimsoll.environment.memory import page_cache
 from plimsoll.environment.state import StateDir
 
 DISK, CONSOLE = "disk", "console"
-CPUS = 1  # this kernel is built for one
-_PROGRAMS = ("linux.uml", "unshare", "setpriv")
+CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL")
+_PROGRAMS = ("linux.uml", "unshare", "setpriv", "qemu-system-x86_64", "virtiofsd", "dash", "bash", "busybox")
 _KILL_SECONDS = 10.0
 _CONSOLE_MAX = 256 << 10
 _PANIC, _NOT_PASSED_ON, _TAIL = "Kernel panic", "unshare: ", 200
@@ -84,18 +84,19 @@ class GuestFolder:
 class Guest:
     """A guest that was booted. Lines go both ways by a console of its own, which carries nothing else."""
 
-    def __init__(self, kernel: GuestKernel, place: GuestFolder, memory_bytes: int, parameters: str = "") -> None:
+    def __init__(self, place: GuestFolder, command: Callable[[int], Sequence[str]], env: Mapping[str, str]) -> None:
+        """`command`: what boots it, told the descriptor that the lines go over."""
         ours, theirs = socket.socketpair()
         self._socket, self._heard, self._lines = ours, b"", list[str]()
         try:
             # With the journals' lock, since undo could look before the guest is in its folder: so it waits for that.
             with (place.path / CONSOLE).open("wb") as console, handed_on() as journals:
                 self.process = subprocess.Popen(
-                    command(kernel, place, memory_bytes, parameters, theirs.fileno()),
+                    command(theirs.fileno()),
                     stdin=subprocess.DEVNULL,
                     stdout=console,
                     stderr=console,
-                    env={**TOOLS, "LD_PRELOAD": str(place.path / PRELOADED.name)},  # a list, whose paths have no blanks
+                    env=env,
                     cwd=place.path,
                     start_new_session=True,  # a Ctrl-C at our terminal reaches the front alone
                     pass_fds=[theirs.fileno(), *journals],
@@ -157,17 +158,6 @@ def how_it_ended(code: int, console: str) -> str:
     if code == 1 and _NOT_PASSED_ON in console[-_TAIL:]:
         return f"was ended by {signal.SIGKILL.name}"
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-
-
-def command(kernel: GuestKernel, place: GuestFolder, memory_bytes: int, parameters: str, channel: int) -> Sequence[str]:
-    """What boots it. Of `parameters` none is one of ours (experiment/guest/table.py)."""
-    contained = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL"]
-    argv = [str(kernel.program), f"mem={memory_bytes >> 20}M", f"ubda={DISK}"]
-    # Read-only: what the guest does to files of the host, it does to none but those of the record.
-    argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={place.path}/init"]
-    argv += [f"uml_dir={place.path}/", "con=null", "con0=null,fd:1", f"con1=fd:{channel},fd:{channel}"]
-    argv += parameters.split()
-    return [*contained, *argv, "loglevel=4", "panic=-1", f"PLIMSOLL_GUEST={place.path}"]
 
 
 def processes_of(folder: Path) -> list[int]:

@@ -213,7 +213,7 @@ def _validate(raw: dict[str, Any], lines: Lines) -> Experiment:
 
 def memory_of(experiment: Experiment, host_memory: int) -> int:
     """What "memory" means in relative sizes: the group's limit, or without one all of the host's or the guest's."""
-    if (guest := experiment.environment.guest_machine) is not None:
+    if (guest := experiment.guest_machine) is not None:
         host_memory = guest.memory_bytes
     if experiment.environment.memory == "unlimited":
         return host_memory

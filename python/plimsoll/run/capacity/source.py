@@ -135,7 +135,7 @@ def _no_users(source: Source, settings: Experiment) -> None:
 
 
 def _no_guest(source: Source, settings: Experiment) -> None:
-    if settings.environment.kernel != "host":
+    if settings.kernel_kind != "host":
         what = "a load line is a rate, and a guest kernel shows mechanism and not speed"
         raise ExperimentError([Problem(str(source.path), "environment.kernel", what, '"host"')])
 

@@ -26,18 +26,28 @@ from typing import Any
 from plimsoll.environment import Fault, StateDir
 from plimsoll.environment.fault import refused_by_the_system
 from plimsoll.environment.guest import parameters
+from plimsoll.experiment import PlannedTrial
 from plimsoll.experiment.reading.source import reload
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
+from plimsoll.run import own_fingerprints
 from plimsoll.run.guest import messages, planning
 from plimsoll.run.guest.carrying import Carried
 from plimsoll.run.runner import Impossible, Runner
 from plimsoll.run.signals import Stopped
+from plimsoll.run.trial.log import TrialLog
 
 HERE = Path("/run/plimsoll")
 CHANNEL = "/dev/tty1"
 LAST_WORD_SECONDS = 10.0
-_OF_THIS_BOOT = ("init=", "uml_dir=", "con", "PLIMSOLL_GUEST=")  # words of the kernel's command line
+CLOSED_SECONDS = 0.1
+_OF_THIS_BOOT = (
+    "init=",
+    "uml_dir=",
+    "con",
+    "PLIMSOLL_GUEST=",
+    "PLIMSOLL_CHANNEL=",
+)  # words of the kernel's command line
 _BY_MEMORY_LEFT = ("vm.min_free_kbytes", "vm.user_reserve_kbytes", "vm.admin_reserve_kbytes")
 _IFF_UP = 1
 
@@ -46,8 +56,9 @@ class Channel:
     """Lines to the host and from it."""
 
     def __init__(self) -> None:
-        self._handle = os.open(CHANNEL, os.O_RDWR | os.O_NOCTTY)
-        tty.setraw(self._handle, termios.TCSANOW)
+        self._handle = os.open(os.environ.get("PLIMSOLL_CHANNEL", CHANNEL), os.O_RDWR | os.O_NOCTTY)
+        if os.isatty(self._handle):
+            tty.setraw(self._handle, termios.TCSANOW)
         self._turn = threading.Lock()
         self.is_dismissed = threading.Event()  # the host has heard the end and needs no more
 
@@ -66,7 +77,10 @@ class Channel:
         """Does what the host says, for ever."""
         heard = b""
         while True:
-            heard += os.read(self._handle, 4096)
+            said = os.read(self._handle, 4096)
+            if not said:
+                time.sleep(CLOSED_SECONDS)  # a port whose other end is not there reads as nothing
+            heard += said
             *words, heard = heard.split(b"\n")
             for word in words:
                 if word == messages.CLOCK.encode():
@@ -105,11 +119,32 @@ class InGuest(Runner):
 
     def _open_record(self) -> dict[str, Any]:
         known = read_json(self.out / "run.json") or {}
-        if read_json(self.out / "fingerprint.json") is None:
+        if (name := self._named()) is not None:
+            own_fingerprints.note(self.out, name, self.fingerprint())
+        elif read_json(self.out / "fingerprint.json") is None:
             writer.write_json(self.out / "fingerprint.json", self.fingerprint())
         else:
             self._refuse_another_machine()
         return known
+
+    @property
+    def left(self) -> list[PlannedTrial]:
+        """Those of this boot that have no result yet."""
+        of_this_boot = set(self.told["trials"])
+        return [trial for trial in super().left if trial.number in of_this_boot]
+
+    def _named(self) -> str | None:
+        """The kernel of this boot, where the run boots several."""
+        for trial in self.left:
+            if trial.treatment.settings.environment.named_kernel is not None:
+                return trial.treatment.settings.environment.kernel
+        return None
+
+    def begin(self, trial: PlannedTrial) -> TrialLog:
+        log = super().begin(trial)
+        if trial.treatment.settings.environment.named_kernel is not None:
+            own_fingerprints.of_trial(self.out, trial.number, self.fingerprint())
+        return log
 
     def fingerprint(self) -> dict[str, Any]:
         """The guest's, with what it is and with the host's."""
@@ -150,8 +185,8 @@ def main(folder: Path) -> None:
 def _run(folder: Path, channel: Channel) -> str:
     asked = json.loads((folder / "request.json").read_text())
     source = reload(asked["experiment"], Path(asked["file"]), bool(asked["quick"]))
-    if unknown := parameters.unknown(planning.machine_of(source.experiment).parameters):
-        said = "environment.guest.parameters: its kernel does not know {}; correct it, or leave it out"
+    if unknown := parameters.unknown(asked["parameters"]):
+        said = "parameters of the guest's boot: its kernel does not know {}; correct it, or leave it out"
         raise Impossible([said.format(word) for word in unknown])
     _loopback_up()
     state = StateDir().prepare()
@@ -162,7 +197,7 @@ def _run(folder: Path, channel: Channel) -> str:
     out = HERE / "disk" / "record" / asked["id"]
     carried = Carried(out, HERE / "record")
     carried.carry_in()
-    told = {"kernel": asked["kernel"], "host": asked["host"]}
+    told = {"kernel": asked["kernel"], "host": asked["host"], "trials": asked["trials"]}
     runner = InGuest(source, out, state, Told(channel, carried), asked["command"], seed=asked["seed"], told=told)
     try:
         return runner.run()

@@ -31,7 +31,7 @@ WINDOWS = 'environment.kernel is "guest": servers that are up at once would shar
 
 def machine_of(experiment: Experiment) -> GuestMachine:
     """What the guest is given. Only of an experiment on a guest."""
-    machine_given = experiment.environment.guest_machine
+    machine_given = experiment.guest_machine
     assert machine_given is not None
     return machine_given
 
@@ -48,6 +48,14 @@ def refusals(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
         return [f'environment.kernel = "guest": {able.reason}; {able.remedy}, or set environment.kernel = "host"']
     reasons = [reason for treatment in plan.treatments if (reason := obstacles.unable(treatment.settings))]
     reasons += [*_of_servers(plan), *_of_places(plan, state), *_room(plan, needs, state), *datasets.refusals(plan)]
+    return list(dict.fromkeys(reasons))
+
+
+def refusals_of_guest(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
+    """Of a guest whose memory is no file of the host's, and whose kernels say themselves what they have."""
+    reasons = [reason for treatment in plan.treatments if (reason := obstacles.unable(treatment.settings))]
+    reasons += [*_of_servers(plan), *too_small(plan, state), *datasets.refusals(plan)]
+    reasons += [*_memory(plan, needs), *_disk(plan, needs, state)]
     return list(dict.fromkeys(reasons))
 
 
@@ -73,18 +81,29 @@ def _of_places(plan: Plan, state: StateDir) -> Iterator[str]:
 
 def _room(plan: Plan, needs: Needs, state: StateDir) -> Iterator[str]:
     memory = machine_of(plan.experiment).memory_bytes
+    yield from _memory(plan, needs)
+    _, memory_free = machine.free_for(state.work, kernel.MEMORY_FOLDER)
+    if memory > memory_free:
+        yield (
+            f"environment.guest.memory = {size.show(memory)}: the guest's memory is a file in {kernel.MEMORY_FOLDER}, "
+            f"where {size.show(memory_free)} are free; give the guest less, or "
+            f"`mount -o remount,size={memory_free + memory} {kernel.MEMORY_FOLDER}`"
+        )
+    yield from _disk(plan, needs, state)
+
+
+def _memory(plan: Plan, needs: Needs) -> Iterator[str]:
+    memory = machine_of(plan.experiment).memory_bytes
     given = f"environment.guest.memory = {size.show(memory)}"
     if needs.memory_bytes + KERNEL_BYTES > memory:
         needed = size.show(needs.memory_bytes + KERNEL_BYTES)
         yield f"{given}: {needed} are needed (the group, the load generator, the kernel itself); give the guest more"
     if memory > HERE.available_bytes():
         yield f"{given}: {size.show(HERE.available_bytes())} are available on the host; give the guest less"
-    disk_free, memory_free = machine.free_for(state.work, kernel.MEMORY_FOLDER)
-    if memory > memory_free:
-        yield (
-            f"{given}: the guest's memory is a file in {kernel.MEMORY_FOLDER}, where {size.show(memory_free)} are "
-            f"free; give the guest less, or `mount -o remount,size={memory_free + memory} {kernel.MEMORY_FOLDER}`"
-        )
+
+
+def _disk(plan: Plan, needs: Needs, state: StateDir) -> Iterator[str]:
+    disk_free, _ = machine.free_for(state.work, kernel.MEMORY_FOLDER)
     # The image is sparse, and may become as large as it is said to be: what is freed in it is not given back.
     built, copied = datasets.missing_bytes(plan, state), datasets.bytes_of_all(plan, state)
     whole = sum(built) + disk_bytes(needs, copied)

@@ -16,8 +16,10 @@ from typing import Any
 from plimsoll.environment import Fault, Journal
 from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.environment.guest import kernel
-from plimsoll.environment.guest.machine import CPUS, Guest, GuestFolder, how_it_ended
-from plimsoll.experiment import Plan, plan_trials
+from plimsoll.environment.guest.bootable import Bootable, UserModeLinux
+from plimsoll.environment.guest.machine import Guest, GuestFolder, how_it_ended
+from plimsoll.experiment import Plan, PlannedTrial, plan_trials
+from plimsoll.experiment.guest.table import GuestMachine
 from plimsoll.record import writer
 from plimsoll.record.run import read_json
 from plimsoll.run import datasets, designs
@@ -46,6 +48,7 @@ class GuestRunner(Carrier):
     seed: int | None = None
     fell_back: list[str] = field(init=False, default_factory=list)
     _clocks: dict[str, clocks.Comparison | None] = field(init=False, default_factory=dict)
+    _boots_before: list[dict[str, Any]] = field(init=False, default_factory=list)  # of this sitting
     _heard_meanwhile: list[str] = field(init=False, default_factory=list)  # while an answer was waited for
 
     def __post_init__(self) -> None:
@@ -53,17 +56,54 @@ class GuestRunner(Carrier):
         self.seed = seed_of(self.source, self.seed)
         self.plan: Plan = plan_trials(self.source.experiment, self.source.treatments, self.seed)
         if designs.arrangement_of(self.plan) is not designs.ONE_BY_ONE:
-            self.fell_back = [planning.WINDOWS]
+            self.fell_back = [self._windows()]
             self.plan = designs.fallen_back(self.plan)
+
+    # What differs from one kind of guest to another.
+
+    def _windows(self) -> str:
+        """Why servers are not up at once."""
+        return planning.WINDOWS
+
+    def bootable(self, trial: PlannedTrial) -> Bootable:
+        """What the trial is carried out in."""
+        del trial  # one guest has them all
+        installed = kernel.installed()
+        assert installed is not None
+        return UserModeLinux(installed)
+
+    def parameters(self, trial: PlannedTrial) -> str:
+        """Of its boot, those that the experiment asks for."""
+        del trial
+        return self.given.parameters
+
+    def boots(self) -> list[list[PlannedTrial]]:
+        """The trials that are left, by the guest that has them."""
+        return [self.left]
+
+    @property
+    def given(self) -> GuestMachine:
+        """What each guest is given."""
+        return planning.machine_of(self.source.experiment)
+
+    def _limits(self) -> tuple[float, float]:
+        """After so many seconds without a first word, and without any, it is given up."""
+        return BOOT_SECONDS_MAX, SILENT_SECONDS_MAX
 
     def needs(self) -> Needs:
         """Time, memory and disk of the trials to come, and all that stands in the way."""
         missing = datasets.missing_bytes(self.plan, self.state)
         needs = needs_of(self.plan, self.left, missing, has_tables=lambda _trial: False)
         needs.remarks = [f"trials instead of windows: {text}" for text in self.fell_back]
-        needs.remarks += [*planning.remarks(self.plan), *obstacles.remarks(self.plan)]
-        needs.impossible = planning.refusals(self.plan, needs, self.state)
+        needs.remarks += [*self._remarks(), *obstacles.remarks(self.plan)]
+        needs.impossible = self._refusals(needs)
         return needs
+
+    def _remarks(self) -> list[str]:
+        return [*planning.remarks(self.plan)]
+
+    def _refusals(self, needs: Needs) -> list[str]:
+        return planning.refusals(self.plan, needs, self.state)
 
     def run(self) -> str:
         """Runs every trial that has no result yet, inside the guest; returns the run's status."""
@@ -105,46 +145,64 @@ class GuestRunner(Carrier):
 
     def _guest_document(self) -> dict[str, Any]:
         """The `guest` of run.json (schema/record.md)."""
-        installed = kernel.installed()
-        assert installed is not None
-        given = planning.machine_of(self.source.experiment)
+        one = self.bootable(self.plan.trials[0])
         return {
-            "kernel": kernel.KIND,
-            "version": installed.version,
-            "memory_bytes": given.memory_bytes,
-            "parameters": given.parameters,
-            "cpus": CPUS,
-            "hz": installed.hz,
-            "probes_in_the_kernel": installed.is_traced,
+            "kernel": one.kind,
+            "version": one.kernel.version,
+            "memory_bytes": self.given.memory_bytes,
+            "parameters": self.given.parameters,
+            "cpus": one.cpus,
+            "hz": one.kernel.hz,
+            "probes_in_the_kernel": one.kernel.is_traced,
             "boots": [],
         }
 
     def _close_record(self, status: str) -> None:
         document = read_json(self.out / "run.json") or {}
         guest = document.get("guest") or self._guest_document()
-        guest["boots"] = [*guest["boots"], {"start": self._clocks.get("start"), "end": self._clocks.get("end")}]
+        guest["boots"] = [*guest["boots"], *self._booted_clocks()]
         ended = {"status": status, "ended_epoch_ns": time.time_ns(), "guest": guest}
         writer.write_run(self.out, document | ended)
         writer.append_event(self.out, "guest_end", status=status)
 
+    def _booted_clocks(self) -> list[dict[str, Any]]:
+        """How the clocks stood in each boot of this sitting."""
+        return [*self._boots_before, self._boot_document()]
+
+    def _boot_document(self) -> dict[str, Any]:
+        return {"start": self._clocks.get("start"), "end": self._clocks.get("end")}
+
     # --- the guest ----------------------------------------------------------------------------------------------------
 
     def _booted(self, needs: Needs) -> str:
-        installed = kernel.installed()
-        assert installed is not None
         with self.interrupts.may_cut():
             built = datasets.build_all(self.plan, self.state, self.observer, self.interrupts)
+        kept_bytes, status = sum(dataset.bytes for dataset in built.values()), "finished"
+        for number, trials in enumerate(self.boots()):
+            if self.interrupts.stopping:
+                raise Stopped
+            if number:
+                self._boots_before.append(self._boot_document())
+                self._clocks = {}
+            status = self._one_boot(trials, planning.disk_bytes(needs, kept_bytes), sorted(built))
+            if status != "finished":
+                break
+        return status
+
+    def _one_boot(self, trials: list[PlannedTrial], disk_bytes: int, keys: list[str]) -> str:
+        """One guest from its making to its end, with those trials."""
+        one = self.bootable(trials[0]) if trials else self.bootable(self.plan.trials[0])
         name = f"{hashlib.sha256(str(self.out).encode()).hexdigest()[:8]}-guest"
         place, guest, status = GuestFolder(self.state.work / name), None, "failed"
         with self.interrupts.must_finish():
             journal = Journal.create(self.state, name)
         try:
-            kept_bytes = sum(dataset.bytes for dataset in built.values())
-            place.make(self.state, journal, planning.disk_bytes(needs, kept_bytes), self.out)
-            writer.write_json(place.path / "request.json", self._request(sorted(built)))
-            self.observer.event("note", text=f"booting the guest kernel, {kernel.KIND} {installed.version}")
-            given = planning.machine_of(self.source.experiment)
-            guest = Guest(installed, place, given.memory_bytes, given.parameters)
+            place.make(self.state, journal, disk_bytes, self.out)
+            one.prepare(place)
+            writer.write_json(place.path / "request.json", self._request(keys, one, trials))
+            self.observer.event("note", text=f"booting the guest kernel, {one.kind} {one.kernel.version}")
+            parameters = self.parameters(trials[0]) if trials else self.given.parameters
+            guest = one.boot(place, self.given.memory_bytes, parameters)
             status = self._heard(guest, place)
             return status
         finally:
@@ -156,7 +214,7 @@ class GuestRunner(Carrier):
                         writer.write_text(self.out / CONSOLE, place.console())
                 journal.put_back_all()
 
-    def _request(self, keys: list[str]) -> dict[str, Any]:
+    def _request(self, keys: list[str], one: Bootable, trials: list[PlannedTrial]) -> dict[str, Any]:
         """What the guest's side is to do."""
         of_host = fingerprint([self.state.root])
         return {
@@ -168,13 +226,15 @@ class GuestRunner(Carrier):
             "command": self.command,
             "datasets": keys,
             "kept": str(self.state.datasets),
-            "kernel": f"guest ({kernel.KIND})",
+            "kernel": f"guest ({one.kind})",
+            "parameters": self.parameters(trials[0]) if trials else self.given.parameters,
+            "trials": [trial.number for trial in trials],
             "host": {key: of_host[key] for key in ("machine", "kernel", "mounts", "devices")},
         }
 
     def _heard(self, guest: Guest, place: GuestFolder) -> str:
         """Passes on what the guest tells, to its end; its status. Raises what it ended with."""
-        limit = planning.machine_of(self.source.experiment).minutes
+        limit = self.given.minutes
         waited = _Waited()
         while True:
             line = self._heard_meanwhile.pop(0) if self._heard_meanwhile else guest.said(SLICE_SECONDS)
@@ -204,7 +264,7 @@ class GuestRunner(Carrier):
             if (waited.stopping or 0) > STOP_SECONDS_MAX:
                 self.observer.event("note", text="the guest did not stop when it was asked to, and is ended")
                 return "stopped"
-            if why := waited.is_hanging():
+            if why := waited.is_hanging(*self._limits()):
                 raise Fault(f"the guest kernel {why}", remedy=self._remedy())
 
     def _time_of(self, guest: Guest, seconds: float) -> int | None:
@@ -251,11 +311,11 @@ class _Waited:
         if self.stopping is not None:
             self.stopping += passed
 
-    def is_hanging(self) -> str:
+    def is_hanging(self, boot_max: float, silent_max: float) -> str:
         """Why it is given up; empty while it is not."""
-        if not self.is_ready and self.seconds > BOOT_SECONDS_MAX:
-            return f"did not start the run within {BOOT_SECONDS_MAX:.0f} s"
-        return f"hangs: it has told nothing for {SILENT_SECONDS_MAX:.0f} s" if self.silent > SILENT_SECONDS_MAX else ""
+        if not self.is_ready and self.seconds > boot_max:
+            return f"did not start the run within {boot_max:.0f} s"
+        return f"hangs: it has told nothing for {silent_max:.0f} s" if self.silent > silent_max else ""
 
 
 def _ended(told: dict[str, Any]) -> str:

@@ -125,7 +125,7 @@ def _unfit(source: Source) -> list[Problem]:
         if len(factor.levels) > 1
     ]
     settings = source.treatments[0].settings
-    if settings.environment.kernel != "host":
+    if settings.kernel_kind != "host":
         what = "a guest kernel shows mechanism, and no soak"
         found.append(Problem(where, "environment.kernel", what, '"host"'))
     if not facts_of(settings.target).recovers:

@@ -23,7 +23,9 @@ def kernel_words(guest: GuestOfRun) -> str:
 def cannot_words(guest: GuestOfRun) -> list[str]:
     """Each thing that it cannot say, with the reason."""
     said = {
-        "speed": "How fast the host would be: a system call, page fault or switch of a guest is several of the host's",
+        "speed": "How fast the host would be: a system call, page fault or switch of a guest is several of the host's"
+        if guest.get("accelerator") is None
+        else "How fast the host would be: every instruction is emulated",
         "cpus": "What more CPUs would do: the guest has one, which server and load share",
         "tick": f"Delays shorter than {guest['tick_ms'] or 0:g} ms: they are rounded up to that, the kernel's tick",
         "probes": "Where time goes in the kernel: it has no BPF type information, so there is no breakdown, no profile "
@@ -51,14 +53,27 @@ def _ms(ns: int) -> str:
     return f"{ns * 1e-6:+,.2f} ms"
 
 
+def _worth(guest: GuestOfRun) -> str:
+    """What its times are worth."""
+    accelerator = guest.get("accelerator")  # verdicts of before there were any have none
+    if accelerator == "kvm":
+        return f"the run was in virtual machines on this host ({kernel_words(guest)}): times are those of a guest"
+    if accelerator is not None:
+        return (
+            f"emulated: mechanism only. The run was on kernels of an emulated machine ({kernel_words(guest)}); counts "
+            "and orders hold, times are those of the emulator"
+        )
+    return (
+        f"mechanism, not speed: the run was on a guest kernel ({kernel_words(guest)}); counts and orders hold, times "
+        "are not those of the host"
+    )
+
+
 def _warns(verdict: Json) -> list[str]:
     guest = guest_of(verdict)
     if guest is None:
         return []
-    said = [
-        f"mechanism, not speed: the run was on a guest kernel ({kernel_words(guest)}); counts and orders hold, times "
-        "are not those of the host"
-    ]
+    said = [_worth(guest)]
     if guest["drifts"]:
         said.append("the guest's clock and the host's moved apart during the run: its times are wrong by as much")
     return said

@@ -232,6 +232,7 @@ def test_a_parameter_that_the_kernel_handed_on_stops_the_guests_side_before_anyt
     shutil.copy(Path(__file__).resolve().parents[4] / "experiments/append-log/experiment.toml", file)
     source = load(str(file), sets=['environment.kernel="guest"', "environment.guest.parameters=quiet nosuch=1"])
     asked = {"experiment": source.experiment.model_dump(mode="json"), "file": file.name, "quick": False}
+    asked["parameters"] = "quiet nosuch=1"
     (tmp_path / "request.json").write_text(json.dumps(asked))
     with pytest.raises(Impossible) as refused:
         inside._run(tmp_path, None)  # type: ignore[arg-type]

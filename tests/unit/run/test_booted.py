@@ -1,0 +1,407 @@
+"""Runs that boot kernels: what the plan says on a machine with KVM, without it and on bare metal, and a run that goes
+through its reboots, killed at every step of the first."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_boot import NEW, OLD, FakeMachine
+
+from plimsoll.environment import Fault, StateDir, undo, units
+from plimsoll.environment.boots import once
+from plimsoll.environment.fingerprint import comparable
+from plimsoll.environment.guest import qemu
+from plimsoll.environment.journal import journal as journals
+from plimsoll.environment.journal.journal import Journal
+from plimsoll.environment.knob import AVAILABLE, Availability
+from plimsoll.experiment import load
+from plimsoll.run import kernels, one_trial, own_fingerprints
+from plimsoll.run.booted import on_the_machine
+from plimsoll.run.booted.in_qemu import QemuRunner
+from plimsoll.run.booted.on_the_machine import MachineRunner
+from plimsoll.run.host import ThisMachine
+from plimsoll.run.observer import Silent
+from plimsoll.run.runner import Impossible
+
+Json = dict[str, Any]
+FILE = f"""format = 1
+name = "mine"
+title = "A question"
+
+[environment]
+kernels.old = {{ release = "{OLD}" }}
+kernels.new = {{ release = "{NEW}" }}
+boot = {{ by = "qemu", reboots = true }}
+guest = {{ memory = "768 MiB" }}
+
+[target]
+server = "files"
+
+[workload]
+name = "files"
+count = 1
+file_size = "4 KiB"
+mix = [{{ operation = "append", bytes = 512 }}]
+
+[warmup]
+until = "none"
+
+[measure]
+seconds = 1
+
+[design]
+blocks = 2
+seed = 7
+repeat_share_max = 0
+
+[[factors]]
+path = "environment.kernel"
+levels = ["old", "new"]
+"""
+
+
+def source_in(folder: Path, *sets: str) -> Any:
+    (folder / "experiment.toml").write_text(FILE)
+    return load(str(folder / "experiment.toml"), sets=[*sets])
+
+
+# --- in guests --------------------------------------------------------------------------------------------------------
+
+
+def unpacked(folder: Path, *releases: str) -> Path:
+    """As `dpkg-deb -x` and `depmod` leave kernels."""
+    for release in releases:
+        (folder / "boot").mkdir(parents=True, exist_ok=True)
+        (folder / f"boot/vmlinuz-{release}").touch()
+        (folder / f"boot/config-{release}").write_text("CONFIG_HZ=250\nCONFIG_DEBUG_INFO_BTF=y\nCONFIG_FTRACE=y\n")
+        (folder / f"lib/modules/{release}").mkdir(parents=True)
+        (folder / f"lib/modules/{release}/modules.dep").touch()
+    return folder
+
+
+def guests(tmp_path: Path, state: StateDir, *releases: str) -> QemuRunner:
+    place = unpacked(tmp_path / "kernels", *releases)
+    sets = [f'environment.kernels.{name}.folder="{place}"' for name in ("old", "new")]
+    found = kernels.runner_of(source_in(tmp_path, *sets), tmp_path / "out", state, Silent(), ["plimsoll"])
+    assert isinstance(found, QemuRunner)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kvm", "said", "seconds_max"),
+    [
+        (True, "guests of QEMU with KVM: their results count", 200),
+        (False, "emulated: mechanism only. This machine has no KVM", 2000),
+    ],
+)
+def test_the_plan_says_what_results_are_worth(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch, kvm: bool, said: str, seconds_max: float
+) -> None:
+    monkeypatch.setattr(qemu, "has_kvm", lambda: kvm)
+    monkeypatch.setattr(qemu, "available", lambda: AVAILABLE)
+    runner = guests(tmp_path, state, OLD, NEW)
+    needs = runner.needs()
+    assert any(remark.startswith(said) for remark in needs.remarks), needs.remarks
+    booted = f"4 boots of old ({OLD}) and new ({NEW}), in random order, each block with boots of its own, 768 MiB each"
+    swapped = f"4 boots of new ({NEW}) and old ({OLD}), in random order, each block with boots of its own, 768 MiB each"
+    assert booted in needs.remarks or swapped in needs.remarks, needs.remarks
+    assert 4 * 20 <= needs.seconds <= seconds_max
+    assert not [reason for reason in needs.impossible if "kernel" in reason or "qemu" in reason]
+    document = runner._guest_document()
+    assert document["accelerator"] == ("kvm" if kvm else "tcg") and document["cpus"] == 2
+    assert document["kernels"]["old"] == {"release": OLD, "parameters": ""}
+
+
+def test_a_guest_that_cannot_be_had_is_refused_with_the_command(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qemu, "available", lambda: AVAILABLE)
+    runner = guests(tmp_path, state, OLD)
+    assert any(f"vmlinuz-{NEW} is not there; unpack" in reason for reason in runner.needs().impossible)
+    monkeypatch.setattr(qemu, "available", lambda: Availability(False, "qemu is not installed", "`apt-get install`"))
+    assert runner.needs().impossible == ['environment.boot.by = "qemu": qemu is not installed; `apt-get install`']
+
+
+def test_a_run_that_began_with_kvm_does_not_go_on_emulated(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qemu, "available", lambda: AVAILABLE)
+    monkeypatch.setattr(qemu, "has_kvm", lambda: False)
+    runner = guests(tmp_path, state, OLD, NEW)
+    runner.out.mkdir()
+    (runner.out / "run.json").write_text('{"guest": {"accelerator": "kvm"}}')
+    assert any("the run began with kvm, and this machine has tcg now" in one for one in runner.needs().impossible)
+
+
+def test_kvm_in_software_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "_SYS_MODULE", tmp_path)
+    monkeypatch.setattr(qemu, "_DEV_KVM", tmp_path)
+    assert not qemu.has_kvm(), "no module"
+    (tmp_path / "kvm_intel").mkdir()
+    assert qemu.has_kvm()
+    (tmp_path / "kvm_pvm").mkdir()
+    assert not qemu.has_kvm(), "its variant that boots no usual kernel"
+
+
+def test_what_boots_a_guest_is_contained_and_has_its_parameters(tmp_path: Path) -> None:
+    place = unpacked(tmp_path / "kernels", OLD)
+    one = qemu.Qemu(qemu.kernel_of(once.Wanted(OLD, folder=place)), once.Wanted(OLD, folder=place), 3, qemu.TCG)
+    (tmp_path / "record").write_text("/runs/a b\n")
+    argv = one.command(qemu.GuestFolder(tmp_path), 1 << 30, "quiet  thp=never", 7)
+    assert argv[: len(qemu.CONTAINED)] == [*qemu.CONTAINED] and argv[-3:-1] == ["sh", "-c"]
+    assert "-o source='/runs/a b' -o cache=auto" in argv[-1]
+    machine = one.machine(qemu.GuestFolder(tmp_path), 1 << 30, "quiet  thp=never", 7)
+    assert machine[machine.index("-smp") + 1] == "3" and "socket,id=lines,fd=7" in machine
+    append = machine[machine.index("-append") + 1]
+    assert append.endswith(f"quiet thp=never PLIMSOLL_GUEST={tmp_path}")
+
+
+# --- on the machine itself --------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """As SIGKILL does it: nothing of ours runs afterwards but `undo`."""
+
+
+class World(FakeMachine):
+    """A machine that is booted again and again: its kernel, its boot, its units, and what was measured on which."""
+
+    def __init__(self, root: Path, state: StateDir) -> None:
+        super().__init__(root, once.GRUB)
+        self.state, self.number, self.release = state, 1, NEW
+        self.goes_down, self.enabled, self.dead = False, set[str](), set[str]()
+        self.measured: list[tuple[int, str, int]] = []  # trial, release, boot
+        self.misses = False  # a boot loader that boots what it likes
+
+    def __call__(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        self.goes_down |= list(argv) == ["systemctl", "reboot"]
+        return super().__call__(argv)
+
+    def systemctl(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        if words[0] in ("enable", "disable"):
+            (self.enabled.add if words[0] == "enable" else self.enabled.discard)(words[1])
+        return subprocess.CompletedProcess(words, 0, "running", "")
+
+    def comes_up(self) -> None:
+        self.release = NEW if self.misses else self.boot()
+        self.boot()  # takes what was for one boot back, if anything were left
+        self.number, self.goes_down = self.number + 1, False
+        self.dead |= {path.stem for path in self.state.journal.glob("*.jsonl")}
+
+
+class Host(ThisMachine):
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def read(self, path: str) -> str:
+        told = {
+            on_the_machine._RELEASE: self.world.release,
+            on_the_machine._BOOT_ID: f"boot {self.world.number}",
+            on_the_machine._UPTIME: "1000.0 1.0",
+        }
+        return told.get(path) or super().read(path)
+
+
+@pytest.fixture
+def world(tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    (tmp_path / "root").mkdir()
+    found = World(tmp_path / "root", state)
+    for name in ("system", "runtime"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(units, "FOLDER", tmp_path / "system")
+    monkeypatch.setattr(units, "RUNTIME", tmp_path / "runtime")
+    monkeypatch.setattr(units, "systemctl", found.systemctl)
+    monkeypatch.setattr(once, "call", found)
+    alive = Journal.owner_is_alive
+    monkeypatch.setattr(Journal, "owner_is_alive", lambda self: self.run_id not in found.dead and alive(self))
+    monkeypatch.setattr(MachineRunner, "fingerprint", lambda self: print_of(self.host.read(on_the_machine._RELEASE)))
+    monkeypatch.setattr(MachineRunner, "_servers", lambda _self: contextlib.nullcontext(lambda _log: None))
+
+    def run_trial(_context: object, log: Any, _server: object) -> None:
+        found.measured.append((log.trial.number, found.release, found.number))
+
+    monkeypatch.setattr(one_trial, "run_trial", run_trial)
+    yield found
+    journals.step_hook = None
+
+
+def print_of(release: str) -> Json:
+    return {
+        "format": 1,
+        "machine": {"cpu_model": "x", "cpu_governor": f"of {release}", "memory_kib": 1000},
+        "kernel": {"release": release, "boot_parameters": "quiet"},
+        "versions": {"glibc": "2.36"},
+        "vm": {"swappiness": 60},
+    }
+
+
+def of_machine(tmp_path: Path, state: StateDir, world: World, *sets: str) -> MachineRunner:
+    source = source_in(tmp_path, 'environment.boot.by="boot loader"', *sets)
+    found = MachineRunner(source, tmp_path / "out", state, Silent(), ["plimsoll"], host=Host(world))
+    found.way = world.machine_way()
+    return found
+
+
+def to_its_end(tmp_path: Path, state: StateDir, world: World) -> None:
+    """As the unit does it at each boot, for as long as it is enabled."""
+    for _ in range(20):
+        if world.goes_down:
+            world.comes_up()
+        if (tmp_path / "out/run.json").exists() and not world.enabled:
+            return
+        of_machine(tmp_path, state, world).run()
+    raise AssertionError("it never ends")
+
+
+def boots(tmp_path: Path) -> Json:
+    found: Json = json.loads((tmp_path / "out/boots.json").read_text())
+    return found
+
+
+def test_the_plan_on_bare_metal_asks_for_leave_and_says_how_often_it_reboots(
+    tmp_path: Path, state: StateDir, world: World
+) -> None:
+    needs = of_machine(tmp_path, state, world).needs()
+    assert "this machine is rebooted 5 times, by GRUB; its default entry stays" in needs.remarks
+    assert not [reason for reason in needs.impossible if "boot" in reason or "kernel" in reason], needs.impossible
+    refused = of_machine(tmp_path, state, world, "environment.boot.reboots=false").needs().impossible
+    assert any("would be rebooted 5 times; allow it with --set environment.boot.reboots=true" in one for one in refused)
+    (world.root / f"boot/vmlinuz-{OLD}").unlink()
+    units.RUNTIME.rmdir()
+    refused = of_machine(tmp_path, state, world).needs().impossible
+    assert any(f"environment.kernels.old: GRUB: /boot/vmlinuz-{OLD} is not there" in one for one in refused)
+    assert "what goes on after a reboot: systemd is not this machine's init" in refused
+
+
+def test_each_trial_is_measured_in_a_boot_of_its_kernel_and_the_machine_ends_as_it_began(
+    tmp_path: Path, state: StateDir, world: World
+) -> None:
+    to_its_end(tmp_path, state, world)
+    plan = of_machine(tmp_path, state, world).plan
+    wanted = {one.number: OLD if one.treatment.settings.environment.kernel == "old" else NEW for one in plan.trials}
+    assert {number: release for number, release, _ in world.measured} == wanted
+    assert [number for number, _, _ in world.measured] == [1, 2, 3, 4]
+    assert [boot for _, _, boot in world.measured] == [2, 3, 4, 5], "each block boots each kernel anew"
+    assert world.release == NEW and world.number == 6, "back into what it booted before"
+    assert not world.enabled and not [*units.FOLDER.iterdir()] and not [*state.journal.iterdir()]
+    assert [boot["release"] for boot in boots(tmp_path)["boots"]] == [wanted[number] for number in (1, 2, 3, 4)]
+    run = json.loads((tmp_path / "out/run.json").read_text())
+    assert run["status"] == "finished"
+    whole = json.loads((tmp_path / "out/fingerprint.json").read_text())
+    assert {name: one["kernel"]["release"] for name, one in whole["kernels"].items()} == {"old": OLD, "new": NEW}
+    for number, release in wanted.items():
+        own = json.loads((tmp_path / f"out/trials/{number:04d}/fingerprint.json").read_text())
+        assert own["kernel"]["release"] == release
+
+
+def test_killed_at_every_step_of_its_first_sitting_it_boots_what_it_booted_before(
+    tmp_path: Path, state: StateDir, world: World
+) -> None:
+    names: list[str] = []
+
+    def sitting(kill_at: int) -> None:
+        count = 0
+
+        def hook(name: str, _number: int) -> None:
+            nonlocal count
+            count += 1
+            names.append(name)
+            if count == kill_at:
+                raise Killed
+
+        journals.step_hook = hook
+        try:
+            of_machine(tmp_path, state, world).run()
+        finally:
+            journals.step_hook = None
+
+    def cleaned() -> None:
+        world.dead |= {path.stem for path in state.journal.glob("*.jsonl")}
+        assert all(undone.ok for undone in undo(state, force=True))
+        for left in state.journal.glob("*.tmp"):
+            left.unlink()  # of a process that lives, as the test's does
+        assert world.boot() == NEW and not world.enabled and not [*units.FOLDER.iterdir()]
+        world.goes_down = False
+
+    sitting(0)
+    assert (world.goes_down and world.values()["next_entry"]) or world.boot() == NEW
+    cleaned()
+    every = len(names)
+    assert {"written next boot", "written unit"} <= set(names) and every > 10
+    for number in range(1, every + 1):
+        without_record(tmp_path)
+        with contextlib.suppress(Killed):
+            sitting(number)
+        cleaned()
+    without_record(tmp_path)
+    world.measured.clear()
+    to_its_end(tmp_path, state, world)
+    assert [number for number, _, _ in world.measured] == [1, 2, 3, 4], "and the run can still be made whole"
+
+
+def without_record(tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+
+
+def test_power_that_fails_in_a_boot_gives_its_trials_a_boot_of_their_own(
+    tmp_path: Path, state: StateDir, world: World
+) -> None:
+    of_machine(tmp_path, state, world).run()
+    world.comes_up()
+    world.comes_up()  # it failed before the unit was started; now that is, on the default kernel
+    with pytest.raises(Fault, match="was to boot"):
+        of_machine(tmp_path, state, world).run()
+    assert world.measured == [] and not world.enabled
+    of_machine(tmp_path, state, world).run()  # as the remedy says
+    to_its_end(tmp_path, state, world)
+    plan = of_machine(tmp_path, state, world).plan
+    wanted = {one.number: OLD if one.treatment.settings.environment.kernel == "old" else NEW for one in plan.trials}
+    assert {number: release for number, release, _ in world.measured} == wanted
+
+
+def test_a_boot_that_came_up_with_another_kernel_measures_nothing(
+    tmp_path: Path, state: StateDir, world: World
+) -> None:
+    world.misses = True
+    with pytest.raises(Fault, match=re.escape(f"was to boot {OLD} by GRUB, and came up with {NEW}")):
+        to_its_end(tmp_path, state, world)
+    assert all(release == NEW for _, release, _ in world.measured)
+    plan = of_machine(tmp_path, state, world).plan
+    old = {one.number for one in plan.trials if one.treatment.settings.environment.kernel == "old"}
+    assert not old & {number for number, _, _ in world.measured}
+    assert not world.enabled, "and does not try again at the next boot"
+
+
+# --- fingerprints -----------------------------------------------------------------------------------------------------
+
+
+def test_kernels_may_differ_and_their_boots_and_the_machine_may_not(tmp_path: Path) -> None:
+    for name, release in (("old", OLD), ("new", NEW), ("old", OLD)):
+        own_fingerprints.note(tmp_path, name, print_of(release))
+    with pytest.raises(Impossible, match=r"kernel old: kernel\.release was"):
+        own_fingerprints.note(tmp_path, "old", print_of("6.1.0-57"))
+    with pytest.raises(Impossible, match=r"kernel new: vm\.swappiness was 60 and is 10"):
+        own_fingerprints.note(tmp_path, "new", print_of(NEW) | {"vm": {"swappiness": 10}})
+    with pytest.raises(Impossible, match=r"machine\.cpu_model was x and is y"):
+        own_fingerprints.note(tmp_path, "third", print_of("7.0") | {"machine": {"cpu_model": "y"}})
+
+
+def test_two_runs_of_the_same_kernels_compare_and_of_others_do_not(tmp_path: Path) -> None:
+    for run, new in (("a", NEW), ("b", NEW), ("c", "7.0")):
+        (tmp_path / run).mkdir()
+        own_fingerprints.note(tmp_path / run, "old", print_of(OLD))
+        own_fingerprints.note(tmp_path / run, "new", print_of(new))
+    a, b, c = (json.loads((tmp_path / run / "fingerprint.json").read_text()) for run in "abc")
+    assert comparable(a, b) == []
+    assert [one["key"] for one in comparable(a, c)] == [
+        "kernels.new.kernel.release",
+        "kernels.new.machine.cpu_governor",
+    ]
