@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import debian_kernel
+import debian_kernels
 import hypothesis
 import pytest
 import tracepoints
@@ -26,6 +27,7 @@ import guest
 import matrix
 from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, discover, web_servers
 from plimsoll.environment.groups import cgroups
+from plimsoll.environment.guest import qemu
 from plimsoll.environment.memory import page_cache
 from plimsoll.environment.memory.huge_page_pool import HugePagePool
 from plimsoll.environment.scheduler import BaseSlice, Preemption
@@ -104,6 +106,8 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "qemu": guest.available,
     "user-mode-linux": user_mode_linux.available,
     "Debian 6.1 kernel package": lambda: debian_kernel.package() is not None,
+    "guests of QEMU": lambda: qemu.available().ok,
+    "Debian 6.1 and 6.12 kernel packages": lambda: debian_kernels.packages() is not None,
     "modprobe": lambda: _tool("modprobe"),
     "mdadm": lambda: _tool("mdadm"),
     "dmsetup": lambda: _tool("dmsetup"),
