@@ -193,7 +193,11 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_its_verdict(laboratory: Lab
     assert guest["cannot"] == ["speed", "cpus", "tick", "probes", "images", "sweeps"] and not guest["drifts"]
     assert len(guest["boots"]) == 2 and all(abs(boot["drift_ppm"]) < 1000 for boot in guest["boots"])
     page = write_report(laboratory.out).read_text()
-    assert "On a guest kernel: mechanism, not speed" in page and "rounded up to that, the kernel" in page
+    assert (
+        "On a guest kernel: what it shows, and what not" in page
+        and "mechanism, not speed" in page
+        and "rounded up to that, the kernel" in page
+    )
 
 
 @pytest.mark.long

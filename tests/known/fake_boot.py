@@ -105,7 +105,7 @@ class FakeMachine:
                 loaded.write_text("1\n")
             case ["kexec", "-u"]:
                 loaded.write_text("0\n")
-            case ["systemctl", "reboot" | "kexec"]:
+            case ["systemctl", "reboot" | "kexec"] | ["shutdown", "-r", _]:
                 pass
             case other:
                 return subprocess.CompletedProcess(argv, 1, "", f"{other}: not known here")

@@ -37,6 +37,19 @@ def test_a_kernel_that_has_more_can_say_more() -> None:
     assert len(sentences.cannot_words(found)) == 3
 
 
+def test_guests_of_qemu_are_worth_what_runs_them() -> None:
+    of_qemu = TOLD | {"kernel": "QEMU", "cpus": 2, "hz": 250, "probes_in_the_kernel": True}
+    emulated, real = (part.guest_of(of_qemu | {"accelerator": name}) for name in ("tcg", "kvm"))
+    assert emulated["cannot"] == ["speed", "images"] and real["cannot"] == ["images"]
+    assert emulated["tick_ms"] is None, "its timers are finer"
+    assert sentences.cannot_words(emulated)[0] == "How fast the host would be: every instruction is emulated"
+    assert "images on a file system" in sentences.cannot_words(real)[0]
+    (said,) = sentences.SENTENCES.warns({"guest": emulated})
+    assert said.startswith("emulated: mechanism only. The run was on kernels of an emulated machine (QEMU 6.1.176)")
+    (said,) = sentences.SENTENCES.warns({"guest": real})
+    assert "times are those of a guest" in said and "mechanism" not in said
+
+
 def test_parameters_of_its_boot_are_kept_and_a_record_of_before_them_has_none() -> None:
     assert part.guest_of(TOLD | {"parameters": "nosmt"})["parameters"] == "nosmt"
     assert part.guest_of(TOLD)["parameters"] == ""

@@ -182,7 +182,7 @@ class World(FakeMachine):
         self.misses = False  # a boot loader that boots what it likes
 
     def __call__(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        self.goes_down |= list(argv) == ["systemctl", "reboot"]
+        self.goes_down |= list(argv) in (["systemctl", "reboot"], ["shutdown", "-r", "+5"])
         return super().__call__(argv)
 
     def systemctl(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:

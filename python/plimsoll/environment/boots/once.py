@@ -91,6 +91,10 @@ class Way(ABC):
         """Begins to go down. Returns while services are stopped."""
         _done("systemctl", "reboot")
 
+    def reboot_in(self, minutes: int) -> None:
+        """Goes down after that, into the default; `shutdown -c` keeps it up."""
+        _done("shutdown", "-r", f"+{minutes}")
+
     def _lacks(self, wanted: Wanted, *programs: str) -> str | None:
         for program in programs:
             if not self.has_program(program):

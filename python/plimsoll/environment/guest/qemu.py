@@ -42,13 +42,14 @@ _MODULES: Final = ("virtio_pci", "virtio_blk", "virtio_console", "virtiofs", "ex
 _SYS_MODULE = Path("/sys/module")
 _DEV_KVM = Path("/dev/kvm")
 _BOOT_SECONDS: Final = {KVM: 120.0, TCG: 1800.0}
+# Words that the kernel does not know are its arguments and environment, which the next one is asked for.
 _FIRST: Final = """#!/bin/busybox sh
 /bin/busybox mount -t devtmpfs dev /dev
 exec </dev/console >/dev/console 2>&1
 for module in /modules/*; do /bin/busybox insmod "$module" || /bin/busybox echo "init: $module was not loaded"; done
 /bin/busybox mount -t virtiofs -o ro root /new || /bin/busybox echo "init: the host's root could not be mounted"
 /bin/busybox mount --move /dev /new/dev
-exec /bin/busybox switch_root /new "$PLIMSOLL_GUEST/init"
+exec /bin/busybox switch_root /new "$PLIMSOLL_GUEST/init" "$@"
 """
 
 

@@ -77,6 +77,7 @@ def machine_rows(run: Run) -> list[tuple[str, str]]:
         ("server's group", _group(run)),
         ("virtualisation", _text(print_, "machine", "virtualisation")),
         ("kernel", _joined(_text(print_, "kernel", "sysname"), _text(print_, "kernel", "release"))),
+        *((f"kernel {name}", _text(own, "kernel", "release")) for name, own in (print_.get("kernels") or {}).items()),
         ("system", _text(print_, "versions", "os")),
         ("transparent huge pages", _text(print_, "huge_pages", "transparent", "enabled")),
         ("DAMON", f"active: {', '.join(schemes)}" if schemes else "no scheme" if "damon" in print_ else None),

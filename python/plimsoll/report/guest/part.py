@@ -26,12 +26,12 @@ def _context(page: Page) -> Json:
         (f"clock, boot {number}" if several else "clock", sentences.clock_words(boot))
         for number, boot in enumerate(guest["boots"], start=1)
     ]
-    return {"cannot": sentences.cannot_words(guest), "rows": rows}
+    return {"worth": sentences.worth_words(guest), "cannot": sentences.cannot_words(guest), "rows": rows}
 
 
 SECTION = Section(
     key=sentences.SECTION,
-    title="On a guest kernel: mechanism, not speed",
+    title="On a guest kernel: what it shows, and what not",
     template="guest/guest.html.j2",
     applies=lambda page: sentences.guest_of(page.verdict) is not None,
     context=_context,

@@ -33,6 +33,7 @@ from plimsoll.run.signals import Stopped
 Json = dict[str, Any]
 BOOTS: Final = "boots.json"  # in the record: the boots there were, and what the next one is for
 BOOT_S: Final = 90.0
+LAST_MINUTES: Final = 5  # from the last trial to the last reboot: the page is drawn meanwhile
 SETTLED_S: Final = 120.0  # after a boot, in which services start
 # Of the user's surroundings, what a unit needs to find the same state folder and the same programs.
 VARIABLES: Final = ("PLIMSOLL_STATE", "PLIMSOLL_AGENT", "PATH", "PYTHONPATH", "LANG")
@@ -185,7 +186,14 @@ class MachineRunner(Runner):
 
     def _go_down(self) -> None:
         try:
-            self.way.reboot() if self.left else Way.reboot(self.way)
+            if self.left:
+                self.way.reboot()
+            else:
+                self.way.reboot_in(LAST_MINUTES)
+                text = (
+                    f"the machine reboots into its default kernel in {LAST_MINUTES} minutes (`shutdown -c` keeps it up)"
+                )
+                self.observer.event("note", text=text)
         except (Fault, OSError):
             recovery.undo(self.state, force=True)  # it stays up, with nothing that waits for a boot
             raise

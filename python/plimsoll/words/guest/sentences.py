@@ -30,7 +30,9 @@ def cannot_words(guest: GuestOfRun) -> list[str]:
         "tick": f"Delays shorter than {guest['tick_ms'] or 0:g} ms: they are rounded up to that, the kernel's tick",
         "probes": "Where time goes in the kernel: it has no BPF type information, so there is no breakdown, no profile "
         "and no probe of its page cache",
-        "images": "How fast a device is: the guest's disks are images, which lie in the host's page cache",
+        "images": "How fast a device is: the guest's disks are images, which lie in the host's page cache"
+        if guest.get("accelerator") != "kvm"
+        else "How fast a device is: the guest's disks are images on a file system of the host's",
         "sweeps": "How results change with CPUs or memory of the machine: such factors are refused",
     }
     return [said[name] for name in guest["cannot"]]
@@ -53,7 +55,7 @@ def _ms(ns: int) -> str:
     return f"{ns * 1e-6:+,.2f} ms"
 
 
-def _worth(guest: GuestOfRun) -> str:
+def worth_words(guest: GuestOfRun) -> str:
     """What its times are worth."""
     accelerator = guest.get("accelerator")  # verdicts of before there were any have none
     if accelerator == "kvm":
@@ -73,7 +75,7 @@ def _warns(verdict: Json) -> list[str]:
     guest = guest_of(verdict)
     if guest is None:
         return []
-    said = [_worth(guest)]
+    said = [worth_words(guest)]
     if guest["drifts"]:
         said.append("the guest's clock and the host's moved apart during the run: its times are wrong by as much")
     return said
