@@ -5,7 +5,9 @@ last whole row.
 """
 
 import ast
+import mmap
 import struct
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MAGIC = b"\x93NUMPY"
+_HEAD_MAX = 65536 + 12  # bytes of a file's begin that are read at once: the header, and of most tables every row
 
 
-def _header(path: Path, head: bytes) -> tuple[dict[str, object], int] | None:
-    """The header and where the rows begin; None when the file was cut short inside its header."""
+def _header(path: Path, head: bytes) -> tuple[bytes, int] | None:
+    """The header's text and where the rows begin; None when the file was cut short inside its header."""
     if len(head) < 10:
         return None
     if not head.startswith(_MAGIC):
@@ -28,30 +31,35 @@ def _header(path: Path, head: bytes) -> tuple[dict[str, object], int] | None:
     begin = 12 if wide else 10
     if len(head) < begin + size:
         return None
-    try:
-        header = ast.literal_eval(head[begin : begin + size].decode("latin-1").strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as wrong:
-        raise RecordError(f"{path}: unreadable header: {wrong}") from None
-    return header, begin + size
+    return head[begin : begin + size], begin + size
 
 
-def _dtype(path: Path, header: object) -> "np.dtype":
-    """The columns that the header names. Only numbers: the file is mapped, and a column of Python objects would have
-    NumPy follow pointers that stand in it."""
+@lru_cache(maxsize=256)
+def _dtype(text: bytes) -> "np.dtype":
+    """The columns that a header names. Only numbers: a file may be mapped, and a column of Python objects would have
+    NumPy follow pointers that stand in it. Every trial has the same tables, so the headers of a run are few.
+
+    Raises ValueError with what is wrong.
+    """
     import numpy as np
 
+    try:
+        header = ast.literal_eval(text.decode("latin-1").strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as wrong:
+        raise ValueError(f"unreadable header: {wrong}") from None
     descr = header.get("descr") if isinstance(header, dict) else None
     if not isinstance(descr, list):
-        raise RecordError(f"{path}: expected a table with named columns, found {descr!r}")
+        raise ValueError(f"expected a table with named columns, found {descr!r}")
     try:
         dtype = np.lib.format.descr_to_dtype(descr)
     except (TypeError, ValueError, IndexError, MemoryError, RecursionError) as wrong:
-        raise RecordError(f"{path}: columns that NumPy does not know: {wrong}") from None
+        raise ValueError(f"columns that NumPy does not know: {wrong}") from None
     if (column := _no_numbers(dtype)) is not None or dtype.hasobject:
-        remedy = "it was not written by Plimsoll; leave it out of the record"
-        raise RecordError(f"{path}: column {column!r} does not hold numbers; {remedy}")
+        raise ValueError(
+            f"column {column!r} does not hold numbers; it was not written by Plimsoll; leave it out of the record"
+        )
     if dtype.itemsize == 0:
-        raise RecordError(f"{path}: its rows are empty; it was not written by Plimsoll")
+        raise ValueError("its rows are empty; it was not written by Plimsoll")
     return dtype
 
 
@@ -74,15 +82,21 @@ def read_table(path: Path) -> "np.ndarray | None":
 
     try:
         with path.open("rb") as file:
-            parsed = _header(path, file.read(65536 + 12))
+            head = file.read(_HEAD_MAX)
+            parsed = _header(path, head)
             size = file.seek(0, 2)
+            if parsed is None:
+                return None
+            text, begin = parsed
+            try:
+                dtype = _dtype(text)
+            except ValueError as wrong:
+                raise RecordError(f"{path}: {wrong}") from None
+            rows = (size - begin) // dtype.itemsize
+            if rows <= 0:
+                return np.empty(0, dtype)
+            # A map of a small table costs ten times what its rows do.
+            whole = head if size <= len(head) else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         return None
-    if parsed is None:
-        return None
-    header, begin = parsed
-    dtype = _dtype(path, header)
-    rows = (size - begin) // dtype.itemsize
-    if rows <= 0:
-        return np.empty(0, dtype)
-    return np.memmap(path, dtype, "r", offset=begin, shape=(rows,)).view(np.ndarray)
+    return np.frombuffer(whole, dtype, rows, begin)
