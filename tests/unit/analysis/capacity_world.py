@@ -15,6 +15,8 @@ from scipy import optimize
 
 from plimsoll.analysis.statistics.percentile import Cells
 
+_DECADES, _STEPS = 16, 128  # more than there are of nanoseconds, and of cells in one
+
 
 def queue(
     rate: float, service: float, servers: int, seconds: float, random: np.random.Generator, cut_in: float = 1.0
@@ -84,11 +86,14 @@ def cells(arrivals: np.ndarray, sojourns: np.ndarray, seconds: int) -> Cells:
     """Histograms by second of end, as coarse as the agent's; what ends later belongs to the last second."""
     second = np.minimum((arrivals + sojourns).astype(np.int64), seconds - 1)
     ns = sojourns * 1e9
-    magnitude = 10.0 ** (np.floor(np.log10(np.maximum(ns, 1.0))) - 1)
-    low = np.floor(ns / magnitude) * magnitude
-    key, place = np.unique(np.stack([second.astype(float), low, magnitude], axis=1), axis=0, return_inverse=True)
-    count = np.bincount(place.ravel(), minlength=len(key)).astype(float)
-    return Cells(key[:, 0].astype(np.int64), key[:, 1], key[:, 1] + key[:, 2], count, np.zeros(seconds))
+    decade = np.floor(np.log10(np.maximum(ns, 1.0)))
+    step = np.floor(ns / 10.0 ** (decade - 1))  # 10 to 99: a cell is two digits wide
+    # One number a cell, counted: to sort them as rows took four fifths of a search.
+    counts = np.bincount((second * _DECADES + decade.astype(np.int64)) * _STEPS + step.astype(np.int64))
+    filled = np.flatnonzero(counts)
+    width = 10.0 ** (filled // _STEPS % _DECADES - 1.0)
+    low = filled % _STEPS * width
+    return Cells(filled // (_STEPS * _DECADES), low, low + width, counts[filled].astype(float), np.zeros(seconds))
 
 
 def outstanding(arrivals: np.ndarray, sojourns: np.ndarray, seconds: int) -> np.ndarray:
