@@ -329,6 +329,18 @@ def test_intervals_hold_where_the_run_stopped() -> None:
         assert held.mean() >= worlds.COVERED
 
 
+def each_its_own(starts: list[Start]) -> Any:
+    """What each of many runs knows of starts, for a comparison of all of them at once."""
+    (freedom,) = {one.freedom for one in starts}
+    trial, inside = ([getattr(one, name) for one in starts] for name in ("trial_sd_log", "windows_sd_log"))
+    return Start(np.reshape(trial, (-1, 1, 1)), freedom, np.reshape(inside, (-1, 1, 1)))  # type: ignore[arg-type]
+
+
+def holds_nothing(said: Any) -> np.ndarray:
+    """By run: whether the interval of the first two levels, which are equal, holds 0."""
+    return np.asarray(np.abs(said.shown.mean[:, 0, 1]) <= said.half()[:, 0, 1])
+
+
 @pytest.mark.parametrize("levels", [2, 4])
 def test_starts_that_few_duplicates_have_told_accuse_no_equals(levels: int) -> None:
     """An A/A of four duplicates says little of starts, and that their share is small just where it is wrong."""
@@ -336,10 +348,10 @@ def test_starts_that_few_duplicates_have_told_accuse_no_equals(levels: int) -> N
     found = worlds.rates(worlds.Noise("normal", 0.05, 0.15), worlds.Shape(levels, 1, 40), runs, 3)
     random = np.random.default_rng(5)
     stored = 0.05 * np.sqrt(random.chisquare(freedom, runs) / freedom)
-    told = [compare(one, Start(sd, freedom))[0].beaten.any() for one, sd in zip(found, stored.tolist(), strict=True)]
-    assert np.mean(told) <= 0.01  # by one freedom for both it was 0.015 of two levels, and 0.018 of four
-    held = [compare(one, Start(sd, freedom))[0] for one, sd in zip(found[:400], stored[:400].tolist(), strict=True)]
-    assert np.mean([abs(one.shown.mean[0, 1]) <= one.half()[0, 1] for one in held]) >= worlds.COVERED
+    said = compare(found, each_its_own([Start(sd, freedom) for sd in stored.tolist()]))[0]
+    # by one freedom for both it was 0.015 of two levels, and 0.018 of four
+    assert np.mean(said.beaten.any((-1, -2))) <= 0.01
+    assert np.mean(holds_nothing(said)[:400]) >= worlds.COVERED
 
 
 @pytest.mark.parametrize(("blocks", "rounds", "start"), [(4, 20, 0.03), (10, 30, 0.02), (10, 30, 0.05)])
@@ -347,18 +359,15 @@ def test_an_a_a_that_saw_no_starts_by_chance_accuses_no_equals(blocks: int, roun
     """What its windows left of its trials is 0 in 2 to 35 of 100 of these: taken as that, it accused 20, 8 and 4."""
     noise, runs = worlds.Noise("normal", start, 0.15), 600
     found = worlds.rates(noise, worlds.Shape(4, 1, 120), runs, 3)
-    said = [
-        compare(one, known)[0] for one, known in zip(found, worlds.stored(noise, blocks, rounds, runs, 5), strict=True)
-    ]
-    assert np.mean([one.beaten.any() for one in said]) <= 0.01 + 2 * math.sqrt(0.01 / runs)
-    assert np.mean([abs(one.shown.mean[0, 1]) <= one.half()[0, 1] for one in said]) >= worlds.COVERED
+    said = compare(found, each_its_own(list(worlds.stored(noise, blocks, rounds, runs, 5))))[0]
+    assert np.mean(said.beaten.any((-1, -2))) <= 0.01 + 2 * math.sqrt(0.01 / runs)
+    assert np.mean(holds_nothing(said)) >= worlds.COVERED
 
 
 def test_starts_that_are_known_hold_in_one_block() -> None:
     found = worlds.rates(worlds.Noise("normal", 0.03, 0.15), worlds.Shape(4, 1, 40), 400, 3)
-    told = [compare(one, Start(0.03, 20))[0].beaten.any() for one in found]
+    told, naive = (compare(found, Start(sd, 20))[0].beaten.any((-1, -2)) for sd in (0.03, 0.0))
     assert np.mean(told) <= 0.02
-    naive = [compare(one, Start(0.0, 20))[0].beaten.any() for one in found]
     assert np.mean(naive) > 0.05  # the windows alone would accuse
 
 
