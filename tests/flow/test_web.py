@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -87,6 +88,7 @@ def test_a_server_serves_what_is_asked_and_leaves_nothing(laboratory: Laboratory
         assert trial["server"]["version"].startswith(("nginx ", "Apache "))
         assert len(trial["residency"]["by_class"]["after"]) == 4
     told = summary(out)
+    assert sum(told["totals"][f"class{number}_requests"] for number in range(4)) == told["identity"]["planned"]
     assert told["identity"]["done"] > 100 and told["identity"]["failed"] == told["verification"]["wrong"] == 0
     assert told["totals"]["clients_with_work"] == 8
     assert "Web serving" in (out / "report/index.html").read_text()
@@ -113,10 +115,11 @@ def test_a_program_answers_behind_it_and_logs_every_post(laboratory: Laboratory,
 class Serving:
     """A run whose first trial is under load."""
 
-    def __init__(self, laboratory: Laboratory, server: str, name: str) -> None:
+    def __init__(self, laboratory: Laboratory, server: str, name: str, *, seconds: float = 2, more: str = "") -> None:
         self.laboratory, self.out = laboratory, laboratory.state / f"{name}-{server}"
-        asked = written(laboratory, server, seconds=2, blocks=2)
-        self.front = laboratory.start("run", asked, "--no-page", "--out", str(self.out))
+        asked = written(laboratory, server, seconds=seconds, blocks=2, more=more)
+        sets = () if not more else ("--set", "workload.mix=whole", "--set", "target.files.program=logs")
+        self.front = laboratory.start("run", asked, "--no-page", "--out", str(self.out), *sets)
         until = time.monotonic() + 60
         while not (self.out / "trials/0001/measure/transactions.npy").exists():
             assert self.front.poll() is None and time.monotonic() < until, self.front.communicate()
@@ -145,10 +148,10 @@ def test_a_server_that_is_killed_fails_its_trial_alone(laboratory: Laboratory, s
     assert laboratory.left_behind() == []
 
 
-def test_a_worker_that_is_killed_is_told_of(laboratory: Laboratory, needs: Callable[..., None]) -> None:
+@by_turns("nginx")
+def test_a_worker_that_is_killed_is_told_of(laboratory: Laboratory, server: str) -> None:
     """The server starts another one; requests of the one that is gone have failed, and are counted."""
-    needs("nginx")
-    run = Serving(laboratory, "nginx", "worker")
+    run = Serving(laboratory, server, "worker")
     os.kill(run.processes()[-1], signal.SIGKILL)
     code, said = run.ended()
     assert code == 0, said
@@ -156,6 +159,27 @@ def test_a_worker_that_is_killed_is_told_of(laboratory: Laboratory, needs: Calla
     assert first["status"] == "finished" and any("processes were killed" in text for text in first["caveats"]), first
     assert summary(run.out)["verification"]["wrong"] == 0
     assert laboratory.left_behind() == []
+
+
+@pytest.mark.long
+def test_a_log_of_posts_without_room_fails_its_trial_and_says_which(
+    laboratory: Laboratory, server: str, needs: Callable[..., None]
+) -> None:
+    """Of its own place: what was measured is no serving of the mix, and the place is what has to be larger."""
+    needs("loop devices and mkfs.ext4")
+    run = Serving(laboratory, server, "full", seconds=8, more='[environment.places.logs]\nimage = "32 MiB"\n')
+    (log,) = (laboratory.state / "work").glob("*.at-logs/plimsoll-*/**/post.log")
+    with contextlib.suppress(OSError), (log.parent.parent / "filler").open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(1 << 16))
+    code, said = run.ended()
+    first, second = trials(run.out)
+    assert (first["status"], second["status"]) == ("failed", "finished"), said
+    reason = first["reason"]
+    assert "at-logs is full" in reason and "make its image larger" in reason, reason
+    assert "POSTs cannot be logged and are refused: post.log: No space left on device" in reason, reason
+    assert summary(run.out)["totals"]["wrong_status"] > 0
+    assert code == 0 and laboratory.left_behind() == []
 
 
 @by_turns("apache")

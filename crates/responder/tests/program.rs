@@ -5,9 +5,13 @@
 mod support;
 
 use plimsoll_responder::{Answered, Asked, Program, reset};
+use plimsoll_web::post_log::{COUNT_BYTES, RECORD_BYTES};
 use plimsoll_web::{Fault, KINDS, Kind, Mix, Request};
 use serde_json::json;
-use support::{NOW_S, Site, cookie_and_body, request_of, web};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{NOW_S, SEED, Site, cookie_and_body, request_of, web};
 
 const USERS: u32 = 2_000;
 
@@ -136,4 +140,59 @@ fn commands_make_the_files_anew_and_give_the_log() {
     std::fs::remove_file(site.place.path().join("post.log")).unwrap();
     let (status, why) = command("Fetch");
     assert!(status == 500 && why.contains("post.log: No such file"), "{why}");
+}
+
+#[test]
+fn a_post_without_room_in_the_log_is_refused_and_leaves_nothing() {
+    let site = Site::new();
+    let Some(_mounted) = Mounted::small(site.place.path()) else { return };
+    let (program, mix) = (Program::new(&site.root(), site.place.path()), site.web.mix());
+    site.web.files().lay_out(&site.root(), &mut |_| {}).unwrap();
+    reset(site.place.path(), SEED, USERS, NOW_S).unwrap();
+    let filler = site.place.path().join("filler");
+    let mut file = std::fs::File::create(&filler).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    drop(file);
+    let mut posts = (0..).map(|index| mix.request(index)).filter(|request| request.kind == Kind::Post);
+    let (mut logged, mut refused) = (Vec::new(), None);
+    for request in posts.by_ref().take(100) {
+        let answered = ask(&program, &request);
+        if answered.status != 200 {
+            refused = Some((request, answered));
+            break;
+        }
+        logged.push(request.index);
+    }
+    let (request, answered) = refused.unwrap();
+    let why = String::from_utf8(answered.body).unwrap();
+    assert!(answered.status == 500 && why.contains("post.log: No space left on device"), "{why}");
+    // As many as a page has room for beside the count; the one that goes beyond it is not there in part.
+    assert_eq!((logged.len(), site.log_faults(&logged)), ((4096 - COUNT_BYTES) / RECORD_BYTES, vec![]));
+    std::fs::remove_file(&filler).unwrap();
+    assert_eq!(ask(&program, &request).status, 200);
+    logged.push(request.index);
+    assert_eq!(site.log_faults(&logged), [""; 0]);
+}
+
+/// A small file system over a folder, until it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    /// `None`, with the reason on standard error, where nothing can be mounted.
+    fn small(folder: &Path) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=24m,huge=never", "tmpfs"]).arg(folder);
+        if !mount.status().is_ok_and(|status| status.success()) {
+            eprintln!("skipped: a file system of a test's own cannot be mounted here (that takes root)");
+            return None;
+        }
+        std::fs::create_dir(folder.join("root")).unwrap();
+        Some(Self(folder.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
 }

@@ -40,6 +40,8 @@ fn every_answer_is_right_however_its_length_is_told() {
         let checked: u64 = served.outcomes.reports.iter().map(|report| report.verification.checked).sum();
         assert_eq!((checked, served.wrong()), (TRANSACTIONS, 0));
         assert_eq!(served.log_faults(&server), []);
+        let of_class = [0, 1, 2, 3].map(|class| served.totals[format!("class{class}_requests").as_str()]);
+        assert_eq!(of_class, served.requests_of_classes());
         assert!(served.totals["posts_acknowledged"] > 100);
         assert_eq!(served.totals["clients_conforming"], 20);
         assert_eq!(served.totals["connections_opened"] as u64, server.connections());

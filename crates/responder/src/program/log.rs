@@ -30,8 +30,15 @@ pub(super) fn append(folder: &Path, posted: &Posted<'_>, now_s: i64, pid: u32) -
     let count = str::from_utf8(&count).ok().and_then(|text| text.trim().parse::<u64>().ok());
     let count = count.ok_or_else(|| io::Error::other("post.log does not begin with its count: reset it"))?;
     let at = COUNT_BYTES as u64 + count * RECORD_BYTES as u64;
-    file.write_all_at(record(count + 1, now_s, pid, posted).as_bytes(), at)?;
-    file.write_all_at(count_line(count + 1).as_bytes(), 0)
+    let written = file
+        .write_all_at(record(count + 1, now_s, pid, posted).as_bytes(), at)
+        .and_then(|()| file.write_all_at(count_line(count + 1).as_bytes(), 0));
+    written.map_err(|error| {
+        // What there was room for of a record is none: a POST that is refused leaves nothing. Where it cannot be cut off either, the
+        // check tells of it, and the next record is written over it.
+        let _ = file.set_len(at);
+        io::Error::new(error.kind(), format!("post.log: {error}"))
+    })
 }
 
 /// The whole log, as it is when nobody writes to it.

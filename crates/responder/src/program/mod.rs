@@ -13,13 +13,17 @@ use plimsoll_web::ads::{Chosen, FIRST_USER};
 use plimsoll_web::post_log::Posted;
 use plimsoll_web::{PAGE_TAIL, PRE, Place, TITLE};
 use shown::Shown;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const HTML: &str = "text/html";
 const TEXT: &str = "text/plain";
 /// The last name of the path by which it is told to do something with its files.
 const COMMAND: &str = "command";
+/// What is said before the cause on standard error where a POST cannot be logged; the front looks for it (run/servers/web/at_work.py).
+const LOG_REFUSES: &str = "POSTs cannot be logged and are refused";
 
 /// What a server hands on of a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,12 +64,13 @@ pub struct Program {
     root: PathBuf,
     folder: PathBuf,
     shown: Mutex<Shown>,
+    refuses_posts: AtomicBool,
 }
 
 impl Program {
     /// One for the files below `root`, with its own files in `folder`.
     pub fn new(root: &Path, folder: &Path) -> Self {
-        Self { root: root.to_owned(), folder: folder.to_owned(), shown: Mutex::default() }
+        Self { root: root.to_owned(), folder: folder.to_owned(), shown: Mutex::default(), refuses_posts: AtomicBool::new(false) }
     }
 
     /// Answers a request at `now_s`, in seconds since 1970, as the process `pid`.
@@ -82,7 +87,7 @@ impl Program {
     /// `Reset&seed=S&users=U` makes the two data files anew and the log empty, `Fetch` gives the log.
     fn command(&self, query: &str, now_s: i64) -> Result<Answered, Refused> {
         let done = |body| Answered { status: 200, cookie: None, media: TEXT, body };
-        let failed = |error: std::io::Error| failed(&error.to_string());
+        let failed = |error: io::Error| failed(&error.to_string());
         match query.split_once('&').unwrap_or((query, "")) {
             ("Fetch", "") => log::read(&self.folder).map(done).map_err(failed),
             ("Reset", fields) => {
@@ -135,8 +140,19 @@ impl Program {
         let Place { directory, class, file } = place;
         let posted = Posted { directory, class, file, client, name: &path, cookie };
         let file = self.file(place)?;
-        log::append(&self.folder, &posted, now_s, pid).map_err(|error| failed(&error.to_string()))?;
+        let logged = log::append(&self.folder, &posted, now_s, pid);
+        self.tell_of(logged.as_ref().err());
+        logged.map_err(|error| failed(&error.to_string()))?;
         Ok(Answered { status: 200, cookie: Some(format!("my_cookie={cookie}")), media: HTML, body: page(asked, &file) })
+    }
+
+    /// Says once, on standard error, that POSTs cannot be logged, and again after some could.
+    fn tell_of(&self, error: Option<&io::Error>) {
+        let was_refused = self.refuses_posts.swap(error.is_some(), Ordering::Relaxed);
+        if let Some(error) = error.filter(|_| !was_refused) {
+            // Whether anybody hears it changes nothing: the POST is refused.
+            let _ = writeln!(io::stderr(), "{LOG_REFUSES}: {error}");
+        }
     }
 
     fn file(&self, place: Place) -> Result<Vec<u8>, Refused> {

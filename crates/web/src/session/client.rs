@@ -360,6 +360,7 @@ impl Session for WebSession {
         let request = web.mix().request(index);
         self.answer = Some(Answer::new(web.mix(), &request, web.parameters().verify));
         self.request = Some(request);
+        self.tally.began(request.place.class);
         (self.step, self.sent, self.retries) = (Step::Begun, 0, 0);
         self.response.begin();
         if let Some(pace) = &mut self.pace {

@@ -23,9 +23,19 @@ pub(super) struct Tally {
     busy_ns: u64,
     verification: Verification,
     faults: [u64; FAULTS.len()],
+    /// Requests that were begun, by the class of the file asked for.
+    classes: [u64; CLASSES.len()],
 }
 
+/// Names of the classes, as totals count their requests.
+const CLASSES: [&str; 4] = ["class0_requests", "class1_requests", "class2_requests", "class3_requests"];
+
 impl Tally {
+    /// A transaction has begun, for a file of this class.
+    pub(super) fn began(&mut self, class: u8) {
+        self.classes[usize::from(class)] += 1;
+    }
+
     /// A transaction has ended that lasted so long.
     pub(super) fn ended(&mut self, is_done: bool, lasted_ns: i64) {
         self.transactions += 1;
@@ -73,6 +83,7 @@ impl Tally {
             ("clients_conforming", i64::from(self.conforms(conforming_bits_per_s))),
         ];
         totals.extend(FAULTS.into_iter().zip(self.faults.map(count)));
+        totals.extend(CLASSES.into_iter().zip(self.classes.map(count)));
         SessionReport { requests: self.requests, verification: self.verification, totals }
     }
 }

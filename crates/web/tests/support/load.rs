@@ -42,6 +42,15 @@ impl Served {
         self.outcomes.reports.iter().map(|report| report.verification.wrong).sum()
     }
 
+    /// How many of the requests taken are for a file of each class.
+    pub(crate) fn requests_of_classes(&self) -> [i64; 4] {
+        let mut counts = [0; 4];
+        for index in FIRST_INDEX..self.outcomes.next_index {
+            counts[usize::from(self.web.mix().request(index).place.class)] += 1;
+        }
+        counts
+    }
+
     /// Names of the post log's checks that fail, with what was found.
     pub(crate) fn log_faults(&self, server: &Server) -> Vec<(String, String)> {
         let acknowledged = acknowledged(self.folder.path()).unwrap();

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from plimsoll.experiment.measuring import Warmup
 from plimsoll.experiment.probes import Probes
+from plimsoll.experiment.servers.refusals import of_databases, refuse
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Workload
 
@@ -16,19 +17,9 @@ def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) ->
     """Raises ValueError with what is allowed."""
     del workload, probes
     refused = {
-        "target.dsn": target.dsn is not None,
-        "target.transport": target.transport != "socket",
-        "target.version": target.version != "any",
-        "target.files.wal": target.files.wal is not None,
-        "target.files.temp": target.files.temp is not None,
+        **of_databases(target),
         "target.files.program": target.files.program is not None,
-        **{f"target.files.tablespaces.{name}": True for name in target.files.tablespaces},
         "warmup.prewarm": warmup.prewarm,
         **{f"target.settings.{name}": True for name in target.settings},
     }
-    found = [name for name, is_asked in refused.items() if is_asked]
-    if found:
-        raise ValueError(
-            f'target.server is "files", which is a folder and no server, and has no {", ".join(found)}; allowed: '
-            "none of these (target.files.data names the folder)"
-        )
+    refuse(target, refused, "a folder and no server, and has no", " (target.files.data names the folder)")

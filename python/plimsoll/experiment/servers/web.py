@@ -12,6 +12,7 @@ from typing import Final
 
 from plimsoll.experiment.measuring import Warmup
 from plimsoll.experiment.probes import Probes
+from plimsoll.experiment.servers.refusals import of_databases, refuse
 from plimsoll.experiment.target import Target
 from plimsoll.experiment.workload import Web, Workload
 
@@ -64,21 +65,8 @@ def check_of(ours: frozenset[str]) -> Callable[[Workload, Target, Warmup, Probes
     def check(workload: Workload, target: Target, warmup: Warmup, probes: Probes) -> None:
         """Raises ValueError with what is allowed."""
         del workload, warmup
-        refused = {
-            "target.dsn": target.dsn is not None,
-            "target.transport": target.transport != "socket",
-            "target.version": target.version != "any",
-            "target.files.wal": target.files.wal is not None,
-            "target.files.temp": target.files.temp is not None,
-            **{f"target.files.tablespaces.{name}": True for name in target.files.tablespaces},
-            **{f"probes.{name}": bool(getattr(probes, name)) for name in PROBES},
-        }
-        found = [name for name, is_asked in refused.items() if is_asked]
-        if found:
-            raise ValueError(
-                f'target.server is "{target.server}", which is a web server and has no {", ".join(found)}; allowed: '
-                "none of these"
-            )
+        refused = {**of_databases(target), **{f"probes.{name}": bool(getattr(probes, name)) for name in PROBES}}
+        refuse(target, refused, "a web server and has no")
         for name, value in target.settings.items():
             if name in ours:
                 raise ValueError(f"{name} is chosen by Plimsoll; allowed: every other directive of {target.server}")

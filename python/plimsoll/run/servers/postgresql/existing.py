@@ -9,31 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import psycopg
 
 from plimsoll.environment import Fault, Journal, StateDir
-from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment, Plan, Treatment
 from plimsoll.run import agent
-from plimsoll.run.refusals import TrialFailed
-from plimsoll.run.requests import workload_request
-from plimsoll.run.servers import double_caching
+from plimsoll.run.servers.existing import ExistingAtWork, Found, TrialOnExisting
 from plimsoll.run.servers.kind import ServerKind, ServerOfTrial
 from plimsoll.run.servers.postgresql.existing_obstacles import obstacles_of, remark_of
 from plimsoll.run.servers.postgresql.filling import fill
 from plimsoll.run.servers.postgresql.schema import password_for_put_back, schema_in_use, schema_name
-from plimsoll.run.trial import repeat
-from plimsoll.run.trial.at_work import AtWork, TrialServer, trial_folder
-from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.log import TrialLog
-from plimsoll.run.trial.place import Place
 from plimsoll.target import Connection
 from plimsoll.target.dataset import Dataset
 from plimsoll.target.reached_postgres import ReachedPostgres
+from plimsoll.target.server import LoadedServer
 
 if TYPE_CHECKING:
     from plimsoll.run.context import RunContext
@@ -67,13 +60,10 @@ class ExistingPostgres(ServerKind):
 
 
 @dataclass
-class _Tables:
-    """What the load finds on the server; it grows from trial to trial."""
+class _Tables(Found):
+    """What the load finds on the server."""
 
     connection: Connection
-    is_ours: bool
-    next_index: int = 0
-    summaries: list[Path] = field(default_factory=list)
 
 
 @contextmanager
@@ -103,74 +93,27 @@ def _tables(context: RunContext, settings: Experiment, connection: Connection, j
 
 
 @dataclass
-class _AtWork(AtWork):
+class _AtWork(ExistingAtWork):
     """The server in one trial."""
 
-    load: LoadSession
-
-    @contextmanager
-    def explaining(self, log: TrialLog) -> Iterator[None]:
-        del log
-        try:
-            yield
-        except (agent.AgentFailed, psycopg.Error) as error:
-            raise TrialFailed(str(error)) from error
+    errors: ClassVar[tuple[type[Exception], ...]] = (psycopg.Error,)
 
     def check(self, log: TrialLog) -> None:
         log.facts["checks"], log.facts["ledger"] = self.load.check_with_ledger()
 
 
 @dataclass
-class _TrialOnExisting(TrialServer):
-    context: RunContext
+class _TrialOnExisting(TrialOnExisting):
+    at_work: ClassVar[type[ExistingAtWork]] = _AtWork
+
     tables: _Tables
 
-    @contextmanager
-    def opened(self, log: TrialLog, *, goes_on: bool = False) -> Iterator[AtWork]:
-        del goes_on  # nothing of it is ours to outlive anything
-        at = self._at_work(log)
-        log.facts |= {
-            "residency": None,
-            "double_caching": double_caching.none(double_caching.EXISTING),
-            "group": None,
-            "cpus": {"target": None, "load": cpu_lists.show(at.place.load_cpus or at.place.host.cpus())},
-        }
-        log.caveat("existing server: its memory, swap, caches, CPUs and settings were left as they are")
-        if not self.tables.is_ours:
-            schema = self.tables.connection.schema
-            log.caveat(f"the tables in schema {schema} were there before: not checked after the load")
-        for text in at.settings.workload.caveats():
-            log.caveat(text)
-        try:
-            with at.explaining(log):
-                log.facts["server"] = at.server.describe()
-                yield at
-        finally:
-            self.tables.next_index = at.load.next_index
+    @property
+    def found(self) -> Found:
+        return self.tables
 
-    def _at_work(self, log: TrialLog) -> _AtWork:
-        context, tables, settings = self.context, self.tables, log.trial.treatment.settings
-        wanted = settings.environment.load_cpus
-        place = Place(
-            devices=[],
-            group=None,
-            load_cpus=None if wanted == "all" else set(cpu_lists.check(wanted)),
-            host=context.host,
-        )
-        server = ReachedPostgres(tables.connection)
-        folder = trial_folder(context, log)
-        repeat.follow(tables.summaries, folder)
-        load = LoadSession(
-            server,
-            workload_request(settings),
-            settings,
-            place,
-            folder,
-            context.observer,
-            context.interrupts.is_stopping,
-            next_index=tables.next_index,
-            summaries=tables.summaries,
-            block=log.trial.block,
-            is_checked=tables.is_ours,
-        )
-        return _AtWork(server, place, settings, folder, context, load)
+    def reached(self) -> LoadedServer:
+        return ReachedPostgres(self.tables.connection)
+
+    def unchecked(self) -> str:
+        return f"the tables in schema {self.tables.connection.schema} were there before: not checked after the load"

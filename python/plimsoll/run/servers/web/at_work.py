@@ -11,10 +11,13 @@ from plimsoll.run.servers.private import PrivateAtWork
 from plimsoll.run.servers.web.place import WebPlace
 from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.log import TrialLog
+from plimsoll.target import ServerFailed
 from plimsoll.target.web_server import WebServer
 
 # What either server writes into its log of a process of its own that was ended by somebody else.
 _KILLED: Final = ("exited on signal", "exit signal")
+# What the program behind it says, once, before it answers POSTs with 500 (crates/responder/src/program/mod.rs).
+_UNLOGGED: Final = "POSTs cannot be logged and are refused"
 
 
 @dataclass
@@ -32,7 +35,14 @@ class WebAtWork(PrivateAtWork):
         with super().watched(log):
             yield
         self.server.check_alive()
+        self._check_logging()
         log.facts["residency"]["by_class"] = {"before": before, "after": self.place.residency_by_class()}
+
+    def _check_logging(self) -> None:
+        """Raises ServerFailed where POSTs could not be logged: what was measured is no serving of this mix."""
+        said = next((line for line in self.server.log_tail().splitlines() if line.startswith(_UNLOGGED)), None)
+        if said is not None:
+            raise ServerFailed(said.strip())
 
     def check(self, log: TrialLog) -> None:
         killed = [line for line in self.server.log_tail().splitlines() if any(word in line for word in _KILLED)]

@@ -9,27 +9,21 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from plimsoll.environment import Fault, Journal, StateDir
-from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.folders import placed
 from plimsoll.experiment import Experiment, Plan, Treatment
 from plimsoll.experiment.environment import Environment
 from plimsoll.run import agent
-from plimsoll.run.refusals import TrialFailed
-from plimsoll.run.requests import data_request, workload_request
-from plimsoll.run.servers import double_caching
+from plimsoll.run.requests import data_request
+from plimsoll.run.servers.existing import ExistingAtWork, Found, TrialOnExisting
 from plimsoll.run.servers.kind import ServerKind, ServerOfTrial
 from plimsoll.run.sizes import memory_bytes
-from plimsoll.run.trial import repeat
-from plimsoll.run.trial.at_work import AtWork, TrialServer, trial_folder
-from plimsoll.run.trial.load_session import LoadSession
 from plimsoll.run.trial.log import TrialLog
-from plimsoll.run.trial.place import Place
 from plimsoll.target.dataset import Dataset
 from plimsoll.target.server import LoadedServer
 from plimsoll.target.web_server import MARK, WebTarget
@@ -125,7 +119,7 @@ class ExistingWeb(ServerKind):
         journal = Journal.create(context.state, context.out.name)
         try:
             target, is_ours = _laid_out(context, settings, journal)
-            pages = _Pages(target, is_ours)
+            pages = _Pages(target, is_ours=is_ours)
             yield lambda _log: _TrialOnExisting(context, pages)
         finally:
             with context.interrupts.must_finish():
@@ -133,13 +127,10 @@ class ExistingWeb(ServerKind):
 
 
 @dataclass
-class _Pages:
+class _Pages(Found):
     """What the load finds on the server."""
 
     target: WebTarget
-    is_ours: bool
-    next_index: int = 0
-    summaries: list[Path] = field(default_factory=list)
 
 
 def _laid_out(context: RunContext, settings: Experiment, journal: Journal) -> tuple[WebTarget, bool]:
@@ -172,68 +163,27 @@ def _laid_out(context: RunContext, settings: Experiment, journal: Journal) -> tu
 
 
 @dataclass
-class _AtWork(AtWork):
+class _AtWork(ExistingAtWork):
     """The server in one trial."""
 
-    load: LoadSession
-
-    @contextmanager
-    def explaining(self, log: TrialLog) -> Iterator[None]:
-        del log
-        try:
-            yield
-        except (agent.AgentFailed, OSError, http.client.HTTPException) as error:
-            raise TrialFailed(str(error)) from error
+    errors: ClassVar[tuple[type[Exception], ...]] = (OSError, http.client.HTTPException)
 
     def check(self, log: TrialLog) -> None:
         log.facts["checks"] = self.load.check()
 
 
 @dataclass
-class _TrialOnExisting(TrialServer):
-    context: RunContext
+class _TrialOnExisting(TrialOnExisting):
+    at_work: ClassVar[type[ExistingAtWork]] = _AtWork
+
     pages: _Pages
 
-    @contextmanager
-    def opened(self, log: TrialLog, *, goes_on: bool = False) -> Iterator[AtWork]:
-        del goes_on  # nothing of it is ours to outlive anything
-        at = self._at_work(log)
-        log.facts |= {
-            "residency": None,
-            "double_caching": double_caching.none(double_caching.EXISTING),
-            "group": None,
-            "cpus": {"target": None, "load": cpu_lists.show(at.place.load_cpus or at.place.host.cpus())},
-        }
-        log.caveat("existing server: its memory, swap, caches, CPUs and settings were left as they are")
-        if not self.pages.is_ours:
-            log.caveat("the files were there before: compared as they are answered, and not checked at the end")
-        for text in at.settings.workload.caveats():
-            log.caveat(text)
-        try:
-            with at.explaining(log):
-                log.facts["server"] = at.server.describe()
-                yield at
-        finally:
-            self.pages.next_index = at.load.next_index
+    @property
+    def found(self) -> Found:
+        return self.pages
 
-    def _at_work(self, log: TrialLog) -> _AtWork:
-        context, pages, settings = self.context, self.pages, log.trial.treatment.settings
-        wanted = settings.environment.load_cpus
-        load_cpus = None if wanted == "all" else set(cpu_lists.check(wanted))
-        place = Place(devices=[], group=None, load_cpus=load_cpus, host=context.host)
-        server, folder = ReachedWeb(pages.target), trial_folder(context, log)
-        repeat.follow(pages.summaries, folder)
-        load = LoadSession(
-            server,
-            workload_request(settings),
-            settings,
-            place,
-            folder,
-            context.observer,
-            context.interrupts.is_stopping,
-            next_index=pages.next_index,
-            summaries=pages.summaries,
-            block=log.trial.block,
-            is_checked=pages.is_ours,
-        )
-        return _AtWork(server, place, settings, folder, context, load)
+    def reached(self) -> LoadedServer:
+        return ReachedWeb(self.pages.target)
+
+    def unchecked(self) -> str:
+        return "the files were there before: compared as they are answered, and not checked at the end"
