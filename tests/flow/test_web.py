@@ -99,16 +99,35 @@ def test_a_server_serves_what_is_asked_and_leaves_nothing(laboratory: Laboratory
     assert laboratory.left_behind() == []
 
 
+def check_workers(told: Json, server: str) -> None:
+    """Each process's parts add up to its time, and the kernel's count of switches says that none was missed."""
+    probed = told["probes"]["worker_waits"]
+    if probed["status"] != "on":
+        pytest.skip(f"worker_waits cannot be had here: {probed['reason']}")
+    workers = probed["workers"]
+    found = {(one["role"], one["name"]) for one in workers}
+    assert found >= {("server", SERVERS[server]), ("program", "plimsoll-agent")}
+    for one in workers:
+        assert one["cpu_ns"] + one["run_queue_ns"] + sum(one["asleep_ns"].values()) == one["span_ns"], one
+    busy = sum(one["cpu_ns"] for one in workers if one["role"] == "server")
+    assert busy > 10_000 * told["identity"]["done"], "a request takes a server more than 10 us"
+    assert sum(one["asleep_ns"].get("socket", 0) for one in workers) > 0
+    counted = sum(sum(one["waits"].values()) for one in workers)
+    assert sum(one["missed"] for one in workers) <= counted / 1000 + len(workers)
+
+
 def test_a_program_answers_behind_it_and_logs_every_post(laboratory: Laboratory, server: str) -> None:
     out = laboratory.state / f"whole-{server}"
     asked = written(laboratory, server)
-    laboratory.call("run", asked, "--no-page", "--out", str(out), "--set", "workload.mix=whole")
+    sets = ("--set", "workload.mix=whole", "--set", "probes.breakdown=true")
+    laboratory.call("run", asked, "--no-page", "--out", str(out), *sets)
     (trial,) = trials(out)
     told = summary(out)
     assert trial["status"] == "finished" and all(check["ok"] for check in trial["checks"]), trial
     posts = next(check["found"] for check in trial["checks"] if check["name"] == "count of the post log")
     assert int(posts) == told["by_kind"]["post"]["done"] > 0
     assert told["by_kind"]["custom_ad"]["done"] > 0 and told["verification"]["wrong"] == 0
+    check_workers(told, server)
     assert laboratory.left_behind() == []
 
 

@@ -31,7 +31,7 @@ pub use probe::{
     FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, NfsCallsReport, NfsMount, OtherCalls, PageCacheReport,
     PageIdentity, ProbeReport, ProbeStatus, ProcessTime, Profile, ProfileReport, ProfileSamples, ProfiledImage,
     ProgramCost, RequestTotals, Sampling, SelfTest, SlabsReport, SyncReport, SyncTotals, SystemCallsReport, WaitPlace,
-    Waited,
+    Waited, WorkerTime, WorkerWaitsReport,
 };
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;

@@ -17,7 +17,7 @@ from plimsoll.analysis.places import cells, layout, promise
 from plimsoll.analysis.probes import block_requests, instruments, profile, syscalls
 from plimsoll.analysis.soak import part as soak
 from plimsoll.analysis.studies import clients, memory_scaling, scaling
-from plimsoll.analysis.web import serving
+from plimsoll.analysis.web import serving, workers
 from plimsoll.analysis.windows import part as windows
 
 PARTS: tuple[Part, ...] = (
@@ -40,6 +40,7 @@ PARTS: tuple[Part, ...] = (
     operations.PART,
     file_waits.PART,
     serving.PART,
+    workers.PART,
     syscalls.PART,
     block_requests.PART,
     nfs_calls.PART,

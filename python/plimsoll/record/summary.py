@@ -140,6 +140,8 @@ class Probe(TypedDict, total=False):
     # of file_waits
     places: list[WaitPlace]
     arrivals_unseen: int
+    # of worker_waits
+    workers: list[Json]
     # of the breakdown
     buckets: list[str]
     wait_names: dict[str, str]

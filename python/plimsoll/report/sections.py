@@ -14,7 +14,7 @@ from plimsoll.report.probes import block_figures, instruments, profile, syscalls
 from plimsoll.report.section import Section
 from plimsoll.report.soak import part as soak
 from plimsoll.report.studies import clients, scaling_figures
-from plimsoll.report.web import serving
+from plimsoll.report.web import serving, workers
 from plimsoll.report.windows import part as windows
 
 SECTIONS: tuple[Section, ...] = (
@@ -36,6 +36,7 @@ SECTIONS: tuple[Section, ...] = (
     operations.SECTION,
     file_waits.SECTION,
     serving.SECTION,
+    workers.SECTION,
     breakdown.SECTION,
     profile.SECTION,
     nfs_calls.SECTION,

@@ -39,6 +39,10 @@ class Responder:
         if b'"responding"' not in line:
             raise ServerFailed(f"the program behind the server did not start (exit code {self._process.wait()})")
 
+    def pid(self) -> int | None:
+        """Of its process, which starts others for requests."""
+        return self._process.pid if self._process else None
+
     def is_running(self) -> bool:
         """Whether it lives."""
         return self._process is not None and self._process.poll() is None

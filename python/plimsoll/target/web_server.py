@@ -183,6 +183,11 @@ class WebServer(LoadedServer):
         """Of its first process."""
         return self._process.pid if self._process else None
 
+    def processes(self) -> dict[str, int]:
+        """The first process of the server and of the program behind it, each of which starts others."""
+        found = {"server": self.pid(), "program": self._responder.pid() if self._responder is not None else None}
+        return {name: pid for name, pid in found.items() if pid is not None}
+
     def check_alive(self) -> None:
         """Raises ServerFailed where it has ended by itself."""
         if not self.is_running():

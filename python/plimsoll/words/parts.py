@@ -30,4 +30,5 @@ SENTENCES: tuple[Sentences, ...] = (
     files.OPERATIONS,
     files.WAITS,
     web.SENTENCES,
+    web.WORKERS,
 )

@@ -25,6 +25,21 @@ CLASSES = [35, 50, 14, 1]
 REQUESTS = {"static": 7000, "dynamic": 1245, "cgi": 15, "custom_ad": 1260, "post": 480}
 
 
+def _waits(cpu_us: int) -> Json:
+    """Two workers, the second half as busy, and one of the program's."""
+
+    def worker(process: int, role: str, name: str, cpu: int) -> Json:
+        asleep = {"page": 200_000, "socket": 1_000_000_000 - cpu - 300_000 - 200_000}
+        return {
+            **{"process": process, "role": role, "name": name, "processes": 1, "threads": 1, "missed": 0},
+            **{"span_ns": 1_000_000_000, "cpu_ns": cpu, "run_queue_ns": 300_000, "asleep_ns": asleep},
+        }
+
+    cpu = cpu_us * 1000
+    workers = [worker(7, "server", "nginx", cpu // 2), worker(6, "server", "nginx", cpu), worker(9, "program", "p", 0)]
+    return {"status": "on", "lost": {"waits": 0}, "workers": workers}
+
+
 def _trial(folder: Path, *, is_bad: bool) -> None:
     path = folder / "measure" / "summary.json"
     summary = json.loads(path.read_text())
@@ -53,6 +68,7 @@ def _trial(folder: Path, *, is_bad: bool) -> None:
         "wrong_content": 20 if is_bad else 0,
         **of_class,
     }
+    summary["probes"] = {**summary.get("probes", {}), "worker_waits": _waits(20_000 if is_bad else 10_000)}
     done = sum(one["done"] for one in summary["by_kind"].values())
     summary["identity"] = {"planned": 10_000, "done": done, "failed": 10_000 - done, "skipped": 0, "lost": 0}
     path.write_text(json.dumps(summary))
@@ -116,3 +132,18 @@ def test_the_page_says_it(run: Path) -> None:
     assert "memory 256 MiB: 100 of 100 connections conforming" in text
     assert "150 of 30,000 (90 a status other than 200, 60 other bytes)" in text
     assert "custom ad" in text and "outside" in text and "100 to 900 KiB" in text
+    text = section((run / "report/index.html").read_text(), "web_workers")
+    assert "1.50 µs on a CPU, 0.09 µs waiting for a CPU, 0.06 µs waiting for a page, of the 20,000 µs that its" in text
+    assert "nginx 1, the server&#39;s" in text and "p 1, of the program behind it" in text
+
+
+def test_what_workers_did_is_told_by_request_and_by_process(run: Path) -> None:
+    found = analyse(open_run(run))["web_workers"]["treatments"]["t1"]
+    parts = {name: mean["value"] for name, mean in found["parts_ns"].items()}
+    # 15 ms on a CPU, 0.9 ms waiting for one and 0.6 ms for pages in 10,000 requests; a socket is no part of one.
+    assert parts == pytest.approx({"cpu": 1500, "run_queue": 90, "page": 60})
+    assert found["latency_ns"]["value"] == pytest.approx(100 * 2_000_000_000 / 10_000)
+    first, second, program = found["workers"]
+    assert (first["name"], first["number"], second["number"], program["role"]) == ("nginx", 1, 2, "program")
+    assert first["shares"]["cpu"]["value"] == pytest.approx(0.01)
+    assert sum(mean["value"] for mean in second["shares"].values()) == pytest.approx(1)

@@ -13,6 +13,7 @@ mod profile;
 mod request;
 mod sync;
 mod syscalls;
+mod worker_waits;
 
 use crate::failure::Failure;
 use crate::target::Target;
@@ -35,7 +36,7 @@ type Read = fn(&Value) -> Result<Box<dyn ProbeRequest>, String>;
 type Listed = (&'static str, Read);
 
 /// All of them, in the order in which they are opened.
-const PROBES: [Listed; 13] = [
+const PROBES: [Listed; 14] = [
     ("page_cache", read::<page_cache::PageCacheRequest>),
     ("buffer_heads", read::<file_systems::BufferHeadsRequest>),
     ("throttle", read::<file_systems::ThrottleRequest>),
@@ -45,6 +46,7 @@ const PROBES: [Listed; 13] = [
     ("block", read::<block::BlockRequest>),
     ("profile", read::<profile::ProfileRequest>),
     ("file_waits", read::<file_waits::FileWaitsRequest>),
+    ("worker_waits", read::<worker_waits::WorkerWaitsRequest>),
     ("nfs_calls", read::<nfs_calls::NfsCallsRequest>),
     ("kernel_log", read::<kernel_log::KernelLogRequest>),
     ("kernel_memory", read::<kernel_memory::KernelMemoryRequest>),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Each time that a thread of a load on files is off its CPU: from when to when, in which place in the kernel it sleeps, and
+ * Each time that a thread of a load on files, or of a server, is off its CPU: from when to when, in which place in the kernel it sleeps, and
  * how long it waits for a CPU after that.
  *
  * The fact that constrains it: an operation on a file may take half a microsecond, so nothing runs at its begin or end. They
@@ -12,6 +12,7 @@
 #include <bpf/bpf_tracing.h>
 #include "file_waits.h"
 #include "../bpf/counters.bpf.h"
+#include "../bpf/family.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -93,6 +94,13 @@ static __always_inline u32 session_of(struct task_struct *task)
 	return number;
 }
 
+static __always_inline bool is_watched(struct task_struct *task)
+{
+	if (target.process)
+		return task->tgid == target.process;
+	return is_of_family(task, target.server) || is_of_family(task, target.program);
+}
+
 static __always_inline u32 place_of(void *context)
 {
 	struct stack *stack;
@@ -157,7 +165,7 @@ static __always_inline void catch_up(struct state *state, struct task_struct *ta
 static __always_inline void leaves(void *context, bool preempted, struct task_struct *task, u64 now)
 {
 	struct task_struct___of_a_thread *thread = (void *)task;
-	u32 session = session_of(task), running;
+	u32 session = target.process ? session_of(task) : task->pid, running;
 	struct state *state;
 
 	if (session == NO_SESSION)
@@ -174,6 +182,8 @@ static __always_inline void leaves(void *context, bool preempted, struct task_st
 	state->wait.runtime = thread->se.sum_exec_runtime;
 	state->wait.switches = thread->nvcsw + thread->nivcsw;
 	state->wait.session = session;
+	state->wait.process = task->tgid;
+	state->wait.of_program = target.program != target.server && is_of_family(task, target.program);
 	state->run_delay = task->sched_info.run_delay;
 	/* Woken already, on another CPU, while it was on its way out: it is runnable. */
 	state->wait.place = preempted || !running || running == TASK_WAKING ? 0 : place_of(context);
@@ -183,15 +193,16 @@ static __always_inline void leaves(void *context, bool preempted, struct task_st
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_struct *to)
 {
+	bool leaving = is_watched(from), coming = is_watched(to);
 	struct state *state;
 	u64 now;
 
-	if (from->tgid != target.process && to->tgid != target.process)
+	if (!leaving && !coming)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (from->tgid == target.process)
+	if (leaving)
 		leaves(ctx, preempted, from, now);
-	if (to->tgid == target.process) {
+	if (coming) {
 		state = bpf_task_storage_get(&states, to, 0, 0);
 		if (state && state->is_off) {
 			state->is_off = false;
@@ -207,7 +218,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct state *state;
 
-	if (task->tgid != target.process)
+	if (!is_watched(task))
 		return 0;
 	state = bpf_task_storage_get(&states, task, 0, 0);
 	if (state)

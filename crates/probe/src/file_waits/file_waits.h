@@ -15,8 +15,10 @@ struct wait {
 	u64 run_queue; /* of that, waiting for a CPU: by the kernel's own sum */
 	u64 runtime; /* on a CPU, all of the thread's life up to when it left: by the kernel's own sum */
 	u64 switches; /* how often it has left one, by the kernel's own count */
-	u32 session;
+	u32 session; /* of a server the thread */
 	u32 place; /* its stack's number; 0: it was preempted; UNKNOWN_PLACE */
+	u32 process;
+	u32 of_program; /* of a server: of the program behind it, not of its own */
 };
 #define UNKNOWN_PLACE 0xffffffffU
 
@@ -36,9 +38,11 @@ enum lost {
 	LOST,
 };
 
-/* Changes while the programs run: first the self-test is watched, then the load. */
+/* Changes while the programs run: first the self-test is watched, then the load, or a server and the program behind it, each with
+ * its children. */
 struct target {
-	u32 process;
+	u32 process; /* of a load; 0 of a server */
+	u32 server, program; /* the same process where there is no program */
 	u32 unused;
 };
 

@@ -1,18 +1,22 @@
-//! Each time that a thread of a load on files is off its CPU, and what it waits for; definitions in README.md.
+//! Each time that a thread of a load on files, or of a server, is off its CPU, and what it waits for; definitions in README.md.
 
 mod places;
 mod records;
 mod self_test;
+mod workers;
 
 use crate::bpf::{CostMeter, Kernel, Programs, Wanted, summed};
 use crate::profile::kernel_names::KernelNames;
 use crate::{Probe, Refusal};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBufferBuilder};
 use places::BUCKETS;
-use plimsoll_record::{Check, FileWaitRow, FileWaitWriter, FileWaitsReport, ProbeReport, ProbeStatus, WaitPlace};
+use plimsoll_record::{
+    Check, FileWaitRow, FileWaitWriter, FileWaitsReport, ProbeReport, ProbeStatus, WaitPlace, WorkerWaitsReport,
+};
 use records::{PREEMPTED, UNKNOWN_PLACE, Wait};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use workers::Workers;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/file_waits.bpf.o"));
 /// `enum lost`, and what the kernel left out.
@@ -75,9 +79,30 @@ impl Places {
     }
 }
 
+/// Whose threads are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watched {
+    /// Those of a load, which is the process; each wait has a row.
+    Load(u32),
+    /// Those of a server and of the program behind it, each with its children; waits are summed up.
+    Server { server: u32, program: u32 },
+}
+
+impl Watched {
+    /// `struct target`.
+    fn told(self) -> Vec<u8> {
+        let words = match self {
+            Self::Load(process) => [process, 0, 0, 0],
+            Self::Server { server, program } => [0, server, program, 0],
+        };
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+}
+
 enum Recording {
     NotYet,
     Now(FileWaitWriter),
+    Summing(Workers),
     Done,
     Failed(String),
 }
@@ -92,6 +117,7 @@ pub struct FileWaits {
     places: Places,
     cost: CostMeter,
     checks: Vec<Check>,
+    watched: Watched,
     out: PathBuf,
     recording: Recording,
     lost_before: Vec<i64>,
@@ -122,25 +148,37 @@ impl FileWaits {
     /// # Errors
     /// The reason why its figures cannot be had, or would not be believed.
     pub fn start(process: u32, out: &Path) -> Result<Self, Refusal> {
+        Self::watching(Watched::Load(process), out)
+    }
+
+    /// The same of a server's process and its children, and of the program behind it and its children; there is no table.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn of_server(server: u32, program: Option<u32>, out: &Path) -> Result<Self, Refusal> {
+        Self::watching(Watched::Server { server, program: program.unwrap_or(server) }, out)
+    }
+
+    fn watching(watched: Watched, out: &Path) -> Result<Self, Refusal> {
         Kernel::read()?;
         let wanted = PROGRAMS.map(|function| Wanted { function, tracepoint: None });
         let programs = Programs::start(OBJECT, &[], &wanted, |_| Ok(()))?;
         let (waits, target) = (programs.map("waits")?, programs.map_of_section(".data.target")?);
-        let aim = |process: u32| {
-            let told = [process.to_ne_bytes(), [0; 4]].concat();
-            let told = target.update(&0_u32.to_ne_bytes(), &told, MapFlags::ANY);
+        let aim = |at: Watched| {
+            let told = target.update(&0_u32.to_ne_bytes(), &at.told(), MapFlags::ANY);
             told.map_err(|error| Refusal::from(format!("the target cannot be set: {error}")))
         };
         let mut places = Places::new(programs.map("places")?)?;
-        aim(std::process::id())?;
+        aim(Watched::Load(std::process::id()))?;
         let checks = self_test::run(|| {
             let waits = drain(&waits)?.into_iter().flatten();
             let mut placed = |wait: Wait| (wait, places.of(wait.place));
             let placed: Vec<(Wait, u32)> = waits.map(&mut placed).collect();
             Ok(placed.into_iter().map(|(wait, at)| (wait, places.known[at as usize].clone())).collect())
         })?;
-        aim(process)?;
+        aim(watched)?;
         Ok(Self {
+            watched,
             losses: programs.map("losses")?,
             counters: programs.map("counters")?,
             cost: programs.cost_meter()?,
@@ -170,13 +208,15 @@ impl FileWaits {
         drain(&self.waits).map_err(|refusal| refusal.reason)?;
         self.places.forget_sums();
         (self.lost_before, self.unseen_before) = (self.lost(), self.unseen());
-        self.recording = Recording::Now(FileWaitWriter::create(&self.out).map_err(|error| error.to_string())?);
+        self.recording = match self.watched {
+            Watched::Load(_) => Recording::Now(FileWaitWriter::create(&self.out).map_err(|error| error.to_string())?),
+            Watched::Server { .. } => Recording::Summing(Workers::default()),
+        };
         Ok(())
     }
 
     fn take(&mut self) -> Result<(), String> {
         let records = drain(&self.waits).map_err(|refusal| refusal.reason)?;
-        let Recording::Now(writer) = &mut self.recording else { return Ok(()) };
         for record in records {
             let Some(wait) = record else {
                 self.unreadable += 1;
@@ -186,18 +226,29 @@ impl FileWaits {
             let place = &mut self.places.known[at as usize];
             place.count += 1;
             place.ns += wait.asleep_ns().max(0) as u64;
+            let writer = match &mut self.recording {
+                Recording::Now(writer) => writer,
+                Recording::Summing(workers) => {
+                    workers.take(wait, &place.bucket);
+                    continue;
+                }
+                _ => return Ok(()),
+            };
             let Wait { left_ns, back_ns, run_queue_ns, runtime_ns, switches, session, .. } = wait;
             let row =
                 FileWaitRow { connection: session, place: at, left_ns, back_ns, run_queue_ns, runtime_ns, switches };
             writer.append(&row).map_err(|error| error.to_string())?;
         }
-        writer.flush().map_err(|error| error.to_string())
+        match &mut self.recording {
+            Recording::Now(writer) => writer.flush().map_err(|error| error.to_string()),
+            _ => Ok(()),
+        }
     }
 
     fn go_on(&mut self) {
         let done = match self.recording {
             Recording::NotYet => self.begin(),
-            Recording::Now(_) => self.take(),
+            Recording::Now(_) | Recording::Summing(_) => self.take(),
             Recording::Done | Recording::Failed(_) => Ok(()),
         };
         if let Err(reason) = done {
@@ -240,17 +291,35 @@ impl Probe for FileWaits {
         }
         let before = |at: usize| self.lost_before.get(at).copied().unwrap_or(0);
         let lost = self.lost().into_iter().enumerate().map(|(at, now)| (now - before(at)).max(0) as u64);
-        let mut report = FileWaitsReport {
+        let lost: std::collections::BTreeMap<String, u64> = LOST
+            .map(str::to_owned)
+            .into_iter()
+            .zip(lost)
+            .chain([("unreadable".to_owned(), self.unreadable), (LOST_EVENTS.to_owned(), self.cost.missed(|_| true))])
+            .collect();
+        let is_recorded = matches!(self.recording, Recording::Done);
+        let arrivals_unseen = (self.unseen() - self.unseen_before).max(0) as u64;
+        if let Recording::Summing(workers) = std::mem::replace(&mut self.recording, Recording::Done) {
+            return Some(ProbeReport::new(WorkerWaitsReport {
+                status: ProbeStatus::on("tp_btf"),
+                lost,
+                arrivals_unseen,
+                checks: self.checks.clone(),
+                buckets: BUCKETS.map(str::to_owned).to_vec(),
+                workers: workers.told(),
+                places: self.places.known.clone(),
+                cost: self.cost.cost(),
+            }));
+        }
+        let report = FileWaitsReport {
             status: ProbeStatus::on("tp_btf"),
-            lost: LOST.map(str::to_owned).into_iter().zip(lost).collect(),
-            arrivals_unseen: (self.unseen() - self.unseen_before).max(0) as u64,
+            lost,
+            arrivals_unseen,
             checks: self.checks.clone(),
             buckets: BUCKETS.map(str::to_owned).to_vec(),
-            places: if matches!(self.recording, Recording::Done) { self.places.known.clone() } else { Vec::new() },
+            places: if is_recorded { self.places.known.clone() } else { Vec::new() },
             cost: self.cost.cost(),
         };
-        report.lost.insert("unreadable".to_owned(), self.unreadable);
-        report.lost.insert(LOST_EVENTS.to_owned(), self.cost.missed(|_| true));
         Some(ProbeReport::new(report))
     }
 }

@@ -16,10 +16,11 @@ const JOURNAL: &str = "journal";
 const LOCK: &str = "lock";
 const DEVICE: &str = "device";
 const FROZEN: &str = "frozen";
+const SOCKET: &str = "socket";
 pub(super) const PAUSE: &str = "pause";
 const OTHER: &str = "other_wait";
-pub(super) const BUCKETS: [&str; 10] =
-    [RUN_QUEUE, PAGE, WRITEBACK, THROTTLED, JOURNAL, LOCK, DEVICE, FROZEN, PAUSE, OTHER];
+pub(super) const BUCKETS: [&str; 11] =
+    [RUN_QUEUE, PAGE, WRITEBACK, THROTTLED, JOURNAL, LOCK, DEVICE, FROZEN, SOCKET, PAUSE, OTHER];
 
 /// A function's name, or with a star what it begins with.
 type Rule = (&'static str, &'static str);
@@ -41,7 +42,7 @@ const ABOVE_ALL: [Rule; 12] = [
 ];
 
 /// Else by the innermost function that one of these knows.
-const INNERMOST: [Rule; 45] = [
+const INNERMOST: [Rule; 57] = [
     // Waiting for bits of a page is told by who waits.
     ("folio_wait_writeback*", WRITEBACK),
     ("wait_on_page_writeback*", WRITEBACK),
@@ -89,6 +90,19 @@ const INNERMOST: [Rule; 45] = [
     ("blk_mq_get_tag", DEVICE),
     ("__wait_on_buffer", DEVICE),
     ("__sync_dirty_buffer", DEVICE),
+    // Until something comes on a socket, or there is room in one: of servers, which wait for their clients so.
+    ("ep_poll", SOCKET),
+    ("do_epoll_wait", SOCKET),
+    ("do_poll*", SOCKET),
+    ("do_sys_poll", SOCKET),
+    ("do_select", SOCKET),
+    ("inet_csk_accept", SOCKET),
+    ("inet_csk_wait_for_connect", SOCKET),
+    ("sk_wait_data", SOCKET),
+    ("sk_stream_wait_*", SOCKET),
+    ("unix_stream_*", SOCKET),
+    ("sock_alloc_send_pskb", SOCKET),
+    ("__skb_wait_for_more_packets", SOCKET),
     ("do_nanosleep", PAUSE),
     ("hrtimer_nanosleep", PAUSE),
 ];
@@ -189,6 +203,8 @@ mod tests {
             ("schedule percpu_rwsem_wait __percpu_down_read vfs_write", FROZEN, "percpu_rwsem_wait"),
             ("schedule do_nanosleep hrtimer_nanosleep", PAUSE, "do_nanosleep"),
             ("schedule futex_do_wait do_futex", OTHER, "futex_do_wait"),
+            ("schedule schedule_hrtimeout_range ep_poll do_epoll_wait", SOCKET, "ep_poll"),
+            ("schedule schedule_timeout inet_csk_accept inet_accept", SOCKET, "inet_csk_accept"),
             ("", OTHER, ""),
         ];
         for (stack, bucket, function) in cases {

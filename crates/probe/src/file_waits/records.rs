@@ -1,12 +1,12 @@
 //! What the programs hand over: the layouts of `struct wait` and `struct stack`.
 
-const RECORD_BYTES: usize = 48;
+const RECORD_BYTES: usize = 56;
 /// `UNKNOWN_PLACE`.
 pub(super) const UNKNOWN_PLACE: u32 = u32::MAX;
 /// In place of a stack's number: the thread was preempted, or woken before it was asleep.
 pub(super) const PREEMPTED: u32 = 0;
 
-/// A thread of the load was off its CPU.
+/// A thread of the load, or of a server, was off its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) left_ns: i64,
@@ -16,6 +16,8 @@ pub(super) struct Wait {
     pub(super) switches: i64,
     pub(super) session: u32,
     pub(super) place: u32,
+    pub(super) process: u32,
+    pub(super) of_program: bool,
 }
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -38,6 +40,8 @@ impl Wait {
             switches: ns(32),
             session: half(40),
             place: half(44),
+            process: half(48),
+            of_program: half(52) != 0,
         })
     }
 
@@ -60,10 +64,13 @@ mod tests {
     #[test]
     fn a_wait_is_read_by_its_layout() {
         let mut bytes: Vec<u8> = [100_u64, 145, 5, 90, 6].iter().flat_map(|ns| ns.to_ne_bytes()).collect();
-        bytes.extend([7_u32, 3].iter().flat_map(|half| half.to_ne_bytes()));
+        bytes.extend([7_u32, 3, 8, 1].iter().flat_map(|half| half.to_ne_bytes()));
         let wait = Wait::decode(&bytes).unwrap();
         let (left_ns, back_ns, run_queue_ns, runtime_ns) = (100, 145, 5, 90);
-        let expected = Wait { left_ns, back_ns, run_queue_ns, runtime_ns, switches: 6, session: 7, place: 3 };
+        let of = (7, 3, 8, true);
+        let (session, place, process, of_program) = of;
+        let expected =
+            Wait { left_ns, back_ns, run_queue_ns, runtime_ns, switches: 6, session, place, process, of_program };
         assert_eq!((wait, wait.asleep_ns()), (expected, 40));
         assert_eq!(Wait::decode(&bytes[1..]), None);
         let stack: Vec<u8> = [3_u64, 4, 0, 5].iter().flat_map(|address| address.to_ne_bytes()).collect();

@@ -14,6 +14,7 @@ mod profile;
 mod slabs;
 mod sync;
 mod syscalls;
+mod worker_waits;
 
 pub use block::{BlockReport, Bucket, DiskRequests, RequestTotals};
 pub use breakdown::{BreakdownReport, ProcessTime, Sampling, Waited};
@@ -26,6 +27,7 @@ pub use profile::{Contended, Contention, Profile, ProfileReport, ProfileSamples,
 pub use slabs::SlabsReport;
 pub use sync::{SyncReport, SyncTotals};
 pub use syscalls::{CallTotals, OtherCalls, SystemCallsReport};
+pub use worker_waits::{WorkerTime, WorkerWaitsReport};
 
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;

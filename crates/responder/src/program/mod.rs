@@ -70,7 +70,12 @@ pub struct Program {
 impl Program {
     /// One for the files below `root`, with its own files in `folder`.
     pub fn new(root: &Path, folder: &Path) -> Self {
-        Self { root: root.to_owned(), folder: folder.to_owned(), shown: Mutex::default(), refuses_posts: AtomicBool::new(false) }
+        Self {
+            root: root.to_owned(),
+            folder: folder.to_owned(),
+            shown: Mutex::default(),
+            refuses_posts: AtomicBool::new(false),
+        }
     }
 
     /// Answers a request at `now_s`, in seconds since 1970, as the process `pid`.

@@ -34,6 +34,7 @@ ORDER: Final = (
     "lock",
     "device",
     "frozen",
+    "socket",
     "pause",
     "other_wait",
     COMPLETION,

@@ -58,6 +58,35 @@ class Serving(TypedDict):
     hit_ratio: Mean | None
 
 
+class WorkerTimes(TypedDict):
+    """A process of the server, the busiest first, or what is left of those like it."""
+
+    role: str  # "server", or "program" of what is behind it
+    name: str
+    number: int | None  # by how busy it was among those like it; null of all the others together
+    processes: Mean | None
+    threads: Mean | None
+    shares: dict[str, Mean]  # by part, of the time of its threads; they add up to 1
+
+
+class RequestTimes(TypedDict):
+    """One treatment."""
+
+    trials: int
+    requests: int
+    latency_ns: Mean | None  # in which a client waited for an answer or took it
+    parts_ns: dict[str, Mean]  # of all processes together, by the requests
+    workers: list[WorkerTimes]
+    missed: int
+    lost: int
+
+
+class WebWorkers(TypedDict):
+    """Where the time of the server's processes went."""
+
+    treatments: dict[str, RequestTimes]
+
+
 class WebServing(TypedDict):
     """The part."""
 

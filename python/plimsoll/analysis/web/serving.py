@@ -52,7 +52,8 @@ def _workload(trial: Trial) -> Json:
     return (trial.planned.get("resolved") or {}).get("workload") or {}
 
 
-def _totals(trial: Trial) -> Mapping[str, int]:
+def totals(trial: Trial) -> Mapping[str, int]:
+    """What the load counted in the measured segment."""
     return trial.measure.told.get("totals") or {}
 
 
@@ -63,23 +64,23 @@ def _ended(trial: Trial, *outcomes: str, kind: str | None = None) -> int:
     return sum(int(counts.get(outcome) or 0) for counts in counted for outcome in outcomes)
 
 
-def _asked(trial: Trial) -> int:
+def requests_of(trial: Trial) -> int:
     """Requests that ended in whatever way."""
     return _ended(trial, *OUTCOMES)
 
 
 def _speed(trial: Trial) -> float | None:
-    received, busy = _totals(trial).get("received_bytes"), _totals(trial).get("busy_ns")
+    received, busy = totals(trial).get("received_bytes"), totals(trial).get("busy_ns")
     return None if received is None or not busy else received * BITS_A_BYTE * NS_PER_SECOND / busy
 
 
 def _line_speed(trial: Trial) -> float | None:
-    carried, took = _totals(trial).get("line_bytes"), _totals(trial).get("line_ns")
+    carried, took = totals(trial).get("line_bytes"), totals(trial).get("line_ns")
     return None if not carried or not took else carried * BITS_A_BYTE * NS_PER_SECOND / took
 
 
 def _conforming(trial: Trial) -> float | None:
-    found = _totals(trial).get("clients_conforming")
+    found = totals(trial).get("clients_conforming")
     return None if found is None else float(found)
 
 
@@ -125,10 +126,10 @@ def of_trials(trials: Sequence[Trial]) -> Serving:
         "conforming": _over((_conforming(trial) for trial in trials), log=False),
         "conforming_share": _over(shares, log=False),
         "operations_per_second": _over((_rate(trial) for trial in trials), log=True),
-        "operation_ns": _over((per(_totals(trial).get("busy_ns"), _asked(trial)) for trial in trials), log=True),
+        "operation_ns": _over((per(totals(trial).get("busy_ns"), requests_of(trial)) for trial in trials), log=True),
         "connection_bits_per_second": _over((_speed(trial) for trial in trials), log=True),
         "line_bits_per_second": _over((_line_speed(trial) for trial in trials), log=True),
-        "connections_opened": sum(int(_totals(trial).get("connections_opened") or 0) for trial in trials),
+        "connections_opened": sum(int(totals(trial).get("connections_opened") or 0) for trial in trials),
         "errors": _errors(trials),
         "kinds": _kinds(trials),
         "classes": _classes(trials),
@@ -144,8 +145,8 @@ def _rate(trial: Trial) -> float | None:
 
 def _errors(trials: Sequence[Trial]) -> Errors:
     failed, lost = (sum(_ended(trial, outcome) for trial in trials) for outcome in ("failed", "lost"))
-    asked = sum(_asked(trial) for trial in trials)
-    kinds = {what: sum(int(_totals(trial).get(what) or 0) for trial in trials) for what in FAULTS}
+    asked = sum(requests_of(trial) for trial in trials)
+    kinds = {what: sum(int(totals(trial).get(what) or 0) for trial in trials) for what in FAULTS}
     return {
         "requests": asked,
         "failed": failed,
@@ -177,11 +178,11 @@ def _kinds(trials: Sequence[Trial]) -> list[Asked]:
 
 def _classes(trials: Sequence[Trial]) -> list[Asked]:
     """Empty where the load did not count them."""
-    if any(f"class{number}_requests" not in _totals(trial) for trial in trials for number in range(len(CLASSES))):
+    if any(f"class{number}_requests" not in totals(trial) for trial in trials for number in range(len(CLASSES))):
         return []
     shares = _workload(trials[0]).get("classes") or ()
     counts = {
-        name: sum(int(_totals(trial)[f"class{number}_requests"]) for trial in trials)
+        name: sum(int(totals(trial)[f"class{number}_requests"]) for trial in trials)
         for number, name in enumerate(CLASSES)
     }
     return _against(counts, dict(zip(CLASSES, map(float, shares), strict=True)))

@@ -1,7 +1,7 @@
 """What an experiment on a web server may hold: which settings are Plimsoll's, and what such a server has not.
 
 The fact that constrains it: what somebody asked for is refused with its name and never left out silently. What is on by
-default and cannot be had (the breakdown, what both caches hold) is absent, and the trial says so.
+default and cannot be had (what both caches hold) is absent, and the trial says so.
 """
 
 from __future__ import annotations

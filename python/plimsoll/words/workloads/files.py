@@ -26,6 +26,7 @@ PART_NAMES: Final = {
     "lock": "waiting for a lock",
     "device": "waiting for the device",
     "frozen": "file system frozen",
+    "socket": "waiting for a socket",
     "pause": "asleep by itself",
     "other_wait": "other waits",
     "completion": "waiting for the completion",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.web.document import Errors, Serving, WebServing
+from plimsoll.analysis.web.document import Errors, RequestTimes, Serving, WebServing, WebWorkers
 from plimsoll.analysis.web.serving import FAULTS
 from plimsoll.words.part import Sentences
+from plimsoll.words.workloads.files import PART_NAMES
 
 Json = dict[str, Any]
 _TREATMENTS_SHOWN: Final = 2
 KBIT: Final = 1e-3
+US: Final = 1e-3  # of nanoseconds
+_LEAST_SHARE: Final = 0.02
 
 
 def serving_lines(verdict: Json) -> list[str]:
@@ -57,4 +60,36 @@ def error_words(errors: Errors) -> str:
     return f"{count:,} of {errors['requests']:,}" + (f" ({detail})" if detail else "")
 
 
+def worker_lines(verdict: Json) -> list[str]:
+    """What the server's processes did for a request beside what its client waited, of a few treatments."""
+    found: WebWorkers | None = verdict.get("web_workers")
+    if not found:
+        return []
+    labels = treatment_labels(verdict)
+    told = list(found["treatments"].items())[:_TREATMENTS_SHOWN]
+    lines = [f"{labels.get(name, name)}: {text}" for name, mine in told if (text := request_words(mine))]
+    return [f"What a request took in the server's processes: {'; '.join(lines)}"] if lines else []
+
+
+def request_words(mine: RequestTimes) -> str:
+    """The parts that matter, the largest first, and how long a client waited."""
+    whole = sum(mean["value"] for mean in mine["parts_ns"].values())
+    parts = sorted(mine["parts_ns"].items(), key=lambda one: -one[1]["value"])
+    shown = [
+        f"{_us(mean['value'])} {PART_NAMES.get(name, name)}"
+        for name, mean in parts
+        if whole and mean["value"] >= _LEAST_SHARE * whole
+    ]
+    if not shown:
+        return ""
+    waited = mine["latency_ns"]
+    said = "" if waited is None else f", of the {_us(waited['value'])} that its client waited"
+    return f"{', '.join(shown)}{said}"
+
+
+def _us(ns: float) -> str:
+    return f"{ns * US:,.0f} µs" if ns * US >= 10 else f"{ns * US:.2f} µs"
+
+
+WORKERS = Sentences("web_workers", adds=worker_lines, section="web_workers")
 SENTENCES = Sentences("web_serving", adds=serving_lines, section="web_serving")

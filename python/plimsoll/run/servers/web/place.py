@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +19,14 @@ CLASSES: Final = 4
 
 @dataclass
 class WebPlace(PrivatePlace):
-    """The place of one trial."""
+    """The place of one trial; `processes`: of the server, once it is started."""
+
+    processes: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, place: PrivatePlace) -> WebPlace:
         """The same place as a web server's."""
-        return cls(**{field.name: getattr(place, field.name) for field in fields(place)})
+        return cls(**{one.name: getattr(place, one.name) for one in fields(place)})
 
     @property
     def site(self) -> Path:
@@ -46,6 +48,7 @@ class WebPlace(PrivatePlace):
             "page_cache": {"trees": trees, "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
+            "worker_waits": self.processes if wanted.breakdown and self.processes else None,
             **kernel_probes(settings),
         }
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 START_SECONDS_MAX: Final = 60
 _NO_CACHE: Final = "a web server has no cache of its own for the files that it serves"
-_NO_BREAKDOWN: Final = "where a request's time goes inside a web server is not watched (probes.breakdown)"
 
 
 class FilesToMake(LoadedServer):
@@ -78,11 +77,6 @@ class PrivateWeb(DatasetBuilder[LoadedServer], PrivateKind[LoadedServer]):
                 f'target.server = "{self.name}": no {self.name} is installed; `./plimsoll setup --web` puts its '
                 "program where it starts no service"
             )
-
-    def remarks(self, plan: Plan, treatments: list[Treatment]) -> Iterator[str]:
-        del plan
-        if any(one.settings.probes.breakdown for one in treatments):
-            yield _NO_BREAKDOWN
 
     # --- a data set ---------------------------------------------------------------------------------------------------
 
@@ -141,6 +135,7 @@ class PrivateWeb(DatasetBuilder[LoadedServer], PrivateKind[LoadedServer]):
         with log.phase("start", at.observer):
             at.server.configure(at.settings.target.settings, memory_bytes(at.settings))
             at.server.start(START_SECONDS_MAX)
+            at.place.processes = at.server.processes()
             log.facts["server"] = at.server.describe()
 
     def site_of(self, place: PrivatePlace, settings: Experiment) -> Site:
