@@ -155,8 +155,8 @@ impl Program {
     fn tell_of(&self, error: Option<&io::Error>) {
         let was_refused = self.refuses_posts.swap(error.is_some(), Ordering::Relaxed);
         if let Some(error) = error.filter(|_| !was_refused) {
-            // Whether anybody hears it changes nothing: the POST is refused.
-            let _ = writeln!(io::stderr(), "{LOG_REFUSES}: {error}");
+            // At once, for the server writes there too. Whether anybody hears it changes nothing: the POST is refused.
+            let _ = io::stderr().write_all(format!("{LOG_REFUSES}: {error}\n").as_bytes());
         }
     }
 

@@ -18,6 +18,7 @@ from plimsoll.target.web_server import WebServer
 _KILLED: Final = ("exited on signal", "exit signal")
 # What the program behind it says, once, before it answers POSTs with 500 (crates/responder/src/program/mod.rs).
 _UNLOGGED: Final = "POSTs cannot be logged and are refused"
+_LOG_BYTES: Final = 16 << 20  # read of the server's log for that: the server may have much to say after it
 
 
 @dataclass
@@ -40,9 +41,9 @@ class WebAtWork(PrivateAtWork):
 
     def _check_logging(self) -> None:
         """Raises ServerFailed where POSTs could not be logged: what was measured is no serving of this mix."""
-        said = next((line for line in self.server.log_tail().splitlines() if line.startswith(_UNLOGGED)), None)
+        said = next((line for line in self.server.log_tail(_LOG_BYTES).splitlines() if _UNLOGGED in line), None)
         if said is not None:
-            raise ServerFailed(said.strip())
+            raise ServerFailed(said[said.index(_UNLOGGED) :].strip())
 
     def check(self, log: TrialLog) -> None:
         killed = [line for line in self.server.log_tail().splitlines() if any(word in line for word in _KILLED)]
