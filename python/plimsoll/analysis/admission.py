@@ -240,6 +240,11 @@ def repeated_words(repeated: Mapping[str, Any]) -> str:
     return f"repeated within its block: at the first attempt {what}; that attempt is kept in the record"
 
 
+def _shown(state: str) -> str:
+    """Of a web server the status that it answered with (HT500), as its administrator calls it."""
+    return f"HTTP status {state[2:]}" if state.startswith("HT") and state[2:].isdigit() else state
+
+
 def _by_error(trial: Trial) -> str:
     """How often which error ended a transaction, the most frequent first."""
     counts: dict[str, int] = {}
@@ -247,7 +252,9 @@ def _by_error(trial: Trial) -> str:
         state = str(error.get("sqlstate"))
         counts[state] = counts.get(state, 0) + int(error.get("count") or 0)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    listed = ", ".join(f"{state}: {count}" for state, count in ordered)
+    listed = ", ".join(f"{_shown(state)}: {count}" for state, count in ordered)
+    if ordered and _shown(ordered[0][0]) != ordered[0][0]:
+        return f" ({listed})"
     if not ordered or ordered[0][0] not in errno.errorcode.values():
         return f" (SQLSTATE {listed})" if ordered else ""
     # Of the kernel, about a file: which one tells what to look at.

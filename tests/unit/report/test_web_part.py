@@ -70,6 +70,7 @@ def _trial(folder: Path, *, is_bad: bool) -> None:
     }
     summary["probes"] = {**summary.get("probes", {}), "worker_waits": _waits(20_000 if is_bad else 10_000)}
     done = sum(one["done"] for one in summary["by_kind"].values())
+    summary["errors"] = [{"sqlstate": "HT500", "count": 30, "message": "status 500"}] if is_bad else []
     summary["identity"] = {"planned": 10_000, "done": done, "failed": 10_000 - done, "skipped": 0, "lost": 0}
     path.write_text(json.dumps(summary))
     document = json.loads((folder / "trial.json").read_text())
@@ -124,6 +125,11 @@ def test_what_had_no_right_answer_is_counted_by_what_was_wrong(run: Path) -> Non
 def test_levels_are_compared_by_conforming_connections(run: Path) -> None:
     found = analyse(open_run(run))
     assert found["treatments"]["t1"]["metrics"]["conforming_connections"]["value"] == pytest.approx(100)
+
+
+def test_a_status_is_called_one(run: Path) -> None:
+    said = [text for trial in analyse(open_run(run))["trials"] for text in trial["caveats"]]
+    assert any("(HTTP status 500: 30)" in text for text in said) and not any("SQLSTATE" in text for text in said)
 
 
 def test_the_page_says_it(run: Path) -> None:

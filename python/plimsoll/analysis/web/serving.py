@@ -41,7 +41,7 @@ FAULTS: Final = {
 # So that one share in a hundred treatments is outside by chance, with four or five of them each.
 CONFIDENCE: Final = 0.998
 RULE: Final = (
-    "kbit/s and ms an operation are over the time in which a connection waited for an answer or took it; the mix is "
+    "kbit/s and ms a request are over the time in which a connection waited for an answer or took it; the mix is "
     f"inside where its target lies in the {CONFIDENCE:.1%} interval of the share, by the number of requests"
 )
 BITS_A_BYTE: Final = 8

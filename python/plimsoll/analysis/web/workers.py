@@ -103,10 +103,10 @@ def _of_requests(trials: Sequence[Trial], probed: Sequence[Json]) -> dict[str, M
 
 
 def _treatment(trials: Sequence[Trial]) -> RequestTimes | None:
-    watched = [(trial, probed) for trial in trials if (probed := _probed(trial)) is not None]
+    watched = [(trial, told) for trial in trials if (told := _probed(trial)) is not None]
     if not watched:
         return None
-    of, probed = [trial for trial, _ in watched], [one for _, one in watched]
+    of, probed = [trial for trial, _ in watched], [told for _, told in watched]
     return {
         "trials": len(of),
         "requests": sum(requests_of(trial) for trial in of),

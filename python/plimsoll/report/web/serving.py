@@ -44,7 +44,6 @@ def _row(label: str, one: Serving) -> Json:
         "label": label,
         "requested": number(one["requested"], ",.0f"),
         "conforming": _in_unit(one["conforming"], 1.0),
-        "share": _share(one["conforming_share"]),
         "operations": _in_unit(one["operations_per_second"], 1.0),
         "time": _in_unit(one["operation_ns"], MS),
         "speed": _in_unit(one["connection_bits_per_second"], KBIT),
