@@ -27,7 +27,7 @@ from plimsoll.analysis.probes import document as of_probes
 from plimsoll.analysis.soak.document import SoakOfRun
 from plimsoll.analysis.studies import document as of_studies
 from plimsoll.analysis.watch.document import WatchDocument
-from plimsoll.analysis.web.document import WebServing
+from plimsoll.analysis.web.document import WebServing, WebWorkers
 from plimsoll.analysis.windows.document import WindowsOfRun
 from plimsoll.record import summary, trial
 from plimsoll.record.verdict import Mean, Verdict
@@ -58,6 +58,7 @@ PARTS: dict[str, tuple[list[Any], list[str]]] = {
     "operations": ([of_files.Operations], ["Loads on files"]),
     "file_waits": ([of_files.FileWaits], ["Loads on files"]),
     "web_serving": ([WebServing], ["Web serving"]),
+    "web_workers": ([WebWorkers], ["Web serving"]),
     "syscalls": ([of_probes.SystemCalls], ["System calls, syncs, and requests of the disks"]),
     "block": ([of_probes.BlockRequests], ["System calls, syncs, and requests of the disks"]),
     "nfs_calls": ([of_nfs.NfsCalls], ["Calls of NFS"]),
