@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn stacks_are_told_by_the_functions_in_them() {
-        let cases: [(&str, &str, &str); 12] = [
+        let cases: [(&str, &str, &str); 14] = [
             ("schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read", PAGE, "filemap_get_pages"),
             (
                 "schedule io_schedule folio_wait_bit_common folio_wait_writeback __filemap_fdatawait_range",
