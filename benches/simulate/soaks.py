@@ -12,6 +12,7 @@ import numpy as np
 
 from plimsoll.analysis.soak.document import Rounds
 from plimsoll.analysis.soak.growth import STAYS, Watched, judge_growth
+from plimsoll.analysis.soak.inside import changes
 from plimsoll.analysis.soak.rounds import judge_rounds
 from simulate.rows import Row, Section
 
@@ -23,6 +24,7 @@ NEAR = 1  # rounds by which its place may be missed
 COVERED = {"AR 0.8": 0.88}  # a soak of few rounds that agree so well does not show how well they agree
 COVERED_ELSE = 0.95
 FAMILY = 40
+PARTS, SCATTER_INSIDE, STEP_INSIDE, NEAR_INSIDE = 60, 0.01, 0.10, 2
 KINDS = ("AR 0", "AR 0.3", "AR 0.5", "AR 0.8", "heavy")
 
 
@@ -106,10 +108,35 @@ def _grown(share: float, seed: int, runs: int) -> list[Row]:
     return [Row("growth: false alarms", f"AR {share:g} by the minute, {FAMILY} series", told / runs, FALSE, True, runs)]
 
 
+def _inside(kind: str, count: int, seed: int, runs: int) -> list[Row]:
+    """Rounds of which each is sixty parts: a false change inside any of them, and a step of 10 % inside one."""
+    logs = rounds(kind, PARTS, runs * count, seed, SCATTER_INSIDE).reshape(runs, count, PARTS)
+    false = np.mean([bool(changes(_as_parts(soak))) for soak in logs])
+    few = logs[: max(1, runs // 4)].copy()
+    few[:, 0, PARTS // 2 :] += np.log1p(-STEP_INSIDE)
+    told = [changes(_as_parts(soak)) for soak in few]
+    at = PARTS // 2
+    found = np.mean([any(c["round"] == 1 and abs(c["after_s"] - at) <= NEAR_INSIDE for c in one) for one in told])
+    case = f"{kind}, {count} rounds of {PARTS} parts"
+    return [
+        Row("inside rounds: false alarms", case, float(false), FALSE, True, runs),
+        Row("inside rounds: steps of 10 % found", case, float(found), FOUND, False, len(few)),
+    ]
+
+
+def _as_parts(soak: np.ndarray) -> dict[int, tuple[float, np.ndarray]]:
+    return {number: (1.0, 1000 * np.exp(one)) for number, one in enumerate(soak, start=1)}
+
+
 def sections() -> list[Section]:
     """What this file can show."""
     quiet = [(f"{kind}, {count}", partial(_false, kind, count)) for kind in KINDS for count in (5, 10, 20, 40)]
     stepped = [(f"{kind}, {count}", partial(_step, kind, count)) for kind in KINDS for count in (20, 40)]
     drifting = [(f"{kind}, {count}", partial(_drift, kind, count)) for kind in KINDS for count in (20, 40)]
     grown = [(f"AR {share:g}", partial(_grown, share)) for share in (0.0, 0.9, 0.98)]
-    return [Section("soak", (*quiet, *stepped, *drifting), 1000), Section("growth", tuple(grown), 100)]
+    inside = [(f"{kind}, {count}", partial(_inside, kind, count)) for kind in KINDS for count in (1, 10)]
+    return [
+        Section("inside rounds", tuple(inside), 1000),
+        Section("soak", (*quiet, *stepped, *drifting), 1000),
+        Section("growth", tuple(grown), 100),
+    ]

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plimsoll.environment import cpus, devices, discover, kernel_files, web_servers
+from plimsoll.environment import cpus, devices, discover, kernel_files, smart, web_servers
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.fingerprint import memory_kib
 from plimsoll.environment.folders import others
@@ -61,7 +61,7 @@ def diagnose(state: StateDir | None = None) -> list[Check]:
     where = state or StateDir()
     checks: list[Callable[[StateDir], Check]] = [
         _privileges, _kernel, _bpf, _cgroup, _cpuset, _freezer, _swap_file, _other_swap, _file_systems, _loop,
-        _places, _layers, _nfs, _postgres, _web, _user, _state_folder, _disk, _memory, _residency, _psi, _damon,
+        _places, _layers, _nfs, _postgres, _web, _user, _state_folder, _disk, _smart, _memory, _residency, _psi, _damon,
         _read_ahead, _cpus, _preemption, _load, _guest, _kernels,
     ]  # fmt: skip
     results = []
@@ -264,6 +264,22 @@ def _disk(state: StateDir) -> Check:
     ok = True if free >= _ENOUGH_DISK else None
     remedy = "" if ok else f"free some, or set PLIMSOLL_STATE; the demo needs about {_ENOUGH_DISK >> 30} GiB"
     return Check("free disk", ok, f"{free / 2**30:.1f} GiB under {state.root}", remedy)
+
+
+def _smart(state: StateDir) -> Check:
+    """A note where it cannot be read: only soaks look at it."""
+    if not smart.tools():
+        return Check("disk health (SMART)", None, "not read", "apt-get install smartmontools; soaks record it")
+    below = {each.name for top in devices.devices_of(state.root) for each in top.walk()}
+    told = {name: smart.read(name) for name in sorted(below)}
+    known = [name for name, found in told.items() if not isinstance(found, str)]
+    bad = [name for name in known if getattr(told[name], "passed", None) is False]
+    if bad:
+        return Check("disk health (SMART)", False, f"{', '.join(bad)}: failing, by its own account", "replace it")
+    if known:
+        return Check("disk health (SMART)", True, ", ".join(known))
+    why = "; ".join(str(found) for found in told.values()) or "no device found"
+    return Check("disk health (SMART)", None, why, "nothing to do: disks of virtual machines tell nothing")
 
 
 def _memory(_: StateDir) -> Check:

@@ -142,6 +142,11 @@ class Segment:
         return read_table(self.path / "latency_seconds.npy")
 
     @cached_property
+    def latency_blocks(self) -> "np.ndarray | None":
+        """The same by blocks of seconds, where the segment was thinned."""
+        return read_table(self.path / "latency_blocks.npy")
+
+    @cached_property
     def lag_seconds(self) -> "np.ndarray | None":
         """Lag of started transactions by second."""
         return read_table(self.path / "lag_seconds.npy")

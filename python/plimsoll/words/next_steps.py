@@ -40,8 +40,9 @@ def _at(step: Step) -> str:
     return f" at {text}" if text else ""
 
 
-def _resume(_verdict: Json, _step: Step) -> str:
-    return "Resume the run: ./plimsoll run --resume, and this run's folder"
+def _resume(verdict: Json, _step: Step) -> str:
+    kind = "soak" if verdict.get("soak") else "run"
+    return f"Resume the {kind}: ./plimsoll {kind} --resume, and this run's folder"
 
 
 def _mend(verdict: Json, _step: Step) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import subprocess
 import time
@@ -14,7 +15,9 @@ import pytest
 
 from plimsoll.analysis import analyse
 from plimsoll.analysis.soak import vmstat
-from plimsoll.record import compact
+from plimsoll.analysis.soak.inside import parts_of
+from plimsoll.analysis.soak.part import soak_of
+from plimsoll.record import compact, open_run
 from plimsoll.record.thinning import bytes_of, thin
 from plimsoll.report import write_report
 from plimsoll.run.soak.series import ROUNDS_SHARE
@@ -176,3 +179,71 @@ def test_a_fortnight_stays_within_its_bounds(tmp_path: Path) -> None:
         assert "The rounds of the soak" in done.stdout
     print(f"opened in {min(opened):.1f} s")
     assert min(opened) <= 3.0
+
+
+def test_a_change_inside_a_round_is_told_with_its_time(tmp_path: Path) -> None:
+    world = World([100.0] * 6)
+    _WORLD["write"](tmp_path, world)
+    random = np.random.default_rng(7)
+    for number in range(1, 7):
+        done = random.poisson(100, world.seconds)
+        if number == 4:
+            done[400:] = random.poisson(80, world.seconds - 400)
+        columns = [("second", "<u4"), ("kind", "u1"), ("low_ns", "<u8"), ("high_ns", "<u8"), ("count", "<u8")]
+        table = np.zeros(world.seconds, columns)
+        table["second"], table["count"] = np.arange(world.seconds), done
+        folder = tmp_path / "trials" / "0001" / f"round-{number:04d}"
+        np.save(folder / "latency_seconds.npy", table)
+    (one,) = soak_of(open_run(tmp_path), world.metric)["inside"]
+    assert one["round"] == 4 and abs(one["after_s"] - 400) <= 20
+    assert one["size"]["low"] < -0.2 < one["size"]["high"] < 0
+    # The same of a record that was thinned, to the block.
+    for number in range(1, 7):
+        folder = tmp_path / "trials" / "0001" / f"round-{number:04d}"
+        found = thin(folder, bytes_of(folder) - 10_000)
+        assert found["step_s"] == 10 and not (folder / "latency_seconds.npy").exists()
+        told = json.loads((folder / "round.json").read_text())
+        (folder / "round.json").write_text(json.dumps(told | {"thinned": found}))
+    (same,) = soak_of(open_run(tmp_path), world.metric)["inside"]
+    assert same["round"] == 4 and abs(same["after_s"] - 400) <= 20
+
+
+def test_too_few_transactions_say_nothing_of_the_inside_of_a_round() -> None:
+    table = np.zeros(30, [("second", "<u4"), ("count", "<u8")])
+    table["second"], table["count"] = np.arange(30), 1
+    assert parts_of(table, 30) is None and parts_of(None, 600) is None and parts_of(table[:5], 5) is None
+    table["count"] = 100
+    each, done = parts_of(table, 30.5) or (0, ())
+    assert each == 1 and len(done) == 30
+
+
+def test_what_to_do_next_is_of_the_soak(tmp_path: Path) -> None:
+    verdict = verdict_of(tmp_path, World(STEADY))
+    assert [step["kind"] for step in verdict["next_steps"]] == ["look"], "a soak has nothing to vary"
+    run = json.loads((tmp_path / "run.json").read_text())
+    run |= {"quick": True, "command": ["./plimsoll", "soak", "x", "--quick", "--for", "1h"]}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    (full,) = analyse(open_run(tmp_path))["next_steps"]
+    assert full["command"] == ["./plimsoll", "soak", "x", "--for", "1h"]
+    run |= {"status": "stopped"}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    assert any("./plimsoll soak --resume" in line for line in terminal_lines(analyse(open_run(tmp_path)), None))
+
+
+def test_a_disk_that_counts_its_own_troubles_is_named(tmp_path: Path) -> None:
+    world = World(STEADY[:6])
+    _WORLD["write"](tmp_path, world)
+    for number in range(1, 7):
+        path = tmp_path / "trials" / "0001" / f"round-{number:04d}" / "round.json"
+        told = {
+            "reallocated": 8 if number < 4 else 8 + number,
+            "pending": 0,
+            "media_errors": None,
+            "percent_used": number,
+        }
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"smart": {"sda": told}}))
+    verdict = analyse(open_run(tmp_path))
+    (one,) = verdict["soak"]["disks"]
+    assert one == {"device": "sda", "counter": "reallocated", "first": 8, "last": 14, "round": 4}
+    (said,) = [line for line in sentences.SENTENCES.warns(verdict) if "SMART" in line]
+    assert said == "sda: reallocated sectors rose from 8 to 14, first in round 4 (SMART)"

@@ -11,6 +11,7 @@ from plimsoll.analysis.next_steps.blocks import block_seconds, blocks_to_tell, o
 from plimsoll.analysis.next_steps.command import again
 from plimsoll.analysis.next_steps.step import Step
 from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.soak.kind import KIND as SOAK
 from plimsoll.analysis.statistics.intervals import BLOCKS_FULL, BLOCKS_MIN
 from plimsoll.record import Run
 from plimsoll.record.verdict import Comparison, Level, PairOfLevels
@@ -38,7 +39,8 @@ def next_steps(context: Context) -> list[Step]:
     else:
         steps += [step for comparison in comparisons if (step := _extend(comparison))][:1]
         steps += [step for comparison in comparisons if (step := _longer(context, comparison))][:1]
-    if not comparisons and len(context.treatments) == 1 and not any(trial.duplicate for trial in run.trials):
+    is_alone = len(context.treatments) == 1 and not any(trial.duplicate for trial in run.trials)
+    if not comparisons and is_alone and run.data.get("kind") != SOAK:  # a soak's rounds are what is compared
         steps.append({"kind": "vary", "command": again(run, {})})
     return steps or [{"kind": "look"}]
 

@@ -31,6 +31,15 @@ class FoundStep(TypedDict):
     chance: float
 
 
+class FoundInside(TypedDict):
+    """A change for good inside a round, so many seconds after its begin."""
+
+    round: int
+    after_s: float
+    size: Share
+    chance: float
+
+
 class Rounds(TypedDict):
     """How a figure moves from round to round of a soak."""
 
@@ -113,6 +122,16 @@ class OneRound(TypedDict):
     has_rows: bool | None
 
 
+class DiskChange(TypedDict):
+    """A counter of a disk's own troubles that rose during the soak, first in this round."""
+
+    device: str
+    counter: str
+    first: int
+    last: int
+    round: int
+
+
 class Memory(TypedDict):
     """The most that front and agent had resident, in bytes; null where it is not known."""
 
@@ -133,9 +152,11 @@ class SoakOfRun(TypedDict):
     sittings: int
     each: list[OneRound]
     drift: Rounds
+    inside: list[FoundInside]
     crashes: list[Crash]
     interruptions: list[Interruption]
     full: list[Filled]
+    disks: list[DiskChange]
     memory: Memory
     growth: list[Growth]
     record_bytes: int

@@ -10,11 +10,24 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import judged_of
 from plimsoll.analysis.part import Context, Part
-from plimsoll.analysis.soak.document import Crash, Filled, Growth, Interruption, Memory, OneRound, SoakOfRun
+from plimsoll.analysis.soak.document import (
+    Crash,
+    DiskChange,
+    Filled,
+    FoundInside,
+    Growth,
+    Interruption,
+    Memory,
+    OneRound,
+    SoakOfRun,
+)
 from plimsoll.analysis.soak.growth import GROWS, SETTLES, Watched, judge_growth
+from plimsoll.analysis.soak.inside import changes, parts_of
 from plimsoll.analysis.soak.kind import KIND
 from plimsoll.analysis.soak.rounds import judge_rounds
 from plimsoll.experiment import size
@@ -31,6 +44,8 @@ RULE: Final = (
     f"{', '.join(map(str, STEPS_S[1:-1]))} or {STEPS_S[-1]} s, its histograms by second added up over as many, and its "
     "single transactions removed where that is not enough; histograms hold every transaction whatever was thinned"
 )
+# Of what a disk tells of itself: those that only ever mean trouble when they rise.
+DISK_COUNTERS: Final = ("reallocated", "pending", "uncorrectable", "media_errors")
 _SECONDS_NS: Final = 1e9
 # What grows with use, of the readings at the end of each round: name, unit, and the rise below which nobody looks.
 _SIZES: Final = {
@@ -63,9 +78,11 @@ def soak_of(run: Run, metric: str) -> SoakOfRun | None:
         "sittings": int(trial.data.get("sittings") or 0),
         "each": each,
         "drift": drift,
+        "inside": inside_rounds(rounds),
         "crashes": [_crash(one) for one in told.get("crashes") or []],
         "interruptions": [_interruption(one) for one in trial.data.get("cut") or []],
         "full": [_filled(one) for one in told.get("full") or []],
+        "disks": disks(rounds),
         "memory": memory(rounds),
         "growth": growth(rounds),
         "record_bytes": record_bytes,
@@ -73,6 +90,22 @@ def soak_of(run: Run, metric: str) -> SoakOfRun | None:
         "thinned": dict(Counter(str(one["step_s"]) for one in each if one["step_s"] is not None)),
         "rule": RULE,
     }
+
+
+def inside_rounds(rounds: Sequence[Round]) -> list[FoundInside]:
+    """Changes inside rounds; of one in which the server crashed that is told already."""
+    found: dict[int, tuple[float, np.ndarray]] = {}
+    for one in rounds:
+        measured, step_s = one.measure, 1
+        table = measured.latency_seconds
+        if table is None:  # thinned
+            table, step_s = measured.latency_blocks, int((one.data.get("thinned") or {}).get("step_s") or 1)
+        began, ended = measured.told.get("started_ns"), measured.told.get("ended_ns")
+        if began is None or ended is None or one.data.get("crashes"):
+            continue
+        if (parts := parts_of(table, (ended - began) / _SECONDS_NS, step_s)) is not None:
+            found[one.place] = parts
+    return changes(found)
 
 
 def _crash(one: Json) -> Crash:
@@ -121,6 +154,25 @@ def _interruption(entry: Json) -> Interruption:
         "began_epoch_ns": entry.get("began_epoch_ns"),
         "why": why,
     }
+
+
+def disks(rounds: Sequence[Round]) -> list[DiskChange]:
+    """What disks count of their own troubles, where it has risen; they are few, and any rise is one too many."""
+    known: dict[tuple[str, str], DiskChange] = {}
+    for one in rounds:
+        smart: Any = one.data.get("smart") or {}
+        for device, told in smart.items():
+            for counter in DISK_COUNTERS:
+                if (value := told.get(counter)) is None:
+                    continue
+                entry = known.setdefault(
+                    (device, counter),
+                    {"device": device, "counter": counter, "first": value, "last": value, "round": one.place},
+                )
+                if entry["last"] == entry["first"] < value:
+                    entry["round"] = one.place
+                entry["last"] = value
+    return [one for one in known.values() if one["last"] > one["first"]]
 
 
 def memory(rounds: Sequence[Round]) -> Memory:

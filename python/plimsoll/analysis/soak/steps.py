@@ -36,11 +36,11 @@ class Step:
     chance: float  # of so large a step at the best of all places where there is none
 
 
-def steps(values: np.ndarray, confidence: float) -> list[Step]:
-    """The changes of a series, in their order."""
+def steps(values: np.ndarray, confidence: float, level: float = LEVEL) -> list[Step]:
+    """The changes of a series, in their order; `level` of a false one, all places paid for."""
     each = max(1, -(-len(values) // POINTS_MAX))
     short = values[: len(values) // each * each].reshape(-1, each).mean(1)
-    places = _found(short)
+    places = _found(short, level)
     told = _tested(short, places)
     return [
         Step(place * each, one.value, *one.interval(confidence), _chance(one, short))
@@ -48,7 +48,7 @@ def steps(values: np.ndarray, confidence: float) -> list[Step]:
     ]
 
 
-def _found(values: np.ndarray) -> list[int]:
+def _found(values: np.ndarray, level: float) -> list[int]:
     """Places of steps, found one after the other: in each part that is left the one that divides it best."""
     places: list[int] = []
     parts = [(0, len(values))]
@@ -59,7 +59,7 @@ def _found(values: np.ndarray) -> list[int]:
         place, until = (begin + one for one in _most_different(values[begin:end]))
         beside = [] if until == end else [until]  # the part beyond may have a level of its own
         told = _tested(values, [place, *beside, *places])
-        if told and _chance(told[0], values) <= LEVEL:
+        if told and _chance(told[0], values) <= level:
             places.append(place)
             parts += [(begin, place), (place, end)]
     return sorted(places)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from plimsoll.analysis.metrics import metric_of
 from plimsoll.analysis.soak.document import OneRound, RoundRow, SoakOfRun
+from plimsoll.analysis.soak.inside import RULE as INSIDE_RULE
 from plimsoll.report.drawing.tables import NONE, number
 from plimsoll.report.section import Page, Section
 from plimsoll.report.soak.figures import rounds_figure, vmstat_figure
@@ -52,14 +53,17 @@ def _context(page: Page) -> Json:
         "unit": metric_of(found["metric"]).shown.unit,
         "rows": _rows(found),
         "count": len(found["each"]),
-        "steps": [sentences.step_words(step, found) for step in found["drift"]["steps"]],
+        "steps": [
+            *(sentences.step_words(step, found) for step in found["drift"]["steps"]),
+            *(sentences.inside_words(change, found) for change in found["inside"]),
+        ],
         "a_round": None if found["drift"]["a_round"] is None else sentences.share_words(found["drift"]["a_round"]),
         "crashes": [sentences.crash_words(crash) for crash in found["crashes"]],
         "events": [f"{sentences.when(event['epoch_ns'])}: {event_words(event)}" for event in events],
         "interruptions": [sentences.interruption_words(one) for one in found["interruptions"]],
         "growth": [growth_words(one) for one in found["growth"] if one["an_hour"] is not None],
         "notes": [sentences.memory_words(found), *([sentences.thinned_words(found)] if found["thinned"] else [])],
-        "rules": [found["drift"]["rule"], found["rule"]],
+        "rules": [found["drift"]["rule"], INSIDE_RULE, found["rule"]],
     }
 
 

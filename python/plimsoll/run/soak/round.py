@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from plimsoll.environment import smart
 from plimsoll.environment.processes import boot_id
 from plimsoll.record import writer
 from plimsoll.record.run import ROUND, ROUND_FILE
@@ -95,6 +96,7 @@ class SoakRound(Segment):
             work_of(at)(at, name, self.number, entry)
             read_counters(at.server, at.place, own, "after", entry)
             entry["sizes"] = at.server.sizes()
+            entry["smart"] = smart.read_all([*at.place.devices, *at.place.members])
         finally:
             self._note_crashes(at)
         entry |= {

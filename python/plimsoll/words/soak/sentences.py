@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from plimsoll.analysis.metrics import metric_of
-from plimsoll.analysis.soak.document import Crash, FoundStep, Interruption, Share, SoakOfRun
+from plimsoll.analysis.soak.document import Crash, DiskChange, FoundInside, FoundStep, Interruption, Share, SoakOfRun
 from plimsoll.analysis.soak.growth import GROWS
 from plimsoll.analysis.soak.rounds import CANNOT_TELL
 from plimsoll.experiment import size
@@ -74,6 +74,13 @@ def step_words(step: FoundStep, found: SoakOfRun) -> str:
     return f"a change for good before round {step['round']} ({when(began)}): {share_words(step['size'])}"
 
 
+def inside_words(change: FoundInside, found: SoakOfRun) -> str:
+    """A change for good inside a round, and when."""
+    began = next((one["began_epoch_ns"] for one in found["each"] if one["round"] == change["round"]), None)
+    at = None if began is None else began + round(change["after_s"] * 1e9)
+    return f"a change inside round {change['round']} ({when(at)}): {share_words(change['size'])}"
+
+
 def crash_words(crash: Crash) -> str:
     """When, and in the server's own words."""
     text = " ".join(crash["text"].split())
@@ -93,6 +100,7 @@ def _leads(verdict: Json) -> list[str]:
     if found is None:
         return []
     steps = [step_words(step, found) for step in found["drift"]["steps"]]
+    steps += [inside_words(change, found) for change in found["inside"]]
     return [drift_words(found), *_shortened(steps)]
 
 
@@ -113,10 +121,19 @@ def _warns(verdict: Json) -> list[str]:
     if full := found["full"]:
         first = when(full[0]["epoch_ns"])
         said.append(f"the disk of the record was full, first {first}: series were thinned, and the soak went on")
+    said += [disk_words(one) for one in found["disks"]]
     grows = [growth_words(one) for one in found["growth"] if one["verdict"] == GROWS]
     if grows:
         said.append("grows and never falls: " + "; ".join(_shortened(grows)))
     return said
+
+
+def disk_words(one: DiskChange) -> str:
+    """What a disk counts of its own troubles."""
+    name = one["counter"].replace("_", " ") + ("" if one["counter"].endswith("errors") else " sectors")
+    return (
+        f"{one['device']}: {name} rose from {one['first']:,} to {one['last']:,}, first in round {one['round']} (SMART)"
+    )
 
 
 def memory_words(found: SoakOfRun) -> str:
