@@ -11,6 +11,8 @@ NAMED = {
     "pgbench-clients": ("citi-2001", ["clients"]),
     "sync-parts": ("citi-2001", []),
     "pgbench-storage": ("citi-2001", ["storage"]),
+    "nfs-options": ("citi-2001", []),
+    "nfs-queries": ("citi-2001", []),
     "decision-support": ("osdl-2003", []),
     "dss-repeat": ("osdl-2003", []),
     "dss-soak": ("osdl-2003", []),

@@ -19,6 +19,7 @@ from plimsoll.experiment.factors import PATHS, NamedLevel
 from plimsoll.experiment.model import Experiment
 from plimsoll.experiment.reading.faults import problems
 from plimsoll.experiment.reading.files import read_files
+from plimsoll.experiment.reading.idle import idle, leave_out
 from plimsoll.experiment.reading.lines import Lines, line_of
 from plimsoll.record.redaction import redact
 
@@ -121,11 +122,15 @@ def _override(raw: dict[str, Any], key: str, value: Any, where: str, lines: Line
             continue
         wanted = value if isinstance(value, list) else [value]
         if factor.get("path") == key:
+            idle_before = idle(raw)
             factor["levels"] = wanted
+            leave_out(raw, idle_before)
             return
         named = [level for level in factor.get("levels") or [] if isinstance(level, dict)] if "name" in factor else []
         if named and factor["name"] == key:
+            idle_before = idle(raw)
             factor["levels"], lines.chosen[str(number)] = _choose(named, wanted, key, where)
+            leave_out(raw, idle_before)
             lines.given.pop(key, None)  # what is wrong with a level stands in the file
             return
         if any(key in level["set"] for level in named if isinstance(level.get("set"), dict)):

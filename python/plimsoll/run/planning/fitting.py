@@ -17,6 +17,7 @@ from plimsoll.environment.scheduler import Preemption
 from plimsoll.experiment import Experiment, Source, size
 from plimsoll.experiment.design import show_level
 from plimsoll.experiment.environment import AS_FOUND
+from plimsoll.experiment.reading.idle import idle, leave_out, parts
 from plimsoll.experiment.reading.source import reload
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import LOAD_MEMORY_BYTES
@@ -25,7 +26,6 @@ CPUS = ("environment.target_cpus", "environment.load_cpus")
 MEMORY = "environment.memory"
 PREEMPTION = "environment.preemption"
 _FILES = "target.files."
-_PARTS = (_FILES, "environment.places.")
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,13 @@ def fitted(source: Source, machine: Machine) -> Source:
     if not kept and not as_found:
         return source
     document = source.experiment.model_dump(mode="json")
+    idle_before = idle(document)
     for place in as_found:
         document["factors"][place]["levels"] = [AS_FOUND]
     for place, indices in kept.items():
         levels = document["factors"][place]["levels"]
         document["factors"][place]["levels"] = [levels[index] for index in indices]
-    _leave_out_places(document)
+    leave_out(document, idle_before)
     again = reload(document, source.path, source.quick)
     return replace(again, changed=source.changed, left_out=tuple(left_out))
 
@@ -109,32 +110,5 @@ def _without_nfs(settings: dict[str, Any], experiment: Experiment, machine: Mach
     if not machine.why_no_nfs or experiment.environment.kernel != "host":
         return None
     places = experiment.environment.places
-    parts = [part for path, value in settings.items() if path.startswith(_FILES) for part in _parts(value)]
-    return machine.why_no_nfs if any(name in places and places[name].nfs.on for name in parts) else None
-
-
-def _parts(value: Any) -> list[str]:
-    """The places of a part, or of the tables of one."""
-    return [str(one) for one in value.values()] if isinstance(value, dict) else [str(value)]
-
-
-def _leave_out_places(document: dict[str, Any]) -> None:
-    """Places on which nothing lies any more: a file that has such is refused."""
-    places, lying = document["environment"]["places"], _lying(document)
-    while idle := [name for name in places if name not in lying | _below(places)]:
-        for name in idle:
-            del places[name]
-
-
-def _lying(document: dict[str, Any]) -> set[str]:
-    """What parts of the target lie on, at any level."""
-    values = [value for value in document["target"]["files"].values() if value is not None]
-    for factor in document["factors"]:
-        each = (level["set"] if "name" in factor else {factor["path"]: level} for level in factor["levels"])
-        values += [value for one in each for path, value in one.items() if path.startswith(_PARTS)]
-    return {name for value in values for name in _parts(value)}
-
-
-def _below(places: dict[str, Any]) -> set[str]:
-    """What places stand on themselves: the log of one, what another exports."""
-    return {str(name) for place in places.values() for name in (place["log"], place["nfs"]["on"]) if name is not None}
+    named = [part for path, value in settings.items() if path.startswith(_FILES) for part in parts(value)]
+    return machine.why_no_nfs if any(name in places and places[name].nfs.on for name in named) else None

@@ -1,0 +1,1 @@
+SELECT sum(abalance) FROM pgbench_accounts;
