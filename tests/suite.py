@@ -4,7 +4,7 @@ The facts that constrain it: two cores, and three kinds of tests. What computes 
 servers or counts exactly mostly waits, and bears company. What a clock judges bears none: marked `alone`, it runs at
 the end by itself. Whatever changes a setting of the whole machine is in one lane, where one test follows the other.
 
-A lane's output is shown whole when it ends. Exit codes: 0 all passed; 1 otherwise; 2 the options are wrong.
+A lane's output is shown whole when it ends. Exit codes: 0 all passed; 1 otherwise; 2 the options are wrong; 4 stopped.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -36,19 +36,32 @@ WHOLE_MACHINE = (
     *("tests/flow/test_kill.py", "tests/flow/test_pipeline.py", "tests/flow/test_windows_turning.py"),
     *("tests/known/test_environment_knobs.py", "tests/known/test_environment_undo.py"),
 )
-DECISION_SUPPORT = (
-    *("tests/flow/test_decision_support.py", "tests/flow/test_decision_support_answers.py"),
-    *("tests/flow/test_decision_support_duckdb.py", "tests/flow/test_decision_support_stopped.py"),
-)
-FLOW = ("tests/flow",)
-COUNTED = ("tests/known", "tests/guest")
-# Files of tests/flow that would have that lane end minutes after the others: each goes where there is time.
-BESIDE_WHOLE_MACHINE = ("tests/flow/test_capacity.py",)
-BESIDE_COUNTED = ("tests/flow/test_dss_repeat.py",)
-AFTER_RUST = (  # whose lane is done first
-    *("tests/flow/test_web.py", "tests/flow/test_soak.py", "tests/flow/test_breakdown_verb.py"),
-    *("tests/flow/test_windows.py", "tests/flow/test_windows_groups.py"),
-)
+# What starts servers or counts, by lanes that are begun in this order, AT_ONCE of them at a time. The order is that of
+# how long they take, but that the longest wait most, and so bear most company. What no lane names of a folder is in
+# the lane of the folder.
+LANES: dict[str, tuple[str, ...]] = {
+    "guest": ("tests/guest",),
+    "whole machine": WHOLE_MACHINE,
+    "decision support: DuckDB, answers": (
+        *("tests/flow/test_decision_support_duckdb.py", "tests/flow/test_decision_support_answers.py"),
+    ),
+    "flow": ("tests/flow",),
+    "decision support": (
+        *("tests/flow/test_decision_support.py", "tests/flow/test_decision_support_stopped.py"),
+        "tests/flow/test_dss_repeat.py",
+    ),
+    "capacity": ("tests/flow/test_capacity.py",),
+    "files": (
+        *("tests/flow/test_files_devices.py", "tests/flow/test_files_killed.py", "tests/flow/test_files_refused.py"),
+        *("tests/flow/test_files_waits.py", "tests/flow/test_places.py"),
+    ),
+    "known": ("tests/known",),
+    "windows": ("tests/flow/test_windows.py", "tests/flow/test_windows_groups.py"),
+    "soak, web, breakdown": (
+        *("tests/flow/test_soak.py", "tests/flow/test_web.py", "tests/flow/test_breakdown_verb.py"),
+    ),
+}
+AT_ONCE = 6
 ALONE_IN_RUST = "alone::"  # the module of tests that a clock judges
 STILL_AT_WORK_SECONDS = 60.0
 COMMAND_SECONDS_MAX = 2_400.0  # without --long: three times what the longest takes on a slow machine
@@ -68,19 +81,9 @@ class Lane:
     seconds_max: float | None = None  # of one of its commands; one that takes longer hangs
     at_work: subprocess.Popen[bytes] | None = None
     ended: bool = False
-    after: threading.Event | None = None  # until then it waits
-    done: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
         """To its end."""
-        if self.after:
-            self.after.wait()
-        try:
-            self._run()
-        finally:
-            self.done.set()
-
-    def _run(self) -> None:
         began = time.monotonic()
         with tempfile.TemporaryFile("w+", errors="replace") as out:
             for command in self.commands:
@@ -89,6 +92,8 @@ class Lane:
                 self.at_work = subprocess.Popen(
                     command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, process_group=0
                 )
+                if self.ended:  # meanwhile
+                    self.end()
                 code = self._waited(self.at_work, out)
                 self.failed |= code not in (0, NO_TEST_OF_THIS_LANE if self.cache else 0)
             out.seek(0)
@@ -115,34 +120,34 @@ class Lane:
 
 
 def together(lanes: Sequence[Lane], seconds_max: float | None = None) -> None:
-    """Runs the lanes at the same time and shows each when it ends; one of its commands may take so long."""
+    """Runs the lanes, some at the same time, and shows each when it ends; one of its commands may take so long."""
     for lane in lanes:
         lane.seconds_max = seconds_max
     began = time.monotonic()
-    at_work = {lane.name: (lane, threading.Thread(target=lane.run, daemon=True)) for lane in lanes if lane.commands}
-    for _, thread in at_work.values():
-        thread.start()
-    try:
-        _shown(at_work, began)
-    except BaseException:
-        for lane, thread in at_work.values():
-            lane.end()
-            thread.join()
-        raise
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        begun = {lane.name: (lane, pool.submit(lane.run)) for lane in lanes if lane.commands}
+        try:
+            _shown(begun, began)
+        except BaseException:
+            for lane, _ in begun.values():
+                lane.end()
+            raise
 
 
-def _shown(at_work: dict[str, tuple[Lane, threading.Thread]], began: float) -> None:
+def _shown(lanes: dict[str, tuple[Lane, Future[None]]], began: float) -> None:
     told = began
-    while at_work:
+    while lanes:
         time.sleep(0.2)
-        for lane, thread in list(at_work.values()):
-            if not thread.is_alive():
-                del at_work[lane.name]
+        for lane, run in list(lanes.values()):
+            if run.done():
+                run.result()
+                del lanes[lane.name]
                 told = time.monotonic()
                 print(f"\n== {lane.name} ({lane.seconds:.0f} s)\n{lane.said.rstrip()}", flush=True)
-        if at_work and time.monotonic() - told > STILL_AT_WORK_SECONDS:
+        if lanes and time.monotonic() - told > STILL_AT_WORK_SECONDS:
             told = time.monotonic()
-            print(f"   {told - began:.0f} s, at work: {', '.join(at_work)}", flush=True)
+            at_work = ", ".join(name for name, (_, run) in lanes.items() if run.running())
+            print(f"   {told - began:.0f} s, at work: {at_work}", flush=True)
 
 
 def pytest_lane(name: str, paths: Sequence[str], marker: str, matrix: str, *without: str) -> Lane:
@@ -225,23 +230,19 @@ def main() -> int:
     if any(lane.failed for lane in first):
         print("\nFix these first: nothing that starts a server or watches the machine was run.", flush=True)
         return 1
-    of_machine, of_counted = (*WHOLE_MACHINE, *BESIDE_WHOLE_MACHINE), (*COUNTED, *BESIDE_COUNTED)
-    machine = pytest_lane("whole machine", plan.below(of_machine), company, matrix)
-    deciding = pytest_lane("decision support", plan.below(DECISION_SUPPORT), company, matrix)
-    flow = pytest_lane(
-        "flow", plan.below(FLOW), company, matrix, *of_machine, *DECISION_SUPPORT, *BESIDE_COUNTED, *AFTER_RUST
-    )
-    counted = pytest_lane("counted", plan.below(of_counted), company, matrix, *WHOLE_MACHINE)
     rust = rust_lane("Rust", plan.packages, options.long, "--skip", ALONE_IN_RUST)
-    later = pytest_lane("flow, after Rust", plan.below(AFTER_RUST), company, matrix)
-    later.after = rust.done if rust.commands else None
-    together([rust, machine, deciding, flow, counted, later], at_most)
+    named = [path for paths in LANES.values() for path in paths]
+    watching = [
+        pytest_lane(name, plan.below(paths), company, matrix, *(path for path in named if path not in paths))
+        for name, paths in LANES.items()
+    ]
+    together([rust, *watching], at_most)
     alone = pytest_lane("alone", plan.below(marked_alone()), f"alone{and_not}", matrix)
     together([alone], at_most)
     rust_alone = rust_lane("Rust, alone", plan.packages, options.long, ALONE_IN_RUST)
     together([rust_alone], at_most)
 
-    lanes = [computed, analysis, rust, machine, deciding, flow, counted, later, alone, rust_alone]
+    lanes = [computed, analysis, rust, *watching, alone, rust_alone]
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"\n{minutes} min {seconds} s\n{counts(lanes)}", flush=True)
     given = ["--include-ignored"] if options.long else []
@@ -253,4 +254,8 @@ def main() -> int:
 
 if __name__ == "__main__":
     os.chdir(Path(__file__).resolve().parents[1])
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\nstopped; what was at work has ended", flush=True)
+        sys.exit(4)

@@ -141,7 +141,7 @@ class Laboratory:
 
     def call(self, *argv: str, code: int | None = 0, seconds: float = 300) -> str:
         """Runs a verb to its end, for which it has so long; checks its exit code."""
-        resumed = self.state / argv[2] if argv[:2] == ("run", "--resume") and code == 0 else None
+        resumed = self.state / argv[2] if argv[1:2] == ("--resume",) and code == 0 else None
         for _ in range(ATTEMPTS):
             if resumed is not None and not self.whole_machine:
                 compare_nothing_that_others_set(resumed)

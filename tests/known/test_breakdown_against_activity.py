@@ -71,7 +71,13 @@ def server(needs: Callable[..., None]) -> Iterator[Laboratory]:
         yield lab
 
 
-@pytest.fixture(scope="module", params=list(WORLDS))
+OF_DEFAULT = "bank"  # the other world asks the same with --long
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=() if name == OF_DEFAULT else pytest.mark.long) for name in WORLDS],
+)
 def loaded(request: pytest.FixtureRequest, server: Laboratory) -> tuple[World, Loaded]:
     world = WORLDS[request.param]
     return world, Loaded(server, request.param, world.workload).populate()

@@ -18,7 +18,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_lanes_hold_every_file_of_tests() -> None:
-    lanes = [ROOT / path for path in (*suite.COMPUTED, *suite.WHOLE_MACHINE, *suite.FLOW, *suite.COUNTED)]
+    watching = [path for paths in suite.LANES.values() for path in paths]
+    assert len(set(watching)) == len(watching)
+    lanes = [ROOT / path for path in (*suite.COMPUTED, *watching)]
+    assert all(lane.exists() for lane in lanes)
     files = [path for path in (ROOT / "tests").rglob("test_*.py") if "inside" not in path.parts]
     assert len(files) > 100
     assert [path for path in files if not any(path.is_relative_to(lane) for lane in lanes)] == []
@@ -127,7 +130,7 @@ def test_a_lane_gets_what_of_the_plan_lies_in_it() -> None:
     assert plan.below(("tests/known",)) == ["tests/known/test_sync.py"]
     assert plan.below(("tests/flow",)) == ["tests/flow"]
     assert plan.below(("tests",)) == ["tests/flow", "tests/known/test_sync.py"]
-    assert touched.everything().below(suite.COUNTED) == ["tests/guest", "tests/known"]
+    assert touched.everything().below(("tests/known", "tests/guest")) == ["tests/guest", "tests/known"]
 
 
 def test_each_rule_names_paths_that_are_there() -> None:
@@ -153,3 +156,21 @@ def test_a_lane_runs_all_its_commands_and_remembers_that_one_failed(capsys: pyte
     assert (good.failed, bad.failed) == (False, True)
     said = capsys.readouterr().out
     assert "== good" in said and "one" in said and "after" in said and "empty" not in said
+
+
+def test_a_stop_ends_the_lanes_that_are_at_work_and_begins_no_other(tmp_path: Path) -> None:
+    """As Ctrl-C does, which comes while the lanes are looked at."""
+    lanes = [suite.Lane(str(one), [["sh", "-c", f": > {tmp_path}/{one}; exec sleep 60"]]) for one in range(8)]
+
+    def stop(*_: object) -> None:
+        until = time.monotonic() + 20
+        while len(list(tmp_path.iterdir())) < suite.AT_ONCE and time.monotonic() < until:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(suite, "_shown", stop)
+        suite.together(lanes)
+    assert time.monotonic() - began < 30
+    assert len(list(tmp_path.iterdir())) == suite.AT_ONCE
