@@ -7,6 +7,7 @@ of one. The few that remain stand here, each with its reason.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -60,6 +61,7 @@ REASONS = {
 }
 
 
+@cache
 def _files() -> dict[str, ast.Module]:
     return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 

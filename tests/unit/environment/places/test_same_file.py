@@ -56,7 +56,7 @@ def on_disks(folder: Path) -> str:
 
 def test_it_is_planned_in_a_guest_unless_the_host_is_asked_for() -> None:
     kernels = [load(str(SHIPPED), sets=sets).experiment.environment.kernel for sets in ([], [ON_THE_HOST])]
-    assert kernels == ["guest", "host"] and set(kernels) == set(RUNNERS)
+    assert kernels == ["guest", "host"] and set(kernels) <= set(RUNNERS)
 
 
 def test_on_a_machine_with_md_the_same_file_runs_on_the_host(here: FakeMachine, state: StateDir) -> None:
