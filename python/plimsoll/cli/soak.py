@@ -52,7 +52,7 @@ def _go(runner: SoakRunner, *, as_json: bool, draws: bool) -> int:
     else:
         soak = runner.soak
         console.print(runner.source.experiment.title)
-        left = f", {days(soak.seconds - runner.spent_s)} of them left" if runner.spent_s else ""
+        left = f", {days(max(0.0, soak.seconds - runner.spent_s))} of them left" if runner.spent_s else ""
         console.print(
             f"a soak of {days(soak.seconds)}{left}; {soak.between} between rounds; record: {shown(runner.out)}"
         )
