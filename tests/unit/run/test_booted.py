@@ -302,6 +302,13 @@ def test_each_trial_is_measured_in_a_boot_of_its_kernel_and_the_machine_ends_as_
         assert own["kernel"]["release"] == release
 
 
+def test_a_run_that_has_ended_and_is_resumed_reboots_nothing(tmp_path: Path, state: StateDir, world: World) -> None:
+    to_its_end(tmp_path, state, world)
+    booted = world.number
+    assert of_machine(tmp_path, state, world).run() == "finished"
+    assert not world.goes_down and world.number == booted and not world.enabled, "it is in its default already"
+
+
 def test_killed_at_every_step_of_its_first_sitting_it_boots_what_it_booted_before(
     tmp_path: Path, state: StateDir, world: World
 ) -> None:

@@ -120,7 +120,8 @@ class MachineRunner(Runner):
             self._carry_out(left[0])
             left = boots_of(self.left)
         if not left:
-            self._goes_down = self._told(_BOOT_ID) != state["began"]["boot_id"]  # back into what it booted before
+            here = self._told(_BOOT_ID)  # back into what it booted before, from a boot of ours and from no other
+            self._goes_down = any(boot["boot_id"] == here for boot in state["boots"])
             return
         self._arm(left[0], state)
         raise Stopped
