@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -321,8 +322,8 @@ def test_killed_at_every_step_of_its_first_sitting_it_boots_what_it_booted_befor
             nonlocal count
             count += 1
             names.append(name)
-            if count == kill_at:
-                raise Killed
+            if 0 < kill_at <= count:
+                raise Killed  # once killed it takes no further step, not even to put back
 
         journals.step_hook = hook
         try:
@@ -385,6 +386,74 @@ def test_a_boot_that_came_up_with_another_kernel_measures_nothing(
     old = {one.number for one in plan.trials if one.treatment.settings.environment.kernel == "old"}
     assert not old & {number for number, _, _ in world.measured}
     assert not world.enabled, "and does not try again at the next boot"
+
+
+def test_a_resume_that_is_refused_leaves_no_unit(tmp_path: Path, state: StateDir, world: World) -> None:
+    of_machine(tmp_path, state, world).run()
+    world.comes_up()
+    (world.root / f"boot/vmlinuz-{OLD}").unlink()
+    (world.root / f"boot/vmlinuz-{NEW}").unlink()
+    with pytest.raises(Impossible, match="is not there"):
+        of_machine(tmp_path, state, world).run()
+    assert not world.enabled and not [*units.FOLDER.iterdir()], "it would go on at some boot in some weeks"
+    assert not [*state.journal.iterdir()]
+
+
+def test_a_stop_while_the_last_trial_of_a_boot_is_put_back_stops_the_reboot_too(
+    tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_machine(tmp_path, state, world).run()
+    world.comes_up()
+    runner = of_machine(tmp_path, state, world)
+
+    def stopped(_context: object, log: Any, _server: object) -> None:
+        world.measured.append((log.trial.number, world.release, world.number))
+        with runner.interrupts.must_finish():
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(one_trial, "run_trial", stopped)
+    assert runner.run() == "stopped"
+    assert len(world.measured) == 1 and not world.goes_down and "next_entry" not in world.values()
+    assert not world.enabled and not [*state.journal.iterdir()]
+
+
+@pytest.mark.parametrize("at", ["before put back", "the machine reboots"])
+def test_a_stop_after_the_entry_is_armed_takes_it_back(
+    tmp_path: Path, state: StateDir, world: World, at: str
+) -> None:
+    runner = of_machine(tmp_path, state, world)
+
+    class Stopping(Silent):
+        def event(self, name: str, **info: Any) -> None:
+            if str(info.get("text", "")).startswith(at):
+                signal.raise_signal(signal.SIGINT)
+
+    runner.observe(Stopping())
+    if at == "before put back":
+        left_to = runner._left_to_its_successor
+
+        def asked() -> Any:
+            found = left_to()
+            signal.raise_signal(signal.SIGINT)  # the signal comes when all was left to the run's successor
+            return found
+
+        runner._left_to_its_successor = asked  # type: ignore[method-assign]
+    assert runner.run() == "stopped"
+    assert not world.goes_down and "next_entry" not in world.values() and not world.enabled
+    assert not [*state.journal.iterdir()]
+
+
+def test_an_error_once_the_entry_is_armed_takes_it_back(tmp_path: Path, state: StateDir, world: World) -> None:
+    class Gone(Silent):
+        def event(self, name: str, **info: Any) -> None:
+            if str(info.get("text", "")).startswith("the machine reboots"):
+                raise BrokenPipeError("the terminal is gone")
+
+    runner = of_machine(tmp_path, state, world)
+    runner.observe(Gone())
+    with pytest.raises(BrokenPipeError):
+        runner.run()
+    assert "next_entry" not in world.values() and not world.enabled and not [*state.journal.iterdir()]
 
 
 # --- fingerprints -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from plimsoll.environment import Fault
 from plimsoll.environment.boots.once import Way, of_the_machine
-from plimsoll.environment.journal import recovery
 from plimsoll.environment.journal.journal import Journal, step
 from plimsoll.environment.units import Unit, is_going_down
 from plimsoll.experiment import PlannedTrial
@@ -108,10 +107,32 @@ class MachineRunner(Runner):
     # --- boot by boot -------------------------------------------------------------------------------------------------
 
     def run(self) -> str:
-        status = super().run()
-        if self._goes_down:
+        try:
+            return super().run()
+        except BaseException:  # refused, say, with the unit taken over from its predecessor: nothing waits for a boot
+            if not self._is_ended_by_a_shutdown():
+                self._put_back_own()
+            raise
+
+    def _recorded(self) -> str:
+        """The machine goes down while the signals are still heard: who stops the run stops its reboot, too."""
+        status = super()._recorded()
+        if self._goes_down and not self.interrupts.stopping:
             self._go_down()
+        elif self._goes_down and not self._is_ended_by_a_shutdown():
+            self._put_back_own()
+            self.observer.event("note", text="the machine is not rebooted, since the run was stopped")
         return status
+
+    def _is_ended_by_a_shutdown(self) -> bool:
+        """Then the run goes on after it, with what it left for that."""
+        return self.interrupts.is_stopping() and is_going_down()
+
+    def _put_back_own(self) -> None:
+        """What is to outlive us and shall not after all: the entry of the next boot, and the unit."""
+        left = [journal for journal in reversed(self._journals) if journal.path.exists()]
+        for undone in [undone for journal in left for undone in journal.put_back_each() if not undone.ok]:
+            self.observer.event("note", text=f"NOT put back: {undone.what}; {undone.remedy}")
 
     def _trials(self) -> None:
         self._install_unit()
@@ -123,7 +144,8 @@ class MachineRunner(Runner):
             here = self._told(_BOOT_ID)  # back into what it booted before, from a boot of ours and from no other
             self._goes_down = any(boot["boot_id"] == here for boot in state["boots"])
             return
-        self._arm(left[0], state)
+        if not self.interrupts.stopping:  # a signal while the last trial was put back has raised nothing
+            self._arm(left[0], state)
         raise Stopped
 
     def _came_up(self, state: Json) -> Json:
@@ -182,8 +204,8 @@ class MachineRunner(Runner):
         journal = Journal.create(self.state, f"{self.trial_name(trials[0])}-boot-{time.time_ns()}")
         self._journals.append(journal)
         self.way.arm(wanted, journal)
-        self._goes_down = True
         self.observer.event("note", text=f"the machine reboots into {name} ({wanted.release}); the run goes on there")
+        self._goes_down = True  # last: whatever is raised before it, nothing that is armed is left
 
     def _go_down(self) -> None:
         try:
@@ -196,7 +218,7 @@ class MachineRunner(Runner):
                 )
                 self.observer.event("note", text=text)
         except (Fault, OSError):
-            recovery.undo(self.state, force=True)  # it stays up, with nothing that waits for a boot
+            self._put_back_own()  # it stays up, with nothing that waits for a boot
             raise
 
     # --- after a reboot -----------------------------------------------------------------------------------------------
@@ -224,6 +246,7 @@ class MachineRunner(Runner):
         self._has_unit = True
 
     def _left_to_its_successor(self) -> Collection[str]:
-        if (self._goes_down and self.left) or (self.interrupts.is_stopping() and is_going_down()):
+        goes_on = bool(self._goes_down and self.left) and not self.interrupts.stopping
+        if goes_on or self._is_ended_by_a_shutdown():
             return [journal.run_id for journal in self._journals]
         return ()
