@@ -164,3 +164,16 @@ def test_kexec_keeps_the_command_line_and_ours_stand_behind_it(tmp_path: Path) -
     assert first == "root=UUID=1234 ro quiet plimsoll.boot=1 transparent_hugepage=never"
     (machine.root / "proc/cmdline").write_text(first)
     assert way.command_line(Wanted(OLD)) == "root=UUID=1234 ro quiet plimsoll.boot=1", "not those of the boot before"
+
+
+def test_a_boot_that_kexec_did_not_make_is_told_by_its_command_line(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    machine = FakeMachine(tmp_path / "root", once.KEXEC)
+    way = machine.machine_way()
+    assert isinstance(way, Kexec)
+    assert way.is_another_boot("") == "came up with its boot loader's command line"
+    (machine.root / "proc/cmdline").write_text(way.command_line(Wanted(OLD, "quiet nosmt")) + "\n")
+    assert way.is_another_boot("quiet nosmt") == ""
+    assert way.is_another_boot("mitigations=off") == "came up with parameters 'quiet nosmt'"
+    (tmp_path / "grub").mkdir()
+    assert FakeMachine(tmp_path / "grub", once.GRUB).machine_way().is_another_boot("") == ""

@@ -175,15 +175,16 @@ class Killed(BaseException):
 class World(FakeMachine):
     """A machine that is booted again and again: its kernel, its boot, its units, and what was measured on which."""
 
-    def __init__(self, root: Path, state: StateDir) -> None:
-        super().__init__(root, once.GRUB)
+    def __init__(self, root: Path, state: StateDir, way: str = once.GRUB) -> None:
+        super().__init__(root, way)
         self.state, self.number, self.release = state, 1, NEW
         self.goes_down, self.enabled, self.dead = False, set[str](), set[str]()
         self.measured: list[tuple[int, str, int]] = []  # trial, release, boot
         self.misses = False  # a boot loader that boots what it likes
 
     def __call__(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        self.goes_down |= list(argv) in (["systemctl", "reboot"], ["shutdown", "-r", "+5"])
+        self.goes_down |= list(argv) in (["systemctl", way] for way in ("reboot", "kexec"))
+        self.goes_down |= list(argv) == ["shutdown", "-r", "+5"]
         return super().__call__(argv)
 
     def systemctl(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -454,6 +455,23 @@ def test_an_error_once_the_entry_is_armed_takes_it_back(tmp_path: Path, state: S
     with pytest.raises(BrokenPipeError):
         runner.run()
     assert "next_entry" not in world.values() and not world.enabled and not [*state.journal.iterdir()]
+
+
+def test_a_boot_with_other_parameters_than_were_wanted_measures_nothing(
+    tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kexec").mkdir()
+    machine = World(tmp_path / "kexec", state, once.KEXEC)
+    monkeypatch.setattr(once, "call", machine)
+    sets = ['environment.boot.by="kexec"', f'environment.kernels.old.release="{NEW}"']
+    sets.append('environment.kernels.old.parameters="nosmt"')
+    of_machine(tmp_path, state, machine, *sets).run()
+    assert machine.goes_down
+    machine.comes_up()
+    machine.release = NEW  # power failed: it came up with the same kernel, by its boot loader
+    with pytest.raises(Fault, match="was to boot .* by kexec, and came up with its boot loader's command line"):
+        of_machine(tmp_path, state, machine, *sets).run()
+    assert machine.measured == [] and world.measured == [] and not world.enabled
 
 
 # --- fingerprints -----------------------------------------------------------------------------------------------------

@@ -87,6 +87,11 @@ class Way(ABC):
     def arm(self, wanted: Wanted, journal: Journal) -> None:
         """From here on the next boot, and no other, is into that kernel."""
 
+    def is_another_boot(self, parameters: str) -> str:
+        """Why this boot is not the one that was armed with these parameters, though its kernel is; empty if it may be."""
+        del parameters  # an entry of a boot loader has its own
+        return ""
+
     def reboot(self) -> None:
         """Begins to go down. Returns while services are stopped."""
         _done("systemctl", "reboot")
@@ -228,6 +233,13 @@ class Kexec(Way):
         given = now[: now.index(MARK)] if MARK in now else now
         kept = [word for word in given if not word.startswith(("BOOT_IMAGE=", "initrd="))]
         return " ".join([*kept, MARK, *wanted.parameters.split()])
+
+    def is_another_boot(self, parameters: str) -> str:
+        words = (kernel_files.read(self.root / "proc/cmdline") or "").split()
+        if MARK not in words:  # the kernel that was in memory is gone with a power failure, or it went down at once
+            return "came up with its boot loader's command line"
+        has = words[words.index(MARK) + 1 :]
+        return "" if has == parameters.split() else f"came up with parameters '{' '.join(has)}'"
 
     def reboot(self) -> None:
         _done("systemctl", "kexec")

@@ -155,14 +155,16 @@ class MachineRunner(Runner):
             return state
         state |= {"next": None}
         release = self._told(_RELEASE)
-        if release == wanted["release"]:
+        why = "" if release == wanted["release"] else f"came up with {release}"
+        why = why or self.way.is_another_boot(wanted.get("parameters", ""))  # two names may have one release
+        if not why:
             boot = {name: wanted[name] for name in ("kernel", "release", "trials")}
             state["boots"] = [*state["boots"], boot | {"boot_id": here}]
             writer.write_json(self.out / BOOTS, state)
             return state
         writer.write_json(self.out / BOOTS, state)
         raise Fault(
-            f"this machine was to boot {wanted['release']} by {self.way.name}, and came up with {release}",
+            f"this machine was to boot {wanted['release']} by {self.way.name}, and {why}",
             remedy=f"see what the boot loader says; go on with: ./plimsoll run --resume {self.out}",
         )
 
@@ -198,7 +200,10 @@ class MachineRunner(Runner):
         treatment = trials[0].treatment
         wanted, name = wanted_of(treatment), treatment.settings.environment.kernel
         numbers = [trial.number for trial in trials]
-        state["next"] = {"kernel": name, "release": wanted.release, "trials": numbers, "asked_in": self._told(_BOOT_ID)}
+        state["next"] = {
+            "kernel": name, "release": wanted.release, "parameters": wanted.parameters, "trials": numbers,
+            "asked_in": self._told(_BOOT_ID),
+        }  # fmt: skip
         writer.write_json(self.out / BOOTS, state)
         step("written next boot")
         journal = Journal.create(self.state, f"{self.trial_name(trials[0])}-boot-{time.time_ns()}")
