@@ -474,6 +474,44 @@ def test_a_boot_with_other_parameters_than_were_wanted_measures_nothing(
     assert machine.measured == [] and world.measured == [] and not world.enabled
 
 
+def test_a_kernel_that_panics_under_its_trials_is_not_booted_for_ever(
+    tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panics(_context: object, _log: object, _server: object) -> None:
+        world.measured.append((0, world.release, world.number))
+        journals.step_hook = dead
+        raise Killed
+
+    def dead(_name: str, _number: int) -> None:
+        raise Killed
+
+    monkeypatch.setattr(one_trial, "run_trial", panics)
+    with pytest.raises(Fault, match=r"went down 2 times under trial 1, in kernel old .* not booted into it again"):
+        for _ in range(20):
+            with contextlib.suppress(Killed):
+                of_machine(tmp_path, state, world).run()
+            journals.step_hook = None
+            world.comes_up()
+    assert [number for number, _, _ in world.measured] == [0, 0] and not world.enabled
+    of_machine(tmp_path, state, world).run()
+    assert world.goes_down, "by hand it is tried again"
+
+
+def test_stops_in_a_boot_are_no_panics(
+    tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stops(_context: object, _log: object, _server: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(one_trial, "run_trial", stops)
+    for _ in range(5):
+        assert of_machine(tmp_path, state, world).run() == "stopped"
+        if not world.goes_down:  # it was stopped, and the machine rebooted by hand
+            of_machine(tmp_path, state, world).way.reboot()
+        world.comes_up()
+    assert {boot["ended"] for boot in boots(tmp_path)["boots"]} == {True}
+
+
 # --- fingerprints -----------------------------------------------------------------------------------------------------
 
 

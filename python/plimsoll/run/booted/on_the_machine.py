@@ -7,10 +7,11 @@ and measured nothing on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +32,8 @@ from plimsoll.run.signals import Stopped
 
 Json = dict[str, Any]
 BOOTS: Final = "boots.json"  # in the record: the boots there were, and what the next one is for
+ENDED: Final = "ended"  # of a boot there: we have seen its trials end or stop, and not the machine go down under them
+CUT_MAX: Final = 2  # boots of the same trials that the machine went down under
 BOOT_S: Final = 90.0
 LAST_MINUTES: Final = 5  # from the last trial to the last reboot: the page is drawn meanwhile
 SETTLED_S: Final = 120.0  # after a boot, in which services start
@@ -138,12 +141,14 @@ class MachineRunner(Runner):
         self._install_unit()
         state = self._came_up(read_json(self.out / BOOTS) or {})
         if (left := boots_of(self.left)) and self._is_of_this_boot(state, left[0]):
-            self._carry_out(left[0])
+            with self._noted_as_ended(state):
+                self._carry_out(left[0])
             left = boots_of(self.left)
         if not left:
             here = self._told(_BOOT_ID)  # back into what it booted before, from a boot of ours and from no other
             self._goes_down = any(boot["boot_id"] == here for boot in state["boots"])
             return
+        self._refuse_a_loop(left[0], state)
         if not self.interrupts.stopping:  # a signal while the last trial was put back has raised nothing
             self._arm(left[0], state)
         raise Stopped
@@ -172,6 +177,35 @@ class MachineRunner(Runner):
         """Whether the machine was booted for them, and nothing else since."""
         here = [boot for boot in state["boots"] if boot["boot_id"] == self._told(_BOOT_ID)]
         return bool(here) and {trial.number for trial in trials} <= set(here[-1]["trials"])
+
+    @contextlib.contextmanager
+    def _noted_as_ended(self, state: Json) -> Iterator[None]:
+        """That the machine has not gone down under the trials of its boot, whatever else became of them."""
+        boot = state["boots"][-1]
+        if boot.pop(ENDED, False):  # gone on with by hand
+            writer.write_json(self.out / BOOTS, state)
+        try:
+            yield
+        finally:
+            step("boot has ended")
+            boot[ENDED] = True
+            with contextlib.suppress(OSError):
+                writer.write_json(self.out / BOOTS, state)
+
+    def _refuse_a_loop(self, trials: list[PlannedTrial], state: Json) -> None:
+        """Raises Fault where the machine went down under these trials again and again, as by a kernel that panics: the
+        unit would boot it for ever."""
+        cut = [boot for boot in state["boots"] if trials[0].number in boot["trials"] and not boot.get(ENDED)]
+        if len(cut) < CUT_MAX:
+            return
+        for boot in cut:  # told once: whoever resumes by hand has as many again
+            boot[ENDED] = True
+        writer.write_json(self.out / BOOTS, state)
+        raise Fault(
+            f"this machine went down {len(cut)} times under trial {trials[0].number}, in kernel {cut[-1]['kernel']} "
+            f"({cut[-1]['release']}), and is not booted into it again",
+            remedy=f"see its log (`journalctl -b -1`); go on with: ./plimsoll run --resume {self.out}",
+        )
 
     def _carry_out(self, trials: list[PlannedTrial]) -> None:
         self._settle()
