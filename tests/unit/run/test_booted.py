@@ -474,6 +474,22 @@ def test_a_boot_with_other_parameters_than_were_wanted_measures_nothing(
     assert machine.measured == [] and world.measured == [] and not world.enabled
 
 
+def test_a_run_that_was_killed_while_its_record_was_made_is_resumed(
+    tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_given: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(own_fingerprints, "shared", killed)
+        with pytest.raises(Killed):
+            of_machine(tmp_path, state, world).run()
+    assert (tmp_path / "out/run.json").exists() and not (tmp_path / "out/boots.json").exists()
+    of_machine(tmp_path, state, world).run()
+    to_its_end(tmp_path, state, world)
+    assert [number for number, _, _ in world.measured] == [1, 2, 3, 4] and world.release == NEW
+
+
 def test_a_kernel_that_panics_under_its_trials_is_not_booted_for_ever(
     tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

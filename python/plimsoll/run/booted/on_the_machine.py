@@ -92,9 +92,8 @@ class MachineRunner(Runner):
     # --- the record ---------------------------------------------------------------------------------------------------
 
     def _open_record(self) -> Json:
-        is_new = read_json(self.out / "run.json") is None
         document = super()._open_record()
-        if is_new:
+        if read_json(self.out / BOOTS) is None:  # written last: a run that was killed before it has booted nothing
             now = self.fingerprint()
             writer.write_json(self.out / own_fingerprints.FILE, own_fingerprints.shared(now) | {"kernels": {}})
             began = {"release": self._told(_RELEASE), "boot_id": self._told(_BOOT_ID)}
