@@ -7,10 +7,11 @@ puts back what its predecessor left: a unit that a journal of somebody alive nam
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -81,7 +82,7 @@ class Unit:
     def install(self, journal: Journal, state: StateDir) -> None:
         """Writes and enables it. Raises Fault where it cannot be, or where a unit of this name is somebody else's."""
         text = self.text()
-        if self.path.exists() and self.path.read_text(encoding="utf-8") != text:
+        if self.path.exists() and self.path.read_text(encoding="utf-8") != text and not self._is_a_predecessors(state):
             raise Fault(
                 f"{self.path}: is there already, and is not this run's", remedy="remove it, or run `plimsoll undo`"
             )
@@ -92,6 +93,16 @@ class Unit:
             journals=str(state.journal),
             journal=journal.path.name,
             set=text,
+        )
+
+    def _is_a_predecessors(self, state: StateDir) -> bool:
+        """Whether a journal says that what is there is this run's: what a shell has in its surroundings and a unit has
+        not, LANG say, makes one of the same run differ by a line."""
+        found = self.path.read_text(encoding="utf-8")
+        return any(
+            one.kind == SYSTEMD_UNIT and (one.args["path"], one.args["set"]) == (str(self.path), found)
+            for journal in _journals(state.journal)
+            for one in journal.remaining
         )
 
     def _enable(self, text: str) -> None:
@@ -133,6 +144,8 @@ def _put_back(args: Args) -> str:
     path = Path(args["path"])
     if _is_taken_over(args):
         return f"{path}: the run that goes on has it now"
+    for beside in path.parent.glob(f".{path.name}.*.tmp"):  # of a run that was killed while it wrote
+        beside.unlink(missing_ok=True)
     if not path.exists():
         return f"{path}: not there"
     if path.read_text(encoding="utf-8") != args["set"]:
@@ -148,14 +161,17 @@ def _put_back(args: Args) -> str:
 
 def _is_taken_over(args: Args) -> bool:
     """Whether a journal of a process that lives names the same unit."""
-    for other in Path(args["journals"]).glob("*.jsonl"):
-        if other.name == args["journal"]:
-            continue
-        try:
-            journal = Journal.load(other)
-        except (OSError, Fault, ValueError, KeyError):
+    for journal in _journals(Path(args["journals"])):
+        if journal.path.name == args["journal"]:
             continue
         names_it = any(one.kind == SYSTEMD_UNIT and one.args["path"] == args["path"] for one in journal.remaining)
         if names_it and journal.owner_is_alive():
             return True
     return False
+
+
+def _journals(folder: Path) -> Iterator[Journal]:
+    """Those that can be read."""
+    for path in folder.glob("*.jsonl"):
+        with contextlib.suppress(OSError, Fault, ValueError, KeyError):
+            yield Journal.load(path)

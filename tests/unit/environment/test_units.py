@@ -128,6 +128,54 @@ def test_the_run_that_it_starts_takes_it_over(
     assert not unit().path.exists() and systemd.enabled == set()
 
 
+def test_it_is_taken_over_from_other_surroundings_too(
+    systemd: Systemd, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell, manager = unit(environment={"PATH": "/bin"}), unit(environment={"PATH": "/bin", "LANG": "C.UTF-8"})
+    shell.install(Journal.create(state, "before"), state)
+    alive = Journal.owner_is_alive
+    monkeypatch.setattr(Journal, "owner_is_alive", lambda self: self.run_id != "before" and alive(self))
+    after = Journal.create(state, "after")
+    manager.install(after, state)
+    assert manager.path.read_text() == manager.text()
+    (undone,) = undo(state)
+    assert undone.ok and "the run that goes on has it" in undone.what and systemd.enabled == {manager.name}
+    after.put_back_all()
+    assert not manager.path.exists() and systemd.enabled == set()
+
+
+@pytest.mark.parametrize("killed_at", ["before record systemd_unit", "after record systemd_unit", "written unit"])
+def test_a_kill_while_it_is_taken_over_leaves_nothing_once_it_is_put_back(
+    systemd: Systemd, state: StateDir, monkeypatch: pytest.MonkeyPatch, killed_at: str
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def hook(name: str, _number: int) -> None:
+        if name == killed_at:
+            raise Killed
+
+    unit(environment={"PATH": "/bin"}).install(Journal.create(state, "before"), state)
+    journals.step_hook = hook
+    with pytest.raises(Killed):
+        unit().install(Journal.create(state, "after"), state)
+    journals.step_hook = None
+    monkeypatch.setattr(Journal, "owner_is_alive", lambda _self: False)
+    assert all(undone.ok for undone in undo(state))
+    for left in state.journal.glob("*.tmp"):
+        left.unlink()  # of a process that lives, as the test's does
+    assert not [*units.FOLDER.iterdir()] and systemd.enabled == set() and not [*state.journal.iterdir()]
+
+
+@pytest.mark.usefixtures("systemd")
+def test_what_a_kill_left_beside_it_goes(state: StateDir) -> None:
+    unit().install(Journal.create(state, "run"), state)
+    (units.FOLDER / f".{unit().name}.4711.tmp").write_text("half")
+    (units.FOLDER / ".other.service.4711.tmp").write_text("theirs")
+    assert all(undone.ok for undone in undo(state, force=True))
+    assert [path.name for path in units.FOLDER.iterdir()] == [".other.service.4711.tmp"]
+
+
 def test_what_is_left_to_a_successor_is_left(systemd: Systemd, state: StateDir) -> None:
     unit().install(Journal.create(state, "unit"), state)
     assert recovery.undo(state, force=True, but_for=("unit",)) == []
