@@ -28,8 +28,10 @@ from plimsoll.run import kernels, one_trial, own_fingerprints
 from plimsoll.run.booted import on_the_machine
 from plimsoll.run.booted.in_qemu import QemuRunner
 from plimsoll.run.booted.on_the_machine import MachineRunner
+from plimsoll.run.guest.inside import InGuest
 from plimsoll.run.host import ThisMachine
 from plimsoll.run.observer import Silent
+from plimsoll.run.planning.needs import Needs
 from plimsoll.run.runner import Impossible
 
 Json = dict[str, Any]
@@ -163,6 +165,29 @@ def test_what_boots_a_guest_is_contained_and_has_its_parameters(tmp_path: Path) 
     assert machine[machine.index("-smp") + 1] == "3" and "socket,id=lines,fd=7" in machine
     append = machine[machine.index("-append") + 1]
     assert append.endswith(f"quiet thp=never PLIMSOLL_GUEST={tmp_path}")
+
+
+def test_a_guest_s_part_of_a_run_is_not_told_as_the_whole(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(InGuest, "fingerprint", lambda _self: print_of(OLD))
+    monkeypatch.setattr(InGuest, "needs", lambda _self: Needs())
+    monkeypatch.setattr(InGuest, "_servers", lambda _self: contextlib.nullcontext(lambda _log: None))
+    monkeypatch.setattr(one_trial, "run_trial", lambda _context, _log, _server: None)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/run.json").write_text('{"status": "running", "ended_epoch_ns": null}')
+
+    def told(*trials: int) -> tuple[str, Json]:
+        of_guest = {"kernel": "guest (QEMU)", "host": {}, "trials": trials}
+        one = InGuest(source_in(tmp_path), tmp_path / "out", state, Silent(), ["plimsoll"], seed=7, told=of_guest)
+        return one.run(), json.loads((tmp_path / "out/run.json").read_text())
+
+    status, document = told(1)
+    assert status == "finished", "the guest's own word, by which the next is booted"
+    assert (document["status"], document["ended_epoch_ns"]) == ("running", None)
+    (tmp_path / "out/fingerprint.json").unlink()
+    status, document = told(2, 3, 4)
+    assert status == document["status"] == "finished" and document["ended_epoch_ns"]
 
 
 # --- on the machine itself --------------------------------------------------------------------------------------------

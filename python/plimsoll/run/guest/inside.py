@@ -36,6 +36,7 @@ from plimsoll.run.guest.carrying import Carried
 from plimsoll.run.runner import Impossible, Runner
 from plimsoll.run.signals import Stopped
 from plimsoll.run.trial.log import TrialLog
+from plimsoll.run.trial.series import FINISHED
 
 HERE = Path("/run/plimsoll")
 CHANNEL = "/dev/tty1"
@@ -132,6 +133,14 @@ class InGuest(Runner):
         """Those of this boot that have no result yet."""
         of_this_boot = set(self.told["trials"])
         return [trial for trial in super().left if trial.number in of_this_boot]
+
+    def run(self) -> str:
+        """A guest that has done its part has not finished a run of which other guests have the rest."""
+        status = super().run()
+        if status == FINISHED and super().left:
+            known = read_json(self.out / "run.json") or {}
+            writer.write_run(self.out, known | {"status": "running", "ended_epoch_ns": None})
+        return status
 
     def _named(self) -> str | None:
         """The kernel of this boot, where the run boots several."""
