@@ -3,6 +3,7 @@ boots what it booted before."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -153,6 +154,15 @@ def test_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.undo()
     grub.config.write_text(CONFIG.replace("next_entry", "other"))
     assert "knows no next_entry" in (grub.why_not(Wanted(OLD)) or "")
+
+
+def test_a_next_boot_that_somebody_has_chosen_is_not_used_up(machine: FakeMachine, state: StateDir) -> None:
+    way = machine.machine_way()
+    journal = Journal.create(state, "run")
+    way.arm(Wanted(OLD), journal)  # stands for somebody else's
+    assert re.search("not by this run|not ours", way.why_not(Wanted(NEW)) or "")
+    journal.put_back_each()
+    assert way.why_not(Wanted(NEW)) is None
 
 
 def test_kexec_keeps_the_command_line_and_ours_stand_behind_it(tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ class Grub(Way):
             return f"{self.config} knows no next_entry, so a boot would not be the only one; run update-grub"
         if (kept := self._cannot_take_back()) is not None:
             return kept
+        if (theirs := next_entry(self.environment)) is not None:
+            return _chosen_already(theirs, f"grub-editenv {self.environment} unset next_entry")
         if grub_entry(config, wanted.release) is None:
             return f"{self.config} has no entry of {wanted.release}; run update-grub"
         return None
@@ -186,6 +188,8 @@ class SystemdBoot(Way):
             return "this machine was not booted by systemd-boot; choose another environment.boot.by"
         if wanted.parameters:
             return "an entry of systemd-boot has the parameters that it has; leave parameters out, or choose kexec"
+        if (theirs := efi_text(self.variable("LoaderEntryOneShot"))) is not None:
+            return _chosen_already(theirs, "bootctl set-oneshot ''")
         if self.entry_of(wanted.release) is None:
             return f"systemd-boot has no entry of {wanted.release}; run kernel-install add"
         return None
@@ -272,6 +276,14 @@ def grub_entry(config: str, release: str) -> str | None:
         while above and depth <= above[-1][0]:
             above.pop()
     return None
+
+
+def _chosen_already(theirs: str, taken_back_by: str) -> str:
+    """A boot of ours would use up the boot loader's one choice, and nobody would be told."""
+    return (
+        f"the next boot is chosen already, and not by this run: {theirs}; boot it, or take it back ({taken_back_by}; "
+        "`plimsoll undo` where a run was killed)"
+    )
 
 
 def _boots(line: str, release: str) -> bool:
