@@ -190,6 +190,43 @@ def test_a_guest_s_part_of_a_run_is_not_told_as_the_whole(
     assert status == document["status"] == "finished" and document["ended_epoch_ns"]
 
 
+def test_nobody_but_root_may_write_to_what_shows_the_host_s_root(tmp_path: Path) -> None:
+    place = unpacked(tmp_path / "kernels", OLD)
+    one = qemu.Qemu(qemu.kernel_of(once.Wanted(OLD, folder=place)), once.Wanted(OLD, folder=place), 1, qemu.TCG)
+    (tmp_path / "record").write_text("/runs/a\n")
+    *_, script = one.command(qemu.GuestFolder(tmp_path), 1 << 30, "", 7)
+    own = [line for line in script.splitlines() if "socket" not in line and "exec" not in line]
+    umask = subprocess.run(["sh", "-c", "\n".join([*own, "umask"])], capture_output=True, text=True, check=True)
+    assert umask.stdout.strip() == "0077" and script.index("umask") < script.index("--socket-path")
+
+
+@pytest.mark.parametrize("name", ["a,b", "a\\b", "a\nb"])
+def test_a_record_whose_path_virtiofsd_would_read_as_another_is_refused(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(qemu, "available", lambda: AVAILABLE)
+    runner = guests(tmp_path, state, OLD, NEW)
+    assert not [reason for reason in runner.needs().impossible if "virtiofsd" in reason]
+    runner.out = tmp_path / name
+    assert any("virtiofsd takes no path with a comma" in reason for reason in runner.needs().impossible)
+
+
+def test_modules_of_a_kernel_may_lie_in_a_folder_with_a_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = "/opt/my kernels/lib/modules/6.1/kernel"
+
+    def modprobe(argv: Sequence[str], **_given: object) -> subprocess.CompletedProcess[str]:
+        told = {
+            "ext4": f"builtin crc16\ninsmod {base}/fs/jbd2/jbd2.ko.xz \ninsmod {base}/fs/ext4/ext4.ko.xz \n",
+            "virtio_blk": f"insmod {base}/block/virtio_blk.ko queue_depth=64\n",
+        }
+        return subprocess.CompletedProcess(argv, 0, told.get(argv[-1], ""), "")
+
+    monkeypatch.setattr(qemu.subprocess, "run", modprobe)
+    found = qemu.modules_of(once.Wanted("6.1", folder=Path("/opt/my kernels")))
+    names = ("block/virtio_blk.ko", "fs/jbd2/jbd2.ko.xz", "fs/ext4/ext4.ko.xz")
+    assert found == [Path(base, name) for name in names]
+
+
 # --- on the machine itself --------------------------------------------------------------------------------------------
 
 

@@ -37,8 +37,11 @@ NEEDED: Final = {
     "setpriv": "util-linux", "unshare": "util-linux",
 }  # fmt: skip
 INSTALL: Final = "apt-get install qemu-system-x86 busybox-static kmod"
+# Of modprobe: a path, in which blanks may be, and what the host's command line gives the module.
+_INSMOD: Final = re.compile(r"^insmod (/.+?\.ko(?:\.\w+)?)(?:\s|$)", re.MULTILINE)
 # Of the kernel, to find root and disk by; ext4 for the disk.
 _MODULES: Final = ("virtio_pci", "virtio_blk", "virtio_console", "virtiofs", "ext4")
+_SIGNS_OF_OPTIONS: Final = (",", "\\", "\n")  # after which virtiofsd reads another option, or another word
 _SYS_MODULE = Path("/sys/module")
 _DEV_KVM = Path("/dev/kvm")
 _BOOT_SECONDS: Final = {KVM: 120.0, TCG: 1800.0}
@@ -137,9 +140,10 @@ class Qemu(Bootable):
 
     def command(self, place: GuestFolder, memory_bytes: int, parameters: str, channel: int) -> list[str]:
         """A shell that starts the two that show folders, and becomes QEMU: with it all end."""
-        record = (place.path / "record").read_text().rstrip("\n")
+        record = (place.path / "record").read_text().removesuffix("\n")
         shows = str(virtiofsd())
-        lines = [
+        lines = ["umask 077"]  # whoever may write to a socket has the host's root by it
+        lines += [
             f"{shlex.quote(shows)} --socket-path={tag}.socket -o source={shlex.quote(source)} -o cache={cache} "
             "-o sandbox=chroot </dev/null >>virtiofsd.log 2>&1 &"
             for tag, source, cache in (("root", "/", "always"), ("record", record, "auto"))
@@ -166,6 +170,13 @@ class Qemu(Bootable):
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=lines,fd={channel}",
             "-device", "virtserialport,chardev=lines,name=plimsoll",
         ]  # fmt: skip
+
+
+def cannot_show(folder: Path) -> str | None:
+    """Why virtiofsd would show another folder than this; None where it shows this one."""
+    if any(sign in str(folder) for sign in _SIGNS_OF_OPTIONS):
+        return f"{folder}: virtiofsd takes no path with a comma, a backslash or a line's end; choose another (--out)"
+    return None
 
 
 def of(wanted: Wanted, cpus: int) -> Qemu:
@@ -207,7 +218,7 @@ def modules_of(wanted: Wanted) -> list[Path]:
             raise Fault(
                 f"{wanted.release}: {done.stderr.strip()}", remedy=f"a guest needs the module {module}: another kernel"
             )
-        order.update(dict.fromkeys(re.findall(r"^insmod (\S+)", done.stdout, re.MULTILINE)))
+        order.update(dict.fromkeys(_INSMOD.findall(done.stdout)))
     return [Path(name) for name in order]
 
 

@@ -79,6 +79,8 @@ class QemuRunner(GuestRunner):
             for treatment in self.plan.treatments
             if (why := qemu.why_not(wanted_of(treatment))) is not None
         ]
+        if (unshown := qemu.cannot_show(self.out)) is not None:
+            reasons.append(unshown)
         if reasons:
             return list(dict.fromkeys(reasons))
         if (before := self._began_with()) not in (None, self.accelerator):
