@@ -195,9 +195,25 @@ def test_nobody_but_root_may_write_to_what_shows_the_host_s_root(tmp_path: Path)
     one = qemu.Qemu(qemu.kernel_of(once.Wanted(OLD, folder=place)), once.Wanted(OLD, folder=place), 1, qemu.TCG)
     (tmp_path / "record").write_text("/runs/a\n")
     *_, script = one.command(qemu.GuestFolder(tmp_path), 1 << 30, "", 7)
-    own = [line for line in script.splitlines() if "socket" not in line and "exec" not in line]
-    umask = subprocess.run(["sh", "-c", "\n".join([*own, "umask"])], capture_output=True, text=True, check=True)
-    assert umask.stdout.strip() == "0077" and script.index("umask") < script.index("--socket-path")
+    before = script.splitlines()[: next(at for at, line in enumerate(script.splitlines()) if "--socket-path" in line)]
+    umask = subprocess.run(["sh", "-c", "\n".join([*before, "umask"])], capture_output=True, text=True, check=True)
+    assert umask.stdout.strip() == "0077"
+
+
+def test_a_guest_whose_folders_are_not_shown_ends_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "virtiofsd"
+    broken.write_text("#!/bin/sh\necho fuse: unknown option\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(qemu, "VIRTIOFSD", (broken,))
+    monkeypatch.setattr(qemu, "_SHOWN_TRIES", 2)
+    place = unpacked(tmp_path / "kernels", OLD)
+    one = qemu.Qemu(qemu.kernel_of(once.Wanted(OLD, folder=place)), once.Wanted(OLD, folder=place), 1, qemu.TCG)
+    (tmp_path / "record").write_text("/runs/a\n")
+    *_, script = one.command(qemu.GuestFolder(tmp_path), 1 << 30, "", 7)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1 and "unknown option" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["a,b", "a\\b", "a\nb"])

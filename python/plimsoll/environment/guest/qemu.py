@@ -44,6 +44,7 @@ _MODULES: Final = ("virtio_pci", "virtio_blk", "virtio_console", "virtiofs", "ex
 _SIGNS_OF_OPTIONS: Final = (",", "\\", "\n")  # after which virtiofsd reads another option, or another word
 _SYS_MODULE = Path("/sys/module")
 _DEV_KVM = Path("/dev/kvm")
+_SHOWN_TRIES = 1200  # of 50 ms, for virtiofsd to have its sockets
 _BOOT_SECONDS: Final = {KVM: 120.0, TCG: 1800.0}
 # Words that the kernel does not know are its arguments and environment, which the next one is asked for.
 _FIRST: Final = """#!/bin/busybox sh
@@ -148,7 +149,13 @@ class Qemu(Bootable):
             "-o sandbox=chroot </dev/null >>virtiofsd.log 2>&1 &"
             for tag, source, cache in (("root", "/", "always"), ("record", record, "auto"))
         ]
-        lines.append("until [ -S root.socket ] && [ -S record.socket ]; do sleep 0.05; done")
+        lines += [
+            f"tries={_SHOWN_TRIES}",
+            "until [ -S root.socket ] && [ -S record.socket ]; do",
+            "[ $tries -gt 0 ] || { cat virtiofsd.log; exit 1; }",  # onto its console, which is kept
+            "tries=$((tries - 1)); sleep 0.05",
+            "done",
+        ]
         lines.append(f"exec {shlex.join(self.machine(place, memory_bytes, parameters, channel))}")
         return [*CONTAINED, "sh", "-c", "\n".join(lines)]
 
