@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis import compare_runs
+from plimsoll.analysis import compare_runs, compare_treatments
 from plimsoll.cli import records
 from plimsoll.experiment import ExperimentError
 from plimsoll.record import open_run
@@ -76,3 +76,19 @@ def test_a_page_goes_where_nothing_is(runs: tuple[Path, Path], tmp_path: Path) -
         with pytest.raises(ExperimentError, match=said):
             records.compare(*runs, False, True, place)
     assert taken.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("accelerator", "said"), [("tcg", "emulated: mechanism only."), (None, "mechanism, not speed")])
+def test_what_a_guest_s_times_are_worth_stands_above_what_they_say(
+    runs: tuple[Path, Path], tmp_path: Path, accelerator: str | None, said: str
+) -> None:
+    emulated = tmp_path / "emulated"
+    shutil.copytree(runs[0], emulated)
+    document = json.loads((emulated / "run.json").read_text())
+    guest = {"kernel": "QEMU, emulated", "version": "6.1", "cpus": 2, "boots": []} | {"accelerator": accelerator}
+    (emulated / "run.json").write_text(json.dumps(document | {"guest": guest}))
+    found = json.loads(json.dumps(compare_treatments(open_run(emulated), "t1", "t2"), allow_nan=False))
+    assert comparison_lines(found)[0].startswith(f"{document['id']}: {said}")
+    assert said in write_comparison(found, tmp_path / "page.html").read_text()
+    found = compare_treatments(open_run(runs[0]), "t1", "t2")
+    assert not any("mechanism" in line for line in comparison_lines(found))

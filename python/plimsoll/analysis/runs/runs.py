@@ -16,6 +16,7 @@ from plimsoll.analysis.comparing.compare import DELTA, word
 from plimsoll.analysis.comparing.evidence import Evidence
 from plimsoll.analysis.comparing.levels import pair_ratio
 from plimsoll.analysis.comparing.standing import chosen, twins
+from plimsoll.analysis.guest.part import KEY as GUEST
 from plimsoll.analysis.metric import Metric
 from plimsoll.analysis.metrics import JUDGED, METRICS
 from plimsoll.analysis.runs.explain import BREAKDOWN, explain, sides_of
@@ -114,8 +115,8 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
     explained = explain(labels[names[1]], explained_sides[0], explained_sides[1], spread, is_paired=True)
     return {
         "format": 1,
-        "first": {"run": verdict["run"], "treatment": labels[names[0]], "path": str(run.path)},
-        "second": {"run": verdict["run"], "treatment": labels[names[1]], "path": str(run.path)},
+        "first": {"run": verdict["run"], "treatment": labels[names[0]], "path": str(run.path), **_guest(verdict)},
+        "second": {"run": verdict["run"], "treatment": labels[names[1]], "path": str(run.path), **_guest(verdict)},
         "metric": metric,
         "metric_label": METRICS[metric].label,
         "relevant_ratio": verdict["relevant_ratio"],
@@ -126,6 +127,17 @@ def compare_treatments(run: Run, first: str, second: str) -> Json:
         "only_second": [],
         "caveats": [] if spread else ["no A/A evidence: how much two equal trials differ here is not known"],
     }
+
+
+def _side(run: Run, verdict: Json) -> Json:
+    """Which run it is."""
+    return {"run": verdict["run"], "experiment": verdict["experiment"], "path": str(run.path), **_guest(verdict)}
+
+
+def _guest(verdict: Json) -> Json:
+    """Of a run on a guest kernel, since its times may be an emulator's; nothing of any other."""
+    guest = verdict.get(GUEST)
+    return {GUEST: guest} if guest else {}
 
 
 def _paired_row(evidence: Evidence, metric: Metric, delta: float, spread_log: float) -> Json | None:
@@ -185,8 +197,8 @@ def compare_runs(run_a: Run, run_b: Run, differences: Sequence[Difference] = (),
         )
     return {
         "format": 1,
-        "first": {"run": verdict_a["run"], "experiment": verdict_a["experiment"], "path": str(run_a.path)},
-        "second": {"run": verdict_b["run"], "experiment": verdict_b["experiment"], "path": str(run_b.path)},
+        "first": _side(run_a, verdict_a),
+        "second": _side(run_b, verdict_b),
         "metric": metric,
         "metric_label": METRICS[metric].label,
         "relevant_ratio": 1 + delta,

@@ -6,6 +6,7 @@ from typing import Any
 from plimsoll.analysis.comparing.unbounded import blocks_words
 from plimsoll.words.comparing.changes import EACH_BY_ITSELF, changes_lines
 from plimsoll.words.comparing.changes_many import TOGETHER, absent_lines, call_lines, function_lines
+from plimsoll.words.guest import sentences
 from plimsoll.words.levels import ratio
 
 Json = dict[str, Any]
@@ -16,7 +17,8 @@ def comparison_lines(compared: Json) -> list[str]:
     """Two runs or treatments against each other, and what changed, for the terminal."""
     label = compared.get("metric_label", "throughput")
     names = [compared[side].get("treatment") or compared[side]["run"] for side in ("second", "first")]
-    lines = _wrapped(f"{names[0]} against {names[1]} ({label} ratio, second over first):")
+    lines = [line for worth in _worth(compared) for line in _wrapped(worth)]
+    lines += _wrapped(f"{names[0]} against {names[1]} ({label} ratio, second over first):")
     for row in compared["treatments"]:
         lines += _wrapped(f"  {row['treatment']}: {ratio(row)}: {row['verdict']}{_unbounded(row)}", "    ")
     if not compared["treatments"]:
@@ -28,6 +30,12 @@ def comparison_lines(compared: Json) -> list[str]:
     if compared["ratio_spread"]:
         lines.append(f'A/A: ratios within {compared["ratio_spread"]:.2f} are called "cannot tell"')
     return lines + [row for caveat in compared["caveats"] for row in _wrapped(f"Caveat: {caveat}")]
+
+
+def _worth(compared: Json) -> list[str]:
+    """What times on a guest kernel are worth, of each run that was on one."""
+    sides = [compared[side] for side in ("second", "first") if sentences.guest_of(compared[side]) is not None]
+    return list(dict.fromkeys(f"{side['run']}: {sentences.worth_words(side['guest'])}." for side in sides))
 
 
 def _unbounded(row: Json) -> str:
