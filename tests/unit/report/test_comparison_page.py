@@ -78,7 +78,9 @@ def test_a_page_goes_where_nothing_is(runs: tuple[Path, Path], tmp_path: Path) -
     assert taken.read_text() == "mine"
 
 
-@pytest.mark.parametrize(("accelerator", "said"), [("tcg", "emulated: mechanism only."), (None, "mechanism, not speed")])
+@pytest.mark.parametrize(
+    ("accelerator", "said"), [("tcg", "emulated: mechanism only."), (None, "mechanism, not speed")]
+)
 def test_what_a_guest_s_times_are_worth_stands_above_what_they_say(
     runs: tuple[Path, Path], tmp_path: Path, accelerator: str | None, said: str
 ) -> None:

@@ -200,9 +200,7 @@ def test_nobody_but_root_may_write_to_what_shows_the_host_s_root(tmp_path: Path)
     assert umask.stdout.strip() == "0077"
 
 
-def test_a_guest_whose_folders_are_not_shown_ends_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_guest_whose_folders_are_not_shown_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "virtiofsd"
     broken.write_text("#!/bin/sh\necho fuse: unknown option\nexit 1\n")
     broken.chmod(0o755)
@@ -497,13 +495,11 @@ def test_a_stop_while_the_last_trial_of_a_boot_is_put_back_stops_the_reboot_too(
 
 
 @pytest.mark.parametrize("at", ["before put back", "the machine reboots"])
-def test_a_stop_after_the_entry_is_armed_takes_it_back(
-    tmp_path: Path, state: StateDir, world: World, at: str
-) -> None:
+def test_a_stop_after_the_entry_is_armed_takes_it_back(tmp_path: Path, state: StateDir, world: World, at: str) -> None:
     runner = of_machine(tmp_path, state, world)
 
     class Stopping(Silent):
-        def event(self, name: str, **info: Any) -> None:
+        def event(self, name: str, **info: Any) -> None:  # noqa: ARG002
             if str(info.get("text", "")).startswith(at):
                 signal.raise_signal(signal.SIGINT)
 
@@ -524,7 +520,7 @@ def test_a_stop_after_the_entry_is_armed_takes_it_back(
 
 def test_an_error_once_the_entry_is_armed_takes_it_back(tmp_path: Path, state: StateDir, world: World) -> None:
     class Gone(Silent):
-        def event(self, name: str, **info: Any) -> None:
+        def event(self, name: str, **info: Any) -> None:  # noqa: ARG002
             if str(info.get("text", "")).startswith("the machine reboots"):
                 raise BrokenPipeError("the terminal is gone")
 
@@ -547,7 +543,7 @@ def test_a_boot_with_other_parameters_than_were_wanted_measures_nothing(
     assert machine.goes_down
     machine.comes_up()
     machine.release = NEW  # power failed: it came up with the same kernel, by its boot loader
-    with pytest.raises(Fault, match="was to boot .* by kexec, and came up with its boot loader's command line"):
+    with pytest.raises(Fault, match=r"was to boot .* by kexec, and came up with its boot loader's command line"):
         of_machine(tmp_path, state, machine, *sets).run()
     assert machine.measured == [] and world.measured == [] and not world.enabled
 

@@ -88,7 +88,7 @@ class Way(ABC):
         """From here on the next boot, and no other, is into that kernel."""
 
     def is_another_boot(self, parameters: str) -> str:
-        """Why this boot is not the one that was armed with these parameters, though its kernel is; empty if it may be."""
+        """Why this boot is not the one that was armed with these parameters, though its kernel is; empty if it is."""
         del parameters  # an entry of a boot loader has its own
         return ""
 
