@@ -165,6 +165,16 @@ def test_a_next_boot_that_somebody_has_chosen_is_not_used_up(machine: FakeMachin
     assert way.why_not(Wanted(NEW)) is None
 
 
+def test_grub_that_tells_its_name_as_systemd_boot_does_is_grub(tmp_path: Path) -> None:
+    variable = once.SystemdBoot(tmp_path).variable("LoaderInfo")
+    variable.parent.mkdir(parents=True)
+    assert once.of_the_machine("boot loader", tmp_path).name == once.GRUB
+    variable.write_bytes(b"\6\0\0\0" + "GRUB 2.12-9\0".encode("utf-16-le"))
+    assert once.of_the_machine("boot loader", tmp_path).name == once.GRUB
+    variable.write_bytes(b"\6\0\0\0" + "systemd-boot 257.8-1\0".encode("utf-16-le"))
+    assert once.of_the_machine("boot loader", tmp_path).name == once.SYSTEMD_BOOT
+
+
 def test_kexec_keeps_the_command_line_and_ours_stand_behind_it(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     machine = FakeMachine(tmp_path / "root", once.KEXEC)

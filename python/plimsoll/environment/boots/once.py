@@ -171,6 +171,10 @@ class SystemdBoot(Way):
     def variable(self, name: str) -> Path:
         return self.root / _EFI / f"{name}-{_EFI_VENDOR}"
 
+    def is_in_use(self) -> bool:
+        """Whether this boot was by it. GRUB from 2.12 on says in the same variable that it was by GRUB."""
+        return (efi_text(self.variable("LoaderInfo")) or "").startswith(SYSTEMD_BOOT)
+
     def entry_of(self, release: str) -> str | None:
         """The name of the entry's file; None where there is none."""
         for folder in ("boot", "efi", "boot/efi"):
@@ -184,7 +188,7 @@ class SystemdBoot(Way):
     def why_not(self, wanted: Wanted) -> str | None:
         if (why := self._lacks(wanted, "bootctl")) is not None:
             return why
-        if not self.variable("LoaderInfo").exists():
+        if not self.is_in_use():
             return "this machine was not booted by systemd-boot; choose another environment.boot.by"
         if wanted.parameters:
             return "an entry of systemd-boot has the parameters that it has; leave parameters out, or choose kexec"
@@ -258,7 +262,7 @@ def of_the_machine(by: str, root: Path = Path("/")) -> Way:
     if by == KEXEC:
         return Kexec(root)
     one = SystemdBoot(root)
-    return one if one.variable("LoaderInfo").exists() else Grub(root)
+    return one if one.is_in_use() else Grub(root)
 
 
 def grub_entry(config: str, release: str) -> str | None:
