@@ -257,12 +257,15 @@ class GuestRunner(Carrier):
             if limit is not None and waited.seconds > limit * 60 and not self.interrupts.stopping:
                 self.observer.event("note", text=f"environment.guest.minutes = {limit:g} are over: the run is stopped")
                 self.interrupts.stopping = True
-            if self.interrupts.stopping and waited.is_ready and waited.stopping is None:
-                waited.stopping = 0.0
+            if self.interrupts.stopping and waited.stopping is None:
+                waited.stopping = 0.0  # from here on, for an emulated boot may take half an hour
+            if self.interrupts.stopping and waited.is_ready and not waited.is_asked_to_stop:
+                waited.is_asked_to_stop = True
                 self.observer.event("note", text="stopping: the guest ends its trial and halts")
                 guest.tell(messages.STOP)
             if (waited.stopping or 0) > STOP_SECONDS_MAX:
-                self.observer.event("note", text="the guest did not stop when it was asked to, and is ended")
+                did = "did not stop when it was asked to" if waited.is_asked_to_stop else "has not begun"
+                self.observer.event("note", text=f"the guest {did}, and is ended")
                 return "stopped"
             if why := waited.is_hanging(*self._limits()):
                 raise Fault(f"the guest kernel {why}", remedy=self._remedy())
@@ -299,6 +302,7 @@ class _Waited:
     seconds: float = 0.0
     silent: float = 0.0
     stopping: float | None = None
+    is_asked_to_stop: bool = False
     is_ready: bool = False
     _at: float = field(default_factory=lambda: time.monotonic())
 

@@ -148,6 +148,18 @@ def test_a_guest_that_does_not_stop_is_ended(runner: GuestRunner, monkeypatch: p
     assert status == "stopped" and guest.told.count(messages.STOP) == 1
 
 
+def test_a_guest_that_boots_for_long_is_not_waited_for_after_a_stop(
+    runner: GuestRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(0, 10**9, 3600))
+    monkeypatch.setattr(of_host.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(runner, "_limits", lambda: (1800.0, 900.0))  # emulated
+    runner.interrupts.stopping = True
+    status, guest = heard(runner, *["[    1.000000] still booting"] * 200)
+    assert status == "stopped" and messages.STOP not in guest.told
+    assert runner.observer.events == [("note", {"text": "the guest has not begun, and is ended"})]  # type: ignore[attr-defined]
+
+
 def test_after_its_minutes_the_run_is_stopped(runner: GuestRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 10**9, 3600))
     monkeypatch.setattr(of_host.time, "monotonic", lambda: float(next(now)))
