@@ -317,8 +317,8 @@ class _Waited:
 
     def is_hanging(self, boot_max: float, silent_max: float) -> str:
         """Why it is given up; empty while it is not."""
-        if not self.is_ready and self.seconds > boot_max:
-            return f"did not start the run within {boot_max:.0f} s"
+        if not self.is_ready:  # what its kernel prints goes elsewhere
+            return f"did not start the run within {boot_max:.0f} s" if self.seconds > boot_max else ""
         return f"hangs: it has told nothing for {silent_max:.0f} s" if self.silent > silent_max else ""
 
 

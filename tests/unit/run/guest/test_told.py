@@ -160,6 +160,14 @@ def test_a_guest_that_boots_for_long_is_not_waited_for_after_a_stop(
     assert runner.observer.events == [("note", {"text": "the guest has not begun, and is ended"})]  # type: ignore[attr-defined]
 
 
+def test_a_boot_may_be_silent_for_as_long_as_a_boot_may_take() -> None:
+    waited = of_host._Waited(seconds=1000.0, silent=1000.0)
+    assert waited.is_hanging(1800.0, 900.0) == ""
+    waited.is_ready = True
+    assert "told nothing for 900 s" in waited.is_hanging(1800.0, 900.0)
+    assert "within 1800 s" in of_host._Waited(seconds=1801.0).is_hanging(1800.0, 900.0)
+
+
 def test_after_its_minutes_the_run_is_stopped(runner: GuestRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 10**9, 3600))
     monkeypatch.setattr(of_host.time, "monotonic", lambda: float(next(now)))
