@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from fake_boot import NEW, OLD, FakeMachine
 
-from plimsoll.environment import Fault, StateDir, undo, units
+from plimsoll.environment import Fault, StateDir, devices, undo, units
 from plimsoll.environment.boots import once
 from plimsoll.environment.fingerprint import comparable
 from plimsoll.environment.guest import qemu
@@ -298,6 +298,7 @@ def world(tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(units, "RUNTIME", tmp_path / "runtime")
     monkeypatch.setattr(units, "systemctl", found.systemctl)
     monkeypatch.setattr(once, "call", found)
+    monkeypatch.setattr(on_the_machine, "VOLATILE", frozenset[str]())  # as this test's folders may be
     alive = Journal.owner_is_alive
     monkeypatch.setattr(Journal, "owner_is_alive", lambda self: self.run_id not in found.dead and alive(self))
     monkeypatch.setattr(MachineRunner, "fingerprint", lambda self: print_of(self.host.read(on_the_machine._RELEASE)))
@@ -378,6 +379,16 @@ def test_each_trial_is_measured_in_a_boot_of_its_kernel_and_the_machine_ends_as_
     for number, release in wanted.items():
         own = json.loads((tmp_path / f"out/trials/{number:04d}/fingerprint.json").read_text())
         assert own["kernel"]["release"] == release
+
+
+def test_what_a_reboot_empties_is_refused(
+    tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = of_machine(tmp_path, state, world)
+    assert not [one for one in runner.needs().impossible if "empties" in one]
+    monkeypatch.setattr(on_the_machine, "VOLATILE", frozenset({devices.mount_of(tmp_path).fs}))
+    refused = [one for one in runner.needs().impossible if "which a reboot empties" in one]
+    assert len(refused) == 2 and "PLIMSOLL_STATE" in refused[0] and "--out" in refused[1]
 
 
 def test_a_run_that_has_ended_and_is_resumed_reboots_nothing(tmp_path: Path, state: StateDir, world: World) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from plimsoll.environment import Fault
+from plimsoll.environment import Fault, devices
 from plimsoll.environment.boots.once import Way, of_the_machine
 from plimsoll.environment.journal.journal import Journal, step
 from plimsoll.environment.units import Unit, is_going_down
@@ -35,6 +35,7 @@ BOOTS: Final = "boots.json"  # in the record: the boots there were, and what the
 ENDED: Final = "ended"  # of a boot there: we have seen its trials end or stop, and not the machine go down under them
 CUT_MAX: Final = 2  # boots of the same trials that the machine went down under
 BOOT_S: Final = 90.0
+VOLATILE = frozenset({"tmpfs", "ramfs"})
 LAST_MINUTES: Final = 5  # from the last trial to the last reboot: the page is drawn meanwhile
 SETTLED_S: Final = 120.0  # after a boot, in which services start
 # Of the user's surroundings, what a unit needs to find the same state folder and the same programs.
@@ -85,6 +86,12 @@ class MachineRunner(Runner):
         for treatment in self.plan.treatments:
             if (why := self.way.why_not(wanted_of(treatment))) is not None:
                 reasons.append(f"environment.kernels.{treatment.settings.environment.kernel}: {self.way.name}: {why}")
+        for what, folder in (("the state folder", self.state.root), ("the record", self.out)):
+            if (mount := devices.mount_of(folder)).fs in VOLATILE:
+                reasons.append(
+                    f"{what} {folder} lies on {mount.fs}, which a reboot empties, with what is to be put back after it; "
+                    f"choose another ({'PLIMSOLL_STATE' if folder == self.state.root else '--out'})"
+                )
         if (why := self.unit().why_not()) is not None:
             reasons.append(f"what goes on after a reboot: {why.partition(';')[0]}")
         return list(dict.fromkeys(reasons))
