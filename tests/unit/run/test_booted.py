@@ -340,6 +340,17 @@ def to_its_end(tmp_path: Path, state: StateDir, world: World) -> None:
     raise AssertionError("it never ends")
 
 
+class Told(Silent):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def event(self, name: str, **info: Any) -> None:
+        if name == "note":
+            self.notes.append(info["text"])
+
+
 def boots(tmp_path: Path) -> Json:
     found: Json = json.loads((tmp_path / "out/boots.json").read_text())
     return found
@@ -481,8 +492,11 @@ def test_a_resume_that_is_refused_leaves_no_unit(tmp_path: Path, state: StateDir
     world.comes_up()
     (world.root / f"boot/vmlinuz-{OLD}").unlink()
     (world.root / f"boot/vmlinuz-{NEW}").unlink()
+    runner = of_machine(tmp_path, state, world)
+    runner.observe(told := Told())
     with pytest.raises(Impossible, match="is not there"):
-        of_machine(tmp_path, state, world).run()
+        runner.run()
+    assert told.notes[-1].startswith(f"this machine is still in kernel old ({OLD})")
     assert not world.enabled and not [*units.FOLDER.iterdir()], "it would go on at some boot in some weeks"
     assert not [*state.journal.iterdir()]
 
@@ -500,7 +514,10 @@ def test_a_stop_while_the_last_trial_of_a_boot_is_put_back_stops_the_reboot_too(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(one_trial, "run_trial", stopped)
+    runner.observe(told := Told())
     assert runner.run() == "stopped"
+    left_in = f"this machine is still in kernel old ({OLD}), which the run booted; `systemctl reboot` boots its default"
+    assert told.notes[-1] == left_in
     assert len(world.measured) == 1 and not world.goes_down and "next_entry" not in world.values()
     assert not world.enabled and not [*state.journal.iterdir()]
 

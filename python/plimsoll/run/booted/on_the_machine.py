@@ -89,8 +89,8 @@ class MachineRunner(Runner):
         for what, folder in (("the state folder", self.state.root), ("the record", self.out)):
             if (mount := devices.mount_of(folder)).fs in VOLATILE:
                 reasons.append(
-                    f"{what} {folder} lies on {mount.fs}, which a reboot empties, with what is to be put back after it; "
-                    f"choose another ({'PLIMSOLL_STATE' if folder == self.state.root else '--out'})"
+                    f"{what} {folder} lies on {mount.fs}, which a reboot empties, with what is to be put back after "
+                    f"it; choose another ({'PLIMSOLL_STATE' if folder == self.state.root else '--out'})"
                 )
         if (why := self.unit().why_not()) is not None:
             reasons.append(f"what goes on after a reboot: {why.partition(';')[0]}")
@@ -117,11 +117,27 @@ class MachineRunner(Runner):
 
     def run(self) -> str:
         try:
-            return super().run()
+            status = super().run()
         except BaseException:  # refused, say, with the unit taken over from its predecessor: nothing waits for a boot
             if not self._is_ended_by_a_shutdown():
                 self._put_back_own()
+            self._say_where_it_is_left()
             raise
+        if not self._goes_down:
+            self._say_where_it_is_left()
+        return status
+
+    def _say_where_it_is_left(self) -> None:
+        """A stop reboots nothing, so the machine may be in a kernel that is not its default."""
+        state, here = read_json(self.out / BOOTS) or {}, self._told(_BOOT_ID)
+        booted = [boot for boot in state.get("boots", []) if boot["boot_id"] == here]
+        asked = state.get("next")  # of a boot that was refused before its first trial
+        if not booted and asked and asked["asked_in"] != here and asked["release"] == self._told(_RELEASE):
+            booted = [asked]
+        if booted:
+            named = f"{booted[-1]['kernel']} ({booted[-1]['release']})"
+            text = f"this machine is still in kernel {named}, which the run booted"
+            self.observer.event("note", text=f"{text}; `systemctl reboot` boots its default")
 
     def _recorded(self) -> str:
         """The machine goes down while the signals are still heard: who stops the run stops its reboot, too."""
@@ -129,6 +145,7 @@ class MachineRunner(Runner):
         if self._goes_down and not self.interrupts.stopping:
             self._go_down()
         elif self._goes_down and not self._is_ended_by_a_shutdown():
+            self._goes_down = False
             self._put_back_own()
             self.observer.event("note", text="the machine is not rebooted, since the run was stopped")
         return status
