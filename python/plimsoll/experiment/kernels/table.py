@@ -21,6 +21,8 @@ OURS: Final = frozenset(
     {"root", "rootfstype", "rootflags", "ro", "rw", "init", "rdinit", "initrd", "console", "panic", "mem", "maxcpus",
      "BOOT_IMAGE", "PLIMSOLL_GUEST", "PLIMSOLL_CHANNEL"}
 )  # fmt: skip
+# What a machine does not come up by whose unit is to go on with the run.
+_NOT_UP: Final = frozenset({"single", "s", "S", "rescue", "emergency", "systemd.unit"})
 OF_THE_RUN = Fixed("all kernels of a run are there from its begin; name them all, and vary environment.kernel")
 KERNEL_NAMES = FreeKeys(
     r"[a-z0-9][a-z0-9-]{0,39}", "a name for a kernel", "small letters, digits and dashes", is_varied_whole=False
@@ -52,6 +54,8 @@ class NamedKernel(Strict):
                 raise ValueError(f"{word!r} is no parameter of a kernel; allowed: {allowed}")
             if (name := word.partition("=")[0]) in OURS:
                 raise ValueError(f"{name} is what it is booted by; allowed: other parameters")
+            if name in _NOT_UP:
+                raise ValueError(f"{name} boots it without services, and nothing goes on; allowed: other parameters")
         if len(words) > PARAMETERS_MAX:
             raise ValueError(f"{len(words)} parameters; allowed: at most {PARAMETERS_MAX}")
         return " ".join(words)
