@@ -57,6 +57,11 @@ class Unit:
             return "systemd is not this machine's init; leave --unit out, and resume by hand after a reboot"
         if self.user_id != 0:
             return f"{FOLDER}: only root may add a unit; run it as root, or leave --unit out"
+        if "$" in self.command[0]:
+            return f"{self.command[0]}: a unit starts no program with $ in its path; install Plimsoll elsewhere"
+        for text in (str(self.folder), self.description, *self.command, *self.environment.values()):
+            if not _is_a_line(text):
+                return f"{text!r} can stand in no unit (a line's end, or no UTF-8); choose another folder or value"
         return None
 
     def text(self) -> str:
@@ -132,6 +137,13 @@ def _do(*words: str) -> None:
 def _escaped(text: str) -> str:
     """Systemd has specifiers that begin with a percent sign."""
     return text.replace("%", "%%").replace("\n", " ")
+
+
+def _is_a_line(text: str) -> bool:
+    """Systemd ends a line at each of its ends, goes on with it after a backslash, and reads UTF-8 alone."""
+    with contextlib.suppress(UnicodeEncodeError):
+        return all(byte >= ord(" ") for byte in text.encode()) and not text.endswith("\\")
+    return False
 
 
 def _quoted(word: str) -> str:

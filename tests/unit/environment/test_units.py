@@ -67,6 +67,15 @@ def test_what_it_starts_survives_blanks_quotes_and_signs() -> None:
     assert "WantedBy=multi-user.target\n" in text
 
 
+@pytest.mark.usefixtures("systemd")
+@pytest.mark.parametrize("sign", ["a\nExecStart=/bin/evil", "a\rExecStartPre=/bin/evil", "a\\", "a\udcfc", "a\0b"])
+def test_what_would_be_another_line_of_it_is_refused(sign: str) -> None:
+    assert unit(command=["/bin/x", '/data/a b "ü" 50% $HOME'], folder=Path("/ü ö")).why_not() is None
+    assert "starts no program with $" in (unit(command=["/$x/bin/x"]).why_not() or "")
+    for given in ({"folder": Path("/") / sign}, {"command": ["/bin/x", sign]}, {"environment": {"PATH": sign}}):
+        assert "can stand in no unit" in (unit(**given).why_not() or "")
+
+
 def test_it_is_there_for_as_long_as_the_run(systemd: Systemd, state: StateDir) -> None:
     one = unit()
     with Journal.create(state, "run") as journal:
