@@ -144,6 +144,12 @@ def test_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "choose kexec" in (found[once.GRUB].why_not(Wanted(OLD, "quiet")) or "")
     assert "choose kexec" in (found[once.SYSTEMD_BOOT].why_not(Wanted(OLD, "quiet")) or "")
     assert found[once.KEXEC].why_not(Wanted(OLD, "quiet")) is None
+    disabled = tmp_path / once.KEXEC / "proc/sys/kernel/kexec_load_disabled"
+    disabled.parent.mkdir(parents=True)
+    disabled.write_text("1\n")
+    assert "kexec_load_disabled is set" in (found[once.KEXEC].why_not(Wanted(OLD)) or "")
+    disabled.write_text("0\n")
+    assert found[once.KEXEC].why_not(Wanted(OLD)) is None
     (tmp_path / once.KEXEC / "sys/kernel/kexec_loaded").write_text("1")
     assert "which is not ours" in (found[once.KEXEC].why_not(Wanted(OLD)) or "")
     grub = found[once.GRUB]

@@ -392,6 +392,15 @@ def test_each_trial_is_measured_in_a_boot_of_its_kernel_and_the_machine_ends_as_
         assert own["kernel"]["release"] == release
 
 
+def test_a_shutdown_that_somebody_has_planned_stays_as_it_is(tmp_path: Path, state: StateDir, world: World) -> None:
+    planned = world.root / "run/systemd/shutdown/scheduled"
+    planned.parent.mkdir(parents=True)
+    planned.touch()
+    to_its_end(tmp_path, state, world)
+    assert [number for number, _, _ in world.measured] == [1, 2, 3, 4] and not world.enabled
+    assert not world.goes_down and not any(asked.startswith("shutdown") for asked in world.asked)
+
+
 def test_what_a_reboot_empties_is_refused(
     tmp_path: Path, state: StateDir, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

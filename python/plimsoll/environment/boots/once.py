@@ -96,6 +96,10 @@ class Way(ABC):
         """Begins to go down. Returns while services are stopped."""
         _done("systemctl", "reboot")
 
+    def is_to_go_down(self) -> bool:
+        """Whether somebody has planned a shutdown: there is one at a time, and ours would be in its place."""
+        return (self.root / "run/systemd/shutdown/scheduled").exists()
+
     def reboot_in(self, minutes: int) -> None:
         """Goes down after that, into the default; `shutdown -c` keeps it up."""
         _done("shutdown", "-r", f"+{minutes}")
@@ -225,6 +229,8 @@ class Kexec(Way):
             return why
         if kernel_files.read(self.loaded) is None:
             return "this kernel has no kexec (CONFIG_KEXEC, or it is locked down); choose the boot loader"
+        if kernel_files.read(self.root / "proc/sys/kernel/kexec_load_disabled") == "1":
+            return "kernel.kexec_load_disabled is set, until the next boot; choose the boot loader"
         if kernel_files.read(self.loaded) == "1":
             return "a kernel is loaded for kexec already, which is not ours; unload it (kexec -u)"
         return None

@@ -273,6 +273,9 @@ class MachineRunner(Runner):
         try:
             if self.left:
                 self.way.reboot()
+            elif self.way.is_to_go_down():
+                self._goes_down = False
+                self.observer.event("note", text="a shutdown is planned already, and stays as it is")
             else:
                 self.way.reboot_in(LAST_MINUTES)
                 text = (
