@@ -392,6 +392,14 @@ def test_each_trial_is_measured_in_a_boot_of_its_kernel_and_the_machine_ends_as_
         assert own["kernel"]["release"] == release
 
 
+def test_how_equals_differ_in_one_boot_does_not_stand_beside_boots(
+    tmp_path: Path, state: StateDir, world: World
+) -> None:
+    (state.a_a / "newest.json").write_text('{"run": "a-a", "ratio_spread": 1.01}')
+    of_machine(tmp_path, state, world).run()
+    assert json.loads((tmp_path / "out/run.json").read_text())["a_a"] is None
+
+
 def test_a_shutdown_that_somebody_has_planned_stays_as_it_is(tmp_path: Path, state: StateDir, world: World) -> None:
     planned = world.root / "run/systemd/shutdown/scheduled"
     planned.parent.mkdir(parents=True)
