@@ -167,6 +167,35 @@ def test_what_boots_a_guest_is_contained_and_has_its_parameters(tmp_path: Path) 
     assert append.endswith(f"quiet thp=never PLIMSOLL_GUEST={tmp_path}")
 
 
+def test_what_a_later_guest_refuses_takes_no_result_away(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qemu, "available", lambda: AVAILABLE)
+    runner = guests(tmp_path, state, OLD, NEW)
+    booted = list[int]()
+
+    def one_boot(trials: list[Any], *_given: object) -> str:
+        booted.append(trials[0].number)
+        if len(booted) > kept:
+            raise Impossible(["on the guest kernel: mitigation=off: its kernel does not know it"])
+        (runner.out / f"trials/{trials[0].number:04d}").mkdir(parents=True)
+        (runner.out / f"trials/{trials[0].number:04d}/trial.json").write_text('{"status": "finished"}')
+        return "finished"
+
+    monkeypatch.setattr(QemuRunner, "needs", lambda _self: Needs())
+    monkeypatch.setattr(runner, "_one_boot", one_boot)
+    kept = 0
+    with pytest.raises(Impossible, match="does not know"):
+        runner.run()
+    assert booted == [1] and not runner.out.exists(), "nothing was begun, and nothing is left"
+    kept = 2
+    with pytest.raises(Impossible, match="does not know"):
+        runner.run()
+    document = json.loads((runner.out / "run.json").read_text())
+    assert document["status"] == "failed" and len(document["guest"]["boots"]) == 2
+    assert (runner.out / "plan.json").exists() and [trial.number for trial in runner.left] == [2, 3, 4]
+
+
 def test_a_guest_s_part_of_a_run_is_not_told_as_the_whole(
     tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,7 @@ class GuestRunner(Carrier):
             except Stopped:
                 status = "stopped"
             except Impossible:
-                if is_new:  # the guest's kernel cannot do it, and nothing was started
+                if is_new and not self._has_begun():  # the guest's kernel cannot do it, and nothing was started
                     _remove_unbegun(self.out)
                 raise
             finally:
@@ -129,6 +129,10 @@ class GuestRunner(Carrier):
                     with contextlib.suppress(OSError):  # a full disk: what was finished stays readable as it is
                         self._close_record(status)
             return status
+
+    def _has_begun(self) -> bool:
+        """Whether a guest has done its part: what a later one refuses takes no result away."""
+        return bool(self._boots_before) or any(self.stored(trial) is not None for trial in self.plan.trials)
 
     def _open_record(self) -> None:
         """run.json as it stands at the start; the guest adds its fingerprint."""
