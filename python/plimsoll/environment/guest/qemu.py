@@ -143,7 +143,7 @@ class Qemu(Bootable):
         """A shell that starts the two that show folders, and becomes QEMU: with it all end."""
         record = (place.path / "record").read_text().removesuffix("\n")
         shows = str(virtiofsd())
-        lines = ["umask 077"]  # whoever may write to a socket has the host's root by it
+        lines = ["umask 022"]  # whoever may write to a socket has the host's root by it
         lines += [
             f"{shlex.quote(shows)} --socket-path={tag}.socket -o source={shlex.quote(source)} -o cache={cache} "
             "-o sandbox=chroot </dev/null >>virtiofsd.log 2>&1 &"
