@@ -123,6 +123,18 @@ def test_the_plan_says_what_results_are_worth(
     assert document["kernels"]["old"] == {"release": OLD, "parameters": ""}
 
 
+@pytest.mark.parametrize("untraced", [OLD, NEW])
+def test_what_one_of_the_kernels_cannot_show_the_run_cannot(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch, untraced: str
+) -> None:
+    monkeypatch.setattr(qemu, "available", lambda: AVAILABLE)
+    runner = guests(tmp_path, state, OLD, NEW)
+    assert runner._guest_document()["probes_in_the_kernel"]
+    qemu.kernel_of.cache_clear()
+    (tmp_path / f"kernels/boot/config-{untraced}").write_text("CONFIG_HZ=250\n")
+    assert not runner._guest_document()["probes_in_the_kernel"]
+
+
 def test_a_guest_that_cannot_be_had_is_refused_with_the_command(
     tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,9 @@ class QemuRunner(GuestRunner):
             for treatment in self.plan.treatments
         }
         names = ", ".join(one["release"] for one in kernels.values())
-        return document | {"version": names, "accelerator": self.accelerator, "kernels": kernels}
+        traced = all(qemu.kernel_of(wanted_of(treatment)).is_traced for treatment in self.plan.treatments)
+        of_all = {"version": names, "probes_in_the_kernel": traced}
+        return document | of_all | {"accelerator": self.accelerator, "kernels": kernels}
 
 
 def kernels_words(treatments: list[Treatment], boots: int) -> list[str]:
