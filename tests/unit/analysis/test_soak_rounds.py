@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.soak.autoregressive import fit
+from plimsoll.analysis.soak.inside import changes
 from plimsoll.analysis.soak.rounds import judge_rounds
 from plimsoll.analysis.soak.steps import steps
 
@@ -109,3 +110,11 @@ def test_steps_of_2_percent_over_ten_rounds_are_found(kind):
     logs = soaks.rounds(kind, 40, 50, 20261126)
     logs[:, 30:] += math.log1p(-soaks.STEP)
     assert sum(soaks.names_step(one, 31) for one in soaks.judged(logs)) >= 42
+
+
+@pytest.mark.parametrize("kind", ["AR 0.8", "heavy"])
+def test_chance_changes_the_inside_of_no_rounds(kind):
+    """Of parts that scatter by a tenth, so that steps by chance are large enough to be told: at 0.2 % by the model two
+    soaks in a hundred had one."""
+    soaks_of_ten = soaks.as_parts(kind, 10, 12, 200, soaks.SCATTER_FALSE)
+    assert np.mean([bool(changes(one)) for one in soaks_of_ten]) <= soaks.FALSE_INSIDE
