@@ -16,7 +16,7 @@ import pytest
 from plimsoll.analysis import analyse
 from plimsoll.analysis.soak import vmstat
 from plimsoll.analysis.soak.inside import parts_of
-from plimsoll.analysis.soak.part import soak_of
+from plimsoll.analysis.soak.part import disks, soak_of
 from plimsoll.record import compact, open_run
 from plimsoll.record.thinning import bytes_of, thin
 from plimsoll.report import write_report
@@ -244,6 +244,21 @@ def test_a_disk_that_counts_its_own_troubles_is_named(tmp_path: Path) -> None:
         path.write_text(json.dumps(json.loads(path.read_text()) | {"smart": {"sda": told}}))
     verdict = analyse(open_run(tmp_path))
     (one,) = verdict["soak"]["disks"]
-    assert one == {"device": "sda", "counter": "reallocated", "first": 8, "last": 14, "round": 4}
+    assert one == {"device": "sda", "counter": "reallocated", "first": 8, "most": 14, "round": 4}
     (said,) = [line for line in sentences.SENTENCES.warns(verdict) if "SMART" in line]
     assert said == "sda: reallocated sectors rose from 8 to 14, first in round 4 (SMART)"
+
+
+@pytest.mark.parametrize(
+    ("counted", "first", "most", "round_"), [((0, 0, 3, 3, 0, 0), 0, 3, 3), ((8, 5, 5, 9, 9, 7), 5, 9, 4)]
+)
+def test_a_counter_of_a_disk_that_falls_again_has_risen(
+    tmp_path: Path, counted: tuple[int, ...], first: int, most: int, round_: int
+) -> None:
+    """Sectors that wait for another place are fewer once they have it."""
+    _WORLD["write"](tmp_path, World(STEADY[:6]))
+    for number, pending in enumerate(counted, start=1):
+        path = tmp_path / "trials" / "0001" / f"round-{number:04d}" / "round.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"smart": {"sda": {"pending": pending}}}))
+    (one,) = disks(open_run(tmp_path).trials[0].rounds)
+    assert one == {"device": "sda", "counter": "pending", "first": first, "most": most, "round": round_}

@@ -127,8 +127,8 @@ class DiskChange(TypedDict):
 
     device: str
     counter: str
-    first: int
-    last: int
+    first: int  # before it rose
+    most: int
     round: int
 
 

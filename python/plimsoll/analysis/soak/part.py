@@ -157,22 +157,31 @@ def _interruption(entry: Json) -> Interruption:
 
 
 def disks(rounds: Sequence[Round]) -> list[DiskChange]:
-    """What disks count of their own troubles, where it has risen; they are few, and any rise is one too many."""
-    known: dict[tuple[str, str], DiskChange] = {}
+    """What disks count of their own troubles, where it has risen: any rise is one too many, and a sector that waits for
+    another place is one whatever becomes of it later. They are read at the end of each round, so what rose in the first
+    is not known."""
+    last: dict[tuple[str, str], int] = {}
+    risen: dict[tuple[str, str], DiskChange] = {}
     for one in rounds:
         smart: Any = one.data.get("smart") or {}
         for device, told in smart.items():
             for counter in DISK_COUNTERS:
                 if (value := told.get(counter)) is None:
                     continue
-                entry = known.setdefault(
-                    (device, counter),
-                    {"device": device, "counter": counter, "first": value, "last": value, "round": one.place},
-                )
-                if entry["last"] == entry["first"] < value:
-                    entry["round"] = one.place
-                entry["last"] = value
-    return [one for one in known.values() if one["last"] > one["first"]]
+                key = (device, counter)
+                before = last.get(key, value)
+                if key in risen:
+                    risen[key]["most"] = max(risen[key]["most"], value)
+                elif value > before:
+                    risen[key] = {
+                        "device": device,
+                        "counter": counter,
+                        "first": before,
+                        "most": value,
+                        "round": one.place,
+                    }
+                last[key] = value
+    return list(risen.values())
 
 
 def memory(rounds: Sequence[Round]) -> Memory:

@@ -132,7 +132,7 @@ def disk_words(one: DiskChange) -> str:
     """What a disk counts of its own troubles."""
     name = one["counter"].replace("_", " ") + ("" if one["counter"].endswith("errors") else " sectors")
     return (
-        f"{one['device']}: {name} rose from {one['first']:,} to {one['last']:,}, first in round {one['round']} (SMART)"
+        f"{one['device']}: {name} rose from {one['first']:,} to {one['most']:,}, first in round {one['round']} (SMART)"
     )
 
 
