@@ -74,3 +74,11 @@ def test_a_place_of_levels_that_were_not_chosen_is_left_out_and_a_misspelt_one_i
     with pytest.raises(ExperimentError) as caught:
         load(str(path), sets=['database="one disk"', "environment.places.secnod.image=1 GiB"])
     assert "environment.places.secnod: nothing lies on it" in str(caught.value)
+
+
+def test_what_levels_leave_may_be_used_by_a_later_setting() -> None:
+    sets = ['database="one disk"', 'wal="first disk"', 'target.files.temp="second"']
+    for given in (sets, sets[::-1]):
+        source = load("pgbench-storage", quick=True, sets=given)
+        assert set(source.experiment.environment.places) == {"first", "second"}
+        assert source.experiment.target.files.temp == "second"

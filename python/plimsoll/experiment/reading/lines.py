@@ -15,6 +15,7 @@ class Lines:
     text: str
     given: dict[str, str] = field(default_factory=dict)
     chosen: dict[str, list[int]] = field(default_factory=dict)  # places in the file of the levels that were chosen
+    left: set[str] = field(default_factory=set)  # places of storage that only levels name which were not chosen
 
     def where(self, parts: list[str]) -> str:
         """ "path:line" of a key, or the option that gave it."""

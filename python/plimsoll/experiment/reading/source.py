@@ -88,6 +88,8 @@ def load(name: str, *, quick: bool = False, sets: list[str] | None = None, block
     if blocks is not None:
         lines.given["design.blocks"] = f"--blocks {blocks}"
         _override(raw, "design.blocks", blocks, "--blocks", lines)
+    if lines.left:
+        leave_out(raw, idle(raw) - lines.left)  # a later override may have put something there
     experiment = _validate(raw, lines)
     return Source(path, experiment, _treatments(raw, experiment, lines), quick, changed=bool(sets))
 
@@ -124,13 +126,13 @@ def _override(raw: dict[str, Any], key: str, value: Any, where: str, lines: Line
         if factor.get("path") == key:
             idle_before = idle(raw)
             factor["levels"] = wanted
-            leave_out(raw, idle_before)
+            lines.left |= idle(raw) - idle_before
             return
         named = [level for level in factor.get("levels") or [] if isinstance(level, dict)] if "name" in factor else []
         if named and factor["name"] == key:
             idle_before = idle(raw)
             factor["levels"], lines.chosen[str(number)] = _choose(named, wanted, key, where)
-            leave_out(raw, idle_before)
+            lines.left |= idle(raw) - idle_before
             lines.given.pop(key, None)  # what is wrong with a level stands in the file
             return
         if any(key in level["set"] for level in named if isinstance(level.get("set"), dict)):
