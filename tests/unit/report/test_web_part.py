@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,28 @@ def test_the_page_says_it(run: Path) -> None:
     text = section((run / "report/index.html").read_text(), "web_workers")
     assert "1.50 µs on a CPU, 0.09 µs waiting for a CPU, 0.06 µs waiting for a page, of the 20,000 µs that its" in text
     assert "nginx 1, the server&#39;s" in text and "p 1, of the program behind it" in text
+
+
+def test_of_a_trial_in_which_waits_were_not_seen_nothing_is_told(tmp_path: Path, run: Path) -> None:
+    """What was not seen counts as time on a CPU: one more wait of 3 ms is 3 of 15 ms, two of 3 us are nothing."""
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    told = {}
+    for number, (lost, waits) in enumerate([(1, 1000), (2, 1_000_000)], start=1):
+        path = copy / "trials" / f"{number:04d}" / "measure" / "summary.json"
+        summary = json.loads(path.read_text())
+        probed = summary["probes"]["worker_waits"]
+        probed["lost"] = {"waits": lost, "threads": 0, "places": 9, "unreadable": 0, "events": 0}
+        for worker in probed["workers"]:
+            worker["waits"] = {"socket": waits // len(probed["workers"])}
+        path.write_text(json.dumps(summary))
+        told[number] = json.loads((path.parents[1] / "trial.json").read_text())["number"]
+    verdict = analyse(open_run(copy))
+    assert sum(one["trials"] for one in verdict["web_workers"]["treatments"].values()) == 5
+    said = {trial["number"]: " ".join(trial["caveats"]) for trial in verdict["trials"]}
+    assert "where a request's time goes is not told: waits of the server's processes were not seen (1)" in said[told[1]]
+    assert "were not seen (2): about 0.02 % of their time on a CPU" in said[told[2]]
+    assert all("not seen" not in text for number, text in said.items() if number not in told.values())
 
 
 def test_what_workers_did_is_told_by_request_and_by_process(run: Path) -> None:

@@ -26,11 +26,32 @@ RUN_QUEUE: Final = "run_queue"
 # What a worker sleeps for when it has nothing to do: no part of a request.
 IDLE: Final = ("socket", "pause", "other_wait")
 SHOWN_MAX: Final = 8  # processes of a kind, one by one
+HIDDEN_MAX: Final = 0.02  # of the time on a CPU that may have been time asleep: beyond that nothing is told
+# What was lost that takes no wait away: of its place the function is not known; programs that did not run are `missed`.
+_HARMLESS: Final = ("places", "events")
 
 
 def _probed(trial: Trial) -> Json | None:
     found = trial.measure.probes.get(PROBE) or {}
-    return dict(found) if found.get("status") == "on" else None
+    return dict(found) if found.get("status") == "on" and found.get("workers") is not None else None
+
+
+def _unseen(told: Json) -> int:
+    """Times that a thread was off its CPU and nobody knows: that time counts as time on one."""
+    lost = sum(int(count) for what, count in (told.get("lost") or {}).items() if what not in _HARMLESS)
+    return max(lost, sum(int(worker["missed"]) for worker in told["workers"]))
+
+
+def _hidden(told: Json) -> float:
+    """The share of the time on a CPU that may have been time asleep: what was not seen, each as long as the average of
+    what was."""
+    if not (unseen := _unseen(told)):
+        return 0.0
+    workers = told["workers"]
+    waits = sum(sum((one.get("waits") or {}).values()) for one in workers)
+    asleep = sum(sum((one.get("asleep_ns") or {}).values()) for one in workers)
+    cpu = sum(int(one["cpu_ns"]) for one in workers)
+    return unseen * asleep / waits / cpu if waits and cpu else 1.0
 
 
 def _parts(worker: Json) -> dict[str, float]:
@@ -103,7 +124,9 @@ def _of_requests(trials: Sequence[Trial], probed: Sequence[Json]) -> dict[str, M
 
 
 def _treatment(trials: Sequence[Trial]) -> RequestTimes | None:
-    watched = [(trial, told) for trial in trials if (told := _probed(trial)) is not None]
+    watched = [
+        (trial, told) for trial in trials if (told := _probed(trial)) is not None and _hidden(told) <= HIDDEN_MAX
+    ]
     if not watched:
         return None
     of, probed = [trial for trial, _ in watched], [told for _, told in watched]
@@ -119,7 +142,7 @@ def _treatment(trials: Sequence[Trial]) -> RequestTimes | None:
 
 
 def web_workers(run: Run, used: Used) -> WebWorkers | None:
-    """The `web_workers` of verdict.json; None where no trial was watched."""
+    """The `web_workers` of verdict.json; None where no trial was watched, or too much was not seen."""
     trials = {trial.number: trial for trial in run.trials}
     of_treatment: dict[str, list[Trial]] = {}
     for (_, treatment), entry in sorted(used.items()):
@@ -133,9 +156,16 @@ def _judge(context: Context) -> WebWorkers | None:
 
 
 def _caveats(trial: Trial, _read: object) -> list[str]:
-    probed = _probed(trial)
-    lost = sum(int(count) for count in ((probed or {}).get("lost") or {}).values())
-    return [f"{lost} waits of the server's processes were lost: their time counts as time on a CPU"] if lost else []
+    told = _probed(trial)
+    if told is None or not (unseen := _unseen(told)):
+        return []
+    share = _hidden(told)
+    if share > HIDDEN_MAX:
+        return [f"where a request's time goes is not told: waits of the server's processes were not seen ({unseen:,})"]
+    return [
+        f"waits of the server's processes were not seen ({unseen:,}): about {100 * share:.1g} % of their time on a CPU "
+        "may be time asleep"
+    ]
 
 
 PART = Part("web_workers", _judge, trial_caveats=_caveats)
