@@ -140,7 +140,9 @@ def test_the_page_says_it(run: Path) -> None:
     assert "150 of 30,000 (90 a status other than 200, 60 other bytes)" in text
     assert "custom ad" in text and "outside" in text and "100 to 900 KiB" in text
     text = section((run / "report/index.html").read_text(), "web_workers")
-    assert "1.50 µs on a CPU, 0.09 µs waiting for a CPU, 0.06 µs waiting for a page, of the 20,000 µs that its" in text
+    assert "1.50 µs on a CPU, 0.09 µs waiting for a CPU, 0.06 µs waiting for a page, while its client" in text
+    assert "its client waited and read for 20,000 µs at the speed of its line" in text
+    assert "the speed of its line, which the load holds" in text and "of which nobody can tell" in text
     assert "nginx 1, the server&#39;s" in text and "p 1, of the program behind it" in text
 
 

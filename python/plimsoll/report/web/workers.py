@@ -10,7 +10,7 @@ from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing.tables import NONE, interval, number, short_form
 from plimsoll.report.section import Page, Section
 from plimsoll.words.workloads.files import PART_NAMES
-from plimsoll.words.workloads.web import US, worker_lines
+from plimsoll.words.workloads.web import US, has_lines, worker_lines
 
 Json = dict[str, Any]
 _ROLES: Final = {"server": "the server's", "program": "of the program behind it"}
@@ -23,6 +23,7 @@ def workers_part(page: Page) -> Json:
     every = [name for name in PART_NAMES if any(name in one["parts_ns"] for one in found["treatments"].values())]
     return {
         "columns": [PART_NAMES[name] for name in every],
+        "has_lines": has_lines(page.verdict),
         "rows": [
             {
                 "label": labels.get(name, name),

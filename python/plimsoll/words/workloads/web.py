@@ -67,8 +67,14 @@ def worker_lines(verdict: Json) -> list[str]:
         return []
     labels = treatment_labels(verdict)
     told = list(found["treatments"].items())[:_TREATMENTS_SHOWN]
-    lines = [f"{labels.get(name, name)}: {text}" for name, mine in told if (text := request_words(mine))]
+    held = " at the speed of its line" if has_lines(verdict) else ""
+    lines = [f"{labels.get(name, name)}: {text}{held}" for name, mine in told if (text := request_words(mine))]
     return [f"What a request took in the server's processes: {'; '.join(lines)}"] if lines else []
+
+
+def has_lines(verdict: Json) -> bool:
+    """Whether connections read no faster than a line would carry: most of what a client waits is then its line."""
+    return (verdict.get("web_serving") or {}).get("speed") is not None
 
 
 def request_words(mine: RequestTimes) -> str:
@@ -83,7 +89,7 @@ def request_words(mine: RequestTimes) -> str:
     if not shown:
         return ""
     waited = mine["latency_ns"]
-    said = "" if waited is None else f", of the {_us(waited['value'])} that its client waited"
+    said = "" if waited is None else f", while its client waited and read for {_us(waited['value'])}"
     return f"{', '.join(shown)}{said}"
 
 
