@@ -42,7 +42,7 @@ from plimsoll.run.observer import Silent
 from plimsoll.run.signals import Interrupts
 from plimsoll.run.soak import carry as of_soak
 from plimsoll.run.soak import round as of_rounds
-from plimsoll.run.soak.round import resident_bytes
+from plimsoll.run.soak.round import most_resident_bytes, resident_bytes
 from plimsoll.run.soak.source import ROWS_MAX, SAMPLE_ONE_IN
 from plimsoll.run.trial.at_work import TrialServer
 from plimsoll.run.trial.log import TrialLog
@@ -269,7 +269,8 @@ def _measure(source: Run, out: Path, length: str, round_s: float) -> int:
     half = len(server.front) // 2
     grown = max(server.front[half:]) - max(server.front[:half], default=0)
     more = f"in the second half of the rounds {size.show(max(0, grown))} more than in the first"
-    print(f"front: {size.show(max(server.front))} at most; {more}")
+    print(f"front: {size.show(max(server.front))} at most at the ends of rounds; {more}")
+    print(f"front: {size.show(most_resident_bytes())} at most at any time, with what thinning a round takes")
     agent = [one.measure.health.get("memory_bytes_max") or 0 for one in source.trials[0].rounds]
     both = f"first round {size.show(agent[0])}, last {size.show(agent[-1])}"
     print(f"agent, as recorded: {size.show(max(agent))} at most; {both}")

@@ -170,6 +170,7 @@ class TrialDocument(TypedDict, total=False):
     crashes: list[Json]
     sizes: dict[str, int]
     front_bytes: int
+    front_most_bytes: int
     thinned: Json
     # of a search for the load line
     capacity: Searched

@@ -217,6 +217,15 @@ def test_too_few_transactions_say_nothing_of_the_inside_of_a_round() -> None:
     assert each == 1 and len(done) == 30
 
 
+def test_what_the_front_took_at_most_is_not_what_it_has_at_the_ends_of_rounds(tmp_path: Path) -> None:
+    """Thinning a round takes more for a moment."""
+    _WORLD["write"](tmp_path, World(STEADY[:4]))
+    path = tmp_path / "trials" / "0001" / "round-0003" / "round.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"front_most_bytes": 300 * 2**20}))
+    soak = analyse(open_run(tmp_path))["soak"]
+    assert sentences.memory_words(soak).startswith("memory at most: front 300 MiB, agent 20 MiB")
+
+
 def test_what_to_do_next_is_of_the_soak(tmp_path: Path) -> None:
     verdict = verdict_of(tmp_path, World(STEADY))
     assert [step["kind"] for step in verdict["next_steps"]] == ["look"], "a soak has nothing to vary"

@@ -24,6 +24,7 @@ from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.signals import Interrupts, Stopped
 from plimsoll.run.soak import carry as of_soak
 from plimsoll.run.soak import round as of_rounds
+from plimsoll.run.soak.round import most_resident_bytes, resident_bytes
 from plimsoll.run.soak.series import CRASH, FAILURES, ROUNDS, TIME, SoakSeries
 from plimsoll.run.trial.at_work import TrialServer
 from plimsoll.run.trial.log import TrialLog
@@ -355,6 +356,9 @@ def test_a_round_knows_what_the_front_takes(made: Made) -> None:
     world.run()
     entry = read_json(world.folder / "run" / "trials" / "0001" / "round-0001" / "round.json")
     assert entry is not None and 10**7 < entry["front_bytes"] < 10**10
+    held = bytearray(b"1" * (most_resident_bytes() - resident_bytes() + 64 * 2**20))
+    del held
+    assert most_resident_bytes() >= resident_bytes() + 32 * 2**20 and entry["front_most_bytes"] >= entry["front_bytes"]
 
 
 @pytest.mark.long

@@ -185,8 +185,9 @@ def disks(rounds: Sequence[Round]) -> list[DiskChange]:
 
 
 def memory(rounds: Sequence[Round]) -> Memory:
-    """The most of any round."""
-    front = [one.data["front_bytes"] for one in rounds if one.data.get("front_bytes")]
+    """The most of any round; of the front in records of earlier versions at the ends of rounds alone."""
+    each = [one.data.get("front_most_bytes") or one.data.get("front_bytes") for one in rounds]
+    front = [found for found in each if found]
     agent = [found for one in rounds if (found := one.measure.health.get("memory_bytes_max"))]
     return {"front_bytes_max": max(front, default=None), "agent_bytes_max": max(agent, default=None)}
 

@@ -106,6 +106,7 @@ class SoakRound(Segment):
             "crashes": series.state["crashes"][crashes:],
             "front_bytes": resident_bytes(),
             "thinned": series.thinned(name, series.now() - began),
+            "front_most_bytes": most_resident_bytes(),  # with what thinning took, for a moment
         }
         writer.write_json(at.folder / name / ROUND_FILE, entry)
         told: Json = dict(RecordedSegment(at.folder / name, name).probes.get("kernel_log") or {})
@@ -137,7 +138,16 @@ def _go_on(load: LoadSession, folder: Path) -> None:
 
 def resident_bytes() -> int:
     """The front's own memory."""
+    return _of_status("VmRSS:")
+
+
+def most_resident_bytes() -> int:
+    """The most that it ever was."""
+    return _of_status("VmHWM:")
+
+
+def _of_status(name: str) -> int:
     for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(name):
             return int(line.split()[1]) * 1024
     return 0
