@@ -103,8 +103,13 @@ def _object(text: str) -> Json | None:
 
 def _run(words: Sequence[str]) -> str:
     """What it has written, whatever its exit code: smartctl's has a bit for each thing that is wrong with a disk."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
-    return done.stdout or done.stderr
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, said = process.communicate(timeout=SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()  # and not waited for: inside the driver of a disk that hangs no signal reaches it
+        raise
+    return out or said
 
 
 def read(device: str, run: Run = _run, have: Sequence[str] | None = None) -> Health | str:
@@ -122,8 +127,10 @@ def read(device: str, run: Run = _run, have: Sequence[str] | None = None) -> Hea
             why = found
         if "nvme" in installed and device.startswith("nvme"):
             return of_nvme(run(["nvme", "smart-log", "-o", "json", path]))
-    except (OSError, ValueError, TypeError, subprocess.TimeoutExpired) as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         return f"{path}: {error}"
+    except (ValueError, TypeError, AttributeError, KeyError) as error:  # of another shape than is known
+        return f"{path}: not understood: {error}"
     return why or f"{path}: not an NVMe device, and smartctl is not installed"
 
 

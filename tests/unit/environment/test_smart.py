@@ -6,6 +6,8 @@ import json
 import subprocess
 from collections.abc import Sequence
 
+import pytest
+
 from plimsoll.environment import smart
 from plimsoll.environment.smart import Health
 
@@ -75,3 +77,36 @@ def test_a_disk_that_does_not_answer_holds_nobody_up() -> None:
         raise subprocess.TimeoutExpired(list(words), smart.SECONDS_MAX)
 
     assert "timed out" in str(smart.read("sda", hangs, ("smartctl",)))
+
+
+def test_what_a_tool_writes_in_another_shape_ends_no_soak() -> None:
+    for odd in ({"temperature": 40}, {"ata_smart_attributes": {"table": [5]}}, {"smart_status": True}):
+        assert "not understood" in str(smart.read("sda", lambda _, odd=odd: json.dumps(odd), ("smartctl",)))  # type: ignore[misc]
+
+
+def test_a_tool_that_no_signal_reaches_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[bool] = []
+
+    class Hangs:
+        """Asleep in the driver of a disk that hangs."""
+
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def __enter__(self) -> Hangs:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.wait()
+
+        def communicate(self, *_: object, timeout: float | None = None) -> tuple[str, str]:
+            assert timeout is not None, "for ever"
+            raise subprocess.TimeoutExpired("smartctl", timeout)
+
+        def kill(self) -> None:
+            killed.append(True)
+
+        def wait(self) -> int:
+            raise AssertionError("for ever")
+
+    monkeypatch.setattr(subprocess, "Popen", Hangs)
+    assert "timed out" in str(smart.read("sda", have=("smartctl",))) and killed
