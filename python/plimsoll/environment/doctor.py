@@ -272,13 +272,15 @@ def _smart(state: StateDir) -> Check:
         return Check("disk health (SMART)", None, "not read", "apt-get install smartmontools; soaks record it")
     below = {each.name for top in devices.devices_of(state.root) for each in top.walk()}
     told = {name: smart.read(name) for name in sorted(below)}
-    known = [name for name, found in told.items() if not isinstance(found, str)]
-    bad = [name for name in known if getattr(told[name], "passed", None) is False]
+    passed = {name: found.passed for name, found in told.items() if not isinstance(found, str)}
+    bad = [name for name, one in passed.items() if one is False]
     if bad:
         return Check("disk health (SMART)", False, f"{', '.join(bad)}: failing, by its own account", "replace it")
-    if known:
-        return Check("disk health (SMART)", True, ", ".join(known))
-    why = "; ".join(str(found) for found in told.values()) or "no device found"
+    if passed and all(passed.values()):  # layers above the disks tell nothing
+        return Check("disk health (SMART)", True, ", ".join(passed))
+    words = {True: "healthy, by its own account", None: "does not say whether it is healthy"}
+    said = [f"{name}: {words[one]}" for name, one in passed.items()]
+    why = "; ".join(said or [str(found) for found in told.values()]) or "no device found"
     return Check("disk health (SMART)", None, why, "nothing to do: disks of virtual machines tell nothing")
 
 

@@ -3,10 +3,11 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 from fake_machine import WITH_EVERYTHING, FakeMachine
 
-from plimsoll.environment import GroupKnob, StateDir, SwapFile, Sysctl, discover, doctor
+from plimsoll.environment import GroupKnob, StateDir, SwapFile, Sysctl, discover, doctor, smart
 from plimsoll.environment.groups import cgroups
 from plimsoll.environment.memory import swap
 from plimsoll.environment.places import machine
@@ -119,3 +120,22 @@ def test_what_nfs_needs_of_a_machine(state, monkeypatch):
     assert found().ok is True and found().found == "client of versions 3 and 4, server"
     fake.serves_nfs = lambda: "it runs with 8 threads"
     assert found().ok is None and "in use: it runs with 8 threads" in found().found
+
+
+def test_only_disks_that_say_so_are_healthy(state, monkeypatch):
+    told = {"sda": smart.Health(passed=True), "sdb": smart.Health(temperature_c=40), "dm-0": "smartctl: no such thing"}
+    monkeypatch.setattr(smart, "tools", lambda: ["smartctl"])
+    monkeypatch.setattr(smart, "read", told.get)
+
+    def found(*names):
+        below = [SimpleNamespace(walk=lambda: [SimpleNamespace(name=name) for name in names])]
+        monkeypatch.setattr(doctor.devices, "devices_of", lambda _: below)
+        check = doctor._smart(state)
+        return check.ok, check.found
+
+    assert found("sda", "dm-0") == (True, "sda"), "a layer above a disk is none"
+    said = "sda: healthy, by its own account; sdb: does not say whether it is healthy"
+    assert found("sda", "sdb", "dm-0") == (None, said)
+    assert found("dm-0") == (None, "smartctl: no such thing")
+    told["sdb"] = smart.Health(passed=False)
+    assert found("sda", "sdb")[0] is False
