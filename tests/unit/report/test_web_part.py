@@ -146,6 +146,26 @@ def test_the_page_says_it(run: Path) -> None:
     assert "nginx 1, the server&#39;s" in text and "p 1, of the program behind it" in text
 
 
+def test_no_interval_has_more_connections_or_more_than_all_and_a_request_takes_the_same_in_both_tables(
+    tmp_path: Path, run: Path
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    for number, path in enumerate(sorted((copy / "trials").glob("*/measure/summary.json"))):
+        summary = json.loads(path.read_text())
+        summary["totals"] |= {"clients_conforming": (100, 94, 99)[number % 3], "busy_ns": 10**11 * (1 + number)}
+        worker = summary["probes"]["worker_waits"]["workers"][0]
+        worker["asleep_ns"]["page"] = 2 * 10**8 * (number % 3)
+        worker["asleep_ns"]["socket"] = 10**9 - worker["cpu_ns"] - worker["run_queue_ns"] - worker["asleep_ns"]["page"]
+        path.write_text(json.dumps(summary))
+    verdict = analyse(open_run(copy))
+    for name, served in verdict["web_serving"]["treatments"].items():
+        assert served["conforming"]["high"] <= 100 and served["conforming_share"]["high"] <= 1
+        mine = verdict["web_workers"]["treatments"][name]
+        assert mine["latency_ns"] == served["operation_ns"]
+        assert all(mean["high"] <= 1 for worker in mine["workers"] for mean in worker["shares"].values())
+
+
 def test_of_a_trial_in_which_waits_were_not_seen_nothing_is_told(tmp_path: Path, run: Path) -> None:
     """What was not seen counts as time on a CPU: one more wait of 3 ms is 3 of 15 ms, two of 3 us are nothing."""
     copy = tmp_path / "run"

@@ -122,11 +122,11 @@ def of_trials(trials: Sequence[Trial]) -> Serving:
     shares = [per(_conforming(trial), _workload(trial).get("clients")) for trial in trials]
     return {
         "trials": [trial.number for trial in trials],
-        "requested": requested.pop() if len(requested) == 1 else None,
-        "conforming": _over((_conforming(trial) for trial in trials), log=False),
-        "conforming_share": _over(shares, log=False),
+        "requested": min(requested) if len(requested) == 1 else None,
+        "conforming": _over((_conforming(trial) for trial in trials), log=False, ceiling=max(requested, default=None)),
+        "conforming_share": _over(shares, log=False, ceiling=1.0),
         "operations_per_second": _over((_rate(trial) for trial in trials), log=True),
-        "operation_ns": _over((per(totals(trial).get("busy_ns"), requests_of(trial)) for trial in trials), log=True),
+        "operation_ns": time_of_request(trials),
         "connection_bits_per_second": _over((_speed(trial) for trial in trials), log=True),
         "line_bits_per_second": _over((_line_speed(trial) for trial in trials), log=True),
         "connections_opened": sum(int(totals(trial).get("connections_opened") or 0) for trial in trials),
@@ -134,7 +134,9 @@ def of_trials(trials: Sequence[Trial]) -> Serving:
         "kinds": _kinds(trials),
         "classes": _classes(trials),
         "kept": _kept(trials),
-        "hit_ratio": _over((probe_metrics(trial).get("page_cache_hit_ratio") for trial in trials), log=False),
+        "hit_ratio": _over(
+            (probe_metrics(trial).get("page_cache_hit_ratio") for trial in trials), log=False, ceiling=1.0
+        ),
     }
 
 
@@ -218,7 +220,9 @@ def _kept(trials: Sequence[Trial]) -> list[Kept]:
 
     def share(when: str, number: int) -> Mean | None:
         return _over(
-            (per(one[when][number]["resident_bytes"], one[when][number]["total_bytes"]) for one in known), log=False
+            (per(one[when][number]["resident_bytes"], one[when][number]["total_bytes"]) for one in known),
+            log=False,
+            ceiling=1.0,
         )
 
     return [
@@ -228,9 +232,14 @@ def _kept(trials: Sequence[Trial]) -> list[Kept]:
     ]
 
 
-def _over(of_trials: Iterable[float | None], *, log: bool) -> Mean | None:
+def time_of_request(trials: Sequence[Trial]) -> Mean | None:
+    """In which its client waited for the answer or took it."""
+    return _over((per(totals(trial).get("busy_ns"), requests_of(trial)) for trial in trials), log=True)
+
+
+def _over(of_trials: Iterable[float | None], *, log: bool, ceiling: float | None = None) -> Mean | None:
     known = [float(value) for value in of_trials if value is not None and (value > 0 or not log)]
-    return as_mean(over_blocks(known, log=log))
+    return as_mean(over_blocks(known, log=log, ceiling=ceiling))
 
 
 def _judge(context: Context) -> WebServing | None:

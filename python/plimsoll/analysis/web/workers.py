@@ -13,9 +13,8 @@ from typing import Any, Final
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.statistics.means import as_mean
-from plimsoll.analysis.trial.readings import per
 from plimsoll.analysis.web.document import RequestTimes, WebWorkers, WorkerTimes
-from plimsoll.analysis.web.serving import requests_of, totals
+from plimsoll.analysis.web.serving import requests_of, time_of_request
 from plimsoll.record import Run, Trial
 from plimsoll.record.verdict import Mean, Used
 
@@ -97,7 +96,8 @@ def _row(role: str, name: str, number: int | None, of_trials: Sequence[Sequence[
     sums = [_summed(workers) for workers in there]
     names = list(dict.fromkeys(part for found in sums for part in found))
     shares = {
-        part: _over(found.get(part, 0.0) / span for found, span in zip(sums, spans, strict=True)) for part in names
+        part: _over((found.get(part, 0.0) / span for found, span in zip(sums, spans, strict=True)), ceiling=1.0)
+        for part in names
     }
     return {
         "role": role,
@@ -109,8 +109,8 @@ def _row(role: str, name: str, number: int | None, of_trials: Sequence[Sequence[
     }
 
 
-def _over(values: Iterable[float | None]) -> Mean | None:
-    return as_mean(over_blocks([value for value in values if value is not None], log=False))
+def _over(values: Iterable[float | None], ceiling: float | None = None) -> Mean | None:
+    return as_mean(over_blocks([value for value in values if value is not None], log=False, ceiling=ceiling))
 
 
 def _of_requests(trials: Sequence[Trial], probed: Sequence[Json]) -> dict[str, Mean]:
@@ -133,7 +133,7 @@ def _treatment(trials: Sequence[Trial]) -> RequestTimes | None:
     return {
         "trials": len(of),
         "requests": sum(requests_of(trial) for trial in of),
-        "latency_ns": _over(per(totals(trial).get("busy_ns"), requests_of(trial)) for trial in of),
+        "latency_ns": time_of_request(of),
         "parts_ns": _of_requests(of, probed),
         "workers": _workers(probed),
         "missed": sum(int(worker["missed"]) for one in probed for worker in one["workers"]),
