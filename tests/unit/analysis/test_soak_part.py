@@ -194,8 +194,10 @@ def test_a_change_inside_a_round_is_told_with_its_time(tmp_path: Path) -> None:
         table["second"], table["count"] = np.arange(world.seconds), done
         folder = tmp_path / "trials" / "0001" / f"round-{number:04d}"
         np.save(folder / "latency_seconds.npy", table)
-    (one,) = soak_of(open_run(tmp_path), world.metric)["inside"]
+    soak = soak_of(open_run(tmp_path), world.metric)
+    (one,) = soak["inside"]
     assert one["round"] == 4 and abs(one["after_s"] - 400) <= 20
+    assert sentences.inside_words(one, soak).startswith("transactions done changed inside round 4 (")
     assert one["size"]["low"] < -0.2 < one["size"]["high"] < 0
     # The same of a record that was thinned, to the block.
     for number in range(1, 7):

@@ -75,10 +75,10 @@ def step_words(step: FoundStep, found: SoakOfRun) -> str:
 
 
 def inside_words(change: FoundInside, found: SoakOfRun) -> str:
-    """A change for good inside a round, and when."""
+    """A change for good inside a round, and when; of what was done, whatever the rounds are judged by."""
     began = next((one["began_epoch_ns"] for one in found["each"] if one["round"] == change["round"]), None)
     at = None if began is None else began + round(change["after_s"] * 1e9)
-    return f"a change inside round {change['round']} ({when(at)}): {share_words(change['size'])}"
+    return f"transactions done changed inside round {change['round']} ({when(at)}): {share_words(change['size'])}"
 
 
 def crash_words(crash: Crash) -> str:
