@@ -82,3 +82,12 @@ def test_what_levels_leave_may_be_used_by_a_later_setting() -> None:
         source = load("pgbench-storage", quick=True, sets=given)
         assert set(source.experiment.environment.places) == {"first", "second"}
         assert source.experiment.target.files.temp == "second"
+
+
+def test_cells_can_be_chosen_of_which_none_lies_where_the_file_puts_it_at_first() -> None:
+    source = load("pgbench-storage", quick=True, sets=['database="NFS"', 'wal="NFS"'])
+    assert {tuple(sorted(one.settings.environment.places)) for one in source.treatments} == {("filer", "served")}
+    assert {one.settings.target.files.data for one in source.treatments} == {"filer"}
+    with pytest.raises(ExperimentError) as caught:  # versions of NFS with nothing on it are no experiment
+        load("nfs-options", quick=True, sets=['files="all local"'])
+    assert "environment.places.filer: nothing lies on it" in str(caught.value)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 _FILES = "target.files."
-_PARTS = (_FILES, "environment.places.")
+_PLACES = "environment.places."
+_PARTS = (_FILES, _PLACES)
 
 
 def leave_out(raw: dict[str, Any], idle_before: set[str]) -> None:
@@ -29,6 +30,13 @@ def idle(raw: dict[str, Any]) -> set[str]:
     return set(places) - lying - {one for one in below if isinstance(one, str)}
 
 
+def named_only_at_first(settings: dict[str, Any], raw: dict[str, Any]) -> set[str]:
+    """Places that a treatment's `settings` have no use for, since every level puts elsewhere what the file puts there
+    at first; not those of which a factor varies something, for then it would vary nothing."""
+    varied = {path.split(".")[2] for path, _ in _set_by_levels(raw) if path.startswith(_PLACES)}
+    return idle(settings) - idle(raw) - varied
+
+
 def parts(value: Any) -> list[str]:
     """The places of a part, or of the tables of one."""
     return [str(one) for one in (value.values() if isinstance(value, dict) else [value])]
@@ -36,13 +44,17 @@ def parts(value: Any) -> list[str]:
 
 def _values(raw: dict[str, Any]) -> Iterator[Any]:
     yield from _table(_table(raw.get("target")).get("files")).values()
+    yield from (value for path, value in _set_by_levels(raw) if path.startswith(_PARTS))
+
+
+def _set_by_levels(raw: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     factors = raw.get("factors")
     for factor in factors if isinstance(factors, list) else []:
         levels = _table(factor).get("levels")
         for level in levels if isinstance(levels, list) else []:
             key = _table(factor).get("path")
             setting = _table(_table(level).get("set")) if key is None else {str(key): level}
-            yield from (value for path, value in setting.items() if path.startswith(_PARTS))
+            yield from ((str(path), value) for path, value in setting.items())
 
 
 def _on(place: Any) -> Any:

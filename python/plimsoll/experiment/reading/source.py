@@ -19,7 +19,7 @@ from plimsoll.experiment.factors import PATHS, NamedLevel
 from plimsoll.experiment.model import Experiment
 from plimsoll.experiment.reading.faults import problems
 from plimsoll.experiment.reading.files import read_files
-from plimsoll.experiment.reading.idle import idle, leave_out
+from plimsoll.experiment.reading.idle import idle, leave_out, named_only_at_first
 from plimsoll.experiment.reading.lines import Lines, line_of
 from plimsoll.record.redaction import redact
 
@@ -179,6 +179,8 @@ def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> li
         for factor in experiment.factors:
             for path, value in factor.settings_of(levels[factor.key]).items():
                 _set_path(settings, path, copy.deepcopy(value), str(lines.path))
+        for name in named_only_at_first(settings, raw):
+            del settings["environment"]["places"][name]
         try:
             model = Experiment.model_validate(settings)
         except ValidationError as error:
