@@ -45,11 +45,16 @@ AGREEMENT = 0.05
 DEPTH = 32
 MIB = 1 << 20
 APART = "PLIMSOLL_BENCH_APART"
+FORMAT = {
+    "ext4": ("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+    "xfs": ("mkfs.xfs", "-q"),
+}
+XFS_MIB_MIN = 320
 
 
 @contextmanager
 def mounted(kind: str, size_mib: int) -> Iterator[Path]:
-    """A tmpfs, or ext4 on a loop device with direct I/O: in the bench's own mount namespace, gone with it."""
+    """A tmpfs, or ext4 or XFS on a loop device with direct I/O: in the bench's own mount namespace, gone with it."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-fio-", dir="/var/tmp") as folder:
         point, image = Path(folder, "mounted"), Path(folder, "image")
         point.mkdir()
@@ -57,8 +62,8 @@ def mounted(kind: str, size_mib: int) -> Iterator[Path]:
             _must("mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "none", str(point))
         else:
             with image.open("wb") as file:
-                file.truncate(size_mib * MIB)
-            _must("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(image))
+                file.truncate(max(size_mib, XFS_MIB_MIN) * MIB)
+            _must(*FORMAT[kind], str(image))
             loop = _must("losetup", "--find", "--show", "--direct-io=on", str(image))
             try:
                 _must("mount", loop, str(point))
@@ -186,7 +191,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--case", action="append", choices=CASES, help="may be repeated; all if left out")
-    parser.add_argument("--on", choices=["tmpfs", "ext4"], help="tmpfs, of sync; ext4 on a loop device, of the others")
+    parser.add_argument("--on", choices=["tmpfs", *FORMAT], help="tmpfs, of sync; ext4 on a loop device, of the others")
     parser.add_argument("--jobs", action="append", type=int, help="may be repeated; 1 and 8 if left out")
     parser.add_argument("--pairs", type=int, default=20, help="runs of each arm")
     parser.add_argument("--seconds", type=float, default=3, help="of one run")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from laboratory import Laboratory
 
 from plimsoll.analysis import analyse
 from plimsoll.experiment.workload import OrderEntry
-from plimsoll.record import open_run
+from plimsoll.record import Run, open_run
 from plimsoll.run import agent
 
+Json = dict[str, Any]
+ATTEMPTS = 3
 TEXT = """
 format = 1
 name = "tiny-order-entry"
@@ -57,12 +60,23 @@ def test_a_plan_knows_the_size_of_the_data() -> None:
         )
 
 
-def test_a_pair_of_treatments(laboratory: Laboratory) -> None:
+def _judged(laboratory: Laboratory) -> tuple[Json, Run, Json]:
+    """(the answer, the record, the verdict) of a pair. Where other tests kept the generator from running, its trials
+    say nothing of the server: the pair is asked for again."""
     path = laboratory.state / "orders.toml"
     path.write_text(TEXT)
-    answer = json.loads(laboratory.call("run", str(path), "--json", "--out", "orders"))
-    assert answer["status"] == "finished"
-    run = open_run(Path(answer["run"]))
+    for attempt in range(ATTEMPTS):
+        answer = json.loads(laboratory.call("run", str(path), "--json", "--out", f"orders-{attempt}"))
+        assert answer["status"] == "finished"
+        run = open_run(Path(answer["run"]))
+        verdict = analyse(run)
+        if not any("generator was saturated" in " ".join(one["reasons"]) for one in verdict["exclusions"]):
+            break
+    return answer, run, verdict
+
+
+def test_a_pair_of_treatments(laboratory: Laboratory) -> None:
+    answer, run, verdict = _judged(laboratory)
     for trial in run.trials:
         assert trial.status == "finished", trial.data.get("reason")
         names = [check["name"].partition(":")[0] for check in trial.data["checks"]]
@@ -73,16 +87,11 @@ def test_a_pair_of_treatments(laboratory: Laboratory) -> None:
         assert ledger["new_orders"]["acknowledged"] > 0
         assert ledger["lost"] == []
 
-    verdict = analyse(run)
     assert [trial["commits"]["ok"] for trial in verdict["trials"]] == [True, True]
     found = verdict["order_entry"]
     assert "not comparable to published results" in found["like"]
     modes = [one["facts"]["delivery"] for one in found["treatments"].values()]
-    # Where the generator was kept from running it was late, and its trial says nothing of the server.
-    late = [one["treatment"] for one in verdict["exclusions"] if "generator" in " ".join(one["reasons"])]
-    admitted = [trial.treatment for trial in run.trials if trial.treatment not in late]
-    assert sorted(found["treatments"]) == sorted(admitted), verdict["exclusions"]
-    assert set(modes) <= {"deferred", "in turn"}
+    assert modes == ["deferred", "in turn"], verdict["exclusions"]
     for name, one in found["treatments"].items():
         summary = next(trial.measure.summary for trial in run.trials if trial.treatment == name) or {}
         assert sum(row["count"] for row in one["mix"]) == summary["identity"]["done"]
