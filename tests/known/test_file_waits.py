@@ -174,13 +174,14 @@ def test_a_frozen_file_system_is_told(ext4: FileSystem) -> None:
         found = made.load(6_000)
     finally:
         freezing.join()
-    longest = found.latency.argmax()
     frozen_ns, thaws_ns = spans[0]
     stall = thaws_ns - frozen_ns
-    if found.latency[longest] < stall:
+    if found.latency.max() < stall:
         pytest.fail("the load had ended before")
+    # Not of the longest operation: beside other tests one that waits for the device or a CPU may be longer.
+    held = found.parts["frozen"].argmax()
     # Freezing begins a little before it is through.
-    assert stall - 1e6 <= found.parts["frozen"][longest] <= found.latency[longest]
+    assert stall - 1e6 <= found.parts["frozen"][held] <= found.latency[held]
     assert (found.parts["frozen"] > 0).sum() == 1
 
 
