@@ -42,7 +42,7 @@ const ABOVE_ALL: [Rule; 12] = [
 ];
 
 /// Else by the innermost function that one of these knows.
-const INNERMOST: [Rule; 57] = [
+const INNERMOST: [Rule; 60] = [
     // Waiting for bits of a page is told by who waits.
     ("folio_wait_writeback*", WRITEBACK),
     ("wait_on_page_writeback*", WRITEBACK),
@@ -77,6 +77,10 @@ const INNERMOST: [Rule; 57] = [
     ("rwsem_down_*", LOCK),
     ("__down_read*", LOCK),
     ("__down_write*", LOCK),
+    // Of files: flock, and fcntl's.
+    ("flock_lock_inode_wait", LOCK),
+    ("locks_lock_inode_wait", LOCK),
+    ("do_lock_file_wait", LOCK),
     ("__mutex_lock*", LOCK),
     ("mutex_lock*", LOCK),
     ("down_read*", LOCK),
@@ -174,7 +178,7 @@ mod tests {
 
     #[test]
     fn stacks_are_told_by_the_functions_in_them() {
-        let cases: [(&str, &str, &str); 14] = [
+        let cases: [(&str, &str, &str); 15] = [
             ("schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read", PAGE, "filemap_get_pages"),
             (
                 "schedule io_schedule folio_wait_bit_common folio_wait_writeback __filemap_fdatawait_range",
@@ -201,6 +205,7 @@ mod tests {
                 "balance_dirty_pages",
             ),
             ("schedule percpu_rwsem_wait __percpu_down_read vfs_write", FROZEN, "percpu_rwsem_wait"),
+            ("schedule locks_lock_inode_wait __do_sys_flock", LOCK, "locks_lock_inode_wait"),
             ("schedule do_nanosleep hrtimer_nanosleep", PAUSE, "do_nanosleep"),
             ("schedule futex_do_wait do_futex", OTHER, "futex_do_wait"),
             ("schedule schedule_hrtimeout_range ep_poll do_epoll_wait", SOCKET, "ep_poll"),

@@ -68,7 +68,12 @@ impl Workers {
             name: name_of(wait.process),
             ..Sums::default()
         });
-        let Some((before, waited_for)) = self.last.insert(wait.session, (wait, bucket.to_owned())) else {
+        // A number that somebody else had before is a new thread: what lay between was nobody's time.
+        let is_same = |before: &Wait| {
+            before.process == wait.process && before.switches < wait.switches && before.runtime_ns <= wait.runtime_ns
+        };
+        let last = self.last.insert(wait.session, (wait, bucket.to_owned()));
+        let Some((before, waited_for)) = last.filter(|(before, _)| is_same(before)) else {
             process.threads += 1;
             return;
         };
@@ -134,6 +139,19 @@ mod tests {
         assert_eq!((mine.cpu_ns, mine.run_queue_ns, asleep, mine.missed), (120, 20, 60, 1));
         assert_eq!(mine.cpu_ns + mine.run_queue_ns + asleep, mine.span_ns);
         assert_eq!((mine.asleep_ns["page"], mine.asleep_ns["socket"]), (30, 30));
+    }
+
+    #[test]
+    fn a_number_that_another_thread_had_is_a_new_one() {
+        let mut workers = Workers::default();
+        let me = std::process::id();
+        workers.take(wait(1, me, 0, 40, 10, 5), "page");
+        workers.take(wait(1, me, 100, 130, 0, 6), "socket");
+        // It has ended; long after that another one has its number.
+        workers.take(wait(1, me, 1_000_000, 1_000_040, 0, 1), "page");
+        workers.take(wait(1, me, 1_000_100, 1_000_130, 0, 2), "socket");
+        let told = workers.told();
+        assert_eq!((told[0].threads, told[0].span_ns, told[0].cpu_ns, told[0].missed), (2, 200, 120, 0));
     }
 
     #[test]
