@@ -1,6 +1,6 @@
 """Kernel against kernel in guests of QEMU, from the plan to the page: two of Debian's kernels, two boots each.
 
-Without KVM every instruction is emulated, and the whole takes a quarter of an hour; so it is small, and long.
+Without KVM every instruction is emulated, and the whole takes minutes; so it is small, and long.
 """
 
 from __future__ import annotations
@@ -113,5 +113,5 @@ def test_two_kernels_two_boots_each_to_the_page(place: Path) -> None:
     assert verdict["guest"]["accelerator"] == accelerator
     worth = "times are those of a guest" if accelerator == qemu.KVM else "emulated: mechanism only"
     assert worth in said
-    assert worth in (place / "out/report.html").read_text()
+    assert worth in (place / "out/report/index.html").read_text()
     assert not any((any((place / "state/work").iterdir()), any((place / "state/journal").iterdir())))

@@ -3,8 +3,9 @@
 The constraint: that /dev/kvm opens tells nothing, since there are machines whose variant of it does not get a usual
 kernel past the firmware. So KVM counts where the processor's own module is there, and the rest is emulated and says so.
 
-The host's root is the guest's, by virtiofs, read-only; the record's folder is a second one. What is needed to mount
-them is in an initramfs of our own: busybox, and the kernel's modules in the order in which they load.
+The host's root is the guest's, by virtiofs: a view of it that is read-only on this side (read_only.py), whatever the
+guest's own root does. The record's folder is a second one. What is needed to mount them is in an initramfs of our own:
+busybox, and the kernel's modules in the order in which they load.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ from typing import Final
 
 from plimsoll.environment.boots.once import Wanted
 from plimsoll.environment.fault import Fault
+from plimsoll.environment.guest import read_only as read_only_view
 from plimsoll.environment.guest.bootable import Bootable
 from plimsoll.environment.guest.kernel import TOOLS, GuestKernel, parse
 from plimsoll.environment.guest.machine import CONTAINED, DISK, Guest, GuestFolder
@@ -142,12 +145,16 @@ class Qemu(Bootable):
     def command(self, place: GuestFolder, memory_bytes: int, parameters: str, channel: int) -> list[str]:
         """A shell that starts the two that show folders, and becomes QEMU: with it all end."""
         record = (place.path / "record").read_text().removesuffix("\n")
-        shows = str(virtiofsd())
-        lines = ["umask 022"]  # whoever may write to a socket has the host's root by it
+        view = place.path / "view"
+        read_only = shlex.join([sys.executable, "-I", read_only_view.__file__, str(view)])
+        lines = ["umask 022", "mkdir -p view"]  # whoever may write to a socket has what is shown by it
         lines += [
-            f"{shlex.quote(shows)} --socket-path={tag}.socket -o source={shlex.quote(source)} -o cache={cache} "
-            "-o sandbox=chroot </dev/null >>virtiofsd.log 2>&1 &"
-            for tag, source, cache in (("root", "/", "always"), ("record", record, "auto"))
+            f"{before} {shlex.quote(str(virtiofsd()))} --socket-path={tag}.socket -o source={shlex.quote(source)} "
+            f"-o cache={cache} -o sandbox=chroot </dev/null >>virtiofsd.log 2>&1 &"
+            for before, tag, source, cache in (
+                (read_only, "root", str(view), "always"),
+                ("", "record", record, "auto"),
+            )
         ]
         lines += [
             f"tries={_SHOWN_TRIES}",
