@@ -1,7 +1,8 @@
 """Runs again, once and by themselves, the tests that failed and that watch a machine at work; says which they were.
 
 The fact that constrains it: a neighbour's second on a shared machine fails a test of a real server now and then, but
-running failures again hides faults as well as noise. So few are, a unit test never is, and each is named at the end:
+running failures again hides faults as well as noise. So few are (one in a thousand of all tests: a machine half
+as fast with others at work was seen to fail three), a unit test never is, and each is named at the end:
 who is named twice has a fault, and is mended or judges a statistic instead of a threshold.
 """
 
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-AT_MOST = 2
+AT_MOST = 5
 WATCHING = ("tests/known/", "tests/flow/", "tests/guest/")
 CARGO = ("cargo", "test", "--release", "--locked", "--target-dir", "target")
 
