@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from peers import judge
 from peers.web import PEERS, Client, Plimsoll, Run, Site, Task, site, there
 from tables import bound_lines, ratio_lines
 
-from plimsoll.environment import Fault, StateDir
+from plimsoll.environment import Fault, StateDir, web_servers
 from plimsoll.run.signals import Interrupts
 
 KINDS = ("keep_alive", "one_request", "rate")
@@ -108,13 +107,13 @@ def text_of(result: dict[str, Any]) -> str:
 
 def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dict[str, Any]]:
     """On one server, every kind beside every peer that is here."""
-    nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    nginx = web_servers.nginx()
     if nginx is None:
-        raise Fault("there is no nginx", remedy="install the package nginx")
+        raise Fault("there is no nginx", remedy="run setup/setup --web, which starts no service")
     if (os.cpu_count() or 1) < 2:
         raise Fault("server and client need a CPU each", remedy="measure on a machine with two")
     results = []
-    with StateDir().hold_lock(), interrupts.may_cut(), site(nginx) as place:
+    with StateDir().hold_lock(), interrupts.may_cut(), site(str(nginx.program)) as place:
         for kind in options.kind or KINDS:
             for name in AGAINST[kind]:
                 if not there(name):
