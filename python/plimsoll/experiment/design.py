@@ -20,17 +20,23 @@ from plimsoll.experiment.model import Experiment
 
 @dataclass(frozen=True)
 class Treatment:
-    """One level of every factor. `levels` holds the values as the file has them, by the factor's path or name."""
+    """One level of every factor. `levels` holds the values as the file has them, by the factor's path or name.
+
+    `without`: the factors that vary nothing here, since nothing lies on the places that they are of. Their first level
+    stands in `levels`, and there is no treatment of another.
+    """
 
     id: str
     levels: dict[str, Any]
     settings: Experiment
+    without: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """For people: the last part of each path that varies, or its factor's name, with its level."""
         varied = [factor.key for factor in self.settings.factors if len(factor.levels) > 1]
-        parts = [f"{key.rsplit('.', 1)[-1]} {show_level(self.levels[key])}" for key in varied]
+        shown = [key for key in varied if key not in self.without]
+        parts = [f"{key.rsplit('.', 1)[-1]} {show_level(self.levels[key])}" for key in shown]
         return ", ".join(parts) or "as given"
 
 

@@ -40,8 +40,8 @@ class Varied(Strict):
     compare: bool = Field(True, description="false: the report shows one figure per level instead of comparing levels")
     where_possible: bool = Field(
         False,
-        description="true: levels with CPUs, memory, a preemption model or NFS that this machine has not are left out, "
-        "and the plan says so",
+        description="true: levels with CPUs, memory, a preemption model, md or NFS that this machine has not are left "
+        "out, and the plan says so",
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.analysis.places.cells import cells
 from plimsoll.analysis.places.layout import layouts
+from plimsoll.analysis.places.promise import storages_of
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("places_world.py")))
 PLAN = {
@@ -116,6 +117,25 @@ def test_cells_are_compared_within_the_block_over_all_loads() -> None:
     assert first["rate"]["value"] == pytest.approx(100 * 2**0.5 * base)
     rows = [(row["cell"], row["clients"], row["transactions_per_client"]) for row in found["rows"]]
     assert rows == [("WAL: beside", 1, 100), ("WAL: beside", 4, 100), ("WAL: apart", 1, 100), ("WAL: apart", 4, 100)]
+
+
+def test_a_cell_is_not_called_by_a_place_that_nothing_lies_on_in_it() -> None:
+    chunk = {"path": "places.stripe.raid.chunk", "paths": ["environment.places.stripe.raid.chunk"], "label": "chunk"}
+    wal = {**PLAN["factors"][0], "path": "wal"}  # type: ignore[dict-item]
+    levels = {"wal": "beside", chunk["path"]: "8 KiB"}
+    plan: Any = {
+        "factors": [wal, {**chunk, "levels": []}],
+        "treatments": {
+            "t1": {"levels": levels, "without": [chunk["path"]]},
+            "t2": {"levels": levels | {"wal": "stripe"}},
+            "t3": {"levels": {"wal": "stripe", chunk["path"]: "64 KiB"}},
+        },
+    }
+    used: Any = {(1, name): {"metrics": {"throughput_per_second": 10}} for name in plan["treatments"]}
+    found = cells(plan, {"workload": {}, "measure": {}}, used)
+    names = ["WAL: beside", "WAL: stripe, chunk: 8 KiB", "WAL: stripe, chunk: 64 KiB"]
+    assert found is not None and [one["cell"] for one in found["cells"]] == names
+    assert list(storages_of(plan).values()) == names
 
 
 def test_one_layout_is_no_table() -> None:

@@ -4,7 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_machine import FakeMachine
 
+from plimsoll.environment.places import machine as places_machine
 from plimsoll.experiment import Source, load
 from plimsoll.run.planning.fitting import Machine, fitted
 
@@ -98,14 +100,40 @@ def test_a_kernel_runs_the_preemption_models_that_it_offers(tmp_path: Path) -> N
     assert fitted(source, machine(1, 1)) is source, "a kernel that is not known to lack any"
 
 
+ONE_LOAD = ["measure.transactions_per_client=50", "workload.clients=1"]
+CELLS = 9 + 7 * 2  # of three layouts and three of the log without a stripe, and of those with one by its two chunks
+
+
 def test_what_has_to_lie_on_nfs_is_left_out_where_the_kernel_has_none() -> None:
-    source = load("pgbench-storage", quick=True, sets=["measure.transactions_per_client=50", "workload.clients=1"])
-    assert len(source.treatments) == 9
+    source = load("pgbench-storage", quick=True, sets=ONE_LOAD)
+    assert len(source.treatments) == CELLS
     without = replace(machine(2, 8), why_no_nfs="this kernel has no NFS server")
     found = fitted(source, without)
-    assert len(found.treatments) == 4 and len(found.left_out) == 2
+    assert len(found.treatments) == 4 + 5 * 2 and len(found.left_out) == 2
     assert all("NFS (this kernel has no NFS server)" in text for text in found.left_out)
-    assert set(found.experiment.environment.places) == {"first", "second"}, "of what nothing lies on there is none"
+    assert set(found.experiment.environment.places) == {"first", "second", "stripe"}, "of what nothing lies on is none"
     assert fitted(source, machine(2, 8)) is source
     in_a_guest = load("pgbench-storage", quick=True, sets=["environment.kernel=guest"])
     assert fitted(in_a_guest, without) is in_a_guest, "its kernel is not this one"
+
+
+def test_what_has_to_lie_on_an_array_is_left_out_where_the_kernel_has_no_md_and_its_chunk_with_it() -> None:
+    source = load("pgbench-storage", quick=True, sets=ONE_LOAD)
+    without = replace(machine(2, 8), why_no_array={0: "this kernel has no md"})
+    found = fitted(source, without)
+    assert found.left_out == ("database RAID-0 (this kernel has no md)", "WAL RAID-0 (this kernel has no md)")
+    assert "stripe" not in found.experiment.environment.places
+    assert [factor.key for factor in found.experiment.factors] == [
+        factor.key for factor in source.experiment.factors if not factor.key.endswith(".chunk")
+    ]
+    assert len(found.treatments) == 9 and all(not one.without for one in found.treatments)
+    assert fitted(source, replace(without, why_no_array={5: "of level 5 it has none"})) is source
+    alone = load("pgbench-storage", quick=True, sets=[*ONE_LOAD, "database=RAID-0", "wal=RAID-0"])
+    assert fitted(alone, without) is alone, "nothing would be left: the plan refuses it"
+
+
+def test_what_a_machine_lacks_comes_with_where_it_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places_machine, "HERE", FakeMachine({}, modules=("loop", "md_mod", "raid1")))
+    here = Machine.here()
+    assert set(here.why_no_array) == {0, 5, 10}
+    assert "has no md RAID of level 0; a guest's has: --set 'environment.kernel=\"guest\"'" in here.why_no_array[0]

@@ -13,7 +13,7 @@ import numpy as np
 
 from plimsoll.analysis.part import Context, Part, is_named
 from plimsoll.analysis.places.document import Cell, CellRow, Cells
-from plimsoll.analysis.places.layout import VARIED
+from plimsoll.analysis.places.layout import storage_of
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.record.verdict import Mean, Used
@@ -27,17 +27,15 @@ Values = dict[tuple[int, str, Load], float]  # by block, cell and load
 
 def cells(plan: Json, experiment: Json, used: Used) -> Cells | None:
     """The `storage` of verdict.json; None where the run has one layout."""
-    factors = plan.get("factors") or []
-    of_places = [factor for factor in factors if any(path.startswith(VARIED) for path in factor.get("paths") or [])]
     values: Values = {}
     for (block, treatment), entry in used.items():
         levels = plan["treatments"][treatment]["levels"]
-        cell = ", ".join(f"{factor['label']}: {levels[factor['path']]}" for factor in of_places)
         value = entry["metrics"].get(METRIC)
         if value:
-            values[block, cell, _load(levels, factors, experiment)] = value
+            load = _load(levels, plan.get("factors") or [], experiment)
+            values[block, storage_of(plan, treatment), load] = value
     names = list(dict.fromkeys(cell for _, cell, _ in values))
-    order = _in_order(names, plan, of_places)
+    order = _in_order(names, plan)
     if len(order) < 2:
         return None
     loads = sorted({load for _, _, load in values})
@@ -46,12 +44,9 @@ def cells(plan: Json, experiment: Json, used: Used) -> Cells | None:
     return {"rows": rows, "cells": [one for scale in scales for one in _at_scale(scale, order, values)]}
 
 
-def _in_order(names: list[str], plan: Json, of_places: list[Json]) -> list[str]:
+def _in_order(names: list[str], plan: Json) -> list[str]:
     """Those that were measured, in the plan's order."""
-    planned = dict.fromkeys(
-        ", ".join(f"{factor['label']}: {one['levels'][factor['path']]}" for factor in of_places)
-        for one in plan["treatments"].values()
-    )
+    planned = dict.fromkeys(storage_of(plan, treatment) for treatment in plan["treatments"])
     return [cell for cell in planned if cell in names]
 
 

@@ -43,20 +43,27 @@ def layouts(plan: Json, documents: Mapping[str, Json]) -> list[Layout]:
         drawn = _drawn(document)
         key = json.dumps(drawn, sort_keys=True)
         if key not in found:
-            found[key] = drawn | {"title": _title(plan, treatment)}
+            found[key] = drawn | {"title": storage_of(plan, treatment)}
         found[key]["treatments"].append(treatment)
     return list(found.values())
 
 
-def _title(plan: Json, treatment: str) -> str:
-    """The levels of the factors that decide where files lie."""
-    levels = (plan.get("treatments") or {}).get(treatment, {}).get("levels") or {}
-    parts = []
-    for factor in plan.get("factors") or []:
-        paths = factor.get("paths") or [factor.get("path", "")]
-        if any(str(path).startswith(VARIED) for path in paths) and factor["path"] in levels:
-            parts.append(f"{factor.get('label') or factor['path']}: {levels[factor['path']]}")
-    return ", ".join(parts)
+def storage_of(plan: Json, treatment: str) -> str:
+    """The levels of the factors that decide where its files lie; of a place on which nothing lies in it nothing."""
+    entry = (plan.get("treatments") or {}).get(treatment, {})
+    levels, without = entry.get("levels") or {}, entry.get("without") or ()
+    return ", ".join(
+        f"{factor.get('label') or factor['path']}: {levels[factor['path']]}"
+        for factor in factors_of_places(plan)
+        if factor["path"] in levels and factor["path"] not in without
+    )
+
+
+def factors_of_places(plan: Json) -> list[Json]:
+    """Those that decide where files lie."""
+    factors: list[Json] = plan.get("factors") or []
+    return [one for one in factors
+            if any(str(path).startswith(VARIED) for path in one.get("paths") or [one.get("path", "")])]  # fmt: skip
 
 
 def _drawn(document: Json) -> Layout:

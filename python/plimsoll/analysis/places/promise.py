@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.places.document import Cells, Promise, Promised, PromiseRow
-from plimsoll.analysis.places.layout import VARIED
+from plimsoll.analysis.places.layout import factors_of_places, storage_of
 from plimsoll.record.verdict import Mean
 
 Json = dict[str, Any]
@@ -21,13 +21,8 @@ JUDGED: Final = PHASES[0]
 
 def storages_of(plan: Json) -> dict[str, str]:
     """The storage of each treatment, by the levels of what decides where files lie; empty where they do not vary."""
-    of_places = [one for one in plan.get("factors") or [] if any(path.startswith(VARIED) for path in one["paths"])]
-    if not of_places:
-        return {}
-    return {
-        name: ", ".join(f"{factor['label']}: {one['levels'][factor['path']]}" for factor in of_places)
-        for name, one in (plan.get("treatments") or {}).items()
-    }
+    names = (plan.get("treatments") or {}) if factors_of_places(plan) else {}
+    return {name: storage_of(plan, name) for name in names}
 
 
 def promise(found: Promised, cells: Cells) -> Promise | None:

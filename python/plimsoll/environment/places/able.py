@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.environment.places import machine
+from plimsoll.environment.places import arrays, machine
 
 _PROGRAMS = ("losetup", "blkid", "wipefs", "mount", "mke2fs", "mkfs.xfs", "mkfs.btrfs")
 _OF_LAYERS = {"mdadm": "md_mod", "dmsetup": "dm_mod", "lvm": "dm_mod"}  # programs that are of use with the module alone
@@ -52,3 +52,9 @@ def why_no_nfs() -> str:
     parts = {"client": here.has_module("nfs") and here.has_module("nfsv3", "nfsv4"), "server": here.has_module("nfsd")}
     lacking = [name for name, there in parts.items() if not there]
     return f"this kernel ({here.release()}) has no NFS {' and no NFS '.join(lacking)}" if lacking else ""
+
+
+def why_no_array(level: int) -> str:
+    """What this kernel lacks for an array of that level; empty where it has all."""
+    lacks = not arrays.has_level(level)
+    return f"this kernel ({machine.HERE.release()}) has no md RAID of level {level}" if lacks else ""

@@ -19,6 +19,14 @@ from plimsoll.environment.places.stack import Stack, stacks_of
 _MODULES = {0: "raid0", 1: "raid1", 10: "raid10", 5: "raid456"}
 
 
+LEVELS = tuple(_MODULES)
+
+
+def has_level(level: int) -> bool:
+    """Whether this kernel has arrays of it."""
+    return machine.HERE.has_module("md_mod", "md-mod") and machine.HERE.has_module(_MODULES[level])
+
+
 class Arrays(Knob[Devices]):
     name = "place_arrays"
     keys = ("environment.places.*.raid",)
@@ -30,7 +38,7 @@ class Arrays(Knob[Devices]):
             level = stack.place.raid.level
             if level == "none":
                 continue
-            if not machine.HERE.has_module("md_mod", "md-mod") or not machine.HERE.has_module(_MODULES[level]):
+            if not has_level(level):
                 option = f"CONFIG_BLK_DEV_MD and CONFIG_MD_RAID{'456' if level == 5 else level}"
                 yield not_in_this_kernel(stack, f"raid.level = {level}", f"md RAID of level {level}", option)
             yield from lacking(stack, "raid", "mdadm")

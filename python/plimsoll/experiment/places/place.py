@@ -6,6 +6,8 @@ a machine, and a block device of the user's has to be named twice before anythin
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -152,7 +154,12 @@ class Place(Strict):
         return self
 
     def _refuse(self, why: str, *keys: str) -> None:
-        default = {key: field.get_default(call_default_factory=True) for key, field in Place.model_fields.items()}
-        given = [key for key in keys if getattr(self, key) != default[key]]
+        given = [key for key in keys if getattr(self, key) != _defaults()[key]]
         if given:
             raise ValueError(f"{', '.join(given)}: {why}; allowed: leave it out")
+
+
+@functools.cache
+def _defaults() -> Mapping[str, object]:
+    """Of every key; each place of each treatment is held against them."""
+    return {key: field.get_default(call_default_factory=True) for key, field in Place.model_fields.items()}

@@ -19,11 +19,12 @@ from plimsoll.experiment.factors import PATHS, NamedLevel
 from plimsoll.experiment.model import Experiment
 from plimsoll.experiment.reading.faults import problems
 from plimsoll.experiment.reading.files import read_files
-from plimsoll.experiment.reading.idle import idle, leave_out, named_only_at_first
+from plimsoll.experiment.reading.idle import idle, leave_out, named_only_at_first, without
 from plimsoll.experiment.reading.lines import Lines, line_of
 from plimsoll.record.redaction import redact
 
 TRIALS_MAX = 10_000
+COMBINATIONS_MAX = 5 * TRIALS_MAX  # of which some may be the same
 MEASURES = {"measure.seconds", "measure.transactions", "measure.transactions_per_client"}  # one of them
 EXPERIMENTS = Path(__file__).resolve().parents[4] / "experiments"
 
@@ -167,18 +168,9 @@ def _set_path(raw: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 
 def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> list[Treatment]:
-    count = math.prod(len(factor.levels) for factor in experiment.factors)
-    if experiment.design.kind != "one factor at a time" and count * experiment.design.blocks > TRIALS_MAX:
-        what = f"{count} treatments in {experiment.design.blocks} blocks"
-        allowed = f"at most {TRIALS_MAX} trials: fewer levels, or one factor at a time"
-        raise ExperimentError([Problem(lines.where(["factors"]), "factors", what, allowed)])
-    treatments = []
+    treatments: list[Treatment] = []
     faults: list[Problem] = []
-    for number, levels in enumerate(combinations(experiment), start=1):
-        settings = copy.deepcopy(raw)
-        for factor in experiment.factors:
-            for path, value in factor.settings_of(levels[factor.key]).items():
-                _set_path(settings, path, copy.deepcopy(value), str(lines.path))
+    for number, (levels, settings, idle_factors) in enumerate(_rows(raw, experiment, lines), start=1):
         for name in named_only_at_first(settings, raw):
             del settings["environment"]["places"][name]
         try:
@@ -192,10 +184,43 @@ def _treatments(raw: dict[str, Any], experiment: Experiment, lines: Lines) -> li
                 if not any(known.key == found.key for known in faults):
                     faults.append(found)
             continue
-        treatments.append(Treatment(f"t{number}", levels, model))
+        treatments.append(Treatment(f"t{number}", levels, model, idle_factors))
     if faults:
         raise ExperimentError(faults)
     return treatments
+
+
+def _rows(
+    raw: dict[str, Any], experiment: Experiment, lines: Lines
+) -> list[tuple[dict[str, Any], Any, tuple[str, ...]]]:
+    """Of each treatment its levels, its settings as they are read, and the factors that vary nothing in it.
+
+    Levels of such a factor beyond its first would be the same treatment once more, and are left out.
+    """
+    is_crossed, blocks = experiment.design.kind != "one factor at a time", experiment.design.blocks
+    crossed = math.prod(len(factor.levels) for factor in experiment.factors)
+    if is_crossed:
+        _refuse_too_many(crossed, 1, COMBINATIONS_MAX, lines)  # too many to be looked at
+    rows = []
+    for levels in combinations(experiment):
+        settings = copy.deepcopy(raw)
+        for factor in experiment.factors:
+            for path, value in factor.settings_of(levels[factor.key]).items():
+                _set_path(settings, path, copy.deepcopy(value), str(lines.path))
+        idle_factors = without(experiment.factors, settings)
+        first = (factor for factor in experiment.factors if factor.key in idle_factors)
+        if all(levels[factor.key] is factor.levels[0] for factor in first):
+            rows.append((levels, settings, idle_factors))
+    if is_crossed:
+        _refuse_too_many(len(rows), blocks, TRIALS_MAX, lines)
+    return rows
+
+
+def _refuse_too_many(treatments: int, blocks: int, trials_max: int, lines: Lines) -> None:
+    if treatments * blocks > trials_max:
+        what = f"{treatments} treatments in {blocks} blocks"
+        allowed = f"at most {TRIALS_MAX} trials: fewer levels, or one factor at a time"
+        raise ExperimentError([Problem(lines.where(["factors"]), "factors", what, allowed)])
 
 
 def _place_of_level(key: str, levels: dict[str, Any], experiment: Experiment, lines: Lines) -> str:

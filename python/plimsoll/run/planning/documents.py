@@ -39,7 +39,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for factor in experiment.factors
         ],
         "treatments": {
-            treatment.id: {"label": treatment.label, "levels": _labels(plan, treatment.levels, memory)}
+            treatment.id: {
+                "label": treatment.label,
+                "levels": _labels(plan, treatment.levels, memory),
+                **({"without": list(treatment.without)} if treatment.without else {}),
+            }
             for treatment in plan.treatments
         },
         "trials": [

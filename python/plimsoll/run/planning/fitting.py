@@ -1,22 +1,24 @@
 """Levels that this machine can give: one experiment file serves small machines and large ones.
 
-Of a factor with `where_possible` the levels that ask for CPUs, memory, a preemption model or NFS which are not here are
-left out, and named; a factor of which nothing would be left keeps all, so that the plan says what stands in the way.
-One of preemption models on a kernel that can change to none has the model that is in force instead, so that the rest
-runs.
+Of a factor with `where_possible` the levels that ask for CPUs, memory, a preemption model, md or NFS which are not here
+are left out, and named; a factor of which nothing would be left keeps all, so that the plan says what is in the way.
+One of preemption models on a kernel that can change to none has the model that is in force, so that the rest runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plimsoll.environment import cpus as cpu_lists
-from plimsoll.environment.places.able import why_no_nfs
+from plimsoll.environment.places.able import why_no_array, why_no_nfs
+from plimsoll.environment.places.arrays import LEVELS
 from plimsoll.environment.scheduler import Preemption
 from plimsoll.experiment import Experiment, Source, size
 from plimsoll.experiment.design import show_level
 from plimsoll.experiment.environment import AS_FOUND
+from plimsoll.experiment.places import used_places
 from plimsoll.experiment.reading.idle import idle, leave_out, parts
 from plimsoll.experiment.reading.source import reload
 from plimsoll.run.host import HERE
@@ -38,15 +40,21 @@ class Machine:
     preemption: frozenset[str] | None = None  # what can be chosen; None where that is not known
     why_no_preemption: str = ""  # where nothing can
     why_no_nfs: str = ""  # of this kernel's own server and client
+    why_no_array: Mapping[int | str, str] = field(default_factory=dict)  # of each level of md that it lacks
 
     @classmethod
     def here(cls) -> Machine:
         """The one we are on."""
         able = Preemption().available()
         models = frozenset(Preemption().choices()) if able.ok else None
-        return cls(
-            frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes(), models, able.reason, why_no_nfs()
-        )
+        arrays: dict[int | str, str] = {level: _guest(why) for level in LEVELS if (why := why_no_array(level))}
+        cpus, memory_bytes, available = frozenset(HERE.cpus()), HERE.memory_bytes(), HERE.available_bytes()
+        return cls(cpus, memory_bytes, available, models, able.reason, _guest(why_no_nfs()), arrays)
+
+
+def _guest(lacking: str) -> str:
+    """The same with what to do about it."""
+    return f"{lacking}; a guest's has: --set 'environment.kernel=\"guest\"'" if lacking else ""
 
 
 def fitted(source: Source, machine: Machine) -> Source:
@@ -62,7 +70,7 @@ def fitted(source: Source, machine: Machine) -> Source:
             left_out.append(f"{factor.label or factor.key}, but as found ({machine.why_no_preemption})")
             continue
         each = [factor.settings_of(level) for level in factor.levels]
-        reasons = [_lacking(one, machine) or _without_nfs(one, source.experiment, machine) for one in each]
+        reasons = [_lacking(one, machine) or _without_layers(one, source.experiment, machine) for one in each]
         if not any(reasons) or all(reasons):
             continue
         kept[place] = [index for index, reason in enumerate(reasons) if not reason]
@@ -105,10 +113,15 @@ def _lacking(settings: dict[str, Any], machine: Machine) -> str | None:
     return None
 
 
-def _without_nfs(settings: dict[str, Any], experiment: Experiment, machine: Machine) -> str | None:
-    """Why these settings put no part of the target on NFS here. Of a guest's kernel its plan knows."""
-    if not machine.why_no_nfs or experiment.environment.kernel != "host":
+def _without_layers(settings: dict[str, Any], experiment: Experiment, machine: Machine) -> str | None:
+    """Why these settings put no part of the target on an array or on NFS here. Of a guest's kernel its plan knows."""
+    if experiment.environment.kernel != "host":
         return None
     places = experiment.environment.places
     named = [part for path, value in settings.items() if path.startswith(_FILES) for part in parts(value)]
-    return machine.why_no_nfs if any(name in places and places[name].nfs.on for name in named) else None
+    for place in (places[name] for name in used_places(places, named)):
+        if place.nfs.on and machine.why_no_nfs:
+            return machine.why_no_nfs
+        if place.raid.level in machine.why_no_array:
+            return machine.why_no_array[place.raid.level]
+    return None
