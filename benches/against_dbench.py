@@ -94,16 +94,23 @@ def dbench(folder: Path, clients: int, seconds: int) -> Run:
     return Run(sum(counts), seconds, cpu_s, float(throughput[1]), cpu_s)
 
 
-def plimsoll(folder: Path, clients: int, seconds: int, seed: int) -> Run:
+def plimsoll(folder: Path, clients: int, options: argparse.Namespace) -> Run:
     """By its summary. The folder is laid out before and dropped after, which is not measured."""
     script = {"loadfile": str(LOAD_FILE)}
     request = {
         "target": {"kind": "files", "folder": str(folder)},
-        "workload": {"name": "file_serving", "seed": seed, "script": script},
+        "workload": {
+            "name": "file_serving",
+            "seed": options.seed,
+            "script": script,
+            "descriptor_tables": "own" if options.own_tables else "shared",
+        },
     }
     _agent("populate", request)
     with tempfile.TemporaryDirectory() as out:
-        summary, cpu_s = _agent("load", {**request, "clients": clients, "stop": {"seconds": seconds}, "out": out})
+        summary, cpu_s = _agent(
+            "load", {**request, "clients": clients, "stop": {"seconds": options.seconds}, "out": out}
+        )
     _agent("drop", request)
     identity, totals = summary["identity"], summary["totals"]
     if identity["done"] != identity["planned"] or summary["verification"]["wrong"]:
@@ -167,7 +174,7 @@ def _both(place: Place, clients: int, options: argparse.Namespace, ours_first: b
     runs: dict[bool, Run] = {}
     for mine in (ours_first, not ours_first):
         with _folder(place.folder) as folder:
-            run = plimsoll(folder, clients, options.seconds, options.seed) if mine else None
+            run = plimsoll(folder, clients, options) if mine else None
             runs[mine] = run or dbench(folder, clients, options.seconds)
     return runs[True], runs[False]
 
@@ -257,6 +264,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=20, help="runs of each side")
     parser.add_argument("--seconds", type=int, default=SECONDS_MAX, help=f"of one run, at most {SECONDS_MAX}")
     parser.add_argument("--seed", type=int, default=None, help="of the order of sides and of the bytes written")
+    parser.add_argument(
+        "--own-tables", action="store_true", help="each of our clients has a table of descriptors, as dbench's have"
+    )
     parser.add_argument("--json", action="store_true", help="everything, on standard output")
     options = parser.parse_args(argv)
     options.clients = options.clients or list(CLIENTS)
@@ -272,7 +282,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Measures, prints, and says by the exit code whether every bound holds."""
     options = parse(argv)
-    about = {**machine(), "seed": options.seed}
+    about = {**machine(), "seed": options.seed, "own_tables": options.own_tables}
     say(f"seed {options.seed}, kernel {about['kernel']}, {about['cpus']} CPUs, load average {os.getloadavg()[0]:.1f}")
 
     results = measured("against_dbench", lambda interrupts: measure_all(options, interrupts), as_json=options.json)

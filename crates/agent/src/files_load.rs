@@ -63,6 +63,7 @@ fn config() -> Config {
         rows_max: u64::MAX,
         sample_one_in: 1,
         pin_threads: false,
+        own_descriptors: false,
         dealt: Vec::new(),
     }
 }

@@ -92,6 +92,7 @@ fn config(request: &Load, kinds: usize) -> Config {
         rows_max: request.rows_max,
         sample_one_in: request.sample_one_in,
         pin_threads: request.pin_threads,
+        own_descriptors: false,
         dealt: Vec::new(),
     }
 }

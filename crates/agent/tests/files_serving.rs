@@ -80,6 +80,39 @@ fn clients_perform_their_passes_and_the_segment_ends() {
 }
 
 #[test]
+fn clients_with_tables_of_descriptors_of_their_own_perform_the_same() {
+    let (place, script) = ready();
+    let out = place.path().join("out");
+    let told: Vec<Value> = ["shared", "own"]
+        .iter()
+        .map(|tables| {
+            let files = place.path().join("files").join(tables);
+            std::fs::create_dir(&files).unwrap();
+            let workload = json!({"script": script, "passes": 4, "descriptor_tables": tables});
+            let asked = |more| request(&files, workload.clone(), more);
+            must("populate", &asked(json!({})));
+            let summary = must("load", &asked(json!({"clients": 3, "out": out, "stop": {"seconds": 60}})));
+            let checked = must("check", &asked(json!({"segments": [out.join("summary.json")]})));
+            assert_eq!(failed_checks(&checked), [""; 0], "{checked}");
+            summary
+        })
+        .collect();
+    let counts = |summary: &Value| {
+        let mut of_kinds = summary["by_kind"].clone();
+        of_kinds.as_object_mut().unwrap().values_mut().for_each(|kind| *kind = kind["done"].clone());
+        (of_kinds, summary["identity"].clone(), summary["totals"].clone(), summary["verification"].clone())
+    };
+    assert_eq!(counts(&told[0]), counts(&told[1]));
+    assert_eq!(told[1]["identity"]["done"], 3 * 4 * LINES);
+    let tables: Vec<&Value> = told.iter().map(|summary| &summary["facts"]["descriptor_table"]).collect();
+    assert_eq!(tables, ["one of all clients", "one of each client"]);
+
+    let other = request(&place.path().join("files"), json!({"script": script, "descriptor_tables": "none"}), json!({}));
+    let said = agent("populate", &other);
+    assert!(said.code == Some(2) && format!("{said:?}").contains("descriptor_tables"), "{said:?}");
+}
+
+#[test]
 fn what_a_warm_up_has_moved_is_accounted_for_and_is_in_no_other_segment() {
     let (place, script) = ready();
     let (files, warmup, measure) = (place.path().join("files"), place.path().join("out"), place.path().join("measure"));

@@ -63,6 +63,11 @@ pub trait FileWorkload: Send + Sync {
         1
     }
 
+    /// Whether each session that blocks is to have a table of descriptors of its own, as a process has.
+    fn own_descriptors(&self) -> bool {
+        false
+    }
+
     /// How many sessions it wants, where that is no choice of the request's: a phase of one process, a reader a file.
     fn clients(&self) -> Option<u32> {
         None

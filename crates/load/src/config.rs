@@ -28,6 +28,9 @@ pub struct Config {
     pub sample_one_in: u64,
     /// Whether each thread stays on one CPU, where the CPUs can be dealt out evenly.
     pub pin_threads: bool,
+    /// Of sessions that block: whether each thread has a table of descriptors of its own, as a process has, from before its first
+    /// transaction on. What sessions have open by then is in it; what they open they close on the same thread.
+    pub own_descriptors: bool,
     /// What each connection performs, where that is settled beforehand: the kinds of its transactions, in their order. Indexes
     /// follow one another, connection after connection. Only in a closed loop of sessions that block. Empty: who is free takes
     /// the next index.
@@ -65,6 +68,7 @@ impl Config {
             rows_max: u64::MAX,
             sample_one_in: 1,
             pin_threads: false,
+            own_descriptors: false,
             dealt: Vec::new(),
         }
     }

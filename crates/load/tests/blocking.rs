@@ -8,8 +8,10 @@ use plimsoll_load::mock::{MockOpener, Scripted};
 use plimsoll_load::{Config, Control, Ended, EngineError, Tables, open_all, run, run_blocking};
 use plimsoll_record::Outcome;
 use plimsoll_session::{Begun, BlockingOpener, BlockingSession, Ending, Opener, SessionReport};
-use std::sync::Arc;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use support::{MS, Segment, blocking, config, constant, driver};
 
@@ -69,6 +71,56 @@ fn the_kernel_wakes_a_thread_in_time_as_it_does_those_of_the_other_drivers() {
     let tables = Tables::of_rows(out.path()).unwrap();
     run_blocking(sessions, None, &config, &Control::new(1), tables).unwrap();
     assert_eq!(slack.load(Ordering::Relaxed), 1, "nanoseconds; the kernel's own is 50,000");
+}
+
+/// What is open by a number in each thread: the number, and the inode of what is there.
+type Opened = Arc<Mutex<Vec<(i32, u64)>>>;
+
+/// Opens a file, and looks for the file that the other one has opened by then.
+struct Opens {
+    opened: Opened,
+    both: Arc<Barrier>,
+    seen: Arc<AtomicU64>,
+}
+
+impl BlockingSession for Opens {
+    fn begin(&mut self, _index: u64) -> Begun {
+        Begun { kind: 0, skipped: false }
+    }
+
+    fn perform(&mut self) -> Ending {
+        let file = tempfile::tempfile().unwrap();
+        let mine = (file.as_raw_fd(), file.metadata().unwrap().ino());
+        self.opened.lock().unwrap().push(mine);
+        self.both.wait();
+        let opened = self.opened.lock().unwrap().clone();
+        let is_here = |&(number, inode): &(i32, u64)| {
+            std::fs::metadata(format!("/proc/thread-self/fd/{number}")).is_ok_and(|found| found.ino() == inode)
+        };
+        self.seen.fetch_add(opened.iter().filter(|one| is_here(one)).count() as u64, Ordering::Relaxed);
+        self.both.wait();
+        Ending::of_nothing(Outcome::Done, true)
+    }
+
+    fn close(self: Box<Self>) -> SessionReport {
+        SessionReport::default()
+    }
+}
+
+#[test]
+fn what_a_thread_opens_the_others_have_unless_each_has_a_table_of_its_own() {
+    for (own_descriptors, seen) in [(false, 4), (true, 2)] {
+        let out = tempfile::tempdir().unwrap();
+        let (opened, both, found) = (Opened::default(), Arc::new(Barrier::new(2)), Arc::new(AtomicU64::new(0)));
+        let session = |_| -> Box<dyn BlockingSession> {
+            Box::new(Opens { opened: Arc::clone(&opened), both: Arc::clone(&both), seen: Arc::clone(&found) })
+        };
+        // One each.
+        let config = Config { transactions: None, dealt: vec![vec![0], vec![0]], own_descriptors, ..config() };
+        let tables = Tables::of_rows(out.path()).unwrap();
+        run_blocking((0..2).map(session).collect(), None, &config, &Control::new(2), tables).unwrap();
+        assert_eq!(found.load(Ordering::Relaxed), seen, "tables of their own: {own_descriptors}");
+    }
 }
 
 #[test]

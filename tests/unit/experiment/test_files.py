@@ -96,6 +96,11 @@ def test_a_file_server_has_a_script() -> None:
     assert found.workload.request(0)["script"] == {"synthetic": {}}
     named = made({"name": "file_serving", "loadfile": "/a/client.txt"}, **MEASURE).workload
     assert named.request(0)["script"] == {"loadfile": "/a/client.txt"}
+    assert found.workload.request(0)["descriptor_tables"] == "shared", "threads, as they are"
+    own = made({"name": "file_serving", "descriptor_tables": "own"}, **MEASURE).workload
+    assert own.request(0)["descriptor_tables"] == "own"
+    assert own.subject().endswith("tables of descriptors of their own")
+    assert "descriptors" not in found.workload.subject()
     open_loop = made({"name": "file_serving"}, schedule={"kind": "poisson", "rate": 10}, **MEASURE)
     assert open_loop.judged == "latency_ns_p99"
 

@@ -93,6 +93,7 @@ fn config(works: &[Work]) -> Config {
         rows_max: u64::MAX,
         sample_one_in: 1,
         pin_threads: false,
+        own_descriptors: false,
         dealt: of_connections.map(|works| works.iter().map(|work| work.task.kind()).collect()).collect(),
     }
 }

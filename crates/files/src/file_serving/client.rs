@@ -1,8 +1,9 @@
 //! A client as the engine drives it: a line of the script for each operation, over and over.
 //!
 //! The fact that constrains it: an index of the plan says when, not what. What is performed is the line after the last
-//! one. Clients are threads of one process, so they share a table of descriptors, which the original's processes do
-//! not.
+//! one. Clients are threads of one process, so they share a table of descriptors unless each is asked to have its own, as
+//! the original's processes do; then what a client opens nobody else may use or close, and its work directory is open
+//! before.
 
 use super::ending::{Verdict, judge, name_of};
 use super::options::Options;

@@ -44,6 +44,17 @@ enum Source {
 #[serde(deny_unknown_fields)]
 struct Synthetic {}
 
+/// Whose the tables of descriptors are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DescriptorTables {
+    /// One of all clients, as threads of a process have it.
+    #[default]
+    Shared,
+    /// One of each client, as processes have it.
+    Own,
+}
+
 /// The workload's part of a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +75,8 @@ pub struct Parameters {
     sync_writes: bool,
     #[serde(default)]
     passes: u64,
+    #[serde(default)]
+    descriptor_tables: DescriptorTables,
 }
 
 fn newest() -> Generation {
@@ -143,7 +156,11 @@ impl FileWorkload for FileServing {
         facts.insert("script".to_owned(), source.into());
         facts.insert("generation".to_owned(), json!(self.parameters.generation));
         facts.insert("emptied_between_passes".to_owned(), self.script.leaves_files.into());
-        facts.insert("descriptor_table".to_owned(), "one of all clients".into());
+        let whose = match self.parameters.descriptor_tables {
+            DescriptorTables::Shared => "one of all clients",
+            DescriptorTables::Own => "one of each client",
+        };
+        facts.insert("descriptor_table".to_owned(), whose.into());
         facts
     }
 
@@ -154,6 +171,10 @@ impl FileWorkload for FileServing {
     fn descriptors(&self) -> u32 {
         // Besides its handles: the work directory, and one that is looked through.
         HANDLES_MAX as u32 + 4
+    }
+
+    fn own_descriptors(&self) -> bool {
+        self.parameters.descriptor_tables == DescriptorTables::Own
     }
 
     /// The script makes its files itself.

@@ -16,6 +16,7 @@ use crate::recording::recorder::Recorder;
 use crate::shared::Shared;
 use crate::window::Window;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use plimsoll_descriptors::enter_thread;
 use plimsoll_session::{BlockingOpener, BlockingSession, Interrupt};
 use seat::{Left, Seat};
 use std::sync::Arc;
@@ -29,14 +30,14 @@ const CANCEL_EVERY: Duration = Duration::from_secs(1);
 /// Tells how its thread left, however it did.
 struct Leaving {
     number: usize,
-    ended: Option<Ended>,
+    left: Option<Left>,
     tell: Sender<(usize, Left)>,
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
         // Who listens may have given this thread up.
-        let _ = self.tell.send((self.number, self.ended.map_or(Left::Panicked, Left::Ended)));
+        let _ = self.tell.send((self.number, self.left.take().unwrap_or(Left::Panicked)));
     }
 }
 
@@ -55,15 +56,21 @@ pub(crate) fn carry(
         let seat = Arc::new(Seat::new(number as u32, session.as_ref(), sink, shared));
         seats.push(Arc::clone(&seat));
         let (of_thread, opener, tell) = (Arc::clone(shared), opener.cloned(), tell.clone());
-        let leaving = Leaving { number, ended: None, tell };
+        let leaving = Leaving { number, left: None, tell };
         let carry = move || {
             let mut leaving = leaving;
             // As the threads of the other drivers, which they may be compared with; where it cannot be had it is late by 50 us.
             let _ = wake_in_time();
             let member = Member::new(&of_thread);
+            if of_thread.config.own_descriptors
+                && let Err(error) = enter_thread()
+            {
+                leaving.left = Some(Left::Refused(error));
+                return;
+            }
             let counts = &of_thread.control.counts[number];
             let carrier = Carrier::new(&of_thread, &seat, counts, opener.as_deref(), number as u32);
-            leaving.ended = Some(carrier.run(session));
+            leaving.left = Some(Left::Ended(carrier.run(session)));
             member.leave();
         };
         // By this name a probe tells whose thread it is.
@@ -85,6 +92,7 @@ pub(crate) fn carry(
     for (tally, left) in tallies.into_iter().zip(left) {
         let ended = match left {
             Some(Left::Panicked) => return Err(EngineError::Panicked),
+            Some(Left::Refused(error)) => return Err(EngineError::System(error)),
             Some(Left::Ended(ended)) => ended,
             None => shared.stopped().unwrap_or(Ended::Seconds),
         };

@@ -10,6 +10,7 @@ use crate::shared::{Claim, Shared};
 use crate::under_way::UnderWay;
 use plimsoll_record::{KIND_NOT_DRAWN, Outcome, Transaction};
 use plimsoll_session::{BlockingSession, Ending, Failure, Interrupt};
+use std::io;
 use std::iter::Zip;
 use std::ops::RangeFrom;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -146,6 +147,8 @@ impl Seat {
 pub(super) enum Left {
     /// The segment was over, or its connection was.
     Ended(Ended),
+    /// It has not begun: it was to have a table of descriptors of its own, and got none.
+    Refused(io::Error),
     /// It panicked.
     Panicked,
 }

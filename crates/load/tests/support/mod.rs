@@ -32,6 +32,7 @@ pub(crate) fn config() -> Config {
         rows_max: u64::MAX,
         sample_one_in: 100,
         pin_threads: false,
+        own_descriptors: false,
         dealt: Vec::new(),
     }
 }

@@ -26,6 +26,7 @@ pub(crate) fn config() -> Config {
         rows_max: u64::MAX,
         sample_one_in: 1,
         pin_threads: false,
+        own_descriptors: false,
         dealt: Vec::new(),
     }
 }

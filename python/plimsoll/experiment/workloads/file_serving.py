@@ -35,6 +35,11 @@ class FileServing(OnFiles):
     o_sync: bool = Field(False, description="files are opened with O_SYNC")
     sync_directories: bool = Field(False, description="directories are synced after each change")
     sync_writes: bool = Field(False, description="each write is followed by an fsync")
+    descriptor_tables: Literal["shared", "own"] = Field(
+        "shared",
+        description='"shared": clients are threads with one table of file descriptors; "own": each has its own, as '
+        "dbench's processes have",
+    )
     passes: int = Field(0, ge=0, le=1_000_000, description="through the script; 0: until the load's own end")
 
     @field_validator("loadfile")
@@ -59,6 +64,7 @@ class FileServing(OnFiles):
             "script": script,
             **{key: getattr(self, key) for key in ("generation", "resolve", "o_sync")},
             **{key: getattr(self, key) for key in ("sync_directories", "sync_writes", "passes")},
+            "descriptor_tables": self.descriptor_tables,
         }
 
     def load_request(self, cpus: int) -> Json:
@@ -77,7 +83,8 @@ class FileServing(OnFiles):
 
     def subject(self) -> str:
         script = "the synthetic profile" if self.loadfile is None else f"the load file {self.loadfile}"
-        return f"{self.name}, {script}, as {self.generation}"
+        tables = ", clients with tables of descriptors of their own" if self.descriptor_tables == "own" else ""
+        return f"{self.name}, {script}, as {self.generation}{tables}"
 
     def judged(self, schedule: Schedule) -> str:
         """In a closed loop what dbench prints."""

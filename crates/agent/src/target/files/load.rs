@@ -28,13 +28,15 @@ impl Files {
         let tree = Arc::new(self.open(workload.name())?);
         let ends = Arc::clone(wanted.end);
         let finish = Finish::new(move || ends.get().into_iter().for_each(|control| control.stop()));
+        let own_descriptors = workload.own_descriptors();
         let (name, kinds, facts) = (workload.name(), workload.kinds(), workload.facts());
         let sessions = Arc::clone(&workload).sessions(&tree, wanted.clients, finish)?;
         let (threads, start): (u32, Start) = match sessions {
             Sessions::Blocking(opener) => {
                 let sessions = (0..wanted.clients).map(|number| opener.open(number)).collect::<Result<Vec<_>, _>>()?;
                 let start: Start = Box::new(move |config, control, tables| {
-                    run_blocking(sessions, Some(&opener), config, control, tables)
+                    let config = Config { own_descriptors, ..config.clone() };
+                    run_blocking(sessions, Some(&opener), &config, control, tables)
                 });
                 (wanted.clients, start)
             }
