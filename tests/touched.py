@@ -27,6 +27,7 @@ RULES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "tests/unit/analysis/test_windows_groups.py",
         ),
     ),
+    ("benches/planting/", ("tests/unit/analysis/test_soak_planting.py",)),
     ("benches/", ("tests/unit/test_documents.py",)),
     ("schema/", ("tests/unit",)),
     ("experiments/", ("tests/unit", "tests/flow/test_readme.py")),
