@@ -112,6 +112,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "mdadm": lambda: _tool("mdadm"),
     "dmsetup": lambda: _tool("dmsetup"),
     "lvm": lambda: _tool("lvm"),
+    "tc": lambda: _tool("tc"),
     "mkfs.ext4": lambda: _tool("mkfs.ext4"),
     "mkfs.xfs": lambda: _tool("mkfs.xfs"),
     "mkfs.btrfs": lambda: _tool("mkfs.btrfs"),

@@ -148,6 +148,7 @@ class TrialDocument(TypedDict, total=False):
     caveats: list[str]
     windows: Windows
     layout: Json  # where the files lay
+    silences: list[Json]  # of the servers of its mounts by NFS
     synthetic: str  # of a record that was made for tests: by what
     # of decision support
     tests: list[Json]

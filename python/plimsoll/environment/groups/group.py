@@ -219,20 +219,22 @@ def _pids(folders: Sequence[Path]) -> list[int]:
     return sorted(pids)
 
 
-def _kill_all(folders: Sequence[Path], estate: shared_memory.Estate | None = None) -> None:
-    def remaining() -> list[int]:
-        freezer.thaw(deeper for each in folders for deeper in _tree(each))
-        pids = _pids(folders)
-        if estate is not None:
-            estate.see(pids)
-        if pids and _kill_at_once(folders):
-            return pids
-        for pid in pids:
-            # Looked up again with a pidfd in hand: the number may have been given to somebody else since.
-            processes.signal_if(pid, signal.SIGKILL, lambda number: number in _pids(folders))
+def end_once(folders: Sequence[Path], estate: shared_memory.Estate | None = None) -> list[int]:
+    """Thaws what is in the group and has it end, and does not wait; the processes that were there."""
+    freezer.thaw(deeper for each in folders for deeper in _tree(each))
+    pids = _pids(folders)
+    if estate is not None:
+        estate.see(pids)
+    if pids and _kill_at_once(folders):
         return pids
+    for pid in pids:
+        # Looked up again with a pidfd in hand: the number may have been given to somebody else since.
+        processes.signal_if(pid, signal.SIGKILL, lambda number: number in _pids(folders))
+    return pids
 
-    left = processes.wait_until_gone(remaining, _KILL_SECONDS)
+
+def _kill_all(folders: Sequence[Path], estate: shared_memory.Estate | None = None) -> None:
+    left = processes.wait_until_gone(lambda: end_once(folders, estate), _KILL_SECONDS)
     if left:
         remedy = "they are in uninterruptible sleep, probably on I/O; run `plimsoll undo` again later"
         raise Fault(f"{folders[0]}: processes {left} did not end after SIGKILL", remedy=remedy)

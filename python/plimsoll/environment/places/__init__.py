@@ -21,6 +21,8 @@ from plimsoll.environment.places.layer import size_of
 from plimsoll.environment.places.nfs import exports
 from plimsoll.environment.places.nfs import mounts as nfs_mounts
 from plimsoll.environment.places.nfs.exports import at_the_server
+from plimsoll.environment.places.nfs.mounts import record_users, watched
+from plimsoll.environment.places.nfs.silence import Watch
 from plimsoll.environment.places.stack import Stack, mount_point, stacks_of
 
 KNOBS = (
@@ -31,11 +33,14 @@ KNOBS = (
 __all__ = [
     "KNOBS",
     "Stack",
+    "Watch",
     "at_the_server",
     "caveats_of",
     "described",
     "members_of",
     "mount_point",
+    "record_users",
     "size_of",
     "stacks_of",
+    "watched",
 ]

@@ -265,6 +265,16 @@ class Machine:
             return f"{address} does not answer on port {port} ({error.strerror or error})"
         return ""
 
+    def reaches(self, address: str, port: int) -> bool:
+        """Whether packets come back from a port of TCP: somebody listens there, or is said not to."""
+        try:
+            socket.create_connection((address, port), REACH_SECONDS).close()
+        except TimeoutError:
+            return False
+        except OSError as error:
+            return error.errno == errno.ECONNREFUSED
+        return True
+
     def address_of(self, host: str) -> str:
         """The first address of a host, as the kernel takes it."""
         try:

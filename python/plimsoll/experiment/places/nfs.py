@@ -67,6 +67,9 @@ class Nfs(Strict):
         "4.2", description="of the protocol"
     )
     export: Export = Field(default_factory=Export, description="with `on`: export options")
+    silence_seconds_max: int = Field(
+        60, ge=5, le=3600, description="without a reply while calls wait for one; then the trial has failed"
+    )
 
     @property
     def is_given(self) -> bool:

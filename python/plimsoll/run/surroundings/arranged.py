@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,11 @@ from plimsoll.environment import Group, Journal, Limits, server
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.folders import work_dir
 from plimsoll.environment.groups import group_limits
-from plimsoll.environment.places import at_the_server, caveats_of, described, members_of
+from plimsoll.environment.places import Watch, at_the_server, caveats_of, described, members_of, record_users, watched
 from plimsoll.experiment import Experiment
+from plimsoll.run.refusals import TrialFailed
 from plimsoll.run.requests import kernel_probes
+from plimsoll.run.signals import Stopped
 from plimsoll.run.surroundings import file_locations, knobs
 from plimsoll.run.surroundings.file_locations import FileLocations
 from plimsoll.run.trial.log import TrialLog
@@ -41,6 +43,7 @@ class PrivatePlace(Place):
     owner: tuple[int, int]
     limits: Limits | None
     served: list[Path] = field(default_factory=list, kw_only=True)  # its folders as this kernel's NFS server has them
+    silences: Watch = field(default_factory=lambda: Watch([], []), kw_only=True)  # of the servers of its mounts by NFS
     cage: Group | None = None  # without limits, where none are asked for: nothing that the server starts outlives it
 
     @property
@@ -130,11 +133,36 @@ def arranged(context: RunContext, settings: Experiment, name: str, log: TrialLog
     """The machine as the treatment wants it. Everything is put back at the end, signals or not."""
     state = context.state
     journal = Journal.create(state, name)
+    with ExitStack() as looking_on:  # while all is put back, too
+        try:
+            place = _arrange(context, journal, settings, name, log)
+            watch = looking_on.enter_context(place.silences.on())
+            with _given_up(watch, log):
+                yield place
+        finally:
+            with log.phase("put back", context.observer):
+                put_back(context, journal, [log])
+
+
+@contextmanager
+def _given_up(watch: Watch, log: TrialLog) -> Iterator[None]:
+    """Whatever goes wrong once a server was given up is its silence. Raises TrialFailed then."""
     try:
-        yield _arrange(context, journal, settings, name, log)
+        yield
+    except Exception as error:
+        if watch.reason is None or isinstance(error, Stopped):
+            raise
+        raise TrialFailed(watch.reason) from error
+    else:
+        if watch.reason is not None:
+            raise TrialFailed(watch.reason)
     finally:
-        with log.phase("put back", context.observer):
-            put_back(context, journal, [log])
+        silences = watch.told()
+        if silences:
+            log.facts["silences"] = [one.as_json() for one in silences]
+        for one in silences:
+            log.caveat(one.words())
+        watch.begin_anew()
 
 
 def put_back(context: RunContext, journal: Journal, logs: Sequence[TrialLog]) -> None:
@@ -161,6 +189,7 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
     locations, enclosure = site.made_by(file_locations.KNOB), site.made_by(group_limits.KNOB)
     folders = () if enclosure.group is None else enclosure.group.folders
     server.record(journal, locations.data / "data", folders, locations.work)
+    record_users(site, journal, folders)
     served = at_the_server(site, locations.apart)
     load_cpus = None if wanted.load_cpus == "all" else set(cpu_lists.check(wanted.load_cpus))
     log.facts["cpus"] = {
@@ -178,4 +207,5 @@ def _arrange(context: RunContext, journal: Journal, settings: Experiment, name: 
         host=host,
         members=members_of(layout),
         served=served,
+        silences=watched(site, folders),
     )

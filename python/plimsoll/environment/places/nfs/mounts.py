@@ -7,10 +7,11 @@ before anything is put back, and of another's that does not answer the mount is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from plimsoll.environment import devices, kernel_files
 from plimsoll.environment.fault import Fault
@@ -21,12 +22,14 @@ from plimsoll.environment.network_mounts import answers
 from plimsoll.environment.places import machine
 from plimsoll.environment.places import mounts as local
 from plimsoll.environment.places.layer import not_in_this_kernel
-from plimsoll.environment.places.nfs import exports, mounting, nfsd, rpc
+from plimsoll.environment.places.nfs import calls, exports, mounting, nfsd, rpc
 from plimsoll.environment.places.nfs.mounting import Server
 from plimsoll.environment.places.nfs.nfsd import Wanted
+from plimsoll.environment.places.nfs.silence import Watch, Watched
 from plimsoll.environment.places.stack import Stack, nfs_stacks_of
 
 MOUNT_SECONDS, UMOUNT_SECONDS = 60.0, 30.0
+REVIVED_SECONDS = 30.0  # a client waits some seconds between two tries to connect
 _PORT = 2049
 # Of the mount and not of the file system: what mount(8) itself makes of them every kernel takes.
 _OF_THE_MOUNT = {*local.OF_THE_MOUNT, "sync"}
@@ -34,9 +37,13 @@ _OF_THE_MOUNT = {*local.OF_THE_MOUNT, "sync"}
 
 class NfsMounts(Knob[Mapping[str, Path]]):
     name = "place_nfs_mounts"
-    keys = ("environment.places.*.nfs.server", "environment.places.*.nfs.version")
+    keys = tuple(f"environment.places.*.nfs.{name}" for name in ("server", "version", "silence_seconds_max"))
     after = ("place_exports",)
     why_shared = ""
+
+    def alone(self, site: Site) -> Iterator[str]:
+        for stack in nfs_stacks_of(site):
+            yield f"{stack.key}: an NFS server that stops answering would hold up the windows of every server"
 
     def obstacles(self, site: Site) -> Iterator[str]:
         here = machine.HERE
@@ -115,21 +122,20 @@ KNOB = NfsMounts()
 @puts_back("place_nfs_mount", survives_reboot=True)
 def _put_back(args: Args) -> str:
     point, here = local.point_of_ours(args), machine.HERE
+    if calls.is_mounted(point) and not answers(point):
+        calls.end([point], [])  # else what is still to be written would wait in unmounting, for ever
+        calls.take_away(point)
     for options in ([], ["-f"], ["-f", "-l"]):
-        if not _is_mounted(point):
+        if not calls.is_mounted(point):
             break
         with suppress(Fault):
             here.call("umount", "-i", "-c", *options, str(point), seconds=UMOUNT_SECONDS)
         step("after umount")
-    if _is_mounted(point):
+    if calls.is_mounted(point):
         raise Fault(
             f"{point}: cannot be unmounted", remedy=f"`fuser -vm {point}` names who uses it; then `plimsoll undo`"
         )
     return local.remove_point(point)
-
-
-def _is_mounted(point: Path) -> bool:
-    return any(mount.point == str(point) for mount in machine.HERE.mounts())
 
 
 class Answering(Knob[None]):
@@ -145,24 +151,83 @@ class Answering(Knob[None]):
         yield from ()
 
     def arrange(self, site: Site, journal: Journal) -> None:
-        served = site.made_by(exports.KNOB)
-        for stack in nfs_stacks_of(site):
-            revived = served.as_json() if served is not None and stack.place.nfs.on is not None else None
-            journal.record("place_nfs_server", point=str(stack.point), server=revived)
+        for point, server in _servers(site):
+            journal.record("place_nfs_server", point=point, server=server)
 
 
 ANSWERING = Answering()
 
 
+def _servers(site: Site) -> list[tuple[str, dict[str, Any] | None]]:
+    """By mount point, what this kernel's own server is; None of another's."""
+    served = site.made_by(exports.KNOB)
+    own = None if served is None else served.as_json()
+    return [(str(stack.point), own if stack.place.nfs.on is not None else None) for stack in nfs_stacks_of(site)]
+
+
+def watched(site: Site, group: Sequence[Path]) -> Watch:
+    """What watches the servers of a trial's mounts; ends what is in the group where one is given up."""
+    served = site.made_by(exports.KNOB)
+    return Watch(
+        [
+            Watched(
+                stack.name,
+                machine.real_path(stack.point),
+                server_of(stack, site, served).address,
+                stack.place.nfs.silence_seconds_max,
+            )
+            for stack in nfs_stacks_of(site)
+        ],
+        group,
+    )
+
+
+def record_users(site: Site, journal: Journal, group: Sequence[Path]) -> None:
+    """To be recorded last, and so put back first: processes of this control group may wait for a server that is gone,
+    and whatever looks at the mounts to put something back would wait like them."""
+    if servers := _servers(site):
+        mounts = [{"point": point, "server": server} for point, server in servers]
+        journal.record("place_nfs_calls", mounts=mounts, group=[str(folder) for folder in group])
+
+
+@puts_back("place_nfs_calls", survives_reboot=False)
+def _nobody_waits(args: Args) -> str:
+    silent: dict[Path, bool] = {}  # whether it is this kernel's own
+    for one in args["mounts"]:
+        point = local.point_of_ours(one)
+        if not _answers_again(point, one["server"]):
+            silent[point] = one["server"] is not None
+    if not silent:
+        return "no call waits for an NFS server that is gone"
+    calls.end([*silent], [Path(folder) for folder in args["group"]])
+    step("after calls ended")
+    for point in silent:
+        calls.take_away(point)
+        step("after taken away")
+    what = f"{', '.join(map(str, silent))}: no NFS server answers; calls that waited for it were ended"
+    if all(silent.values()):
+        return what  # what it served goes with the place below
+    raise ChangedSince(what, "what the run has made there is left: remove it when the server answers again")
+
+
 @puts_back("place_nfs_server", survives_reboot=False)
 def _server_answers(args: Args) -> str:
     point = local.point_of_ours(args)
-    if not _is_mounted(point) or answers(point):
-        return f"the server of {point} answers"
-    if args["server"] is not None:
-        # Whoever has stopped it: what waits for it ends no other way.
-        nfsd.stop(Path(args["server"]["files"]))
-        nfsd.start(Wanted.of(args["server"]))
-        if answers(point):
-            return f"the server of {point} was started again, so that what waits for it ends"
+    if _answers_again(point, args["server"]):
+        return f"nothing waits for the server of {point}"
     raise ChangedSince(f"{point}: its NFS server does not answer", "what the run has made there is left")
+
+
+def _answers_again(point: Path, server: dict[str, Any] | None) -> bool:
+    """Whether what is mounted there answers, if anything is; where it is ours, once it was started again.
+
+    Whoever has stopped it: what waits for it ends in no better way. Where packets to it are lost, starting it helps
+    nobody, and takes long.
+    """
+    if not calls.is_mounted(point) or answers(point):
+        return True
+    if server is None or not machine.HERE.reaches(nfsd.ADDRESS, server["port"]):
+        return False
+    nfsd.stop(Path(server["files"]))
+    nfsd.start(Wanted.of(server))
+    return answers(point, REVIVED_SECONDS)
