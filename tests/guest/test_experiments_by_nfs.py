@@ -90,3 +90,25 @@ def test_the_type_of_query_decides_its_calls(laboratory: Laboratory) -> None:
     # As many rows each, which lie together by the one index and on a page each by the other.
     assert asked["index, unclustered"] > 5 * asked["index, clustered"]
     assert asked["join"] > asked["scan"] > asked["index, clustered"]
+
+
+def test_each_request_of_a_page_asks_for_its_file_s_attributes(laboratory: Laboratory) -> None:
+    verdict = performed(laboratory, "web-files-nfs", "measure.seconds=5", "workload.clients=4")
+    found = verdict["nfs_calls"]["treatments"]
+    calls_of = {}
+    for name, level in levels(laboratory).items():
+        mine = found.get(name, {"classes": [], "accounts": [], "transactions": 0})
+        assert all(account["is_explained"] for account in mine["accounts"])
+        calls = {(one["file_class"], one["name"]): one["calls"] for one in mine["classes"]}
+        calls_of[level["files"], level["mix"]] = calls, mine["transactions"]
+        print(level, calls, mine["transactions"])
+    assert len(calls_of) == 6
+    for (files, mix), (calls, requests) in calls_of.items():
+        # Whose calls there are follows from where the files lie, and those of the program's log from the mix.
+        assert (("data", "READ") in calls) == (files != "local disk")
+        assert any(kind == "other" for kind, _ in calls) == (files != "local disk" and mix == "whole")
+        if (files, mix) == ("NFS 3", "static"):
+            # nginx opens each file that is asked for, and opening asks for attributes (close-to-open consistency).
+            assert calls["data", "GETATTR"] == pytest.approx(requests, rel=0.02)
+    page = write_report(laboratory.out).read_text()
+    assert "NFS calls a transaction" in page and "Web serving" in page

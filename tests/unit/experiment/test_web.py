@@ -152,3 +152,10 @@ def test_a_web_server_of_somebody_else_is_asked_for_its_files() -> None:
 def test_what_a_server_of_somebody_else_is_not_given(target: Any, workload: Any, said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         experiment(target=target, workload=workload)
+
+
+def test_calls_of_nfs_are_watched_for_files_of_ours_alone() -> None:
+    asked = {"workload": {"name": "web", "mix": "static"}, "probes": {"nfs_calls": True}}
+    assert experiment(**asked).probes.nfs_calls
+    with pytest.raises(ValidationError, match=r"probes\.nfs_calls"):
+        experiment(target=URL, **asked)

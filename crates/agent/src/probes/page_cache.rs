@@ -13,10 +13,9 @@ use std::path::PathBuf;
 /// A folder and the class of the files in it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
-struct TreeRequest {
-    path: PathBuf,
-    class: String,
+pub(super) struct TreeRequest {
+    pub(super) path: PathBuf,
+    pub(super) class: String,
 }
 
 /// `page_cache`.

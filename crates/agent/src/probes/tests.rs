@@ -80,6 +80,10 @@ fn a_probe_is_told_what_to_watch_or_the_target_is() {
     let probes = json!({"sync": {}, "block": {}, "syscalls": {}, "profile": {}, "nfs_calls": {}, "page_cache": {"scratch": "/tmp"}});
     assert!(request(probes.clone()).validate(Some(&files)).is_ok());
     assert!(request(probes).validate(None).is_err());
+    let trees = |class: &str| json!({"nfs_calls": {"trees": [{"path": "/tmp", "class": class}]}});
+    assert!(request(trees("data")).validate(None).is_ok());
+    let error = request(trees("date")).validate(None).unwrap_err().to_string();
+    assert!(error.contains("probes.nfs_calls.trees.class: \"date\" is not allowed"), "{error}");
     let error = request(json!({"breakdown": {}})).validate(Some(&files)).unwrap_err().to_string();
     assert!(error.contains("probes.breakdown") && error.contains("data_directory"), "{error}");
 }

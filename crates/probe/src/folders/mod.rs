@@ -98,6 +98,18 @@ impl Files {
         Ok(Self { folder: path, trees, layout: Layout::Plain })
     }
 
+    /// Those of folders that are no database's, each with the class of its files.
+    ///
+    /// # Errors
+    /// When there is none, or one of them is not there.
+    pub fn of_trees(mut trees: Vec<Tree>) -> Result<Self, Refusal> {
+        for tree in &mut trees {
+            tree.path = real(&tree.path)?;
+        }
+        let folder = trees.first().ok_or_else(|| Refusal::from("no folder to watch".to_owned()))?.path.clone();
+        Ok(Self { folder, trees, layout: Layout::Plain })
+    }
+
     /// The same, with the files of one more folder, below the first, of another class.
     ///
     /// # Errors

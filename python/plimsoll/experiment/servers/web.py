@@ -35,6 +35,8 @@ OF_APACHE: Final = frozenset(
 _ODD: Final = re.compile(r"[;{}#<>\n\0]")
 # They read PostgreSQL's processes or files.
 PROBES: Final = ("profile", "syscalls", "sync", "block")
+# They are told the folders of a server of ours.
+OF_OUR_FOLDERS: Final = ("nfs_calls",)
 
 
 def check_existing(workload: Workload, target: Target, warmup: Warmup, probes: Probes) -> None:
@@ -44,7 +46,7 @@ def check_existing(workload: Workload, target: Target, warmup: Warmup, probes: P
         "target.dsn": target.dsn is not None,
         **{f"target.files.{name}": True for name in target.files.given if name != "data"},
         **{f"target.settings.{name}": True for name in target.settings},
-        **{f"probes.{name}": bool(getattr(probes, name)) for name in PROBES},
+        **{f"probes.{name}": bool(getattr(probes, name)) for name in (*PROBES, *OF_OUR_FOLDERS)},
     }
     found = [name for name, is_asked in refused.items() if is_asked]
     if found:

@@ -48,6 +48,7 @@ class WebPlace(PrivatePlace):
             "page_cache": {"trees": trees, "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
+            "nfs_calls": {"trees": trees} if wanted.nfs_calls else None,
             "worker_waits": self.processes if wanted.breakdown and self.processes else None,
             **kernel_probes(settings),
         }
