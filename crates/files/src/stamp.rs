@@ -12,7 +12,7 @@
 //! | 16 to 503 | the table's words with the tag |
 //! | 504 to 511 | the tag once more |
 
-use plimsoll_keys::Words;
+use plimsoll_keys::{Words, mixed};
 
 /// Bytes of a sector, by which blocks are stamped; offsets and lengths are multiples of it.
 pub const SECTOR: usize = 512;
@@ -155,10 +155,7 @@ fn word(bytes: &[u8; SECTOR], place: usize) -> u64 {
 const fn table() -> [u64; WORDS] {
     let (mut words, mut place) = ([0; WORDS], 0);
     while place < WORDS {
-        let mut word = (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        words[place] = word ^ (word >> 31);
+        words[place] = mixed((place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         place += 1;
     }
     words

@@ -43,14 +43,17 @@ impl KeyChooser {
     }
 
     /// The key, from 0, that `field` of `words` chooses.
+    #[inline]
     pub fn choose(&self, words: &Words, field: u64) -> u64 {
         match &self.kind {
             Kind::Uniform => words.below(field, self.size),
-            Kind::Zipf(zipf, permutation) => {
-                let rank = zipf.sample(&mut words.stream(field)) as u64;
-                permutation.place(rank.clamp(1, self.size) - 1)
-            }
+            Kind::Zipf(zipf, permutation) => self.by_rank((zipf, permutation), words, field),
         }
+    }
+
+    fn by_rank(&self, (zipf, permutation): (&Zipf<f64>, &Permutation), words: &Words, field: u64) -> u64 {
+        let rank = zipf.sample(&mut words.stream(field)) as u64;
+        permutation.place(rank.clamp(1, self.size) - 1)
     }
 }
 

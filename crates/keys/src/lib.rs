@@ -10,4 +10,4 @@ mod words;
 
 pub use choice::{Choice, KeyChooser};
 pub use permutation::Permutation;
-pub use words::{Words, word_text};
+pub use words::{Words, mixed, word_text};

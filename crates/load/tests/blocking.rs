@@ -151,6 +151,8 @@ fn a_session_that_never_answers_is_lost_and_left_behind() {
     let outcomes = &segment.outcomes;
     assert_eq!((outcomes.identity.lost, outcomes.identity.failed, outcomes.ended), (1, 0, Ended::Seconds));
     assert!(outcomes.identity.done > 50, "the other one went on");
+    let of_kinds: u64 = outcomes.by_kind.iter().map(|kind| kind.lost).sum();
+    assert_eq!(of_kinds, 1, "and what it was is known");
     assert_eq!((outcomes.errors[0].sqlstate.as_str(), outcomes.connections_lost), ("XXABN", 1));
 }
 

@@ -1,7 +1,6 @@
 //! Random numbers by address: one for each (seed, stream, index), without the ones before it.
 
-use rand::{Rng, SeedableRng};
-use rand_xoshiro::SplitMix64;
+use plimsoll_keys::mixed;
 
 /// What a draw is for; draws of two streams are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +21,6 @@ pub enum Stream {
 pub fn draw(seed: u64, stream: Stream, index: u64) -> u64 {
     let base = mixed(seed ^ mixed(stream as u64));
     mixed(base.wrapping_add(index))
-}
-
-#[inline]
-fn mixed(state: u64) -> u64 {
-    SplitMix64::seed_from_u64(state).next_u64()
 }
 
 /// A number above 0, up to and with 1.

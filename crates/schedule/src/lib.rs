@@ -182,6 +182,9 @@ impl Schedule {
     #[inline]
     pub fn wait_ns(&self, index: u64) -> i64 {
         let Self::Closed { think_ms, keying_ms, seed } = self else { return 0 };
+        if think_ms.is_none() && keying_ms.is_none() {
+            return 0;
+        }
         think_ms.ns(*seed, Stream::Think, index).saturating_add(keying_ms.ns(*seed, Stream::Keying, index))
     }
 

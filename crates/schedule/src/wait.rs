@@ -52,6 +52,12 @@ impl Wait {
         }
     }
 
+    /// Whether it is always none: then nothing is to be drawn, multiplied and rounded after each operation.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(*self, Self::Fixed(ms) if ms == 0.0)
+    }
+
     /// Nanoseconds; a pure function.
     #[inline]
     pub(crate) fn ns(&self, seed: u64, stream: Stream, index: u64) -> i64 {

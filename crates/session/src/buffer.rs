@@ -34,6 +34,7 @@ impl Buffer {
     ///
     /// # Panics
     /// Where it was not made so long.
+    #[inline]
     pub fn set_length(&mut self, length: usize) {
         assert!(length + Self::BOUNDARY <= self.bytes.len(), "no longer than it was made");
         self.length = length;
@@ -46,6 +47,7 @@ impl Buffer {
     }
 
     /// Its place among those that the ring with this keeper has registered; `None` if it is not one of them.
+    #[inline]
     pub fn fixed(&self, keeper: &Arc<Keeper>) -> Option<u16> {
         self.fixed.as_ref().filter(|(of, _)| Arc::ptr_eq(of, keeper)).map(|&(_, index)| index)
     }
@@ -62,12 +64,14 @@ impl Drop for Buffer {
 impl Deref for Buffer {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.bytes[self.start..][..self.length]
     }
 }
 
 impl DerefMut for Buffer {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..][..self.length]
     }

@@ -72,6 +72,7 @@ pub struct Ending {
 
 impl Ending {
     /// Of a transaction for which nothing was sent.
+    #[inline]
     pub fn of_nothing(outcome: Outcome, alive: bool) -> Self {
         Self { outcome, statements: 0, retries: 0, requests: 0, bytes: 0, failure: None, alive }
     }

@@ -76,16 +76,25 @@ impl Descriptors {
     #[inline]
     pub(super) fn find(&mut self, key: u64, incarnation: u32) -> Option<usize> {
         self.uses += 1;
-        let is_last = self.kept.get(self.last).is_some_and(|kept| kept.key == key);
-        if !is_last {
-            self.last = *self.by_key.get(&key)?;
+        match self.kept.get_mut(self.last) {
+            Some(kept) if kept.key == key && kept.incarnation == incarnation => {
+                kept.used = self.uses;
+                Some(self.last)
+            }
+            _ => self.find_another(key, incarnation),
         }
-        if self.kept[self.last].incarnation != incarnation {
+    }
+
+    /// One that was not found last.
+    fn find_another(&mut self, key: u64, incarnation: u32) -> Option<usize> {
+        let at = *self.by_key.get(&key)?;
+        self.last = at;
+        if self.kept[at].incarnation != incarnation {
             self.close(key);
             return None;
         }
-        self.kept[self.last].used = self.uses;
-        Some(self.last)
+        self.kept[at].used = self.uses;
+        Some(at)
     }
 
     /// The file that was found.

@@ -13,6 +13,7 @@ use plimsoll_session::{BlockingSession, Ending, Failure, Interrupt};
 use std::io;
 use std::iter::Zip;
 use std::ops::RangeFrom;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Indexes with the kinds of what is to be performed.
@@ -49,16 +50,19 @@ impl Held {
             Some(UnderWay { index, planned_ns: due_ns, start_ns: now_ns.max(due_ns), kind: KIND_NOT_DRAWN });
     }
 
-    /// It is about to be performed.
-    pub(super) fn began(&mut self, kind: u8, now_ns: i64) {
-        if let Some(under_way) = &mut self.under_way {
-            (under_way.kind, under_way.start_ns) = (kind, now_ns);
+    /// Records how it ended; gives when it was due. `began`: its kind and when it was begun, if it was.
+    #[inline]
+    pub(super) fn ended(
+        &mut self,
+        shared: &Shared,
+        counts: &Counts,
+        began: Option<(u8, i64)>,
+        (ending, now_ns): (&Ending, i64),
+    ) -> i64 {
+        let Some(mut under_way) = self.under_way.take() else { return now_ns };
+        if let Some((kind, start_ns)) = began {
+            (under_way.kind, under_way.start_ns) = (kind, start_ns);
         }
-    }
-
-    /// Records how it ended; gives when it was due.
-    pub(super) fn ended(&mut self, shared: &Shared, counts: &Counts, ending: &Ending, now_ns: i64) -> i64 {
-        let Some(under_way) = self.under_way.take() else { return now_ns };
         let row = under_way.row(shared, (self.number, self.server_process), ending, now_ns);
         counts.ended_one(ending.outcome);
         if row.kind == KIND_NOT_DRAWN {
@@ -97,6 +101,9 @@ impl Held {
 /// A session's seat.
 pub(super) struct Seat {
     held: Mutex<Option<Held>>,
+    /// Of what is under way: its kind, once it was begun, and when that was. Beside the lock, which each operation takes often enough.
+    kind: AtomicU8,
+    start_ns: AtomicI64,
 }
 
 impl Seat {
@@ -109,10 +116,24 @@ impl Seat {
         }
         let tally = Tally::new(config.kinds);
         let held = Held { number, dealt, server_process, sink, tally, under_way: None, interrupt };
-        Self { held: Mutex::new(Some(held)) }
+        Self { held: Mutex::new(Some(held)), kind: AtomicU8::new(KIND_NOT_DRAWN), start_ns: AtomicI64::new(0) }
+    }
+
+    /// What was taken is about to be performed.
+    #[inline]
+    pub(super) fn began(&self, kind: u8, now_ns: i64) {
+        self.start_ns.store(now_ns, Ordering::Relaxed);
+        self.kind.store(kind, Ordering::Release);
+    }
+
+    /// It has ended and is recorded; to be called before anything else is taken.
+    #[inline]
+    pub(super) fn is_over(&self) {
+        self.kind.store(KIND_NOT_DRAWN, Ordering::Relaxed);
     }
 
     /// Does something with what is held; `None` once it has been taken.
+    #[inline]
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> Option<T> {
         self.lock().as_mut().map(act)
     }
@@ -129,7 +150,9 @@ impl Seat {
             let message = "no reply within the grace period after the segment".to_owned();
             let failure = Some(Failure { code: Failure::ABANDONED.to_owned(), message });
             let ending = Ending { failure, ..Ending::of_nothing(Outcome::Lost, false) };
-            held.ended(shared, counts, &ending, now_ns);
+            let kind = self.kind.load(Ordering::Acquire);
+            let began = (kind != KIND_NOT_DRAWN).then(|| (kind, self.start_ns.load(Ordering::Relaxed)));
+            held.ended(shared, counts, began, (&ending, now_ns));
             held.tally.connections_lost += 1;
         }
         held.skip_rest(counts, now_ns);

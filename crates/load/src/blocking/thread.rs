@@ -84,11 +84,13 @@ impl<'a> Carrier<'a> {
             };
             let begun = session.begin(claim.index);
             let start_ns = monotonic_ns();
-            self.seat.with(|held| held.began(begun.kind, start_ns));
+            self.seat.began(begun.kind, start_ns);
             let ending = if begun.skipped { Ending::of_nothing(Outcome::Skipped, true) } else { session.perform() };
             let end_ns = monotonic_ns();
-            let recorded = self.seat.with(|held| held.ended(self.shared, self.counts, &ending, end_ns));
+            let began = Some((begun.kind, start_ns));
+            let recorded = self.seat.with(|held| held.ended(self.shared, self.counts, began, (&ending, end_ns)));
             let Some(planned_ns) = recorded else { return (session, true, Ended::Seconds) };
+            self.seat.is_over();
             if !ending.alive {
                 return (session, false, Ended::ConnectionsLost);
             }
@@ -126,7 +128,6 @@ impl<'a> Carrier<'a> {
             if let Some(why) = self.shared.stopped() {
                 return Err(why);
             }
-            let is_given_up = now_ns >= self.patience_over_ns();
             let wait_until_ns = match &self.open_plan {
                 None if self.time_is_over(now_ns) => return Err(Ended::Seconds),
                 None if self.window.is_closed(now_ns) && self.shared.is_exhausted() => return Err(Ended::Transactions),
@@ -146,7 +147,7 @@ impl<'a> Carrier<'a> {
                     return taken.unwrap_or(Err(Ended::Seconds));
                 }
                 None => due_ns,
-                Some(_) if is_given_up => return Err(Ended::Seconds),
+                Some(_) if now_ns >= self.patience_over_ns() => return Err(Ended::Seconds),
                 Some(_) => match self.due_claim(now_ns) {
                     Some(claim) if now_ns - claim.due_ns > self.late_limit_ns => {
                         self.seat.with(|held| held.skip(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
