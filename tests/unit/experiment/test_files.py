@@ -51,6 +51,11 @@ def test_a_mix_is_asked_for_as_the_agent_takes_it() -> None:
     assert made(MIX, **MEASURE).workload.written_bytes() == 0
 
 
+def test_operations_that_go_on_from_one_another_say_in_how_many_streams() -> None:
+    found = made({**MIX, "keys": {"sequential": 8}}, **MEASURE).workload
+    assert found.request(2**30)["keys"] == {"sequential": 8}
+
+
 def test_sizes_of_a_range_are_uniform_in_the_logarithm() -> None:
     # The mean of exp(u), u uniform from log 4096 to log 2**20, by the sum of many.
     assert mean_of([4096, 2**20]) == pytest.approx((2**20 - 4096) / 5.545177, rel=1e-6)
@@ -136,6 +141,10 @@ def test_metrics_have_all_their_owners() -> None:
         (
             'name = "files"\ncount = 1\nfile_size = 4096\nmix = [{operation = "stat", weight = 0}]',
             "every weight of mix",
+        ),
+        (
+            'name = "files"\nkeys = {sequential = 2}\ncount = 1\nfile_size = 4096\nmix = [{operation = "unlink"}]',
+            "keys are sequential, and unlink changes which files there are",
         ),
         ('name = "raw_storage"\nsize = "1 MiB"\nphases = ["read"]', "the first phase is read, which needs a file"),
         ('name = "raw_storage"\nsize = "1 MiB"\nphases = ["write", "putc"]', "phases are given twice or out of order"),

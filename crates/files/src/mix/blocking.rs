@@ -29,8 +29,8 @@ pub(super) fn refused(error: impl std::fmt::Display) -> Failure {
 }
 
 impl BlockingOpener for Opener {
-    fn open(&self, _number: u32) -> Result<Box<dyn BlockingSession>, Failure> {
-        let operator = Operator::new(&self.live, &self.tree).map_err(refused)?;
+    fn open(&self, number: u32) -> Result<Box<dyn BlockingSession>, Failure> {
+        let operator = Operator::new(&self.live, &self.tree, number).map_err(refused)?;
         let is_reading = self.live.plan.tasks.contains(&Task::Readdir);
         let entries = vec![MaybeUninit::uninit(); if is_reading { ENTRIES_BYTES } else { 0 }];
         Ok(Box::new(Session { operator, buffer: buffer(&self.live), entries }))
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn session(opener: &Opener) -> Session {
-        let operator = Operator::new(&opener.live, &opener.tree).unwrap();
+        let operator = Operator::new(&opener.live, &opener.tree, 0).unwrap();
         Session { operator, buffer: buffer(&opener.live), entries: Vec::new() }
     }
 

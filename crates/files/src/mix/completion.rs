@@ -18,8 +18,8 @@ pub(super) struct Opener {
 }
 
 impl CompletionOpener for Opener {
-    fn open(&self, _number: u32) -> Result<Box<dyn CompletionSession>, Failure> {
-        let operator = Operator::new(&self.live, &self.tree).map_err(refused)?;
+    fn open(&self, number: u32) -> Result<Box<dyn CompletionSession>, Failure> {
+        let operator = Operator::new(&self.live, &self.tree, number).map_err(refused)?;
         let buffer = buffer(&self.live);
         let most = buffer.len();
         Ok(Box::new(Session { operator, buffer: Some(buffer), most, calls: 0 }))

@@ -4,6 +4,7 @@ use super::descriptors::Descriptors;
 use super::places::{Place, Places};
 use super::plan::Plan;
 use super::state::State;
+use super::streams::Streams;
 use super::versions::{BLOCK, Versions};
 use crate::workload::FilesError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,8 @@ pub(super) struct Live {
     pub(super) is_still: bool,
     /// Operations draw among so many places.
     pub(super) drawn_among: u64,
+    /// Where operations go on from one another instead of drawing; `None` too where what was laid out is no longer all there is.
+    pub(super) streams: Option<Streams>,
     gone: AtomicU64,
     failed: AtomicU64,
     /// What sessions had open: closing it is no part of the load.
@@ -52,6 +55,8 @@ impl Live {
         let is_still = !plan.changes_names() && places.are_as_laid_out(plan.count);
         let has_created = state.places.iter().skip(plan.count as usize).any(|place| !place.is_absent);
         let among = if of_created > 0 || plan.changes_names() || has_created { 2 } else { 1 } * plan.count;
+        let over = &first_block[..=plan.count as usize];
+        let streams = plan.streams.filter(|_| is_still).map(|count| Streams::new(count, over));
         Self {
             plan: Arc::clone(plan),
             places,
@@ -59,6 +64,7 @@ impl Live {
             first_block,
             is_still,
             drawn_among: among,
+            streams,
             gone: state.gone.into(),
             failed: state.failed.into(),
             open: Mutex::default(),

@@ -4,7 +4,7 @@
 //! block has a version in a table of four bytes a block ([`versions`]), which goes from segment to segment ([`state`]).
 //!
 //! - [`request`]: the language. [`plan`]: what operation i does.
-//! - [`places`]: files, names and lengths. [`live`]: all that sessions share. [`operator`]: what a session does around its calls.
+//! - [`places`]: files, names and lengths. [`streams`]: over all of them in order. [`live`]: all that sessions share. [`operator`]: what a session does around its calls.
 //! - [`blocking`], [`completion`]: its calls. [`names`]: operations on names.
 //! - [`layout`], [`check`]: before and after.
 
@@ -23,6 +23,7 @@ mod plan;
 mod report;
 mod request;
 mod state;
+mod streams;
 mod verify;
 mod versions;
 
@@ -112,6 +113,10 @@ impl FileWorkload for Mix {
             State::begin(tree)?;
         }
         let (live, tree) = (Arc::new(Live::new(&self.plan, state)), Arc::clone(tree));
+        if self.plan.streams.is_some() && live.streams.is_none() {
+            let why = "needs the files as they were laid out, and some have come or gone: populate again";
+            return Err(FilesError::Content(format!("workload.keys: \"sequential\" {why}")));
+        }
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&live));
         Ok(match self.plan.engine {
             Engine::Sync => Sessions::Blocking(Arc::new(blocking::Opener { live, tree })),

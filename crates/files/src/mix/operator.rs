@@ -52,6 +52,8 @@ pub(super) struct Operator {
     pub(super) live: Arc<Live>,
     pub(super) tree: Arc<Tree>,
     draws: Draws,
+    /// Which one it goes on with, where operations do not draw.
+    stream: Option<usize>,
     descriptors: Descriptors,
     known: Vec<Before>,
     versions: Vec<u32>,
@@ -70,7 +72,8 @@ pub(super) fn kept_max(places: u64, writes_through: bool) -> u32 {
 }
 
 impl Operator {
-    pub(super) fn new(live: &Arc<Live>, tree: &Arc<Tree>) -> Result<Self, FilesError> {
+    /// The one of session `number`.
+    pub(super) fn new(live: &Arc<Live>, tree: &Arc<Tree>, number: u32) -> Result<Self, FilesError> {
         let plan = &live.plan;
         let draws = Draws::new(plan, live.drawn_among);
         let draws = draws.ok_or_else(|| FilesError::Content("workload.keys: not a distribution".to_owned()))?;
@@ -92,6 +95,7 @@ impl Operator {
             live: Arc::clone(live),
             tree: Arc::clone(tree),
             draws,
+            stream: live.streams.as_ref().map(|streams| streams.of_session(number)),
             descriptors,
             known: Vec::new(),
             versions: Vec::new(),
@@ -168,6 +172,14 @@ impl Operator {
         let places = &self.live.places;
         if matches!(task, Task::Create { .. }) {
             return places.take_absent();
+        }
+        if let (Some(streams), Some(stream)) = (&self.live.streams, self.stream) {
+            let (Task::Read { bytes } | Task::Write { bytes, .. }) = task else {
+                return Some(streams.place(stream, self.at.place));
+            };
+            let (place, offset) = streams.take(stream, bytes, self.at.place);
+            self.at.offset = offset;
+            return Some(place);
         }
         let drawn = |draws: &Draws, attempt| draws.place(words, attempt) as u32;
         if self.live.is_still || task == Task::Readdir {
@@ -269,30 +281,34 @@ impl Operator {
 
     /// Where in the file, and what is written there.
     fn prepare(&mut self, words: &Words, buffer: &mut [u8]) {
-        let (place, step) = (self.at.place, self.at.step);
-        let live = Arc::clone(&self.live);
-        let at = live.places.at(place);
-        let body = at.body.load(Ordering::Acquire);
-        match self.at.task {
+        // The live tree is borrowed, not held: all threads would write one count of who holds it, twice an operation.
+        let Self { live, draws, stream, at, known, .. } = self;
+        let body = live.places.at(at.place).body.load(Ordering::Acquire);
+        match at.task {
             Task::Read { bytes } | Task::Write { bytes, .. } => {
-                (self.at.bytes, self.at.offset) = (bytes, bytes * self.draws.block(words, step, body / bytes));
+                at.bytes = bytes;
+                if stream.is_none() {
+                    at.offset = draws.offset(words, at.step, (body, bytes));
+                }
             }
             Task::Append { sizes, unit, .. } => {
-                self.at.bytes = Draws::bytes(words, sizes, unit);
-                self.at.tail_from = live.places.reserve(place, self.at.bytes);
-                self.at.offset = body + self.at.tail_from;
-                live.places.tail_bytes(place, self.at.offset, &mut buffer[..self.at.bytes as usize]);
+                at.bytes = Draws::bytes(words, sizes, unit);
+                at.tail_from = live.places.reserve(at.place, at.bytes);
+                at.offset = body + at.tail_from;
+                live.places.tail_bytes(at.place, at.offset, &mut buffer[..at.bytes as usize]);
             }
-            Task::Create { bytes } => self.at.bytes = bytes,
+            Task::Create { bytes } => at.bytes = bytes,
             _ => {}
         }
-        let (offset, bytes) = (self.at.offset, self.at.bytes);
-        let first = live.first_block(place);
-        if matches!(self.at.task, Task::Read { .. }) && live.plan.verify {
-            verify::before(&live.versions, first, (offset, bytes), &mut self.known);
-        }
-        if matches!(self.at.task, Task::Write { .. }) {
-            self.stamp(&mut buffer[..bytes as usize], first);
+        match at.task {
+            Task::Read { .. } if live.plan.verify => {
+                verify::before(&live.versions, live.first_block(at.place), (at.offset, at.bytes), known);
+            }
+            Task::Write { .. } => {
+                let (bytes, first) = (at.bytes as usize, live.first_block(at.place));
+                self.stamp(&mut buffer[..bytes], first);
+            }
+            _ => {}
         }
     }
 

@@ -102,6 +102,8 @@ pub(super) struct Plan {
     pub(super) direct: bool,
     pub(super) verify: bool,
     pub(super) choice: Choice,
+    /// Operations go on from one another, in so many streams; `None`: each draws.
+    pub(super) streams: Option<u32>,
     pub(super) kinds: Vec<String>,
     pub(super) weights: Vec<u64>,
     pub(super) tasks: Vec<Task>,
@@ -141,11 +143,13 @@ impl Plan {
 pub(super) struct Draws {
     seed: u64,
     choice: Choice,
-    /// Sums of the weights up to and with each step.
+    /// Sums of the weights up to and with each step; empty where there is one alone.
     up_to: Vec<u64>,
     places: KeyChooser,
     /// Of each step, the chooser among as many blocks as the last file had.
     blocks: Vec<(u64, KeyChooser)>,
+    /// Of the last read or write: how long its file's body was, its own bytes, and how often they go into it.
+    divided: (u64, u64, u64),
 }
 
 impl Draws {
@@ -156,13 +160,15 @@ impl Draws {
             sum += weight;
             sum
         });
+        let up_to = if plan.weights.len() > 1 { up_to.collect() } else { Vec::new() };
         let one = KeyChooser::new(plan.choice, plan.seed, BLOCKS, 1)?;
         Some(Self {
             seed: plan.seed,
             choice: plan.choice,
-            up_to: up_to.collect(),
+            up_to,
             places: KeyChooser::new(plan.choice, plan.seed, PLACES, places)?,
             blocks: vec![(1, one); plan.tasks.len()],
+            divided: (0, 1, 0),
         })
     }
 
@@ -170,7 +176,8 @@ impl Draws {
     #[inline]
     pub(super) fn step(&self, index: u64) -> (Words, usize) {
         let words = Words::new(self.seed, OPERATIONS, index);
-        let drawn = words.below(KIND, self.up_to.last().copied().unwrap_or(1));
+        let Some(&sum) = self.up_to.last() else { return (words, 0) };
+        let drawn = words.below(KIND, sum);
         (words, self.up_to.iter().position(|&up_to| drawn < up_to).unwrap_or(0))
     }
 
@@ -180,9 +187,19 @@ impl Draws {
         self.places.choose(words, PLACE + attempt)
     }
 
+    /// Where in a file whose body is so long an operation of `bytes` is; `step` is whose.
+    #[inline]
+    pub(super) fn offset(&mut self, words: &Words, step: usize, (body, bytes): (u64, u64)) -> u64 {
+        // A division takes as long as the rest of the draw, and files are mostly of one length.
+        if (self.divided.0, self.divided.1) != (body, bytes) {
+            self.divided = (body, bytes, body / bytes);
+        }
+        bytes * self.block(words, step, self.divided.2)
+    }
+
     /// Which of the `count` blocks of a file; `step` is whose.
     #[inline]
-    pub(super) fn block(&mut self, words: &Words, step: usize, count: u64) -> u64 {
+    fn block(&mut self, words: &Words, step: usize, count: u64) -> u64 {
         if self.choice == Choice::Uniform {
             return words.below(BLOCK, count);
         }
@@ -216,6 +233,7 @@ mod tests {
             direct: false,
             verify: true,
             choice,
+            streams: None,
             kinds: ["read", "stat", "fsync"].map(str::to_owned).to_vec(),
             weights: vec![70, 0, 30],
             tasks: vec![Task::Read { bytes: 4096 }, Task::Stat, Task::Fsync],
@@ -247,6 +265,28 @@ mod tests {
             // Of the hottest of n the harmonic sum says 22 % of 50 and 37 % of 8.
             let (place, block) = if choice == Choice::Uniform { (0.02, 0.125) } else { (0.22, 0.365) };
             assert!((share(&places) - place).abs() < 0.012 && (share(&blocks) - block).abs() < 0.012, "{places:?}");
+        }
+    }
+
+    #[test]
+    fn offsets_are_those_of_blocks_whatever_file_was_drawn_before() {
+        let mut draws = Draws::new(&plan(Choice::Uniform), 50).unwrap();
+        for index in 0..1_000 {
+            let (words, step) = draws.step(index);
+            let (body, bytes) = (4096 * (1 + index % 7), 512 << (index % 4));
+            assert_eq!(draws.offset(&words, step, (body, bytes)), bytes * draws.block(&words, step, body / bytes));
+        }
+    }
+
+    #[test]
+    fn a_mix_of_one_step_draws_none_and_everything_else_the_same() {
+        let (of_three, mut of_one) = (plan(Choice::Uniform), plan(Choice::Uniform));
+        (of_one.weights, of_one.tasks) = (vec![1], vec![Task::Read { bytes: 4096 }]);
+        let (three, one) = (Draws::new(&of_three, 50).unwrap(), Draws::new(&of_one, 50).unwrap());
+        for index in 0..1_000 {
+            let (words, step) = one.step(index);
+            assert_eq!((words, step), (three.step(index).0, 0));
+            assert_eq!(one.place(&words, 0), three.place(&words, 0));
         }
     }
 

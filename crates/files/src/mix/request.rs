@@ -13,6 +13,7 @@ const FILE_BYTES_MAX: u64 = 1 << 44;
 /// What one system call moves at most, in whole blocks.
 const CALL_BYTES_MAX: u64 = 1 << 30;
 const STEPS_MAX: usize = 255;
+const STREAMS_MAX: u64 = 65_536;
 
 /// The `workload` object of a request.
 #[derive(Clone, Debug, Deserialize)]
@@ -51,6 +52,8 @@ enum Keys {
     #[default]
     Uniform,
     Zipf(f64),
+    /// From the first byte to the last, in so many streams.
+    Sequential(u32),
 }
 
 /// A number of bytes, or a range of it.
@@ -124,7 +127,8 @@ impl Parameters {
             multiple("file_bytes", bytes, BLOCK)?;
         }
         let choice = match self.keys {
-            Keys::Uniform => Choice::Uniform,
+            // Which of them is drawn has then no meaning.
+            Keys::Uniform | Keys::Sequential(_) => Choice::Uniform,
             Keys::Zipf(theta) if theta > 0.0 && theta.is_finite() => Choice::Zipf { theta },
             Keys::Zipf(theta) => return Err(format!("workload.keys.zipf: {theta} is not a number above 0")),
         };
@@ -133,6 +137,7 @@ impl Parameters {
         }
         let tasks = self.mix.iter().enumerate().map(|(place, step)| self.task(place, step));
         let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
+        let streams = self.streams(&tasks)?;
         let weights: Vec<u64> = self.mix.iter().map(|step| u64::from(step.weight)).collect();
         if weights.iter().sum::<u64>() == 0 {
             return Err("workload.mix: every weight is 0: there is nothing to do".to_owned());
@@ -146,10 +151,22 @@ impl Parameters {
             direct: self.direct,
             verify: self.verify,
             choice,
+            streams,
             kinds: self.kinds(),
             weights,
             tasks,
         })
+    }
+
+    /// How many streams go over the files; `None` where operations draw.
+    fn streams(&self, tasks: &[Task]) -> Result<Option<u32>, String> {
+        let Keys::Sequential(streams) = self.keys else { return Ok(None) };
+        within("keys.sequential", streams.into(), 1, STREAMS_MAX)?;
+        if let Some(place) = tasks.iter().position(|task| task.is_of_names()) {
+            let name = self.mix[place].operation.name();
+            return Err(format!("workload.mix[{place}].operation: {name} does not go with keys \"sequential\""));
+        }
+        Ok(Some(streams))
     }
 
     /// Names in the order of the mix; of two operations of a name the later one has its bytes, or its place, beside it.
@@ -281,6 +298,11 @@ mod tests {
             (json!({"file_bytes": 4097}), "workload.file_bytes: 4097 is not a multiple of 4096"),
             (json!({"file_bytes": [8192, 4096]}), "workload.file_bytes: 8192 is more than 4096"),
             (json!({"keys": {"zipf": 0.0}}), "workload.keys.zipf: 0"),
+            (json!({"keys": {"sequential": 0}}), "workload.keys.sequential: 0"),
+            (
+                json!({"keys": {"sequential": 1}, "mix": [{"operation": "rename", "weight": 1}]}),
+                "workload.mix[0].operation: rename does not go with keys \"sequential\"",
+            ),
             (json!({"mix": []}), "workload.mix: 0 operations"),
             (json!({"mix": [{"operation": "stat", "weight": 0}]}), "workload.mix: every weight is 0"),
             (json!({"engine": "io_uring"}), "workload.mix[0].operation: stat needs engine \"sync\""),

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from plimsoll.experiment.strict import Seed, Size, Strict
 from plimsoll.experiment.workloads.base import ONE_A_RUN, Json, Weight
-from plimsoll.experiment.workloads.keys import Keys, keys_request
+from plimsoll.experiment.workloads.keys import Zipf, keys_request
 from plimsoll.experiment.workloads.on_files import (
     BLOCK_BYTES,
     SECTOR_BYTES,
@@ -27,6 +27,16 @@ MOVES: Final = ("read", "write", "append", "create")
 UNITS: Final = {"read": SECTOR_BYTES, "write": BLOCK_BYTES}
 SYNCS: Final = ("write", "append")
 BY_RING: Final = ("read", "write", "append", "fsync")
+OF_NAMES: Final = ("create", "rename", "unlink")
+
+
+class Sequential(Strict):
+    """Operations go on from one another, from the first byte of the first file to the last of the last, and again."""
+
+    sequential: int = Field(ge=1, le=65_536, description="streams; sessions are dealt out to them in turn")
+
+
+FileKeys = Literal["uniform"] | Zipf | Sequential
 
 
 class MixedOperation(Strict):
@@ -85,7 +95,7 @@ class FileMix(OnFiles):
     fanout: int = Field(100, ge=1, le=1_000_000, description="files a directory")
     direct: bool = Field(False, description="O_DIRECT")
     verify: bool = Field(True, description="whether what is read is compared with what was written")
-    keys: Keys = Field("uniform", description="which file, and which block of it")
+    keys: FileKeys = Field("uniform", description="which file, and which block: drawn, or a stream's next")
     mix: list[MixedOperation] = Field(min_length=1, max_length=64)
 
     @model_validator(mode="after")
@@ -93,6 +103,12 @@ class FileMix(OnFiles):
         check_multiple("file_size", self.file_size)
         if not any(one.weight for one in self.mix):
             raise ValueError("every weight of mix is 0; allowed: at least one weight above 0")
+        of_names = [one.operation for one in self.mix if one.operation in OF_NAMES]
+        if isinstance(self.keys, Sequential) and of_names:
+            raise ValueError(
+                f"keys are sequential, and {of_names[0]} changes which files there are; allowed: other keys, "
+                f"or a mix without {', '.join(OF_NAMES)}"
+            )
         if self.engine == "io_uring":
             other = [one.operation for one in self.mix if one.operation not in BY_RING]
             if other:
@@ -114,7 +130,7 @@ class FileMix(OnFiles):
             "fanout": self.fanout,
             "direct": self.direct,
             "verify": self.verify,
-            "keys": keys_request(self.keys),
+            "keys": self.keys.model_dump() if isinstance(self.keys, Sequential) else keys_request(self.keys),
             "mix": [one.request() for one in self.mix],
         }
 
