@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,24 +26,22 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-import numpy as np
 from laboratory import code_of, machine, measured, say
 from overhead.judge import orders
-from peers import judge
 from peers.arms import Run
 from peers.files import Files, FilesArm, Fio, Reads
 from peers.judge import Bound, Ratio
+from peers.side_by_side import Apart, TimedRun, judged, shared
 from tables import bound_lines, ratio_lines
 
 from plimsoll.environment import Fault, StateDir
 from plimsoll.run.signals import Interrupts
 
 CASES = ("sync", "io_uring", "direct")
+ORDERS = ("random", "sequential")
 ON = {"sync": "tmpfs", "io_uring": "ext4", "direct": "ext4"}
-CPU_BOUND = {"sync": 0.9, "io_uring": 1.0}
-THROUGHPUT_BOUND = 0.97
-AGREEMENT = 0.05
 DEPTH = 32
+LEAD_S = 1.0  # so much longer each is at work where both are at the same time
 MIB = 1 << 20
 APART = "PLIMSOLL_BENCH_APART"
 FORMAT = {
@@ -83,43 +82,54 @@ def _must(*argv: str) -> str:
     return done.stdout.strip()
 
 
-def pairs(ours: FilesArm, theirs: FilesArm, task: Reads, count: int) -> tuple[list[Run], list[Run]]:
+Pair = Callable[[FilesArm, FilesArm, Reads, bool], tuple[Run, Run]]
+
+
+def in_turn(ours: FilesArm, theirs: FilesArm, task: Reads, ours_first: bool) -> tuple[Run, Run]:
+    """One after the other."""
+    if ours_first:
+        run = ours.run(task)
+        return run, theirs.run(task)
+    run = theirs.run(task)
+    return ours.run(task), run
+
+
+def at_the_same_time(ours: FilesArm, theirs: FilesArm, task: Reads, ours_first: bool) -> tuple[Run, Run]:
+    """Side by side, and of both what they did while both were at work: fio takes a while to begin."""
+    longer = replace(task, seconds=task.seconds + LEAD_S)
+    with ThreadPoolExecutor(2) as two:
+        started = [two.submit(arm.run, longer) for arm in ((ours, theirs) if ours_first else (theirs, ours))]
+        one, other = (each.result() for each in (started if ours_first else reversed(started)))
+    assert isinstance(one, TimedRun) and isinstance(other, TimedRun)  # task.latencies
+    try:
+        return shared(one, other, task.seconds)
+    except Apart as error:
+        raise Fault(str(error), remedy="longer runs (--seconds), or a machine with less to do") from None
+
+
+def pairs(ours: FilesArm, theirs: FilesArm, task: Reads, pair: Pair, count: int) -> tuple[list[Run], list[Run]]:
     """Runs of both, each pair in random order; one of each before them is not counted."""
     for arm in (theirs, ours):
         arm.run(replace(task, seconds=min(1.0, task.seconds)))
     found: tuple[list[Run], list[Run]] = ([], [])
     began = time.monotonic()
     for number, ours_first in enumerate(orders(task.seed, count), start=1):
-        both = replace(task, seed=task.seed + number)
-        for mine in (ours_first, not ours_first):
-            found[0 if mine else 1].append((ours if mine else theirs).run(both))
+        both = pair(ours, theirs, replace(task, seed=task.seed + number), ours_first)
+        for runs, run in zip(found, both, strict=True):
+            runs.append(run)
         left = (time.monotonic() - began) / number * (count - number)
         say(f"  pair {number} of {count}; load average {os.getloadavg()[0]:.1f}; about {left:.0f} s left")
     return found
-
-
-def cost(ours: list[Run], theirs: list[Run]) -> list[Ratio]:
-    """CPU time an operation, and throughput."""
-    return [
-        judge.ratio("CPU an operation", [run.cpu_us for run in ours], [run.cpu_us for run in theirs]),
-        judge.ratio("throughput", [run.tps for run in ours], [run.tps for run in theirs]),
-    ]
-
-
-def latency(ours: list[Run], theirs: list[Run]) -> list[Ratio]:
-    """Percentiles, of each side's own record of every read."""
-    ratios = []
-    for name, share in (("p50", 50), ("p99", 99)):
-        both = [[float(np.percentile(run.service_us, share)) for run in runs] for runs in (ours, theirs)]
-        ratios.append(judge.ratio(f"{name} of a read", *both))
-    return ratios
 
 
 def measure_case(case: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """One case with each number of jobs."""
     results = []
     engine, depth = ("io_uring", DEPTH) if case == "io_uring" else ("sync", 1)
-    plain = Reads(1, options.seconds, options.seed, options.file_mib * MIB, engine, depth, case == "direct")
+    is_direct = case == "direct"
+    plain = Reads(
+        1, options.seconds, options.seed, options.file_mib * MIB, engine, depth, is_direct, order=options.order
+    )
     with mounted(options.on or ON[case], 3 * options.file_mib + 64) as point:
         folders = [point / name for name in ("fio", "plimsoll")]
         for folder in folders:
@@ -128,26 +138,18 @@ def measure_case(case: str, options: argparse.Namespace) -> list[dict[str, Any]]
         theirs.lay_out(plain)
         ours.lay_out(plain)
         for jobs in options.jobs:
-            task = replace(plain, jobs=jobs, latencies=case == "direct")
+            task, pair = replace(plain, jobs=jobs, latencies=is_direct), at_the_same_time if is_direct else in_turn
             arms: list[tuple[FilesArm, FilesArm, bool]] = [(ours, theirs, True)]
-            if options.beside and case != "direct":
+            if options.beside and not is_direct:
                 beside = [Files(folders[1], verify=True), Files(folders[1], rows=True)]
                 arms += [(arm, theirs, False) for arm in beside]
                 arms += [(ours, Fio(folders[0], batched=True), False)] if case == "io_uring" else []
             for mine, peer, is_judged in arms:
                 say(f"{task.title}: {mine.name} against {peer.name}")
-                runs = pairs(mine, peer, task, options.pairs)
-                found = latency(*runs) + cost(*runs) if task.latencies else cost(*runs)
-                bounds = _bounds(case, found) if is_judged else []
-                results.append(_result(task, (mine, peer), runs, found, bounds))
+                runs = pairs(mine, peer, task, pair, options.pairs)
+                found, bounds = judged(case, *runs)
+                results.append(_result(task, (mine, peer), runs, found, bounds if is_judged else []))
     return results
-
-
-def _bounds(case: str, found: list[Ratio]) -> list[Bound]:
-    if case == "direct":
-        return [judge.within(each, AGREEMENT) for each in found[:2]]
-    cpu, throughput = found
-    return [judge.at_most(cpu, CPU_BOUND[case]), judge.at_least(throughput, THROUGHPUT_BOUND)]
 
 
 def _result(
@@ -191,6 +193,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--case", action="append", choices=CASES, help="may be repeated; all if left out")
+    parser.add_argument("--order", choices=ORDERS, default="random", help="in which the file is read")
     parser.add_argument("--on", choices=["tmpfs", *FORMAT], help="tmpfs, of sync; ext4 on a loop device, of the others")
     parser.add_argument("--jobs", action="append", type=int, help="may be repeated; 1 and 8 if left out")
     parser.add_argument("--pairs", type=int, default=20, help="runs of each arm")

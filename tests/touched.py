@@ -28,7 +28,7 @@ RULES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("benches/planting/", ("tests/unit/analysis/test_soak_planting.py",)),
-    ("benches/", ("tests/unit/test_documents.py",)),
+    ("benches/", ("tests/unit/benches", "tests/unit/test_documents.py")),
     ("schema/", ("tests/unit",)),
     ("experiments/", ("tests/unit", "tests/flow/test_readme.py")),
     ("python/plimsoll/analysis/", ("tests/unit", "tests/golden", "tests/flow/test_pipeline.py")),

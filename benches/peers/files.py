@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from peers.arms import Run, ended
+from peers.side_by_side import TimedRun
 from plimsoll.environment import Fault
 from plimsoll.record.npy import read_table
 from plimsoll.run import agent
@@ -27,7 +29,10 @@ DONE = 0
 
 @dataclass(frozen=True)
 class Reads:
-    """What both arms of a pair do: random reads of a file, by so many jobs with so many of them under way each."""
+    """What both arms of a pair do: reads of a file, by so many jobs with so many of them under way each.
+
+    Random ones, with replacement; or sequential ones: each job goes from the file's first block to its last, and again.
+    """
 
     jobs: int
     seconds: float
@@ -37,12 +42,13 @@ class Reads:
     depth: int = 1
     direct: bool = False
     latencies: bool = False  # each read's time is recorded, by both
+    order: str = "random"  # or sequential
 
     @property
     def title(self) -> str:
         """As it is printed."""
         way = "past the page cache" if self.direct else "from the page cache"
-        return f"random reads of 4 KiB {way}, {self.engine}, {self.jobs} jobs, depth {self.depth}"
+        return f"{self.order} reads of 4 KiB {way}, {self.engine}, {self.jobs} jobs, depth {self.depth}"
 
 
 @dataclass
@@ -109,10 +115,10 @@ class Fio(FilesArm):
             file.flush()
             os.fsync(file.fileno())
 
-    def run(self, task: Reads) -> Run:
-        """Its own counts; latencies from its log of every read."""
-        log = self.folder / "log"
-        argv = [self.program(), "--name=reads", "--rw=randread", f"--bs={BLOCK}", "--norandommap", "--invalidate=0"]
+    def argv(self, task: Reads) -> list[str]:
+        """What follows the program's name."""
+        way = {"random": "randread", "sequential": "read"}[task.order]
+        argv = ["--name=reads", f"--rw={way}", f"--bs={BLOCK}", "--norandommap", "--invalidate=0"]
         argv += [f"--filename={self.folder / 'fio.file'}", f"--size={task.file_bytes}", f"--numjobs={task.jobs}"]
         argv += [f"--ioengine={'psync' if task.engine == 'sync' else 'io_uring'}", f"--iodepth={task.depth}"]
         argv += ["--thread", "--time_based", f"--runtime={task.seconds:g}", f"--randseed={task.seed}"]
@@ -120,22 +126,41 @@ class Fio(FilesArm):
         if self.batched:
             argv += [f"--iodepth_batch_submit={task.depth // 2}", f"--iodepth_batch_complete_max={task.depth}"]
         if task.latencies:
-            argv += [f"--write_lat_log={log}"]
-        output, cpu_ns = _call(argv)
-        told = json.loads(output[output.index("{") :])["jobs"][0]
-        seconds = told["read"]["runtime"] / 1e3
-        if told["error"] or not told["read"]["total_ios"]:
-            raise Fault(f"fio: error {told['error']}: {output[:500]}", remedy="run it by hand")
-        return Run(told["read"]["total_ios"], seconds, cpu_ns, *(self._latencies() if task.latencies else ()))
+            argv += [f"--write_lat_log={self.folder / 'log'}", "--log_unix_epoch=1"]
+        return argv
 
-    def _latencies(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of every read from its submission, in microseconds."""
-        logs = sorted(self.folder.glob("log_clat*.log"))
-        whole = [np.loadtxt(log, delimiter=",", usecols=1, ndmin=1) for log in logs]
+    def run(self, task: Reads) -> Run:
+        """Its own counts; latencies from its log of every read."""
+        output, cpu_ns = _call([self.program(), *self.argv(task)])
+        count, seconds = fio_counts(output)
+        if not task.latencies:
+            return Run(count, seconds, cpu_ns)
+        latency_us, ended_s = fio_log(sorted(self.folder.glob("log_clat*.log")))
         for log in self.folder.glob("log_*.log"):
             log.unlink()
-        latency = np.concatenate(whole) / 1e3
-        return latency, latency
+        return TimedRun(count, seconds, cpu_ns, latency_us, latency_us, ended_s)
+
+
+def fio_counts(output: str) -> tuple[int, float]:
+    """Reads done and seconds measured, of what fio prints: its JSON, and before it what it has to remark.
+
+    Raises Fault where a job failed or none has read.
+    """
+    begins = output.find("{")
+    told = json.loads(output[begins:])["jobs"][0] if begins >= 0 else {"error": "without a result"}
+    if told["error"] or not told["read"]["total_ios"]:
+        raise Fault(f"fio: error {told['error']}: {output[:500]}", remedy="run it by hand")
+    return told["read"]["total_ios"], told["read"]["runtime"] / 1e3
+
+
+def fio_log(logs: Iterable[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Of every read: microseconds from its submission to its end, and when that was in seconds since 1970.
+
+    A line of a log has the time in milliseconds (`log_unix_epoch`), nanoseconds, direction, bytes and priority.
+    """
+    found = [np.loadtxt(log, delimiter=",", usecols=(0, 1), ndmin=2) for log in logs]
+    ended_ms, latency_ns = np.concatenate(found).T if found else np.empty((2, 0))
+    return latency_ns / 1e3, ended_ms / 1e3
 
 
 @dataclass
@@ -154,6 +179,8 @@ class Files(FilesArm):
 
     def _request(self, task: Reads) -> dict[str, Any]:
         mix = [{"operation": "read", "weight": 1, "bytes": BLOCK}]
+        # Sessions are dealt out in turn, to streams as to threads: a stream is a job's, with all that it has under way.
+        keys = {"random": "uniform", "sequential": {"sequential": task.jobs}}[task.order]
         workload = {
             "name": "files",
             "seed": 1,
@@ -162,6 +189,7 @@ class Files(FilesArm):
             "file_bytes": task.file_bytes,
             "direct": task.direct,
             "verify": self.verify,
+            "keys": keys,
             "mix": mix,
         }
         return {"target": {"kind": "files", "folder": str(self.folder)}, "workload": workload}
@@ -190,11 +218,15 @@ class Files(FilesArm):
         if identity["done"] != identity["planned"] or summary["verification"]["wrong"]:
             raise Fault(f"plimsoll: {identity}, {summary['errors']}", remedy="what was read is not what was written")
         seconds = (summary["ended_ns"] - summary["started_ns"]) / 1e9
-        return Run(identity["done"], seconds, cpu_ns, *(self._latencies(out) if task.latencies else ()))
-
-    def _latencies(self, out: Path) -> tuple[np.ndarray, np.ndarray]:
+        if not task.latencies:
+            return Run(identity["done"], seconds, cpu_ns)
         table = read_table(out / "transactions.npy")
         assert table is not None  # the agent has just written it
-        done = table[table["outcome"] == DONE]
-        latency = (done["end_ns"] - done["start_ns"]) / 1e3
-        return latency, latency
+        latency_us, ended_s = rows_of(table, summary["epoch_minus_monotonic_ns"])
+        return TimedRun(identity["done"], seconds, cpu_ns, latency_us, latency_us, ended_s)
+
+
+def rows_of(table: np.ndarray, epoch_minus_monotonic_ns: int) -> tuple[np.ndarray, np.ndarray]:
+    """As fio_log, of the agent's rows that are done."""
+    done = table[table["outcome"] == DONE]
+    return (done["end_ns"] - done["start_ns"]) / 1e3, (done["end_ns"] + epoch_minus_monotonic_ns) / 1e9
