@@ -152,7 +152,11 @@ def until(condition: Callable[[], object], of: "subprocess.Popen[str] | None" = 
 
 
 def ended(of: "subprocess.Popen[str]") -> tuple[int, str]:
-    said = of.communicate(timeout=PATIENCE_SECONDS)[0]
+    try:
+        said = of.communicate(timeout=PATIENCE_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        print(call("ps", "-e", "-o", "pid,ppid,stat,etimes,wchan:24,args"))
+        raise
     print(said)
     return of.returncode, said
 
