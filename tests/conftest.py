@@ -20,6 +20,7 @@ import debian_kernel
 import debian_kernels
 import hypothesis
 import pytest
+import systemd_guest
 import tracepoints
 import user_mode_linux
 
@@ -105,6 +106,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     ),
     "qemu": guest.available,
     "user-mode-linux": user_mode_linux.available,
+    "systemd": systemd_guest.available,
     "Debian 6.1 kernel package": lambda: debian_kernel.package() is not None,
     "guests of QEMU": lambda: qemu.available().ok,
     "Debian 6.1 and 6.12 kernel packages": lambda: debian_kernels.packages() is not None,

@@ -48,8 +48,14 @@ _OF_A_KERNEL = re.compile(r"^kernels\.[a-z0-9-]+\.")
 #: What only root can read, and earlier versions did not ask for: compared where both tell it.
 _WHERE_TOLD = ("kernel.preemption", "kernel.base_slice_ns")
 
-#: Memory differs by some pages between boots of one machine.
-_TOLERANCE = {"machine.memory_kib": 0.01, "host.machine.memory_kib": 0.01}
+#: Memory differs by some pages between boots of one machine, and so does what the kernel sets by what is free then.
+_TOLERANCE = {
+    "machine.memory_kib": 0.01,
+    "host.machine.memory_kib": 0.01,
+    "vm.vm.min_free_kbytes": 0.02,
+    "vm.vm.user_reserve_kbytes": 0.02,
+    "vm.vm.admin_reserve_kbytes": 0.02,
+}
 
 
 def fingerprint(paths: Sequence[Path], *, agent: Path | None = None, blocks: Sequence[Path] = ()) -> dict[str, Any]:
@@ -86,17 +92,16 @@ def comparable(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
         first, second = left.get(key), right.get(key)
         if name in _WHERE_TOLD and None in (first, second):
             continue
-        tolerance = _TOLERANCE.get(name)
-        if (
-            tolerance
-            and isinstance(first, int)
-            and isinstance(second, int)
-            and abs(first - second) <= tolerance * max(first, second)
-        ):
-            continue
-        if first != second:
+        if first != second and not _is_within(_TOLERANCE.get(name), first, second):
             differences.append({"key": key, "a": first, "b": second})
     return differences
+
+
+def _is_within(tolerance: float | None, first: Any, second: Any) -> bool:
+    """Whether two numbers, or texts of numbers, differ by no more than this share; False of anything else."""
+    if tolerance is None or not (str(first).isdecimal() and str(second).isdecimal()):
+        return False
+    return abs(int(first) - int(second)) <= tolerance * max(int(first), int(second))
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:

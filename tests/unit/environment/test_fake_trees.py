@@ -275,6 +275,20 @@ def test_runs_that_differ_in_a_checked_key_are_told_apart():
     ]
 
 
+def test_what_the_kernel_sets_by_its_free_memory_at_each_boot_may_differ_a_little():
+    # Of two boots of one guest with 1 GiB.
+    first = {"vm": {"vm.min_free_kbytes": "4016", "vm.user_reserve_kbytes": "31444", "vm.admin_reserve_kbytes": "8192"}}
+    again = {"vm": {"vm.min_free_kbytes": "4026", "vm.user_reserve_kbytes": "31600", "vm.admin_reserve_kbytes": "8192"}}
+    assert fingerprint.comparable(first, again) == []
+    somebody_has_set_it = {"vm": again["vm"] | {"vm.min_free_kbytes": "8192"}}
+    assert fingerprint.comparable(first, somebody_has_set_it) == [
+        {"key": "vm.vm.min_free_kbytes", "a": "4016", "b": "8192"}
+    ]
+    assert fingerprint.comparable(first, {"vm": again["vm"] | {"vm.min_free_kbytes": "?"}}) != []
+    lacks_it = {"vm": {key: value for key, value in again["vm"].items() if "min_free" not in key}}
+    assert fingerprint.comparable(first, lacks_it) == [{"key": "vm.vm.min_free_kbytes", "a": "4016", "b": None}]
+
+
 def test_a_run_on_a_guest_kernel_is_of_its_host_and_kernel():
     host = {
         "machine": {"cpu_model": "x", "memory_kib": 1000000, "cpu_microcode": "0x1"},
