@@ -6,7 +6,8 @@ its standard input ends.
 
     python breakdown_slow_sync.py SOURCE POINT DELAY_FILE LOG
 
-Each line of the log: the caller's pid, when its sync came, when the answer was given (CLOCK_MONOTONIC, ns).
+Each line of the log: the caller's pid, when its sync came (CLOCK_MONOTONIC, ns), and, in a second line once it has been
+given, when the answer was. So whoever reads it knows whether a sync is still held, or its answer not yet written down.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class SlowSync:
                 self._answer(unique, number, b"")
                 continue
             if call == 20:
-                threading.Thread(target=self._sync, args=(unique, pid, body, time.monotonic_ns())).start()
+                came_ns = time.monotonic_ns()
+                self._note(f"{pid} {came_ns}")
+                threading.Thread(target=self._sync, args=(unique, pid, body, came_ns)).start()
                 continue
             self._answer(unique, *self._do(call, node, body))
 
@@ -106,8 +109,12 @@ class SlowSync:
         time.sleep(max(0, until - time.monotonic_ns()) / 1e9)
         answered = time.monotonic_ns()
         self._answer(unique, 0, b"")
-        with self._log.open("a") as log:
-            log.write(f"{pid} {came_ns} {answered}\n")
+        self._note(f"{pid} {came_ns} {answered}")
+
+    def _note(self, line: str) -> None:
+        """In one write, so that lines of two threads are not mixed."""
+        with self._log.open("ab", buffering=0) as log:
+            log.write(f"{line}\n".encode())
 
     # Names and nodes: a node is a path
 

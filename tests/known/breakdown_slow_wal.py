@@ -19,7 +19,7 @@ from loop_file_system import call
 
 _PROGRAM = Path(__file__).with_name("breakdown_slow_sync.py")
 
-_UNTIL_LOGGED_S = 0.03  # a line is written just after the answer
+_ANSWERED_SECONDS_MAX = 120.0  # however busy the machine is
 
 
 class Sync(NamedTuple):
@@ -43,19 +43,28 @@ class SlowFolder:
 
     @contextlib.contextmanager
     def delayed(self, seconds: float) -> Iterator[list[Sync]]:
-        """Holds each sync for so long; afterwards the list has those that were answered."""
-        time.sleep(_UNTIL_LOGGED_S)
-        begin, seen = len(self._syncs()), []
+        """Holds each sync for so long; afterwards the list has those that came meanwhile, as they were answered."""
+        seen: list[Sync] = []
+        self.until(time.monotonic_ns())  # one that came before would be held, too
+        began_ns = time.monotonic_ns()
         self.delay.write_text(str(seconds))
         try:
             yield seen
-            time.sleep(_UNTIL_LOGGED_S)
-            seen += self._syncs()[begin:]
+            seen += [sync for sync in self.until(time.monotonic_ns()) if sync.came_ns >= began_ns]
         finally:
             self.delay.write_text("0")
 
-    def _syncs(self) -> list[Sync]:
-        return [Sync(*map(int, line.split())) for line in self.log.read_text().splitlines()]
+    def until(self, moment_ns: int) -> list[Sync]:
+        """Those that came by then, once all of them have been answered and that is written down."""
+        deadline = time.monotonic() + _ANSWERED_SECONDS_MAX
+        while True:
+            lines = [tuple(map(int, line.split())) for line in self.log.read_text().splitlines()]
+            came = sum(len(line) == 2 and line[1] <= moment_ns for line in lines)
+            answered = [Sync(*line) for line in lines if len(line) == 3 and line[1] <= moment_ns]
+            if len(answered) == came:
+                return answered
+            assert time.monotonic() < deadline, f"{came - len(answered)} syncs are not answered"
+            time.sleep(0.005)
 
 
 @dataclass

@@ -61,11 +61,15 @@ struct highest {
 	u32 period, requests;
 };
 
-/* How many requests a disk has, and how long it has had how many. */
+/*
+ * How many requests a disk has, and how long it has had how many: the moments at which they ended less those at which they
+ * were issued. With the present moment for each that is there, that is the time of all of them together. It does not matter
+ * in which order two CPUs come here with moments that they have read before, or how long one was kept from coming.
+ */
 struct depth {
 	struct bpf_spin_lock lock;
 	u32 requests;
-	u64 since, ns; /* the sum of all requests' time until then */
+	u64 moments;
 	struct highest highest[2];
 };
 
@@ -111,10 +115,7 @@ static __always_inline void deepen(u32 disk, s32 requests, u64 now)
 		return;
 	highest = &depth->highest[period & 1];
 	bpf_spin_lock(&depth->lock);
-	if (now > depth->since) {
-		depth->ns += depth->requests * (now - depth->since);
-		depth->since = now;
-	}
+	depth->moments -= (s64)requests * now;
 	if (highest->period != period) {
 		highest->period = period;
 		highest->requests = depth->requests;

@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 const COLUMNS: [&str; 5] = ["device", "requests", "depth_ns", "depth_max", "flush_asks"];
-/// `struct depth`: the lock and the number, two moments, and what was highest in two periods.
-const DEPTH_BYTES: usize = 40;
+/// `struct depth`: the lock and the number, the sum of moments, and what was highest in two periods.
+const DEPTH_BYTES: usize = 32;
 
 /// A disk at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,11 +26,12 @@ impl Depth {
         let half = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let whole = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let requests = u64::from(half(4)?);
-        let since = (now_ns as u64).saturating_sub(whole(8)?);
-        let at = 24 + 8 * (period as usize & 1);
+        // Those that are there still have no end; of one that was issued after `now` that is less than nothing.
+        let ns = whole(8)?.wrapping_add(requests.wrapping_mul(now_ns as u64)).cast_signed().max(0).cast_unsigned();
+        let at = 16 + 8 * (period as usize & 1);
         // Nothing has changed in a period that has left nothing.
         let highest = if half(at)? == period { u64::from(half(at + 4)?) } else { requests };
-        Some(Self { requests, ns: whole(16)? + requests * since, highest, flush_asks: 0 })
+        Some(Self { requests, ns, highest, flush_asks: 0 })
     }
 
     /// Of the period that has just ended, or is going on.
@@ -92,20 +93,28 @@ mod tests {
     use super::*;
     use plimsoll_record::Table;
 
-    fn bytes(requests: u32, since: u64, ns: u64, highest: [(u32, u32); 2]) -> Vec<u8> {
+    fn bytes(requests: u32, moments: i64, highest: [(u32, u32); 2]) -> Vec<u8> {
         let mut bytes: Vec<u8> = [0, requests].iter().flat_map(|half| half.to_ne_bytes()).collect();
-        bytes.extend([since, ns].iter().flat_map(|whole| whole.to_ne_bytes()));
+        bytes.extend(moments.to_ne_bytes());
         bytes.extend(highest.iter().flat_map(|(period, most)| [*period, *most]).flat_map(u32::to_ne_bytes));
         bytes
     }
 
     #[test]
     fn time_goes_on_between_changes_and_a_period_without_any_is_as_deep_as_now() {
-        let told = bytes(3, 1_000, 500, [(8, 7), (7, 9)]);
-        assert_eq!(Depth::decode(&told, 8, 1_100), Some(Depth { requests: 3, ns: 800, highest: 7, flush_asks: 0 }));
-        assert_eq!(Depth::decode(&told, 7, 900), Some(Depth { requests: 3, ns: 500, highest: 9, flush_asks: 0 }));
+        // One from 300 to 800; three since 900, 1_000 and 1_000.
+        let told = bytes(3, 800 - 300 - 900 - 1_000 - 1_000, [(8, 7), (7, 9)]);
+        assert_eq!(Depth::decode(&told, 8, 1_100), Some(Depth { requests: 3, ns: 900, highest: 7, flush_asks: 0 }));
+        assert_eq!(Depth::decode(&told, 7, 1_000), Some(Depth { requests: 3, ns: 600, highest: 9, flush_asks: 0 }));
         assert_eq!(Depth::decode(&told, 9, 1_000).unwrap().highest, 3);
-        assert_eq!(Depth::decode(&told[..30], 9, 1_000), None);
+        assert_eq!(Depth::decode(&told[..20], 9, 1_000), None);
+    }
+
+    #[test]
+    fn what_was_issued_after_the_look_began_is_not_less_than_nothing() {
+        let told = bytes(1, -1_010, [(8, 1), (7, 0)]);
+        assert_eq!(Depth::decode(&told, 8, 1_000), Some(Depth { requests: 1, ns: 0, highest: 1, flush_asks: 0 }));
+        assert_eq!(Depth::decode(&told, 8, 1_030).unwrap().ns, 20);
     }
 
     #[test]
