@@ -120,7 +120,8 @@ def _context(page: Page, is_with_files: bool) -> Json:
     run, verdict = page.run, page.verdict
     drawn, closing = _drawn(page, SECTIONS), _drawn(page, CLOSING)
     figures = [figure for _, group in drawn + closing for figure in group]
-    shown = next((figure for section, _ in drawn if (figure := section.shows(page)) is not None), None)
+    heads = next((piece(one.heads, one.context(page)) for one, _ in drawn if one.heads), "")
+    shown = None if heads else next((figure for one, _ in drawn if (figure := one.shows(page)) is not None), None)
     first = first_screen(verdict)
     folds = spoken_of_first(_folds(page, drawn, is_with_files), first)
     if missing := _not_drawn(page, drawn):
@@ -133,6 +134,7 @@ def _context(page: Page, is_with_files: bool) -> Json:
         "first": first,
         # As many as a reader takes in; the rest is folded, and never a single one.
         "shown_answers": ANSWERS_SHOWN if len(first.answers) > ANSWERS_SHOWN + 1 else len(first.answers),
+        "shown_table": heads,
         "shown_figure": shown,
         "sections": folds + _folds(page, closing, is_with_files),
         "configs": {"light": theme.config("light"), "dark": theme.config("dark")},

@@ -41,7 +41,9 @@ class Section:
     `context` are the names of its template, beside `figures`, `drawn` (whether any of them could be) and `with_files`.
     `evidence` are sentences that stand at its head. Figures that cannot be drawn are listed with their reasons at
     the end of the page, unless the section `says_why` itself. `shows` is a small figure of the answer for the first
-    screen, of SHOWN_WIDTH: the first section that has one gives it. A section without any text is left out.
+    screen, of SHOWN_WIDTH: the first section that has one gives it. `heads` is the template of a table that is the
+    answer, and stands there in place of a figure: it has the names of the section's own. A section without any text is
+    left out.
     """
 
     key: str
@@ -52,6 +54,7 @@ class Section:
     applies: Callable[[Page], bool] = lambda _: True
     evidence: Callable[[Page], list[str]] = lambda _: []
     shows: Callable[[Page], Figure | None] = lambda _: None
+    heads: str = ""  # its path below report/
     files: Callable[[Page], dict[str, str]] = lambda _: {}  # for other programs: texts by the file's name
     says_why: Callable[[Page], bool] = lambda _: False
     needs: str = ""  # what is lacking where an experiment names it and it does not apply

@@ -24,4 +24,6 @@ class Sentences:
     explains: Callable[[Json], list[str]] = _nothing  # what stands behind the differences, where levels are compared
     adds: Callable[[Json], list[str]] = _nothing  # what is to be known of the load, whatever is compared
     warns: Callable[[Json], list[str]] = _nothing  # what is wrong with the run, beside its caveats
+    figures: Callable[[Json], list[str]] = _nothing  # the answer in figures, a line each, in place of a comparison's
+    is_whole: bool = False  # its answers are the run's: those of comparisons and other parts stand in their sections
     section: str = ""  # the section of the page that has the numbers, by its key

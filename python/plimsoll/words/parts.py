@@ -16,6 +16,7 @@ SENTENCES: tuple[Sentences, ...] = (
     kernel.SENTENCES,
     clients.SENTENCES,
     places.PROMISE,
+    places.CELLS,
     windows.SENTENCES,
     breakdown.SENTENCES,
     scaling.SENTENCES,

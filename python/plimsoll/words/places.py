@@ -1,15 +1,17 @@
-"""What one program was promised by a storage and what the database got of it, in sentences."""
+"""What each layout of database and log carried, and what one program was promised by it, in sentences."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from plimsoll.analysis.places.document import Promise, PromiseRow
+from plimsoll.analysis.places.document import Cell, Cells, CellTable, Promise, PromiseRow
 from plimsoll.record.verdict import Mean
 from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 SECTION: Final = "promise"
+ROWS_MAX: Final = 6  # of a table in a terminal
+ON_ONE_DEVICE: Final = "lie on one device"  # of the trial's own caveat (environment/places)
 SAID: Final = {
     "arrived": "it arrived at the database",
     "less than promised": "less of it arrived at the database",
@@ -50,4 +52,86 @@ def _warns(verdict: Json) -> list[str]:
     return [f"what Bonnie promised was measured on another machine, or on this one in another state ({shown})"]
 
 
-PROMISE = Sentences("promise", explains=promise_lines, warns=_warns, section=SECTION)
+def _promise_leads(verdict: Json) -> list[str]:
+    """How many storages there are of each word."""
+    found: Promise | None = verdict.get("promise")
+    if not found:
+        return []
+    said = [row["verdict"] or "too few blocks" for row in found["rows"][1:]]
+    each = "; ".join(f"{said.count(one)} x {SAID[one]}" for one in SAID if one in said)
+    first = found["rows"][0]["storage"]
+    return [f"Did what Bonnie promised reach the database? By its {found['judged']}, against {first}: {each}"]
+
+
+def cell_lines(verdict: Json) -> list[str]:
+    """A sentence a scale: which layouts are told apart from the first, by how much."""
+    found: Cells | None = verdict.get("storage")
+    scales = dict.fromkeys(cell["scale"] for cell in found["cells"]) if found else {}
+    return [_of_scale([cell for cell in found["cells"] if cell["scale"] == scale], len(scales) > 1)
+            for scale in scales if found]  # fmt: skip
+
+
+def _of_scale(cells: list[Cell], is_one_of_several: bool) -> str:
+    first, others = cells[0], [cell for cell in cells[1:] if cell["ratio"] is not None]
+    where = f"scale {first['scale']:g}: " if is_one_of_several else ""
+    base = f"{first['cell']} ({rate_words(first['rate'])} transactions/s)"
+    told = [cell for cell in others if cell.get("verdict") in ("better", "worse")]
+    if told:
+        told.sort(key=lambda cell: -cell["ratio"]["value"] if cell["ratio"] else 0.0)
+        each = "; ".join(f"{cell['cell']} carries {_times(cell['ratio'])}" for cell in told if cell["ratio"])
+        left = len(others) - len(told)
+        rest = f"; {left} more {'is' if left == 1 else 'are'} not told apart from it" if left else ""
+        return f"{where}against {base}: {each}{rest}"
+    values = sorted(cell["ratio"]["value"] for cell in others if cell["ratio"])
+    if not values:
+        return f"{where}{base}; there is no other layout"
+    span = f"{values[0]:.2f} x" if len(values) == 1 else f"{values[0]:.2f} to {values[-1]:.2f} x"
+    if all(cell.get("verdict") == "no relevant difference" for cell in others):
+        return f"{where}no layout differs relevantly from {base}: they carry {span} of it"
+    return f"{where}no layout is told apart from {base}: they carry {span} of it, by intervals that include 1"
+
+
+def rate_words(mean: Mean) -> str:
+    """153 [100, 234], without an interval the mean alone."""
+    form = ",.0f" if mean["value"] >= 10 else ",.1f"
+    value = format(mean["value"], form)
+    return value if mean["low"] is None else f"{value} [{mean['low']:{form}}, {mean['high']:{form}}]"
+
+
+def table_lines(verdict: Json) -> list[str]:
+    """The tables of cells, a line a row, for a terminal: those of the first scale."""
+    found: Cells | None = verdict.get("storage")
+    tables = (found.get("tables") or []) if found else []
+    return [
+        line
+        for table in tables
+        if found and table["scale"] == tables[0]["scale"]
+        for line in _lines_of_table(table, found["cells"])
+    ][:ROWS_MAX]
+
+
+def _lines_of_table(table: CellTable, cells: list[Cell]) -> list[str]:
+    at = f", {table['at']}" if table["at"] else ""
+    lines = []
+    for row in table["rows"]:
+        heads = [f"{table['columns_label']} {one} " for one in table["columns"]] or [""]
+        each = [f"{head}{rate_words(cells[place]['rate'])}"
+                for head, place in zip(heads, row["cells"], strict=True) if place is not None]  # fmt: skip
+        lines.append(f"{table['rows_label']} {row['level']}{at}, transactions/s: {' · '.join(each)}")
+    return lines
+
+
+def _on_one_device(verdict: Json) -> list[str]:
+    """Of a table of layouts the caveat that its disks are none is not to stand behind others."""
+    if not verdict.get("storage"):
+        return []
+    return [caveat for caveat in verdict["caveats"] if ON_ONE_DEVICE in caveat][:1]
+
+
+# What of each storage was promised and arrived stands in the table that leads, so that there is room for why.
+PROMISE = Sentences(
+    "promise", leads=_promise_leads, figures=promise_lines, warns=_warns, is_whole=True, section=SECTION
+)
+CELLS = Sentences(
+    "storage", leads=cell_lines, figures=table_lines, warns=_on_one_device, is_whole=True, section="storage"
+)

@@ -3,6 +3,7 @@
 from typing import Any
 
 Json = dict[str, Any]
+WIDE = 1.1  # comparisons whose ratios lie farther apart are not told by one of them
 
 
 def sure_words(verdict: Json) -> str:
@@ -18,5 +19,11 @@ def sure_words(verdict: Json) -> str:
         text += " (indicative)"
     ratios = [one["noise"]["ratio_told"] for one in comparisons if one.get("noise")]
     if ratios:
-        text += f"; ratios from {max(ratios):.2f} on are significant"
+        least, most = min(ratios), max(ratios)
+        if most > WIDE * least:
+            text += (
+                f"; ratios from {least:.2f} on are significant where trials scatter least, from {most:,.2f} where most"
+            )
+        else:
+            text += f"; ratios from {most:.2f} on are significant"
     return f"{text}; at most {verdict['alpha']:.0%} of runs call equals worse"

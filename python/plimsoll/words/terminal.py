@@ -9,7 +9,7 @@ from typing import Any
 
 from plimsoll.words.first_screen import first_screen
 from plimsoll.words.said import FirstScreen, Said
-from plimsoll.words.verdict import levels_line
+from plimsoll.words.verdict import figure_lines
 
 Json = dict[str, Any]
 LINES_MAX = 15
@@ -21,8 +21,7 @@ def terminal_lines(
     verdict: Json, report_path: object, own_server_command: str | None = None, width: int = WIDTH
 ) -> list[str]:
     """The lines for a run of an experiment; more of them in a narrower terminal."""
-    levels = levels_line(verdict)
-    return screen_lines(first_screen(verdict), report_path, own_server_command, width, [levels] if levels else [])
+    return screen_lines(first_screen(verdict), report_path, own_server_command, width, figure_lines(verdict))
 
 
 def screen_lines(

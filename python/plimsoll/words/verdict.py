@@ -46,6 +46,9 @@ def a_a_words(verdict: Json) -> str:
 
 def answers(verdict: Json) -> list[Said]:
     """The answers of parts and one sentence a comparison; for a run that compares nothing, the A/A finding."""
+    whole = [Said(line, part.section) for part in parts.SENTENCES if part.is_whole for line in part.leads(verdict)]
+    if whole:
+        return whole
     leading = [Said(line, part.section) for part in parts.SENTENCES for line in part.leads(verdict)]
     if verdict["comparisons"] or leading:
         return leading + [Said(headline(comparison), LEVELS) for comparison in verdict["comparisons"]]
@@ -105,11 +108,14 @@ def _digits(value: float, form: str) -> str:
     return format(value, ",.2f" if form == ",.0f" and abs(value) < 10 else form)
 
 
-def levels_line(verdict: Json) -> str | None:
-    """The levels of the first comparison in what is judged: the figure of a page, where there is room for a line."""
-    for comparison in verdict["comparisons"][:1]:
-        return _row(verdict, comparison, metric_of(verdict["metric"]))
-    return None
+def figure_lines(verdict: Json) -> list[str]:
+    """The figure of a page where there is room for lines alone: that of a part, or the levels of the first comparison
+    in what is judged."""
+    for part in parts.SENTENCES:
+        if lines := part.figures(verdict):
+            return lines
+    rows = [_row(verdict, comparison, metric_of(verdict["metric"])) for comparison in verdict["comparisons"][:1]]
+    return [row for row in rows if row]
 
 
 def evidence_lines(verdict: Json, most: int) -> list[str]:

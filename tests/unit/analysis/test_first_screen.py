@@ -59,6 +59,10 @@ def test_how_sure_says_from_which_ratio_and_how_often_wrong() -> None:
     assert sure_words(verdict) == (
         "from 5 blocks; ratios from 1.12 on are significant; at most 1% of runs call equals worse"
     )
+    loud = one | {"noise": {"ratio_told": 194.93}}
+    assert "; ratios from 1.12 on are significant where trials scatter least, from 194.93 where most; " in sure_words(
+        verdict | {"comparisons": [loud, one]}
+    )
     of_one = one | {"grade": "none", "blocks": 1}
     assert sure_words(verdict | {"comparisons": [of_one]}) == "from 1 block: no interval"
     assert sure_words(verdict | {"comparisons": []}) == ""

@@ -6,7 +6,8 @@ from typing import Any
 
 from plimsoll.analysis.places.layout import layouts
 from plimsoll.report.drawing.figure import Figure, write_files
-from plimsoll.report.places.cells import cells_figures, table
+from plimsoll.report.drawing.html import piece
+from plimsoll.report.places.cells import cells_figures, table, tables
 from plimsoll.report.places.layout import PANELS_MAX, layout_figures
 
 _WORLD = runpy.run_path(str(Path(__file__).parents[1] / "analysis" / "places_world.py"))
@@ -38,6 +39,28 @@ def test_so_many_layouts_are_drawn_and_the_others_counted() -> None:
 
 def mean(value: float) -> dict[str, Any]:
     return {"value": value, "low": value * 0.9, "high": value * 1.1, "blocks": 5}
+
+
+def test_the_table_of_the_first_screen() -> None:
+    less = {**mean(0.5), "blocks": 5}
+    cells = [
+        {"cell": "a", "scale": 1.0, "rate": mean(200.0), "ratio": None, "verdict": None},
+        {"cell": "b", "scale": 1.0, "rate": mean(100.0), "ratio": less, "verdict": "worse"},
+        {"cell": "c", "scale": 1.0, "rate": mean(4.0), "ratio": less | {"low": None}, "verdict": "cannot tell"},
+    ]
+    rows = [{"level": "one disk", "cells": [0, 1]}, {"level": "two disks", "cells": [2, None]}]
+    one = {"scale": 1.0, "at": "chunk: 8 KiB", "rows_label": "database", "columns_label": "WAL", "columns": ["x", "y"]}
+    found: Any = {"rows": [], "cells": cells, "tables": [one | {"rows": rows}]}
+    text = " ".join(piece("places/cells_head.html.j2", {"tables": tables(found)}).split())
+    assert "<h3>chunk: 8 KiB</h3>" in text and "<th>database</th>" in text and "WAL: y" in text
+    assert "<th>one disk</th>" in text and "<b>200 [180, 220]</b><br><span>the first</span>" in text
+    assert '<b>100 [90, 110]</b><br><span class="word-worse">0.50 [0.45, 0.55] x, worse</span>' in text
+    assert "<b>4.0 [3.6, 4.4]</b><br><span>0.50 (–) x, cannot tell</span>" in text and "not run" in text
+    alone: Any = found | {"tables": [one | {"at": None, "columns_label": None, "columns": [], "rows": rows[:1]}]}
+    (drawn_alone,) = tables(alone)
+    assert drawn_alone["heads"] == ["transactions/s"] and drawn_alone["title"] == ""
+    del found["tables"]
+    assert tables(found) == [], "a record of before there were any"
 
 
 def test_the_table_of_cells_and_the_study_s_graph(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis.comparing.compare import word
 from plimsoll.analysis.part import Context, Part, is_named
-from plimsoll.analysis.places.document import Cell, CellRow, Cells
+from plimsoll.analysis.places.cell_tables import cell_tables
+from plimsoll.analysis.places.document import Cell, CellRow, Cells, CellTable
 from plimsoll.analysis.places.layout import storage_of
-from plimsoll.analysis.statistics.intervals import over_blocks
+from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, half_width, over_blocks
 from plimsoll.analysis.statistics.means import as_mean
 from plimsoll.record.verdict import Mean, Used
 
@@ -28,12 +30,15 @@ Values = dict[tuple[int, str, Load], float]  # by block, cell and load
 def cells(plan: Json, experiment: Json, used: Used) -> Cells | None:
     """The `storage` of verdict.json; None where the run has one layout."""
     values: Values = {}
+    found: dict[tuple[str, float], set[str]] = {}  # treatments by cell and scale
     for (block, treatment), entry in used.items():
         levels = plan["treatments"][treatment]["levels"]
         value = entry["metrics"].get(METRIC)
         if value:
             load = _load(levels, plan.get("factors") or [], experiment)
-            values[block, storage_of(plan, treatment), load] = value
+            cell = storage_of(plan, treatment)
+            values[block, cell, load] = value
+            found.setdefault((cell, load[0]), set()).add(treatment)
     names = list(dict.fromkeys(cell for _, cell, _ in values))
     order = _in_order(names, plan)
     if len(order) < 2:
@@ -41,7 +46,19 @@ def cells(plan: Json, experiment: Json, used: Used) -> Cells | None:
     loads = sorted({load for _, _, load in values})
     rows = [row for cell in order for load in loads if (row := _row(cell, load, values)) is not None]
     scales = sorted({load[0] for load in loads})
-    return {"rows": rows, "cells": [one for scale in scales for one in _at_scale(scale, order, values)]}
+    each = [one for scale in scales for one in _at_scale(scale, order, values)]
+    for one in each:
+        one["treatments"] = [name for name in plan["treatments"] if name in found[one["cell"], one["scale"]]]
+    tables = [table for scale in scales for table in _tables(plan, scale, each)]
+    return {"rows": rows, "cells": each, "tables": tables}
+
+
+def _tables(plan: Json, scale: float, each: list[Cell]) -> list[CellTable]:
+    before = next(place for place, one in enumerate(each) if one["scale"] == scale)
+    tables = cell_tables(plan, scale, [one["cell"] for one in each if one["scale"] == scale])
+    for row in (row for table in tables for row in table["rows"]):
+        row["cells"] = [None if place is None else before + place for place in row["cells"]]
+    return tables
 
 
 def _in_order(names: list[str], plan: Json) -> list[str]:
@@ -74,12 +91,29 @@ def _row(cell: str, load: Load, values: Values) -> CellRow | None:
 
 def _at_scale(scale: float, order: list[str], values: Values) -> list[Cell]:
     found: list[Cell] = []
-    for cell in order:
-        rate = _over({block: logs for block, logs in _logs(cell, scale, values).items()})
-        ratio = None if cell == order[0] else _over(_differences(cell, order[0], scale, values))
-        if rate is not None:
-            found.append({"cell": cell, "scale": scale, "rate": rate, "ratio": ratio})
+    there = [cell for cell in order if any(one == cell and load[0] == scale for _, one, load in values)]
+    for cell in there:
+        rate = _over(_logs(cell, scale, values))
+        if rate is None:
+            continue
+        if cell == there[0]:
+            found.append({"cell": cell, "scale": scale, "treatments": [], "rate": rate, "ratio": None, "verdict": None})
+            continue
+        logs = _differences(cell, there[0], scale, values)
+        said = _said(logs, len(there) - 1)
+        found.append(
+            {"cell": cell, "scale": scale, "treatments": [], "rate": rate, "ratio": _over(logs), "verdict": said}
+        )
     return found
+
+
+def _said(logs: Mapping[int, list[float]], ratios: int) -> str:
+    """On the ratio of a cell to the first, one of so many of which none is to be wrong (Bonferroni)."""
+    each = np.array([float(np.mean(logs[block])) for block in sorted(logs)])
+    if len(each) < BLOCKS_MIN:
+        return "cannot tell"
+    half = half_width(each.std(ddof=1), np.array(len(each)), 1 - (1 - CONFIDENCE) / ratios)
+    return word(float(each.mean()), float(half))
 
 
 def _logs(cell: str, scale: float, values: Values) -> dict[int, list[float]]:

@@ -48,12 +48,36 @@ class CellRow(Mean):
 
 
 class Cell(TypedDict):
-    """A layout at a scale: its throughput and its ratio to the first, all loads taken together within the block."""
+    """A layout at a scale: its throughput and its ratio to the first, all loads taken together within the block.
+
+    `verdict` on it against the first: "better", "worse", "no relevant difference" or "cannot tell", all layouts of the
+    scale together wrong in 5 of 100 runs; null of the first.
+    """
 
     cell: str
     scale: float
+    treatments: list[str]  # in the plan's order, one a load
     rate: Mean
     ratio: Mean | None  # null of the first
+    verdict: str | None
+
+
+class CellTableRow(TypedDict):
+    """`cells`: places in the list of cells, one a column; null where there is none."""
+
+    level: str
+    cells: list[int | None]
+
+
+class CellTable(TypedDict):
+    """The cells of a scale, those of one level of what else varies (`at`, such as a chunk) and those without it."""
+
+    scale: float
+    at: str | None
+    rows_label: str
+    columns_label: str | None  # null, and no columns: of one factor
+    columns: list[str]
+    rows: list[CellTableRow]
 
 
 class Cells(TypedDict):
@@ -61,6 +85,7 @@ class Cells(TypedDict):
 
     rows: list[CellRow]
     cells: list[Cell]
+    tables: list[CellTable]
 
 
 class Given(TypedDict):

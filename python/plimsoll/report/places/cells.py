@@ -4,13 +4,14 @@ from typing import Any
 
 import altair as alt
 
-from plimsoll.analysis.places.document import Cell, CellRow, Cells
+from plimsoll.analysis.places.document import Cell, CellRow, Cells, CellTable
 from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.marks import by_colour, in_turn, intervals, side_by_side
 from plimsoll.report.drawing.tables import NONE, number
 from plimsoll.report.section import Section
+from plimsoll.words.places import rate_words
 
 Json = dict[str, Any]
 _COLUMNS = 2
@@ -68,6 +69,34 @@ def table(cells: list[Cell]) -> list[list[str]]:
     ]
 
 
+def tables(found: Cells) -> list[Json]:
+    """The tables of the first screen, as a template draws them: {title, heads, rows: [(name, [(rate, ratio, word)])]}.
+
+    A record of before there were any has none.
+    """
+    return [_drawn(one, found["cells"], len({other["scale"] for other in found["tables"]}) > 1)
+            for one in found.get("tables") or []]  # fmt: skip
+
+
+def _drawn(one: CellTable, cells: list[Cell], is_of_scales: bool) -> Json:
+    title = [f"scale {one['scale']:g}"] if is_of_scales else []
+    title += [one["at"]] if one["at"] else []
+    label = one["columns_label"]
+    rows = [
+        (row["level"], [None if place is None else _cell(cells[place]) for place in row["cells"]])
+        for row in one["rows"]
+    ]
+    heads = [f"{label}: {column}" for column in one["columns"]] or ["transactions/s"]
+    return {"title": ", ".join(title), "corner": one["rows_label"], "heads": heads, "rows": rows}
+
+
+def _cell(cell: Cell) -> tuple[str, str, str]:
+    """Transactions a second, the ratio to the first, and what may be said of it."""
+    if cell["ratio"] is None:
+        return rate_words(cell["rate"]), "the first", ""
+    return rate_words(cell["rate"]), f"{_with_interval(cell['ratio'], '.2f')} x", cell["verdict"] or ""
+
+
 def _with_interval(mean: Mean, form: str) -> str:
     if mean["low"] is None:
         return f"{number(mean['value'], form)} ({NONE})"
@@ -79,7 +108,12 @@ SECTION = Section(
     title="Database and log by layout",
     template="places/cells.html.j2",
     applies=lambda page: page.names("storage") and bool(page.verdict.get("storage")),
-    context=lambda page: {"rows": table(page.verdict["storage"]["cells"]), "study": page.study},
+    context=lambda page: {
+        "rows": table(page.verdict["storage"]["cells"]),
+        "tables": tables(page.verdict["storage"]),
+        "study": page.study,
+    },
+    heads="places/cells_head.html.j2",
     figures=lambda page: cells_figures(page.verdict["storage"]),
     needs="the run does not vary where files lie",
 )

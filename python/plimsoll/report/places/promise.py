@@ -60,5 +60,6 @@ SECTION = Section(
     template="places/promise.html.j2",
     applies=lambda page: bool(page.verdict.get("promise")),
     context=_context,
+    heads="places/promise_head.html.j2",
     evidence=lambda page: [f"{line}." for line in promise_lines(page.verdict)],
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.places.document import Cells
 from plimsoll.analysis.probes.document import Syncs, SystemCalls
 from plimsoll.words.part import Sentences
 
@@ -22,6 +23,8 @@ PLAIN = {
     "other_wait": "other waits",
 }
 LOG = "wal"
+LOAD = ("workload.scale", "workload.clients", "measure.transactions_per_client")
+NAMED_MAX = 4
 SHARE_MIN, CLOSED = 0.05, 0.05
 
 
@@ -59,4 +62,38 @@ def _leads(verdict: Json) -> list[str]:
     return lines(verdict, treatment_labels(verdict))
 
 
-SENTENCES = Sentences("syscalls", leads=_leads, section="system-calls")
+def _explains(verdict: Json) -> list[str]:
+    """Of layouts, which lead: what a sync of the log took in each under its first load, and the dearest by parts."""
+    syscalls: SystemCalls | None = verdict.get("syscalls")
+    storage: Cells | None = verdict.get("storage")
+    if not storage or not syscalls:
+        return []
+    first = storage["cells"][0]
+    of_cell = {cell["treatments"][0]: cell["cell"] for cell in storage["cells"]
+               if cell["scale"] == first["scale"] and cell.get("treatments")}  # fmt: skip
+    syncs = {name: syscalls["syncs"][name] for name in of_cell if name in syscalls["syncs"]}
+    took = {name: mean for name, one in syncs.items() if (mean := _mean(one))}
+    if not took:
+        return []
+    dearest = max(took, key=lambda name: took[name])
+    each = [f"{_duration(took[name])} ({of_cell[name]})" for name in took]
+    more = f", and {len(each) - NAMED_MAX} more" if len(each) > NAMED_MAX else ""
+    line = _line(of_cell[dearest], syncs[dearest]) if len(took) > 1 else None
+    load = _load_words(verdict["treatments"][dearest]["levels"])
+    return [f"{load}a sync of the WAL takes {', '.join(each[:NAMED_MAX])}{more}", *([line] if line else [])]
+
+
+def _load_words(levels: Mapping[str, str]) -> str:
+    """Such as "with clients 4, transactions per client 500 "; empty where none varies."""
+    named = [f"{path.rpartition('.')[2].replace('_', ' ')} {levels[path]}" for path in LOAD if path in levels]
+    return f"with {', '.join(named)} " if named else ""
+
+
+def _mean(one: Syncs) -> float | None:
+    """Nanoseconds of the call that syncs the log most often."""
+    calls = one["classes"].get(LOG) or {}
+    most = max(calls.values(), key=lambda call: call["count"], default=None)
+    return most["ns"] / most["count"] if most and most["count"] and most["ns"] else None
+
+
+SENTENCES = Sentences("syscalls", leads=_leads, explains=_explains, section="system-calls")
