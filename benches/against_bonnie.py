@@ -64,13 +64,20 @@ def theirs(folder: Path, size_mb: int) -> dict[str, Figures]:
     }
 
 
-def ours(folder: Path, size_mb: int, seed: int, rows: bool) -> dict[str, Figures]:
-    """Figures of each phase by the agent, which verifies every chunk; `rows`: and records each, as in an experiment."""
+def ours(folder: Path, seed: int, options: argparse.Namespace) -> dict[str, Figures]:
+    """Figures of each phase by the agent, which verifies every chunk unless told not to."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        workload = {"name": "raw_storage", "seed": seed, "file_bytes": size_mb << 20, "chunk_bytes": CHUNK_BYTES}
+        workload = {
+            "name": "raw_storage",
+            "seed": seed,
+            "file_bytes": options.size_mb << 20,
+            "chunk_bytes": CHUNK_BYTES,
+        }
         # bonnie++ has an fsync within the time of each phase, where the original has none.
-        workload |= {"seeks": SEEKS, "seekers": SEEKERS, "fsync": True}
-        kept = {"rows_max": 20_000_000, "sample_one_in": 100} if rows else {"rows_max": 0, "sample_one_in": 1_000}
+        workload |= {"seeks": SEEKS, "seekers": SEEKERS, "fsync": True, "verify": options.verify}
+        kept = (
+            {"rows_max": 20_000_000, "sample_one_in": 100} if options.rows else {"rows_max": 0, "sample_one_in": 1_000}
+        )
         about: dict[str, Any] = {"target": {"kind": "files", "folder": place}}
         agent.call("populate", about | {"workload": workload | {"phase": "write"}})
         found = {}
@@ -101,11 +108,11 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """All phases by both, pair by pair."""
     say(f"{folder}: one of each, not counted")
     theirs(folder, options.size_mb)
-    ours(folder, options.size_mb, options.seed, options.rows)
+    ours(folder, options.seed, options)
     runs: dict[bool, list[dict[str, Figures]]] = {True: [], False: []}
     for number, ours_first in enumerate(orders(options.seed, options.pairs), start=1):
         for mine in (ours_first, not ours_first):
-            run = ours(folder, options.size_mb, options.seed + number, options.rows) if mine else None
+            run = ours(folder, options.seed + number, options) if mine else None
             runs[mine].append(run or theirs(folder, options.size_mb))
         say(f"  pair {number} of {options.pairs}; load average {os.getloadavg()[0]:.1f}")
     told = [phase for phase in COLUMNS if all(phase in run for run in runs[False])]
@@ -153,6 +160,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--seed", type=int, default=None, help="of the order of arms, and of our seeks")
     parser.add_argument("--rows", action="store_true", help="ours leaves a row for each chunk, not one in a thousand")
+    parser.add_argument(
+        "--verify",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether ours compares what it reads with what it wrote, which bonnie++ does not",
+    )
     parser.add_argument("--json", action="store_true", help="everything, on standard output")
     options = parser.parse_args(argv)
     if options.pairs < 3:
@@ -176,7 +189,7 @@ def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dic
 def main(argv: list[str] | None = None) -> int:
     """Measures, prints, and says by the exit code whether every bound holds."""
     options = parse(argv)
-    about = {**machine(), "seed": options.seed, "size_mb": options.size_mb}
+    about = {**machine(), "seed": options.seed, "size_mb": options.size_mb, "verify": options.verify}
     say(f"seed {options.seed}, kernel {about['kernel']}, {about['cpus']} CPUs, load average {os.getloadavg()[0]:.1f}")
     found = measured("against_bonnie", lambda interrupts: measure_all(options, interrupts), as_json=options.json)
     if isinstance(found, int):

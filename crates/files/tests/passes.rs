@@ -130,6 +130,45 @@ fn what_is_asked_for_of_the_closing_is_an_operation_of_its_own() {
 }
 
 #[test]
+fn phases_without_verification_move_and_write_the_same() {
+    let laid = Laid::new(RawStorage::NAME);
+    laid.calls(json!({"phase": "write"}));
+    let bare = |phase: &str| json!({"phase": phase, "verify": false, "seeks": 7, "seekers": 1});
+    for phase in ["rewrite", "read", "getc", "seeks"] {
+        let mut verified = bare(phase);
+        verified["verify"] = json!(true);
+        let said = [&verified, &bare(phase)].map(|asked| laid.workload(asked.clone()).facts()["verified"].clone());
+        assert_eq!(said, [true, false], "{phase}");
+        let calls = |asked: Value| -> Vec<u32> { laid.calls(asked).into_iter().map(|(calls, _)| calls).collect() };
+        assert_eq!(calls(verified), calls(bare(phase)), "{phase}");
+        assert_eq!(laid.wrong(), [""; 0], "{phase}");
+    }
+}
+
+#[test]
+fn what_a_phase_opens_its_own_thread_has_open() {
+    let laid = Laid::new(RawStorage::NAME);
+    laid.calls(json!({"phase": "write"}));
+    let path = laid.folder.path().join("data/file.0000");
+    let is_open = || {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+        descriptors.filter_map(|one| std::fs::read_link(one.path()).ok()).filter(|open| *open == path).count()
+    };
+    for phase in ["read", "seeks"] {
+        let workload = laid.workload(json!({"phase": phase, "seekers": 1}));
+        assert!(workload.own_descriptors());
+        let mut session = session(&workload, &laid.tree());
+        assert_eq!(is_open(), 0, "{phase}: opened to see that it can be, and closed");
+        session.pause(0);
+        assert_eq!(is_open(), 1, "{phase}: by the thread that asks when to begin");
+        operation(session.as_mut(), 0);
+        assert_eq!(is_open(), 1, "{phase}");
+        session.close();
+        assert_eq!(is_open(), 0, "{phase}");
+    }
+}
+
+#[test]
 fn a_close_that_belongs_to_no_pass_comes_after_the_session_s_end() {
     let laid = Laid::new(SequentialIo::NAME);
     laid.calls(json!({"pass": "write"}));

@@ -66,6 +66,32 @@ def test_what_is_rewritten_in_place_counts_once(tmp_path: Path) -> None:
     assert found["cache"][0]["what"] == "read from memory: it never left it; written to the device"
 
 
+def _unverified(run: Path, pattern: str) -> None:
+    for place in run.glob(pattern):
+        told = json.loads(place.read_text())
+        told["facts"]["verified"] = False
+        place.write_text(json.dumps(told))
+
+
+def test_phases_that_were_read_without_comparing_are_not_verified(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", RAW, BONNIE)
+    assert not any("Not verified" in line for line in phase_lines(dict(analyse(open_run(run)))))
+    _unverified(run, "trials/*/*/summary.json")
+    verdict = dict(analyse(open_run(run)))
+    found = {phase: one["is_verified"] for phase, one in verdict["phases"]["treatments"]["t1"].items()}
+    assert found == {"putc": True, "write": True, "getc": False, "read": False, "seeks": False}, "what reads"
+    said = "Not verified, for what was read was not compared with what was written: "
+    assert said + "getc, read, seeks" in phase_lines(verdict)
+
+
+def test_where_treatments_differ_in_what_was_verified_it_is_said_of_which(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", RAW, ("write", "read"))
+    _unverified(run, "trials/0002/read/summary.json")
+    verdict = dict(analyse(open_run(run)))
+    lines = [line for line in phase_lines(verdict) if line.startswith("Not verified")]
+    assert len(lines) == 1 and lines[0].endswith("was written: memory 4 GiB: read"), lines
+
+
 def test_what_failed_operations_moved_is_no_payload(tmp_path: Path) -> None:
     run = make(tmp_path / "run", RAW, ("putc", "rewrite"))
     for place in run.glob("trials/*/*/summary.json"):

@@ -76,7 +76,7 @@ def test_phases_are_asked_for_one_by_one() -> None:
     assert [found.phase_clients(phase) for phase in found.phases_run()] == [1, 3]
     assert found.phase_request("seeks", 0) == {
         "name": "raw_storage", "seed": 1990, "phase": "seeks", "file_bytes": 999_424, "chunk_bytes": 8192,
-        "seeks": 4000, "seekers": 3, "update_every": 10, "fsync": False,
+        "seeks": 4000, "seekers": 3, "update_every": 10, "fsync": False, "verify": True,
     }  # fmt: skip
     assert found.judged(made(MIX, **MEASURE).schedule) == "putc_bytes_per_second"
 
@@ -90,8 +90,19 @@ def test_passes_have_their_engine_and_as_many_sessions_as_are_under_way() -> Non
     assert found.load_request(2) == {"threads": 3}, "a ring of its own for each file, whatever CPUs there are"
     asked = found.phase_request("read", 0)
     assert (asked["pass"], asked["file_bytes"], asked["record_bytes"]) == ("read", 2**20, 65536)
-    assert (asked["stop"], asked["depth"]) == ("first", 8)
+    assert (asked["stop"], asked["depth"], asked["verify"]) == ("first", 8, True)
     assert found.estimated_bytes(0) == 3 * 2**20
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"name": "raw_storage", "size": "1 MiB", "fsync": True}, {"name": "sequential_io", "file_size": "1 MiB"}],
+)
+def test_phases_say_beforehand_that_they_do_not_verify(settings: dict[str, object]) -> None:
+    verified, bare = (made(settings | {"verify": verify}, **PHASES).workload for verify in (True, False))
+    assert verified.phase_request("write", 0)["verify"] is True and verified.caveats() == []
+    assert bare.phase_request("write", 0)["verify"] is False
+    assert [text.startswith("not verified: ") for text in bare.caveats()] == [True]
 
 
 def test_a_file_server_has_a_script() -> None:

@@ -64,6 +64,17 @@ def test_each_phase_says_what_the_page_cache_did(raw: str) -> None:
     assert 'id="passes"' not in raw and 'id="operations"' not in raw
 
 
+def test_phases_that_do_not_verify_say_so_on_the_page(raw: str, tmp_path: Path) -> None:
+    assert "Not verified" not in raw
+    folder = make(tmp_path / "run", {"name": "sequential_io", "processes": 2}, ("write", "reread"))
+    for place in folder.glob("trials/*/reread/summary.json"):
+        told = json.loads(place.read_text())
+        told["facts"]["verified"] = False
+        place.write_text(json.dumps(told))
+    part = section(write_report(folder).read_text(), "passes")
+    assert "Not verified, for what was read was not compared with what was written: reread." in part
+
+
 def test_passes_pair_throughput_with_its_cost(tmp_path: Path) -> None:
     text = page(tmp_path, {"name": "sequential_io", "processes": 2}, ("write", "reread"))
     part = section(text, "passes")

@@ -111,16 +111,25 @@ impl Files {
         self.known[file as usize].version(record)
     }
 
+    /// Compares no more than how long what was read of a record is.
+    ///
+    /// # Errors
+    /// How much of it there is, in a sentence.
+    #[inline]
+    pub(crate) fn must_be_whole(&self, file: u32, record: u64, read: &[u8]) -> Result<(), String> {
+        let wanted = self.history.shape.record_bytes as usize;
+        let is = || format!("{}, byte {}: {} bytes read of {wanted}", file_name(file), self.offset(record), read.len());
+        (read.len() >= wanted).then_some(()).ok_or_else(is)
+    }
+
     /// Compares what was read of a record with the version that it holds.
     ///
     /// # Errors
     /// What is wrong with it, in a sentence.
     #[inline]
     pub(crate) fn verify(&self, file: u32, record: u64, read: &[u8], expected: u64) -> Result<(), String> {
-        let (offset, wanted) = (self.offset(record), self.history.shape.record_bytes as usize);
-        if read.len() < wanted {
-            return Err(format!("{}, byte {offset}: {} bytes read of {wanted}", file_name(file), read.len()));
-        }
+        self.must_be_whole(file, record, read)?;
+        let offset = self.offset(record);
         match self.stamps[file as usize].read(read, offset) {
             Ok(version) if version == expected => Ok(()),
             Ok(version) => {
@@ -175,6 +184,8 @@ mod tests {
         assert_eq!(said(&record(3)), "file.0001, byte 12288: version 3, and 2 was written there");
         assert_eq!(said(&record(2)[..2_048]), "file.0001, byte 12288: 2048 bytes read of 4096");
         assert_eq!(said(&[]), "file.0001, byte 12288: 0 bytes read of 4096");
+        assert_eq!(files.must_be_whole(1, 3, &record(1)), Ok(()), "whichever version it is");
+        assert_eq!(files.must_be_whole(1, 3, &record(2)[..512]), Err(said(&record(2)[..512])));
         let torn = [&record(2)[..1_024], &record(1)[1_024..]].concat();
         assert_eq!(said(&torn), "file.0001: torn at byte 13312: version 2 before, 1 there");
     }

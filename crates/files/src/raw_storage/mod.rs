@@ -4,7 +4,8 @@
 //! The fact that constrains it: the calls are the original's. Chunks are moved by lseek, read and write on a descriptor
 //! with its own position; time ends with the close, which no fsync precedes unless it is asked for, so that a small
 //! file measures the cache. What differs: what was written is verified when it is read, with the cost of that in the
-//! time; the seekers are threads, which share a table of descriptors; and which seeks write back is counted over all of
+//! time, unless it is asked not to be; the seekers are threads, each with a table of descriptors of its
+//! own as the original's processes have; and which seeks write back is counted over all of
 //! them, so that there are as many each time.
 //!
 //! The same phases and not comparable to published results.
@@ -76,6 +77,8 @@ impl FileWorkload for RawStorage {
             ("records_planned", json!(self.parameters.operations())),
             ("bytes_planned", json!(self.parameters.operations() * shape.record_bytes)),
             ("bytes_each", json!({phase.name(): each})),
+            ("descriptor_table", json!("one of each session")),
+            ("verified", json!(self.parameters.verify)),
             ("closings", json!(self.parameters.closings().iter().map(|closing| closing.name()).collect::<Vec<_>>())),
         ];
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -83,6 +86,11 @@ impl FileWorkload for RawStorage {
 
     fn estimated_bytes(&self) -> u64 {
         0
+    }
+
+    /// The original's are processes.
+    fn own_descriptors(&self) -> bool {
+        true
     }
 
     fn clients(&self) -> Option<u32> {

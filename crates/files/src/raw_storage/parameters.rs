@@ -41,6 +41,13 @@ pub struct Parameters {
     pub(super) update_every: u64,
     #[serde(default)]
     pub(super) fsync: bool,
+    /// Whether what is read is compared with what was written.
+    #[serde(default = "yes")]
+    pub(super) verify: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn file_bytes() -> u64 {

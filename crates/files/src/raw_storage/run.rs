@@ -59,7 +59,9 @@ impl Run {
         Ok(Self { parameters, progress, files, written_back })
     }
 
-    /// Opens the file anew, as each phase does.
+    /// Opens the file anew, as each phase does. Sessions do so on their own threads, each of which has a table of descriptors to
+    /// itself: then nobody else has the open file, and no call on it counts references or takes the lock of its position, as
+    /// none does in the original's processes.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -95,6 +97,20 @@ impl Run {
     /// The version that a chunk holds, given what this phase has written back.
     pub(super) fn version_of(&self, chunk: u64, written_back: &BTreeMap<u64, u64>) -> u64 {
         written_back.get(&chunk).copied().unwrap_or_else(|| self.files.version(0, chunk))
+    }
+
+    /// Compares what was read of a chunk with the version that is to be there, or only its length where nothing is to be
+    /// compared; gives whether it was.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    #[inline]
+    pub(super) fn verify(&self, chunk: u64, read: &[u8], expected: impl FnOnce() -> u64) -> Result<bool, String> {
+        match self.parameters.verify {
+            true => self.files.verify(0, chunk, read, expected()),
+            false => self.files.must_be_whole(0, chunk, read),
+        }
+        .map(|()| self.parameters.verify)
     }
 
     /// Keeps how far the phase has come.

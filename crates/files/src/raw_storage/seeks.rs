@@ -9,7 +9,7 @@ use super::stream::{retried, trouble, write_all};
 use crate::passes::{Due, Lane, Moved, Trouble, Waker, close, file_name, refused};
 use plimsoll_session::{Begun, BlockingSession, Buffer, Ending, Failure, Interrupt, Pause, SessionReport};
 use rustix::fs::{SeekFrom, fsync, seek};
-use rustix::io::read;
+use rustix::io::{Errno, read};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Arc, PoisonError};
@@ -17,7 +17,10 @@ use std::sync::{Arc, PoisonError};
 /// One of the original's child processes.
 pub(super) struct Seeker {
     run: Arc<Run>,
-    file: File,
+    /// Open from its thread's beginning on.
+    file: Option<File>,
+    /// Why it could not be opened.
+    refused: Option<Failure>,
     lane: Lane,
     due: Option<Due>,
     /// The number of the seek.
@@ -26,13 +29,29 @@ pub(super) struct Seeker {
 }
 
 impl Seeker {
-    /// Opens the file for itself.
+    /// Opens the file once, to see that it can be.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub(super) fn new(run: &Arc<Run>) -> Result<Self, Failure> {
-        let (file, lane) = (run.open()?, Lane::new(0, run.parameters.closings()));
-        Ok(Self { file, lane, due: None, place: 0, buffer: run.files.buffer(), run: Arc::clone(run) })
+        drop(run.open()?);
+        let (lane, buffer) = (Lane::new(0, run.parameters.closings()), run.files.buffer());
+        Ok(Self { file: None, refused: None, lane, due: None, place: 0, buffer, run: Arc::clone(run) })
+    }
+
+    /// Opens the file for itself, unless it is, on its own thread ([`Run::open`]).
+    fn open_here(&mut self) {
+        if self.file.is_none() && self.refused.is_none() {
+            match self.run.open() {
+                Ok(file) => self.file = Some(file),
+                Err(failure) => self.refused = Some(failure),
+            }
+        }
+    }
+
+    fn must_be_open(&self) -> Result<&File, Trouble> {
+        let why = || self.refused.clone().map_or_else(|| trouble("open", Errno::BADF), Trouble::Refused);
+        self.file.as_ref().ok_or_else(why)
     }
 
     fn transfer(&mut self) -> (Moved, Result<bool, Trouble>) {
@@ -57,7 +76,7 @@ impl Seeker {
     /// Goes to the chunk and reads it.
     fn look(&mut self, chunk: u64, written_back: &BTreeMap<u64, u64>, moved: &mut Moved) -> Result<bool, Trouble> {
         self.go_to(chunk)?;
-        let Self { file, lane, buffer, .. } = self;
+        let Self { file: Some(file), lane, buffer, .. } = self else { return Err(trouble("read", Errno::BADF)) };
         let length = retried(|| {
             lane.calls += 1;
             read(&*file, &mut **buffer)
@@ -65,30 +84,32 @@ impl Seeker {
         .map_err(|error| trouble("read", error))?;
         moved.read = length as u64;
         let expected = self.run.version_of(chunk, written_back);
-        let verified = self.run.files.verify(0, chunk, &self.buffer[..length], expected);
-        verified.map(|()| true).map_err(Trouble::Wrong)
+        self.run.verify(chunk, &self.buffer[..length], || expected).map_err(Trouble::Wrong)
     }
 
     /// Goes there once more and writes it with another version.
     fn write_back(&mut self, chunk: u64, version: u64) -> Result<(), Trouble> {
         self.run.files.stamp(0, chunk, version, &mut self.buffer);
         self.go_to(chunk)?;
-        write_all(&self.file, &self.buffer, &mut self.lane.calls)
+        let Self { file: Some(file), lane, buffer, .. } = self else { return Err(trouble("write", Errno::BADF)) };
+        write_all(&*file, buffer, &mut lane.calls)
     }
 
     fn go_to(&mut self, chunk: u64) -> Result<(), Trouble> {
         self.lane.calls += 1;
         let to = SeekFrom::Start(self.run.files.offset(chunk));
-        seek(&self.file, to).map(drop).map_err(|error| trouble("lseek", error))
+        seek(self.must_be_open()?, to).map(drop).map_err(|error| trouble("lseek", error))
     }
 }
 
 impl BlockingSession for Seeker {
     fn pause(&mut self, _after: u64) -> Pause {
+        self.open_here();
         self.lane.pause_or_rest(&self.run.progress)
     }
 
     fn begin(&mut self, index: u64) -> Begun {
+        self.open_here();
         self.due = self.lane.begin(&self.run.progress, index);
         if let Some(Due::Place(place)) = self.due {
             self.place = place;
@@ -99,7 +120,8 @@ impl BlockingSession for Seeker {
     fn perform(&mut self) -> Ending {
         if let Some(Due::Closing(_)) = self.due {
             self.lane.calls += 1;
-            let refused = fsync(&self.file).err().map(|error| refused(&file_name(0), "fsync", error));
+            let synced = self.file.as_ref().map_or(Err(Errno::BADF), fsync);
+            let refused = synced.err().map(|error| refused(&file_name(0), "fsync", error));
             return self.lane.closed(&self.run.progress, refused);
         }
         let moved = self.transfer();
@@ -113,7 +135,7 @@ impl BlockingSession for Seeker {
 
     fn close(self: Box<Self>) -> SessionReport {
         let Self { run, file, lane, .. } = *self;
-        if close(file).is_err() {
+        if file.is_some_and(|file| close(file).is_err()) {
             run.progress.lose();
         }
         lane.close(&run.progress, true)

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// How the file is open.
 enum Open {
+    /// Its thread has not begun.
+    NotYet,
     Characters(Putc),
     FromCharacters(Getc),
     Chunks(File),
@@ -26,7 +28,7 @@ impl Open {
             Self::Characters(stream) => close(stream.into_file()),
             Self::FromCharacters(stream) => close(stream.into_file()),
             Self::Chunks(file) => close(file),
-            Self::Closed => Ok(()),
+            Self::NotYet | Self::Closed => Ok(()),
         }
     }
 }
@@ -35,6 +37,8 @@ impl Open {
 pub(super) struct Stream {
     run: Arc<Run>,
     open: Open,
+    /// Why it could not be opened.
+    refused: Option<Failure>,
     lane: Lane,
     due: Option<Due>,
     chunk: u64,
@@ -42,19 +46,28 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Opens the file for the phase.
+    /// Opens the file for the phase once, to see that it can be.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub(super) fn new(run: &Arc<Run>) -> Result<Self, Failure> {
-        let file = run.open()?;
-        let open = match run.parameters.phase {
-            Phase::Putc => Open::Characters(Putc::new(file)),
-            Phase::Getc => Open::FromCharacters(Getc::new(file)),
-            _ => Open::Chunks(file),
-        };
+        drop(run.open()?);
         let lane = Lane::new(0, run.parameters.closings());
-        Ok(Self { open, lane, due: None, chunk: 0, buffer: run.files.buffer(), run: Arc::clone(run) })
+        let (run, buffer) = (Arc::clone(run), run.files.buffer());
+        Ok(Self { open: Open::NotYet, refused: None, lane, due: None, chunk: 0, buffer, run })
+    }
+
+    /// Opens the file, unless it is, on the thread that uses it ([`Run::open`]).
+    fn open_here(&mut self) {
+        if !matches!(self.open, Open::NotYet) || self.refused.is_some() {
+            return;
+        }
+        match (self.run.open(), self.run.parameters.phase) {
+            (Ok(file), Phase::Putc) => self.open = Open::Characters(Putc::new(file)),
+            (Ok(file), Phase::Getc) => self.open = Open::FromCharacters(Getc::new(file)),
+            (Ok(file), _) => self.open = Open::Chunks(file),
+            (Err(failure), _) => self.refused = Some(failure),
+        }
     }
 
     /// Performs the phase's operation on the chunk: what was moved, and whether what was read could be compared.
@@ -65,13 +78,17 @@ impl Stream {
     }
 
     fn steps(&mut self, moved: &mut Moved) -> Result<bool, Trouble> {
+        if let Some(failure) = &self.refused {
+            return Err(Trouble::Refused(failure.clone()));
+        }
         let (reads, writes) = self.run.parameters.phase.moves();
+        let mut is_compared = false;
         if reads {
             let length = self.read()?;
             moved.read = length as u64;
-            let expected = self.run.files.version(0, self.chunk);
-            let verified = self.run.files.verify(0, self.chunk, &self.buffer[..length], expected);
-            verified.map_err(Trouble::Wrong)?;
+            let expected = || self.run.files.version(0, self.chunk);
+            let verified = self.run.verify(self.chunk, &self.buffer[..length], expected);
+            is_compared = verified.map_err(Trouble::Wrong)?;
         }
         if writes {
             if reads {
@@ -85,7 +102,7 @@ impl Stream {
         if reads && self.chunk + 1 == self.run.files.shape().records() {
             self.read_past_the_end()?;
         }
-        Ok(reads)
+        Ok(is_compared)
     }
 
     fn read(&mut self) -> Result<usize, Trouble> {
@@ -148,7 +165,7 @@ impl Stream {
             let synced = match &self.open {
                 Open::Characters(stream) => stream.with_file(|file| fsync(file)),
                 Open::Chunks(file) => fsync(file),
-                Open::FromCharacters(_) | Open::Closed => Ok(()),
+                Open::FromCharacters(_) | Open::NotYet | Open::Closed => Ok(()),
             };
             return synced.map_err(|error| refused("fsync", error));
         }
@@ -167,10 +184,12 @@ impl Stream {
 
 impl BlockingSession for Stream {
     fn pause(&mut self, _after: u64) -> Pause {
+        self.open_here();
         self.lane.pause_or_rest(&self.run.progress)
     }
 
     fn begin(&mut self, index: u64) -> Begun {
+        self.open_here();
         self.due = self.lane.begin(&self.run.progress, index);
         if let Some(Due::Place(chunk)) = self.due {
             self.chunk = chunk;

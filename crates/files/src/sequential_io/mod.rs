@@ -5,11 +5,10 @@
 //! through stops the others, as in IOzone's throughput mode, where the slowest one's transfer says how even they were.
 //!
 //! Like it and not comparable to published results: what was written is verified when it is read, with the cost of that
-//! in the time; the processes are threads, which share a table of descriptors; after the stop of a pass that makes the
+//! in the time, unless it is asked not to be; the processes are threads, which share a table of descriptors; after the stop of a pass that makes the
 //! files what is left of them is written, and fsync and close come, outside of the time, unless they are asked for in
 //! it: then each is an operation of its own, of every file, also of those whose process was stopped. Files are opened
-//! before the time, by either engine. There is no pass through mmap: memory that a file backs may change or vanish under a reader, and the
-//! crates there are say so by being unsafe.
+//! before the time, by either engine.
 
 mod blocking;
 mod completion;
@@ -82,6 +81,7 @@ impl FileWorkload for SequentialIo {
             ("records_planned", json!(records)),
             ("bytes_planned", json!(records * shape.record_bytes)),
             ("bytes_each", json!(bytes_each)),
+            ("verified", json!(self.parameters.verify)),
             ("closings", json!(self.parameters.closings().iter().map(|closing| closing.name()).collect::<Vec<_>>())),
         ];
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

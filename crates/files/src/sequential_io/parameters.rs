@@ -86,10 +86,17 @@ pub struct Parameters {
     pub(super) advice: Hint,
     #[serde(default)]
     pub(super) stop: Stop,
+    /// Whether what is read is compared with what was written.
+    #[serde(default = "yes")]
+    pub(super) verify: bool,
 }
 
 fn one() -> u32 {
     1
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Parameters {

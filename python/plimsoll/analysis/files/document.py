@@ -51,6 +51,7 @@ class PhaseMoved(Moved):
     phase: str
     min_transfer_share: float | None  # the smallest transfer of a process, of its file
     wrong: int
+    is_verified: bool  # whether what it read was compared with what was written
     members: list[Member]
 
 
@@ -88,6 +89,7 @@ class Phase(Flows):
     cpu_user_share: Mean | None
     cpu_system_share: Mean | None
     min_transfer_share: Mean | None
+    is_verified: bool  # false: what was read in some of its trials was not compared with what was written
     members: list[Member]  # of an array: what came to each, of all trials together
 
 

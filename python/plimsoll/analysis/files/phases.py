@@ -64,6 +64,8 @@ def reading(trial: Trial) -> list[PhaseMoved]:
                 **flows,
                 "min_transfer_share": None if least is None or not each else float(least) / each,
                 "wrong": int(segment.verification.get("wrong") or 0),
+                # What was recorded before it could be chosen was compared.
+                "is_verified": facts.get("verified") is not False or not flows["bytes_read"],
                 "members": members.moved(trial.data.get("layout"), entry.get("member_counters")),
             }
         )
@@ -128,6 +130,7 @@ def _phase(entries: list[PhaseMoved]) -> Phase:
         "device_read_share": _over((entry["device_read_share"] for entry in entries), log=False),
         "device_write_share": _over((entry["device_write_share"] for entry in entries), log=False),
         "min_transfer_share": _over((entry["min_transfer_share"] for entry in entries), log=False),
+        "is_verified": all(entry["is_verified"] for entry in entries),
         "members": members.together(entry["members"] for entry in entries),
         "cache": [{"what": what, "trials": said.count(what)} for what in dict.fromkeys(said)],
     }

@@ -14,6 +14,7 @@ from plimsoll.experiment.strict import Size
 from plimsoll.experiment.workloads.base import FILES, PHASES, AnyWorkload, Json, NotAsked
 
 Engine = Literal["sync", "io_uring"]
+NOT_VERIFIED = "not verified: what is read is not compared with what was written (verify = false)"
 Clients = Annotated[int, Field(ge=1, le=10_000)]
 BLOCK_BYTES = 4096
 SECTOR_BYTES = 512
@@ -32,6 +33,11 @@ class PassesOverFiles(OnFiles, ABC):
     """A workload whose trials are phases one after the other, each with a beginning and an end of its own."""
 
     made_of: ClassVar[str] = PHASES
+
+    verify: bool = Field(
+        True,
+        description="whether what is read is compared with what was written; false: it is not, which costs no CPU time",
+    )
 
     @abstractmethod
     def phases_run(self) -> list[str]:
@@ -53,6 +59,9 @@ class PassesOverFiles(OnFiles, ABC):
         """Without what differs from phase to phase."""
         del cpus
         return {"threads": 1}
+
+    def caveats(self) -> list[str]:
+        return [] if self.verify else [NOT_VERIFIED]
 
     def written_bytes(self) -> int:
         """They write the files that are counted as its data."""

@@ -66,6 +66,7 @@ class RawStorage(PassesOverFiles):
             "seekers": self.seekers,
             "update_every": self.update_every,
             "fsync": self.fsync,
+            "verify": self.verify,
         }
 
     def estimated_bytes(self, memory_bytes: int, *, columnar: bool = False) -> int:
@@ -73,9 +74,12 @@ class RawStorage(PassesOverFiles):
         return max(self.chunk, size.parse(self.size, memory_bytes) // self.chunk * self.chunk)
 
     def caveats(self) -> list[str]:
-        if self.fsync:
-            return []
-        return ["the time of a phase ends with close, as Bonnie's does: what stays in the page cache is not waited for"]
+        said = super().caveats()
+        if not self.fsync:
+            said.append(
+                "the time of a phase ends with close, as Bonnie's does: what stays in the page cache is not waited for"
+            )
+        return said
 
     def subject(self) -> str:
         return f"{self.name}, a file of {self.size}"

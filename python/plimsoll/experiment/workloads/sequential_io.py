@@ -131,5 +131,5 @@ class SequentialIo(PassesOverFiles):
 
 _AS_GIVEN: Final = (
     *("engine", "depth", "direct", "o_sync", "include_fsync", "include_close", "fixed_buffers", "fixed_files"),
-    *("uncached", "advice", "stop"),
+    *("uncached", "advice", "stop", "verify"),
 )

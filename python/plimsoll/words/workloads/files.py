@@ -46,7 +46,7 @@ def phase_lines(verdict: Json) -> list[str]:
     more = len(found["treatments"]) - _TREATMENTS_SHOWN
     if more > 0 and lines:
         lines[-1] += f" (and {more} more treatments in the table)"
-    return [*lines, *_memory_lines(found)]
+    return [*lines, *_memory_lines(found), *not_verified_lines(verdict)]
 
 
 def _rate(phase: str, one: Phase | None) -> str:
@@ -61,6 +61,30 @@ def _memory_lines(found: Phases) -> list[str]:
     if not never:
         return []
     return [f"Never left memory in any trial: {', '.join(name_of(phase) for phase in never)}"]
+
+
+def not_verified_lines(verdict: Json) -> list[str]:
+    """Which phases read without comparing, and in which treatments where that is not the same in all."""
+    found: Phases | None = verdict.get("phases")
+    if not found:
+        return []
+    labels = treatment_labels(verdict)
+    not_compared = {
+        labels.get(name, name): [name_of(phase) for phase in found["phases"] if not _is_verified(mine.get(phase))]
+        for name, mine in found["treatments"].items()
+    }
+    of_all = list(not_compared.values())
+    if not any(of_all):
+        return []
+    if all(phases == of_all[0] for phases in of_all):
+        said = ", ".join(of_all[0])
+    else:
+        said = "; ".join(f"{label}: {', '.join(phases)}" for label, phases in not_compared.items() if phases)
+    return [f"Not verified, for what was read was not compared with what was written: {said}"]
+
+
+def _is_verified(one: Phase | None) -> bool:
+    return one is None or one["is_verified"]
 
 
 def _stayed(found: Phases, phase: str) -> bool:
