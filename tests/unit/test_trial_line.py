@@ -23,5 +23,12 @@ def test_a_workload_with_figures_of_its_own_has_no_rate_of_transactions_beside_t
     assert line.startswith("database hit ratio") and own.label in line and "12.3" in line and "throughput" not in line
 
 
+def test_a_trial_of_a_web_server_has_its_requests_and_swap_only_where_it_swapped() -> None:
+    values = {"throughput_per_second": 4167.2, "swap_bytes_max": 0.0, "conforming_connections": 16.0}
+    said = "throughput   4,167 requests/s"
+    assert trial_line(values) == f"{said}  conforming connections      16 connections"
+    assert "peak swap       3 MiB" in trial_line(values | {"swap_bytes_max": 3.0 * 2**20})
+
+
 def test_what_is_not_shown_in_progress_is_left_out() -> None:
     assert trial_line({"latency_ns_p99": 1e6}) == ""

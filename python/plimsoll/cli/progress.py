@@ -110,7 +110,8 @@ class Progress:
             self._log_sometimes()
             return
         if self._last is not None and now > self._last[1]:
-            self._rate = f"{(done - self._last[0]) / (now - self._last[1]) * 1e9:,.0f} transactions/s"
+            of = "transactions" if self._trial is None else self._trial.treatment.settings.workload.unit
+            self._rate = f"{(done - self._last[0]) / (now - self._last[1]) * 1e9:,.0f} {of}/s"
         self._last = (done, now)
 
     def _on_turn(self, trial: PlannedTrial) -> None:

@@ -50,6 +50,8 @@ class AnyWorkload(Strict, ABC):
     on: ClassVar[str] = TABLES
     # What its clients are called.
     clients_called: ClassVar[str] = "connections"
+    # What is done, in a line of progress.
+    unit: ClassVar[str] = "transactions"
     # What a trial of it is made of: a line of the list in run/segments.py.
     made_of: ClassVar[str] = TRANSACTIONS
     # Metrics that it alone has, by which levels may be compared.

@@ -54,6 +54,7 @@ class Web(AnyWorkload):
     """Requests for the pages of a web server."""
 
     on: ClassVar[str] = PAGES
+    unit: ClassVar[str] = "requests"
     own_metrics: ClassVar[tuple[str, ...]] = ("conforming_connections", "connection_bits_per_second")
 
     name: Annotated[Literal["web"], ONE_A_RUN]
