@@ -120,7 +120,7 @@ def test_a_program_answers_behind_it_and_logs_every_post(
 ) -> None:
     out = laboratory.state / f"whole-{server}"
     asked = written(laboratory, server)
-    sets = ("--set", "workload.mix=whole", "--set", "probes.breakdown=true")
+    sets = ("--set", "workload.mix=whole", "--set", "probes.breakdown=true", "--set", "probes.page_cache=true")
     laboratory.call("run", asked, "--no-page", "--out", str(out), *sets)
     (trial,) = trials(out)
     told = summary(out)
@@ -131,6 +131,71 @@ def test_a_program_answers_behind_it_and_logs_every_post(
     assert laboratory.left_behind() == []
     needs("bpf")  # what went before asks nothing of the kernel
     check_workers(told, server)
+    written_pages = {name: one["write_pages"] for name, one in told["probes"]["page_cache"]["totals"].items()}
+    assert written_pages["posts"] > 0 and not any(written_pages[f"class{number}"] for number in range(4))
+
+
+# The front, with the files of class 2 evicted after all were read into the page cache and before the server starts.
+EVICTED = """
+from plimsoll.environment.memory import page_cache
+from plimsoll.run.servers.web import private
+
+def evict(self, at, log):
+    page_cache.evict(*sorted(at.place.site.rglob("class2_*")))
+
+private.PrivateWeb.has_warmed = evict
+from plimsoll.__main__ import main
+main()
+"""
+LARGEST = (921, 9216, 92_160, 921_600)  # bytes of the largest file of each class
+READ_BYTES = {"nginx": 32_768, "apache": 8000}  # of a call: output_buffers, APR_BUCKET_BUFF_SIZE
+PAGE, DIRECTORIES = 4096, 2
+
+
+def pages_asked_for(size: int, at_once: int) -> int:
+    """By calls of so many bytes each; what two of them have in common is asked for twice."""
+    parts = [(start, min(start + at_once, size)) for start in range(0, size, at_once)]
+    return sum((end - 1) // PAGE - start // PAGE + 1 for start, end in parts)
+
+
+def test_hits_are_told_by_class_of_file(laboratory: Laboratory, server: str, needs: Callable[..., None]) -> None:
+    """Each class has one file that is asked for in each directory; those of one class were evicted, and come once."""
+    needs("bpf")
+    out = laboratory.state / f"classes-{server}"
+    # So that each call says how much it asks for.
+    copied = {"nginx": ("sendfile",), "apache": ("enablesendfile", "enablemmap")}[server]
+    sets = [
+        *("environment.page_cache=warm", "environment.memory=512 MiB", "probes.page_cache=true"),
+        *("workload.zipf=0", "workload.classes=[30, 30, 30, 10]", "workload.class_files=[0, 0, 0, 0, 0, 0, 0, 0, 1]"),
+        *(f"target.settings.{name}=false" for name in copied),
+    ]
+    asked = written(laboratory, server, seconds=2)
+    argv = ["run", asked, "--out", str(out), *(part for one in sets for part in ("--set", one))]
+    front = laboratory.start(*argv, program=("-c", EVICTED))
+    said = front.communicate(timeout=300)
+    assert front.returncode == 0, said
+    told = summary(out)
+    probed = told["probes"]["page_cache"]
+    assert probed["status"] == "on", probed
+    assert probed["part_of"] == {**{f"class{number}": "data" for number in range(4)}, "posts": "other"}
+    assert all(one["holds"] for one in probed["identity"].values()), probed["identity"]
+    assert told["identity"]["planned"] == told["identity"]["done"] > 100
+    cold_pages = DIRECTORIES * pages_asked_for(LARGEST[2], LARGEST[2])
+    for number, size in enumerate(LARGEST):
+        counted, requests = probed["totals"][f"class{number}"], told["totals"][f"class{number}_requests"]
+        asked_for = requests * pages_asked_for(size, READ_BYTES[server])
+        assert counted["read_pages"] == asked_for, (number, requests, counted)
+        brought = counted["read_missed_pages"] + counted["readahead_pages"] + counted["prefetch_pages"]
+        assert brought == counted["added_pages"] == (cold_pages if number == 2 else 0), (number, counted)
+        assert (counted["read_missed_pages"] > 0) == (number == 2), (number, counted)
+    verdict = json.loads((out / "verdict.json").read_text())
+    (served,) = verdict["web_serving"]["treatments"].values()
+    ratios = [one["hit_ratio"]["value"] for one in served["kept"]]
+    cold = probed["totals"]["class2"]
+    assert ratios[2] == pytest.approx(1 - cold["read_missed_pages"] / cold["read_pages"]) and ratios[2] < 1
+    assert [ratios[0], ratios[1], ratios[3]] == [1, 1, 1]
+    assert "pages<br>asked for" in (out / "report/index.html").read_text()
+    assert laboratory.left_behind() == []
 
 
 class Serving:

@@ -25,6 +25,10 @@ from plimsoll.run.runner import Runner
 from plimsoll.run.trial import again
 
 OWN_SERVER = "./plimsoll run own-server --set target.dsn=postgresql://USER@HOST/DATABASE"
+OWN_WEB_SERVER = (
+    "./plimsoll capacity web --slo 'p99 <= 50ms' --set environment.page_cache=cold --set target.url=http://HOST/PATH "
+    "--set target.files.data=FOLDER"
+)
 
 
 def run(
@@ -142,5 +146,6 @@ def say(verdict: dict[str, Any] | None, path: Path | None, folder: Path) -> None
     out.print()
     width = min(WIDTH, out.width) if out.is_terminal else WIDTH
     page = shown(path) if path else f"not drawn; ./plimsoll report {shown(folder)} draws it"
-    for line in terminal_lines(verdict, page, OWN_SERVER, width):
+    own_server = OWN_WEB_SERVER if verdict.get("web_serving") else OWN_SERVER
+    for line in terminal_lines(verdict, page, own_server, width):
         out.print(line)

@@ -129,6 +129,7 @@ class Probe(TypedDict, total=False):
     requests: str
     self_test: Json
     classes: list[str]
+    part_of: dict[str, str]
     devices: list[str]
     page_bytes: int
     block_bytes: int

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis import analyse
+from plimsoll.cli import execute
 from plimsoll.record import open_run
 from plimsoll.report import write_report
 
@@ -39,6 +40,24 @@ def _waits(cpu_us: int) -> Json:
     cpu = cpu_us * 1000
     workers = [worker(7, "server", "nginx", cpu // 2), worker(6, "server", "nginx", cpu), worker(9, "program", "p", 0)]
     return {"status": "on", "lost": {"waits": 0}, "workers": workers}
+
+
+def _page_cache(missed: int) -> dict[str, Any]:
+    """1,000 pages asked for of each class; of files of 10 to 90 KiB so many were not there, and one was read ahead."""
+    nothing = {"read_pages": 0, "read_missed_pages": 0, "fault_pages": 0, "fault_missed_pages": 0, "read_blocks": 0}
+    nothing |= dict.fromkeys(("read_missed_blocks", "readahead_pages", "prefetch_pages", "other_pages"), 0)
+    nothing |= dict.fromkeys(("unsettled_pages", "ahead_used_pages", "ahead_evicted_pages", "read_calls_waited"), 0)
+    asked = nothing | {"read_pages": 1000}
+    bad = asked | {"read_missed_pages": missed, "readahead_pages": 1}
+    base = {name: nothing for name in ("data", "wal", "global", "temp", "other")}
+    return {
+        "status": "on",
+        "classes": [*base, "class0", "class1", "class2", "class3", "posts"],
+        "part_of": {**{f"class{number}": "data" for number in range(4)}, "posts": "other"},
+        "page_bytes": 4096,
+        "totals": {**base, "class0": asked, "class1": asked, "class2": bad, "class3": asked, "posts": asked},
+        "lost": {},
+    }
 
 
 def _trial(folder: Path, *, is_bad: bool) -> None:
@@ -69,7 +88,11 @@ def _trial(folder: Path, *, is_bad: bool) -> None:
         "wrong_content": 20 if is_bad else 0,
         **of_class,
     }
-    summary["probes"] = {**summary.get("probes", {}), "worker_waits": _waits(20_000 if is_bad else 10_000)}
+    summary["probes"] = {
+        **summary.get("probes", {}),
+        "worker_waits": _waits(20_000 if is_bad else 10_000),
+        "page_cache": _page_cache(250 if is_bad else 0),
+    }
     done = sum(one["done"] for one in summary["by_kind"].values())
     summary["errors"] = [{"sqlstate": "HT500", "count": 30, "message": "status 500"}] if is_bad else []
     summary["identity"] = {"planned": 10_000, "done": done, "failed": 10_000 - done, "skipped": 0, "lost": 0}
@@ -111,7 +134,41 @@ def test_the_mix_is_held_against_its_target(run: Path) -> None:
     assert all(inside["t1"].values()) and set(inside["t1"]) == set(REQUESTS)
     assert not inside["t2"]["static"] and not inside["t2"]["post"] and inside["t2"]["dynamic"]
     assert [one["share"] for one in part["t1"]["classes"]] == [0.35, 0.5, 0.14, 0.01]
-    assert [one["before"]["value"] for one in part["t2"]["kept"]] == [0.5] * 4
+    assert [one["before"]["value"] for one in part["t2"]["kept"][:4]] == [0.5] * 4
+
+
+def test_hits_are_told_by_class_and_of_the_whole_set(run: Path) -> None:
+    part = analyse(open_run(run))["web_serving"]["treatments"]
+    good, bad = ({one["name"]: one for one in part[name]["kept"]} for name in ("t1", "t2"))
+    assert [one["hit_ratio"]["value"] for one in bad.values()] == [1, 1, 0.75, 1, 1]
+    middle = bad["10 to 90 KiB"]
+    assert (middle["asked_pages"], middle["missed_pages"], middle["brought_pages"]) == (3000, 750, 753)
+    assert good["10 to 90 KiB"]["missed_pages"] == 0 and good["10 to 90 KiB"]["brought_pages"] == 3
+    # The log is no part of the set; of what nothing was asked for there is no row.
+    assert bad["log of POSTs"]["before"] is None and "users, advertisements" not in bad
+    assert (good["1 to 9 KiB"]["before"]["value"], bad["1 to 9 KiB"]["before"]["value"]) == (1, 0.5)
+    assert part["t2"]["hit_ratio"]["value"] == pytest.approx(1 - 250 / 4000)
+
+
+def test_an_older_record_knows_no_classes(tmp_path: Path, run: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    for path in (copy / "trials").glob("*/measure/summary.json"):
+        summary = json.loads(path.read_text())
+        probed = summary["probes"]["page_cache"]
+        del probed["part_of"]
+        probed["totals"] = {name: probed["totals"][name] for name in ("data", "wal", "global", "temp", "other")}
+        path.write_text(json.dumps(summary))
+    part = analyse(open_run(copy))["web_serving"]["treatments"]["t1"]
+    assert [one["asked_pages"] for one in part["kept"]] == [None] * 4
+    text = section(write_report(copy).read_text(), "web_serving")
+    assert "in the page cache" in text and "pages<br>asked for" not in text
+
+
+def test_the_run_s_end_names_a_web_server_of_one_s_own(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    execute.say(analyse(open_run(run)), None, run)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "For your own server: ./plimsoll capacity web" in said and "target.url=" in said and "dsn" not in said
 
 
 def test_what_had_no_right_answer_is_counted_by_what_was_wrong(run: Path) -> None:
@@ -138,7 +195,9 @@ def test_the_page_says_it(run: Path) -> None:
     assert "SPECweb99-like, not comparable to published results" in text
     assert "memory 256 MiB: 100 of 100 connections conforming" in text
     assert "150 of 30,000 (90 a status other than 200, 60 other bytes)" in text
+    assert "errors, of<br>all requests" in text and ">0.5%<" in text and ">none<" in text
     assert "custom ad" in text and "outside" in text and "100 to 900 KiB" in text
+    assert "pages<br>asked for" in text and "log of POSTs" in text and "3,000" in text and "753" in text
     text = section((run / "report/index.html").read_text(), "web_workers")
     assert "1.50 µs on a CPU, 0.09 µs waiting for a CPU, 0.06 µs waiting for a page, while its client" in text
     assert "its client waited and read for 20,000 µs at the speed of its line" in text

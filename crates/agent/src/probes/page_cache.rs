@@ -4,7 +4,7 @@ use super::aim::Aim;
 use super::request::{ProbeRequest, Site, Started};
 use crate::failure::Failure;
 #[cfg(feature = "bpf")]
-use plimsoll_probe::folders::{CLASSES, Class, Tree};
+use plimsoll_probe::folders::{CLASSES, Class, OwnClass, Tree, check_own};
 #[cfg(feature = "bpf")]
 use plimsoll_probe::page_cache::{Attachment, Fault, PageCache, PageCacheOptions, Requests};
 use serde::Deserialize;
@@ -18,6 +18,16 @@ pub(super) struct TreeRequest {
     pub(super) class: String,
 }
 
+/// A class of the workload's own: of the files of class `within`, those whose names begin so.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "read by the probes that this build is without"))]
+struct OwnRequest {
+    class: String,
+    begins: String,
+    within: String,
+}
+
 /// `page_cache`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +37,8 @@ pub(super) struct PageCacheRequest {
     data_directory: Aim,
     #[serde(default)]
     trees: Vec<TreeRequest>,
+    #[serde(default)]
+    own: Vec<OwnRequest>,
     scratch: PathBuf,
     #[serde(default = "auto")]
     requests: String,
@@ -63,15 +75,21 @@ impl ProbeRequest for PageCacheRequest {
             [("auto", Requests::Auto), ("get_pages", Requests::GetPages), ("system_calls", Requests::SystemCalls)];
         let attachments =
             [("auto", Attachment::Auto), ("tp_btf", Attachment::Btf), ("tracepoint", Attachment::Tracepoint)];
+        let classes: Vec<(&str, Class)> =
+            CLASSES.iter().filter_map(|name| Some((*name, Class::named(name)?))).collect();
         let mut trees = Vec::new();
         for tree in &self.trees {
-            let classes: Vec<(&str, Option<Class>)> = CLASSES.iter().map(|name| (*name, Class::named(name))).collect();
-            if let Some(class) = one_of("trees.class", &tree.class, &classes)? {
-                trees.push(Tree { path: tree.path.clone(), class });
-            }
+            trees.push(Tree { path: tree.path.clone(), class: one_of("trees.class", &tree.class, &classes)? });
         }
+        let mut own = Vec::new();
+        for one in &self.own {
+            let within = one_of("own.within", &one.within, &classes)?;
+            own.push(OwnClass { name: one.class.clone(), begins: one.begins.clone(), within });
+        }
+        check_own(&own).map_err(|why| Failure::Request(format!("probes.page_cache.own: {why}")))?;
         let mut options = PageCacheOptions {
             trees,
+            own,
             scratch: self.scratch.clone(),
             requests: one_of("requests", &self.requests, &requests)?,
             attachment: one_of("programs", &self.programs, &attachments)?,

@@ -76,12 +76,36 @@ static __always_inline u32 *class_of_folder(struct inode *folder, u32 device)
 	return bpf_map_lookup_elem(&directories, &key);
 }
 
+union file_name {
+	char text[NAME_BYTES];
+	u32 words[NAME_WORDS];
+};
+
+/* Of a file in a folder of class `within`: what its name makes it. `own_class` of known.rs says the same. */
+static __always_inline u32 class_by_name(const union file_name *name, u32 within)
+{
+#ifdef OWN_CLASSES
+	for (u32 at = 0; at < OWN_CLASSES; at++) {
+		const volatile struct own_class *own = &settings.own[at];
+		u32 off = 0;
+
+		if (!own->mask[0])
+			break;
+		for (int word = 0; word < NAME_WORDS; word++)
+			off |= (name->words[word] & own->mask[word]) ^ own->begins[word];
+		if (own->within == within && !off)
+			return CLASS_OWN + at;
+	}
+#endif
+	return within == CLASS_DATA && is_temp(name->text) ? CLASS_TEMP : within;
+}
+
 /* The class of a file seen for the first time: its own, or that of the nearest folder above it that is known. */
 static __noinline u32 classify(struct inode *inode, u32 device)
 {
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
 	struct dentry *entry;
-	char name[16] = {};
+	union file_name name = {};
 	u32 *class;
 
 	/* A file may have the number that a folder had before, such as that of the self-test. */
@@ -93,7 +117,7 @@ static __noinline u32 classify(struct inode *inode, u32 device)
 	if (!alias)
 		return CLASS_NONE;
 	entry = (void *)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
-	bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(entry, d_name.name));
+	bpf_probe_read_kernel_str(name.text, sizeof(name.text), BPF_CORE_READ(entry, d_name.name));
 	for (int depth = 0; depth < 8; depth++) {
 		struct dentry *above = BPF_CORE_READ(entry, d_parent);
 
@@ -101,7 +125,7 @@ static __noinline u32 classify(struct inode *inode, u32 device)
 			break;
 		class = class_of_folder(BPF_CORE_READ(above, d_inode), device);
 		if (class)
-			return *class == CLASS_DATA && is_temp(name) ? CLASS_TEMP : *class;
+			return class_by_name(&name, *class);
 		entry = above;
 	}
 	return CLASS_NONE;

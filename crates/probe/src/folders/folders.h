@@ -10,6 +10,10 @@ enum class {
 	CLASS_TEMP,
 	CLASS_OTHER,
 	CLASS_SELF_TEST,
+#ifdef OWN_CLASSES
+	CLASS_OWN, /* the first of a workload's own, which are known by their files' names */
+	CLASS_OWN_LAST = CLASS_OWN + OWN_CLASSES - 1,
+#endif
 	CLASSES,
 	CLASS_NONE = 255, /* not the target's */
 };
@@ -22,6 +26,16 @@ enum class {
 struct folders {
 	unsigned int devices[DEVICES]; /* file systems of the target; 0 ends the list */
 	unsigned int by_subvolume; /* keys of btrfs files have their subvolume's number */
+};
+
+#define NAME_BYTES 16
+#define NAME_WORDS (NAME_BYTES / 4)
+
+/* A class of a workload's own: of the files of another class, those whose names begin so. */
+struct own_class {
+	unsigned int begins[NAME_WORDS];
+	unsigned int mask[NAME_WORDS]; /* of the bytes that are compared; 0 in the first ends the list */
+	unsigned int within; /* the class of the folder */
 };
 
 struct file_key {

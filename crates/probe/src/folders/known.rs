@@ -1,7 +1,7 @@
 //! What the program is told before it starts: the folders with their classes, and the files that are in them already, so
 //! that a file whose name is gone by the time it is seen, or that an event gives by number alone, is known.
 
-use super::{Class, SELF_TEST, Tree};
+use super::{Class, OWN, OwnClass, SELF_TEST, Tree};
 use crate::Refusal;
 use crate::bpf::{Found, Programs, WatchedFileSystem, file_system_of};
 use libbpf_rs::{MapCore, MapFlags};
@@ -49,6 +49,16 @@ pub(crate) fn is_temp(name: &str) -> bool {
     name.starts_with("pgsql_tmp") || name.strip_prefix('t').is_some_and(number)
 }
 
+/// The class of a file of this name in a folder of class `within`, in the program's numbers, as the program finds it
+/// (`class_by_name`).
+fn class_by_name(name: &str, within: Class, own: &[OwnClass]) -> u32 {
+    if let Some((number, _)) = (OWN..).zip(own).find(|(_, one)| one.has(name, within)) {
+        return number;
+    }
+    let class = if within == Class::Data && is_temp(name) { Class::Temp } else { within };
+    class as u32
+}
+
 fn key_bytes((device, inode): Key) -> Vec<u8> {
     let mut key = inode.to_ne_bytes().to_vec();
     key.extend(device.to_ne_bytes());
@@ -59,6 +69,11 @@ fn key_bytes((device, inode): Key) -> Vec<u8> {
 impl Known {
     /// Looks at the folders of `trees`. With `by_subvolume` what lies on btrfs is known by its subvolume's number.
     pub(crate) fn of(trees: &[Tree], by_subvolume: bool) -> Result<Self, Refusal> {
+        Self::with_own(trees, &[], by_subvolume)
+    }
+
+    /// The same for a program that knows classes of a workload's own, of which files have the first that fits.
+    pub(crate) fn with_own(trees: &[Tree], own: &[OwnClass], by_subvolume: bool) -> Result<Self, Refusal> {
         if trees.is_empty() {
             return Err(Refusal::from("no folder to watch".to_owned()));
         }
@@ -66,7 +81,7 @@ impl Known {
         let roots: BTreeSet<PathBuf> = trees.iter().filter_map(|tree| fs::canonicalize(&tree.path).ok()).collect();
         for tree in trees {
             let device = known.add_folder(&tree.path, tree.class as u32, by_subvolume)?;
-            known.add_files(&tree.path, tree.class, device, &roots);
+            known.add_files(&tree.path, &|name| class_by_name(name, tree.class, own), device, &roots);
         }
         Ok(known)
     }
@@ -104,7 +119,7 @@ impl Known {
     }
 
     /// Files under `folder`, but not under another root. What cannot be read now is classified when it is seen.
-    fn add_files(&mut self, folder: &Path, class: Class, device: u32, roots: &BTreeSet<PathBuf>) {
+    fn add_files(&mut self, folder: &Path, class: &dyn Fn(&str) -> u32, device: u32, roots: &BTreeSet<PathBuf>) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
@@ -112,9 +127,8 @@ impl Known {
             if kind.is_dir() && !roots.contains(&path) {
                 self.add_files(&path, class, device, roots);
             } else if kind.is_file() && self.files.len() < FILES_MAX {
-                let temp = class == Class::Data && is_temp(&entry.file_name().to_string_lossy());
-                let class = if temp { Class::Temp } else { class };
-                self.files.push(((device, entry.ino()), class as u32, generation_of(&path)));
+                let class = class(&entry.file_name().to_string_lossy());
+                self.files.push(((device, entry.ino()), class, generation_of(&path)));
             }
         }
     }
@@ -160,6 +174,29 @@ mod tests {
         let (data, wal, temp) = (Class::Data as u32, Class::Wal as u32, Class::Temp as u32);
         assert_eq!(classes, [data, data, wal, temp, temp]);
         assert_eq!((known.folders.len(), known.file_systems.len()), (4, 1));
+    }
+
+    #[test]
+    fn files_of_a_workload_s_own_classes_are_known_by_how_their_names_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["class0_1", "dir/class1_8", "dir/class1x", "class", "t3_9", "post.log", "logs/post.log"] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let own = |name: &str, begins: &str, within| OwnClass { name: name.into(), begins: begins.into(), within };
+        let own = [
+            own("first", "class0_", Class::Data),
+            own("second", "class1_", Class::Data),
+            own("log", "post.log", Class::Other),
+        ];
+        let tree = |name: &str, class| Tree { path: folder.path().join(name), class };
+        let trees = [tree("", Class::Data), tree("logs", Class::Other)];
+        let known = Known::with_own(&trees, &own, true).unwrap();
+        let mut classes: Vec<u32> = known.files.iter().map(|(_, class, _)| *class).collect();
+        classes.sort_unstable();
+        let (data, temp) = (Class::Data as u32, Class::Temp as u32);
+        assert_eq!(classes, [data, data, data, temp, OWN, OWN + 1, OWN + 2]);
     }
 
     #[test]

@@ -30,6 +30,13 @@ pub const CLASSES: [&str; 5] = ["data", "wal", "global", "temp", "other"];
 /// `CLASS_SELF_TEST`.
 #[cfg(feature = "bpf")]
 pub(crate) const SELF_TEST: u32 = 5;
+/// `CLASS_OWN`: the number of the first class of a workload's own in the programs that know such classes.
+#[cfg(feature = "bpf")]
+pub(crate) const OWN: u32 = SELF_TEST + 1;
+/// `OWN_CLASSES`.
+const OWN_CLASSES: usize = 8;
+/// `NAME_BYTES`: what a program reads of a file's name, its end included.
+const NAME_BYTES: usize = 16;
 /// File systems that a target may lie on.
 #[cfg(feature = "bpf")]
 const DEVICES: usize = 8;
@@ -53,6 +60,68 @@ pub(crate) fn words(devices: &[u32], by_subvolume: bool) -> Result<Vec<u32>, Ref
     words.resize(DEVICES, 0);
     words.push(u32::from(by_subvolume));
     Ok(words)
+}
+
+/// A class of a workload's own: of the files of another class, those whose names begin so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnClass {
+    /// What the record calls it.
+    pub name: String,
+    /// What the names of its files begin with.
+    pub begins: String,
+    /// The class that they would have otherwise, of which it is a part.
+    pub within: Class,
+}
+
+impl OwnClass {
+    /// Whether a file of this name, in a folder of this class, is one of its.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn has(&self, name: &str, within: Class) -> bool {
+        self.within == within && name.starts_with(&self.begins)
+    }
+
+    /// `struct own_class`.
+    #[cfg(feature = "bpf")]
+    fn words(&self) -> impl Iterator<Item = u32> {
+        let (mut begins, mut mask) = ([0; NAME_BYTES], [0; NAME_BYTES]);
+        for (at, byte) in self.begins.bytes().take(NAME_BYTES).enumerate() {
+            (begins[at], mask[at]) = (byte, u8::MAX);
+        }
+        let of = |bytes: [u8; NAME_BYTES]| {
+            let (words, _) = bytes.as_chunks::<4>();
+            words.iter().map(|word| u32::from_ne_bytes(*word)).collect::<Vec<_>>()
+        };
+        of(begins).into_iter().chain(of(mask)).chain([self.within as u32])
+    }
+}
+
+/// Whether a request may have these classes of a workload's own.
+///
+/// # Errors
+/// A sentence that names the class and says what is allowed.
+pub fn check_own(own: &[OwnClass]) -> Result<(), String> {
+    if own.len() > OWN_CLASSES {
+        return Err(format!("{} classes; allowed: at most {OWN_CLASSES}", own.len()));
+    }
+    for (at, one) in own.iter().enumerate() {
+        let name = &one.name;
+        if name.is_empty() || CLASSES.contains(&name.as_str()) || own[..at].iter().any(|other| other.name == *name) {
+            return Err(format!("\"{name}\"; allowed: a name that no other class has"));
+        }
+        if one.begins.is_empty() || one.begins.len() >= NAME_BYTES || one.begins.contains(['/', '\0']) {
+            let most = NAME_BYTES - 1;
+            return Err(format!("\"{name}\" begins with \"{}\"; allowed: 1 to {most} bytes of a name", one.begins));
+        }
+    }
+    Ok(())
+}
+
+/// `own` of the settings of a program that knows such classes; the first that fits a file has it.
+#[cfg(feature = "bpf")]
+pub(crate) fn own_words(own: &[OwnClass]) -> Vec<u32> {
+    let mut words: Vec<u32> = own.iter().flat_map(OwnClass::words).collect();
+    words.resize(OWN_CLASSES * (2 * NAME_BYTES / 4 + 1), 0);
+    words
 }
 
 /// A folder and the class of the files in it and below it; a deeper folder wins.

@@ -5,7 +5,7 @@ mod self_test;
 mod settings;
 
 use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, summed, with_tracefs};
-use crate::folders::{CLASSES, Known, SELF_TEST, Tree};
+use crate::folders::{CLASSES, Known, OWN, OwnClass, SELF_TEST, Tree};
 use crate::{Probe, Refusal};
 use fields::Fields;
 use libbpf_rs::MapHandle;
@@ -96,6 +96,8 @@ pub enum Fault {
 pub struct PageCacheOptions {
     /// Folders and their classes.
     pub trees: Vec<Tree>,
+    /// Classes of the workload's own among the files there; the first that fits a file has it.
+    pub own: Vec<OwnClass>,
     /// Where the self-test's files may lie for a moment; on a file system of the target.
     pub scratch: PathBuf,
     /// Where the ranges of reads come from.
@@ -118,9 +120,29 @@ pub struct PageCache {
     faults_are_seen: bool,
     self_test: SelfTest,
     file_systems: Vec<WatchedFileSystem>,
-    first: Option<[Vec<i64>; CLASSES.len()]>,
+    classes: Vec<Counted>,
+    first: Option<Vec<Vec<i64>>>,
     lost_before: Vec<i64>,
     row: Vec<i64>,
+}
+
+/// A file class of the record.
+#[derive(Clone, Debug)]
+struct Counted {
+    name: String,
+    number: u32,
+    /// Of a workload's own: the class that it is a part of.
+    within: Option<&'static str>,
+}
+
+/// The classes of the record in their order: those that every target has, then the workload's own.
+fn classes(own: &[OwnClass]) -> Vec<Counted> {
+    let every = (0..).zip(CLASSES).map(|(number, name)| Counted { name: name.to_owned(), number, within: None });
+    let theirs = (OWN..).zip(own).map(|(number, one)| {
+        let within = Some(CLASSES[one.within as usize]);
+        Counted { name: one.name.clone(), number, within }
+    });
+    every.chain(theirs).collect()
 }
 
 fn place(counter: &str) -> usize {
@@ -180,11 +202,13 @@ impl PageCache {
             kernel.has_tracepoint("mm_filemap_fault") && kernel.has_tracepoint("mm_filemap_map_pages");
         let folder = self_test::Folder::create(&options.scratch)?;
         let btf = attachment == Attachment::Btf;
-        let known = Known::of(&options.trees, btf)?.with_self_test(folder.path(), btf)?;
+        let known = Known::with_own(&options.trees, &options.own, btf)?.with_self_test(folder.path(), btf)?;
         let devices = known.devices();
         // What a request holds is told by its type alone, so a classic tracepoint has no way to it.
         let ring_reads_are_seen = btf && by_get_pages && kernel.has_tracepoint("io_uring_submit_req");
-        let settings = Settings { devices, faults_are_seen, ring_reads_are_seen, by_subvolume: btf, fields }.bytes()?;
+        let own = &options.own;
+        let settings = Settings { devices, own, faults_are_seen, ring_reads_are_seen, by_subvolume: btf, fields };
+        let settings = settings.bytes()?;
         let mut wanted = wanted(btf, by_get_pages, faults_are_seen, ring_reads_are_seen);
         if options.fault == Some(Fault::Attach) {
             wanted.push(Wanted { function: wanted[0].function, tracepoint: Some(("filemap", "no_such_tracepoint")) });
@@ -203,6 +227,7 @@ impl PageCache {
             faults_are_seen,
             self_test: SelfTest::default(),
             file_systems: known.file_systems,
+            classes: classes(own),
             first: None,
             lost_before: Vec::new(),
             row: Vec::new(),
@@ -236,32 +261,32 @@ impl PageCache {
 
     fn growth(&self) -> BTreeMap<String, Counts> {
         let first = |class: usize, at: usize| self.first.as_ref().map_or(0, |first| first[class][at]);
-        let of_class = |(class, name): (usize, &&str)| {
-            let now = self.counts(class as u32);
+        let of_class = |(place, class): (usize, &Counted)| {
+            let now = self.counts(class.number);
             let known = COUNTERS.iter().enumerate().filter(|(_, counter)| !self.is_absent(counter));
-            let grown = known.map(|(at, counter)| ((*counter).to_owned(), now[at] - first(class, at)));
-            ((*name).to_owned(), grown.collect())
+            let grown = known.map(|(at, counter)| ((*counter).to_owned(), now[at] - first(place, at)));
+            (class.name.clone(), grown.collect())
         };
-        CLASSES.iter().enumerate().map(of_class).collect()
+        self.classes.iter().enumerate().map(of_class).collect()
     }
 
     /// Additions against their accounts since the probe was attached. Between an addition and the moment that its read's range
     /// is known it is in no account, so a difference is looked at again before it is believed.
     fn identity(&self) -> BTreeMap<String, PageIdentity> {
-        let of_class = |(class, name): (usize, &&str)| {
-            let counts = self.counts(class as u32);
+        let of_class = |class: &Counted| {
+            let counts = self.counts(class.number);
             let added = counts[place("added_pages")];
             let accounted = ACCOUNTS.iter().map(|account| counts[place(account)]).sum();
-            ((*name).to_owned(), PageIdentity { added, accounted, holds: added == accounted })
+            (class.name.clone(), PageIdentity { added, accounted, holds: added == accounted })
         };
         for _ in 0..SETTLING_LOOKS {
-            let found: BTreeMap<_, _> = CLASSES.iter().enumerate().map(of_class).collect();
+            let found: BTreeMap<_, _> = self.classes.iter().map(of_class).collect();
             if found.values().all(|class| class.holds) {
                 return found;
             }
             std::thread::sleep(SETTLING_PAUSE);
         }
-        CLASSES.iter().enumerate().map(of_class).collect()
+        self.classes.iter().map(of_class).collect()
     }
 
     fn lost(&self) -> Vec<i64> {
@@ -276,7 +301,7 @@ impl Probe for PageCache {
     }
 
     fn sample(&mut self, row: &mut dyn FnMut(&[i64])) {
-        let counts: [Vec<i64>; CLASSES.len()] = std::array::from_fn(|class| self.counts(class as u32));
+        let counts: Vec<Vec<i64>> = self.classes.iter().map(|class| self.counts(class.number)).collect();
         let known: Vec<usize> = (0..COUNTERS.len()).filter(|at| !self.is_absent(COUNTERS[*at])).collect();
         for (class, counts) in counts.iter().enumerate() {
             self.row.clear();
@@ -307,7 +332,8 @@ impl Probe for PageCache {
             status: ProbeStatus::on(programs).without(absent),
             requests: if self.by_get_pages { "get_pages" } else { "system_calls" }.to_owned(),
             self_test: self.self_test,
-            classes: CLASSES.iter().map(|class| (*class).to_owned()).collect(),
+            classes: self.classes.iter().map(|class| class.name.clone()).collect(),
+            part_of: self.classes.iter().filter_map(|one| Some((one.name.clone(), one.within?.to_owned()))).collect(),
             page_bytes: u64::from(page_bytes()),
             block_bytes: u64::from(block_bytes()),
             file_systems: self.file_systems.iter().map(|one| one.shown.clone()).collect(),

@@ -3,6 +3,8 @@
 #ifndef PLIMSOLL_PAGE_CACHE_H
 #define PLIMSOLL_PAGE_CACHE_H
 
+/* Classes of a workload's own that a request may have; mod.rs of folders has the same number. */
+#define OWN_CLASSES 8
 #include "../folders/folders.h"
 
 enum counter {
@@ -84,6 +86,7 @@ struct settings {
 	unsigned int fault_inode_at, fault_device_at, fault_index_at;
 	unsigned char contexts[SYSCALLS]; /* what each system call does to the page cache */
 	unsigned char reads[SYSCALLS]; /* how each read call says what it asks for */
+	struct own_class own[OWN_CLASSES];
 };
 
 struct ahead_key {

@@ -1,6 +1,7 @@
 //! The constants of the probe's program: `struct settings` of page_cache.h, field by field in its order.
 
 use super::fields::Fields;
+use crate::folders::OwnClass;
 use crate::{Refusal, folders};
 
 const SYSCALLS: usize = 512;
@@ -56,8 +57,9 @@ const READS: [(libc::c_long, u8); 5] = [
 
 /// What the user side decides before load.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct Settings<'a> {
     pub(crate) devices: Vec<u32>,
+    pub(crate) own: &'a [OwnClass],
     pub(crate) faults_are_seen: bool,
     pub(crate) ring_reads_are_seen: bool,
     pub(crate) by_subvolume: bool,
@@ -84,16 +86,18 @@ pub(crate) fn block_bytes() -> u32 {
     BLOCK_BYTES.max(page_bytes())
 }
 
-impl Settings {
+impl Settings<'_> {
     /// As the program has it.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, Refusal> {
         let mut words = folders::words(&self.devices, self.by_subvolume)?;
         words.extend([page_bytes().ilog2(), (block_bytes() / page_bytes()).ilog2(), libc::O_DIRECT as u32]);
         words.extend([u32::from(self.faults_are_seen), libc::SYS_pread64 as u32, u32::from(self.ring_reads_are_seen)]);
         words.extend(self.fields.words());
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let bytes_of = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+        let mut bytes = bytes_of(&words);
         bytes.extend(table(&CONTEXTS));
         bytes.extend(table(&READS));
+        bytes.extend(bytes_of(&folders::own_words(self.own)));
         Ok(bytes)
     }
 }

@@ -16,6 +16,9 @@ pub struct PageCacheReport {
     pub self_test: SelfTest,
     /// Names of the file classes; `class` of the series is the place here.
     pub classes: Vec<String>,
+    /// Of the classes that are a workload's own: of which other class each is a part.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub part_of: BTreeMap<String, String>,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Bytes of a block.

@@ -54,6 +54,33 @@ def added(*values: float | None) -> float | None:
     return None if any(value is None for value in values) else sum(value for value in values if value is not None)
 
 
+def of_class(entry: Probe, by_class: Mapping[str, Mapping[str, int]], name: str) -> dict[str, int] | None:
+    """The columns of a class together with those of a workload's own classes that are parts of it; a column that one of
+    them lacks is lacking. None where the class was not counted."""
+    parts = entry.get("part_of") or {}
+    counted = [columns for one, columns in by_class.items() if name in (one, parts.get(one))]
+    if name not in by_class:
+        return None
+    return {key: sum(one[key] for one in counted) for key in counted[0] if all(key in one for one in counted)}
+
+
+def asked_and_missed(entry: Probe, columns: Mapping[str, int]) -> tuple[float | None, float | None]:
+    """Pages that reads and faults asked for, and those of them that were not in the page cache.
+
+    Without the reads there is nothing to say, whatever the reason.
+    """
+    if columns.get("read_pages") is None or columns.get("read_missed_pages") is None:
+        return None, None
+    asked = added(column(entry, columns, "read_pages"), column(entry, columns, "fault_pages"))
+    return asked, added(column(entry, columns, "read_missed_pages"), column(entry, columns, "fault_missed_pages"))
+
+
+def hit_ratio(entry: Probe, columns: Mapping[str, int]) -> float | None:
+    """The share of the pages asked for that were in the page cache; None where nothing was asked for."""
+    asked, missed = asked_and_missed(entry, columns)
+    return _less_than_one(missed, asked)
+
+
 def _less_than_one(missed: float | None, asked: float | None) -> float | None:
     share = per(missed, asked)
     # A page that was evicted before its call had read it is brought, and counted as missed, again.
@@ -63,17 +90,14 @@ def _less_than_one(missed: float | None, asked: float | None) -> float | None:
 def _data_metrics(trial: Trial, done: float | None, sent: float | None) -> dict[str, float | None]:
     """The metrics of the data files."""
     entry, by_class = probe(trial.measure, "page_cache") or {}, totals(trial.measure, "page_cache") or {}
-    columns = by_class.get(DATA)
+    columns = of_class(entry, by_class, DATA)
     if columns is None:
         return {}
 
     def value(name: str) -> float | None:
         return column(entry, columns, name)
 
-    # Without the reads there is nothing to say, whatever the reason.
-    known = columns.get("read_pages") is not None and columns.get("read_missed_pages") is not None
-    missed = added(value("read_missed_pages"), value("fault_missed_pages")) if known else None
-    asked = added(value("read_pages"), value("fault_pages")) if known else None
+    asked, missed = asked_and_missed(entry, columns)
     blocks, missed_blocks = columns.get("read_blocks"), columns.get("read_missed_blocks")
     ahead = added(value("readahead_pages"), value("prefetch_pages"))
     return {

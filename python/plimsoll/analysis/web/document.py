@@ -22,10 +22,14 @@ class Asked(TypedDict):
 
 
 class Kept(TypedDict):
-    """What of a class's files was in the page cache, of all its bytes."""
+    """A class's files and the page cache: what was asked of it, and what of all their bytes it had."""
 
     name: str
-    before: Mean | None
+    asked_pages: int | None  # by reads and faults, of all trials together
+    missed_pages: int | None
+    brought_pages: int | None  # from the device, what was read ahead included
+    hit_ratio: Mean | None
+    before: Mean | None  # null of what is no part of the set of files
     after: Mean | None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from plimsoll.analysis.metric import Measures
 from plimsoll.analysis.part import Context, Part
+from plimsoll.analysis.probes import page_cache
 from plimsoll.analysis.probes.page_cache import probe_metrics
 from plimsoll.analysis.statistics.distributions import share_interval
 from plimsoll.analysis.statistics.intervals import over_blocks
@@ -28,6 +29,8 @@ Json = dict[str, Any]
 PERCENTILES: Final = ("p50", "p99")
 OUTCOMES: Final = ("done", "failed", "lost")
 CLASSES: Final = ("below 1 KiB", "1 to 9 KiB", "10 to 90 KiB", "100 to 900 KiB")
+# Beside the set of files, by their names in the record: what the program behind the server has.
+BESIDE: Final = {"posts": "log of POSTs", "other": "users, advertisements"}
 FAULTS: Final = {
     "wrong_status": "a status other than 200",
     "wrong_length": "too short or too long",
@@ -215,21 +218,60 @@ def _against(counts: Mapping[str, int], target: Mapping[str, float]) -> list[Ask
 
 
 def _kept(trials: Sequence[Trial]) -> list[Kept]:
+    """By class of file; of what is no part of the set only what was asked for."""
+    rows = [_of_set(trials, number) for number in range(len(CLASSES))]
+    rows += [_beside_set(trials, key) for key in BESIDE]
+    return [row for row in rows if row["asked_pages"] or row["before"] or row["after"]]
+
+
+def _of_set(trials: Sequence[Trial], number: int) -> Kept:
     readings = [(trial.data.get("residency") or {}).get("by_class") for trial in trials]
     known = [one for one in readings if one]
 
-    def share(when: str, number: int) -> Mean | None:
+    def share(when: str) -> Mean | None:
         return _over(
             (per(one[when][number]["resident_bytes"], one[when][number]["total_bytes"]) for one in known),
             log=False,
             ceiling=1.0,
         )
 
-    return [
-        {"name": name, "before": share("before", number), "after": share("after", number)}
-        for number, name in enumerate(CLASSES)
-        if known
+    return _counted(trials, f"class{number}", CLASSES[number]) | {"before": share("before"), "after": share("after")}
+
+
+def _beside_set(trials: Sequence[Trial], key: str) -> Kept:
+    return _counted(trials, key, BESIDE[key])
+
+
+def _counted(trials: Sequence[Trial], key: str, name: str) -> Kept:
+    """What the page-cache probe told of one class; null where it was not on in a trial, or does not know the class."""
+    told = [
+        (page_cache.probe(trial.measure, "page_cache") or {}, (page_cache.totals(trial.measure, "page_cache") or {}))
+        for trial in trials
     ]
+    own = [(entry, by_class[key]) for entry, by_class in told if key in by_class and entry.get("part_of")]
+    asked, missed, brought = (
+        _all([value(entry, columns) for entry, columns in own], len(trials))
+        for value in (
+            lambda entry, columns: page_cache.asked_and_missed(entry, columns)[0],
+            lambda entry, columns: page_cache.asked_and_missed(entry, columns)[1],
+            page_cache.brought_pages,
+        )
+    )
+    return {
+        "name": name,
+        "asked_pages": asked,
+        "missed_pages": missed,
+        "brought_pages": brought,
+        "hit_ratio": _over((page_cache.hit_ratio(entry, columns) for entry, columns in own), log=False, ceiling=1.0),
+        "before": None,
+        "after": None,
+    }
+
+
+def _all(values: Sequence[float | None], trials: int) -> int | None:
+    """The sum over trials, which is not known where one of them does not tell."""
+    known = [value for value in values if value is not None]
+    return int(sum(known)) if known and len(known) == trials else None
 
 
 def time_of_request(trials: Sequence[Trial]) -> Mean | None:

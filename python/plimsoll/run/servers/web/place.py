@@ -15,6 +15,12 @@ SITE: Final = "site"  # the document root, in the data
 PROGRAM: Final = "program"  # the folder of the program's files
 FILE_SET: Final = "file_set"  # of the document root: what the load asks for (crates/web)
 CLASSES: Final = 4
+POSTS: Final = "posts"  # in the record, of the log of POSTs; a class of files is there by its name
+# What the page-cache probe tells apart: the classes of the set of files, and what the program behind the server writes.
+_OWN: Final = [
+    *({"class": f"class{number}", "begins": f"class{number}_", "within": "data"} for number in range(CLASSES)),
+    {"class": POSTS, "begins": "post.log", "within": "other"},
+]
 
 
 @dataclass
@@ -45,7 +51,7 @@ class WebPlace(PrivatePlace):
         if self.program.is_dir():
             trees.append({"path": str(self.program), "class": "other"})
         return {
-            "page_cache": {"trees": trees, "scratch": folder} if wanted.page_cache else None,
+            "page_cache": {"trees": trees, "own": _OWN, "scratch": folder} if wanted.page_cache else None,
             "buffer_heads": {"path": folder} if wanted.buffer_heads else None,
             "throttle": {"path": folder} if wanted.throttle else None,
             "nfs_calls": {"trees": trees} if wanted.nfs_calls else None,
