@@ -3,8 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROBES: [&str; 9] =
-    ["page_cache", "buffer_heads", "throttle", "breakdown", "syscalls", "sync", "block", "profile", "file_waits"];
+/// The folders of the programs, each of which has the name of its folder.
+const PROBES: [&str; 10] = [
+    "page_cache",
+    "buffer_heads",
+    "throttle",
+    "breakdown",
+    "syscalls",
+    "sync",
+    "block",
+    "profile",
+    "file_waits",
+    "nfs_calls/tasks",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=src/bpf");
@@ -16,7 +27,8 @@ fn main() {
     std::thread::scope(|threads| {
         for probe in PROBES {
             println!("cargo:rerun-if-changed=src/{probe}");
-            let (source, object) = (format!("src/{probe}/{probe}.bpf.c"), out.join(format!("{probe}.bpf.o")));
+            let name = probe.rsplit('/').next().unwrap_or(probe);
+            let (source, object) = (format!("src/{probe}/{name}.bpf.c"), out.join(format!("{name}.bpf.o")));
             threads.spawn(move || compile(Path::new(&source), &object));
         }
     });

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,15 +97,15 @@ def _take_out(name: str, room: Path) -> Path:
     folder = room / "kept"
     (folder / "modules").mkdir(parents=True)
     shutil.copy(whole / "boot" / f"vmlinuz-{release}", folder / "vmlinuz")
-    for place, module in enumerate(_load_order(whole, release)):
+    for place, module in enumerate(load_order(whole, release, WANTED_MODULES)):
         shutil.copy(module, folder / "modules" / f"{place:02}-{module.name}")
     return folder
 
 
-def _load_order(whole: Path, release: str) -> list[Path]:
+def load_order(whole: Path, release: str, wanted: Iterable[str]) -> list[Path]:
     """Every wanted module after all it depends on, each once. A module built into the kernel needs no file."""
     order: dict[str, None] = {}
-    for module in WANTED_MODULES:
+    for module in wanted:
         shown = _call("modprobe", "-C", "/dev/null", "-d", str(whole), "-S", release, "--show-depends", module)
         order.update(dict.fromkeys(re.findall(r"^insmod (\S+)", shown, re.MULTILINE)))
     return [Path(name) for name in order]

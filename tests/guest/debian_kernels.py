@@ -7,14 +7,16 @@ them are asked. What was unpacked is kept under the state folder.
 from __future__ import annotations
 
 import functools
+import lzma
 import platform
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from debian_kernel import TOOLS
+from debian_kernel import TOOLS, Kernel, load_order
 
 from plimsoll.environment import StateDir
 
@@ -56,3 +58,15 @@ def kernels() -> tuple[Path, dict[str, str]]:
             subprocess.run(["dpkg-deb", "-x", str(archive), str(kept)], check=True, env=TOOLS)
         subprocess.run(["depmod", "-b", str(kept), releases[name]], check=True, env=TOOLS)
     return kept, releases
+
+
+def bootable(name: str, modules: Iterable[str], room: Path) -> Kernel:
+    """One of them for guest.py, with these modules and all that they depend on, unpacked into `room`."""
+    folder, releases = kernels()
+    release, found = releases[name], []
+    for place, module in enumerate(load_order(folder, release, modules)):
+        packed = module.suffix == ".xz"
+        there = room / f"{place:02}-{module.stem if packed else module.name}"
+        there.write_bytes(lzma.decompress(module.read_bytes()) if packed else module.read_bytes())
+        found.append(there)
+    return Kernel(f"linux-image-{release}", release, folder / "boot" / f"vmlinuz-{release}", tuple(found))

@@ -9,6 +9,7 @@ mod file_wait;
 mod latency;
 mod live;
 mod nfs_call;
+mod nfs_task;
 mod npy;
 mod probe;
 mod reader;
@@ -25,13 +26,14 @@ pub use file_wait::{FileWaitRow, FileWaitWriter};
 pub use latency::write_latency;
 pub use live::{LiveLine, LiveNow, LiveProcess, LiveWait};
 pub use nfs_call::{NfsCallRow, NfsCallWriter};
+pub use nfs_task::{NfsTaskRow, NfsTaskWriter};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     BlockReport, BreakdownReport, Bucket, CallTotals, Contended, Contention, Cost, CounterReport, Counts, DiskRequests,
-    FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, NfsCallsReport, NfsMount, OtherCalls, PageCacheReport,
-    PageIdentity, ProbeReport, ProbeStatus, ProcessTime, Profile, ProfileReport, ProfileSamples, ProfiledImage,
-    ProgramCost, RequestTotals, Sampling, SelfTest, SlabsReport, SyncReport, SyncTotals, SystemCallsReport, WaitPlace,
-    Waited, WorkerTime, WorkerWaitsReport,
+    FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, NfsCallsReport, NfsMount, NfsTaskOperation, NfsTasks,
+    OtherCalls, PageCacheReport, PageIdentity, ProbeReport, ProbeStatus, ProcessTime, Profile, ProfileReport,
+    ProfileSamples, ProfiledImage, ProgramCost, RequestTotals, Sampling, SelfTest, SlabsReport, SyncReport, SyncTotals,
+    SystemCallsReport, WaitPlace, Waited, WorkerTime, WorkerWaitsReport,
 };
 pub use reader::{ReadError, Table};
 pub use seconds::SecondsWriter;

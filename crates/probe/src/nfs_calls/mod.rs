@@ -11,6 +11,11 @@ mod recorder;
 mod ring;
 mod route;
 mod self_test;
+#[cfg(feature = "bpf")]
+mod tasks;
+#[cfg(not(feature = "bpf"))]
+#[path = "no_tasks.rs"]
+mod tasks;
 mod words;
 
 pub use recorder::{CallsRecorder, RecordedCalls};
@@ -27,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use tasks::Tasks;
 
 const MOUNTS: &str = "/proc/thread-self/mountinfo";
 const ACCOUNT: &str = "/proc/self/mountstats";
@@ -43,6 +49,9 @@ pub struct NfsCalls {
     checks: Vec<Check>,
     handles: u64,
     handles_untold: u64,
+    /// The client's own calls, or why they are not told.
+    tasks: Option<Tasks>,
+    tasks_absent: Option<String>,
     state: State,
 }
 
@@ -78,6 +87,12 @@ impl NfsCalls {
         }
         let checks = if servers.is_empty() { Vec::new() } else { self_test::run()? };
         let (decoder, handles, handles_untold) = knowing(files, &all);
+        let asked = all.iter().find(|mount| targets.contains(&mount.id));
+        let tasks = asked.map(|mount| Tasks::start(&servers, &mount.place, out)).transpose();
+        let (tasks, tasks_absent) = match tasks {
+            Ok(tasks) => (tasks, None),
+            Err(refusal) => (None, Some(refusal.reason)),
+        };
         let of_servers = |mount: &Mount| mount.server.is_some_and(|server| servers.contains(&server));
         Ok(Self {
             out: out.to_owned(),
@@ -87,12 +102,14 @@ impl NfsCalls {
             checks,
             handles,
             handles_untold,
+            tasks,
+            tasks_absent,
             state: State::NotYet(Box::new(decoder)),
         })
     }
 
     /// Begins with the segment.
-    fn begin(&self, decoder: Decoder) -> Result<State, String> {
+    fn begin(&mut self, decoder: Decoder) -> Result<State, String> {
         if self.mounts.is_empty() {
             return Ok(State::Over(Ok(Box::new(self.report_without_calls()))));
         }
@@ -105,8 +122,16 @@ impl NfsCalls {
         let addresses = servers.into_iter().map(|(address, _)| address).collect();
         let capture = Capture::start(rings.map_err(|refusal| refusal.reason)?, addresses, recorder);
         let capture = capture.map_err(|error| error.to_string())?;
+        self.with_tasks(Tasks::begin);
         let before_ns = self.keep_account("before")?;
         Ok(State::Now { capture, before_ns })
+    }
+
+    /// Tasks that fail are told of, and the packets go on without them.
+    fn with_tasks(&mut self, act: fn(&mut Tasks) -> Result<(), String>) {
+        if let Some(Err(reason)) = self.tasks.as_mut().map(act) {
+            (self.tasks, self.tasks_absent) = (None, Some(reason));
+        }
     }
 
     /// Keeps the client's account as it is now; gives the moments between which it was read.
@@ -119,12 +144,17 @@ impl NfsCalls {
         Ok([from_ns, to_ns])
     }
 
-    fn finish(&self, capture: Capture, before_ns: [i64; 2]) -> Result<NfsCallsReport, String> {
+    fn finish(&mut self, capture: Capture, before_ns: [i64; 2]) -> Result<NfsCallsReport, String> {
         let after_ns = self.keep_account("after");
+        let tasks = self.tasks.take().map(Tasks::finish).transpose();
+        let tasks = tasks.unwrap_or_else(|reason| {
+            self.tasks_absent = Some(reason);
+            None
+        });
         let captured = capture.end().map_err(|error| error.to_string())?;
         let text = format!("{:#}\n", captured.calls.document);
         fs::write(self.out.join("nfs.json"), text).map_err(|error| format!("nfs.json cannot be written: {error}"))?;
-        Ok(self.report_of(&captured, before_ns, after_ns?))
+        Ok(NfsCallsReport { tasks, ..self.report_of(&captured, before_ns, after_ns?) })
     }
 
     fn report_of(&self, captured: &Captured, before_ns: [i64; 2], after_ns: [i64; 2]) -> NfsCallsReport {
@@ -161,6 +191,9 @@ impl NfsCalls {
             let why = format!("the client does not tell the handles of {} files", self.handles_untold);
             absent.insert("files".to_owned(), why);
         }
+        if let Some(why) = &self.tasks_absent {
+            absent.insert("tasks".to_owned(), why.clone());
+        }
         NfsCallsReport {
             status: ProbeStatus::on("packet socket").without(absent),
             mounts: mounts.collect(),
@@ -175,6 +208,7 @@ impl NfsCalls {
             before_ns: None,
             after_ns: None,
             thread_cpu_ns: 0,
+            tasks: None,
         }
     }
 }
@@ -208,9 +242,13 @@ impl Probe for NfsCalls {
     }
 
     fn sample(&mut self, _: &mut dyn FnMut(&[i64])) {
-        if let State::NotYet(decoder) = &mut self.state {
-            let decoder = std::mem::take(decoder);
-            self.state = self.begin(*decoder).unwrap_or_else(|reason| State::Over(Err(reason)));
+        match &mut self.state {
+            State::NotYet(decoder) => {
+                let decoder = std::mem::take(decoder);
+                self.state = self.begin(*decoder).unwrap_or_else(|reason| State::Over(Err(reason)));
+            }
+            State::Now { .. } => self.with_tasks(Tasks::go_on),
+            State::Over(_) => {}
         }
     }
 

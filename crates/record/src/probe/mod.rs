@@ -21,7 +21,7 @@ pub use breakdown::{BreakdownReport, ProcessTime, Sampling, Waited};
 pub use counter::CounterReport;
 pub use file_waits::{FileWaitsReport, WaitPlace};
 pub use kernel_log::{KernelEvent, KernelLogReport};
-pub use nfs_calls::{NfsCallsReport, NfsMount};
+pub use nfs_calls::{NfsCallsReport, NfsMount, NfsTaskOperation, NfsTasks};
 pub use page_cache::{PageCacheReport, PageIdentity, SelfTest};
 pub use profile::{Contended, Contention, Profile, ProfileReport, ProfileSamples, ProfiledImage};
 pub use slabs::SlabsReport;

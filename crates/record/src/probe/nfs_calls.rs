@@ -1,6 +1,6 @@
 //! What `nfs_calls` says beside its table and nfs.json: of which mounts, over which interfaces, and what was lost.
 
-use super::ProbeStatus;
+use super::{Cost, ProbeStatus};
 use crate::check::Check;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,6 +37,37 @@ pub struct NfsCallsReport {
     pub after_ns: Option<[i64; 2]>,
     /// CPU time of the thread that decodes and writes.
     pub thread_cpu_ns: u64,
+    /// The client's own calls by the kernel's tracepoint; where there is none, `absent` says why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<NfsTasks>,
+}
+
+/// What the tracepoint says beside its table, nfs_tasks.npy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NfsTasks {
+    /// What the table's numbers of operations mean.
+    pub operations: Vec<NfsTaskOperation>,
+    /// Rows of the table.
+    pub rows: u64,
+    /// What was seen and not kept, by what: all 0, or calls are missing.
+    pub lost: BTreeMap<String, u64>,
+    /// Known stimuli and what was found of them.
+    pub checks: Vec<Check>,
+    /// What the program took.
+    pub cost: Option<Cost>,
+}
+
+/// An operation as the client counts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NfsTaskOperation {
+    /// RPC's number of the program.
+    pub program: u32,
+    /// Of the program.
+    pub version: u32,
+    /// RPC's number of the procedure: that of all compounds of version 4 is the same.
+    pub procedure: u32,
+    /// As the client's account names it.
+    pub name: String,
 }
 
 /// A mount of NFS.

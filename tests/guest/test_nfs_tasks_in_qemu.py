@@ -1,0 +1,182 @@
+"""The same run by the kernel's tracepoint and by packets: NFS in one emulated guest with Debian's kernels.
+
+What is compared is alike but for the client's own part: its clock for a call begins before the packet is made and ends
+when a worker has been given the CPU and has read the reply's number, and the packet's times are those at the device.
+On an emulated and busy machine that part takes milliseconds now and then. So replies are held back on their way
+(netem, behind which packets are taken as they arrive) for times that it is small against.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import debian_kernels
+import numpy as np
+import pytest
+from debian_kernel import TOOLS
+
+import guest
+from plimsoll.analysis.captures.mountstats import ON_THE_WIRE
+from plimsoll.record import MISSING, read_table
+
+pytestmark = pytest.mark.long
+AGENT = Path(__file__).resolve().parents[2] / "target/release/plimsoll-agent"
+SECONDS_MAX = 1800  # of which a quiet machine takes two minutes
+MODULES = ("virtio_pci", "virtio_blk", "ext4", "nfsv4", "nfsd", "sch_prio", "sch_netem", "cls_u32")
+BLOCK = 8192
+READS, WRITES = 211, 101
+HELD_MS, AROUND_MS = 80, 40  # each reply for so long, evenly around it
+FEW = 10  # of an operation: percentiles of fewer calls say nothing
+WITHIN = 0.05
+REQUEST = {
+    "out": "/out/series",
+    "interval_ms": 1000,
+    "target": {"kind": "files", "folder": "/nfs"},
+    "probes": {"nfs_calls": {}},
+}
+# Version 4.1, since newer kernels read by another operation from 4.2 on. nfsd by its own files, as the places of the environment have it: /mnt is the root that it exports.
+SCRIPT = f"""
+ifconfig lo 127.0.0.1 up
+mount -t nfsd nfsd /proc/fs/nfsd || exit 2
+mkdir -p /nfs /tmp/clients /out/series
+tell() {{ printf '%s\\n' "$2" >"$1" || exit 3; }}
+files=/proc/fs/nfsd
+tell $files/versions '-3 +4 -4.0 +4.1 -4.2'
+[ ! -e $files/nfsv4recoverydir ] || tell $files/nfsv4recoverydir /tmp/clients
+tell $files/nfsv4gracetime 10
+tell $files/portlist 'tcp 2049'
+tell $files/threads 4
+printf 'Y\\n' >$files/v4_end_grace
+tell /proc/net/rpc/auth.unix.ip/channel 'nfsd 127.0.0.1 2147483647 plimsoll'
+tell /proc/net/rpc/nfsd.export/channel 'plimsoll /mnt 2147483647 {0x2400} 65534 65534 0'
+tell /proc/net/rpc/nfsd.fh/channel 'plimsoll 1 \\x00000000 2147483647 /mnt'
+mount -i -t nfs4 -o vers=4.1,proto=tcp,addr=127.0.0.1,clientaddr=127.0.0.1,rsize={BLOCK},wsize={BLOCK} \\
+    127.0.0.1:/ /nfs || exit 4
+cat /proc/version >/out/version
+grep ' /nfs ' /proc/mounts >/out/mount
+# Not busybox's own of the name, which knows no netem.
+/bin/tc qdisc add dev lo root handle 1: prio priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
+    /bin/tc qdisc add dev lo parent 1:3 handle 30: netem delay {HELD_MS}ms {AROUND_MS}ms limit 10000 &&
+    /bin/tc filter add dev lo parent 1: protocol ip u32 match ip sport 2049 0xffff flowid 1:3 || exit 5
+{guest.BEGIN_WATCHING}
+sleep 2
+dd if=/nfs/data of=/dev/null bs={BLOCK} count={READS} iflag=direct || exit 6
+dd if=/mnt/source of=/nfs/written bs={BLOCK} count={WRITES} oflag=direct || exit 7
+cat /nfs/data >/dev/null
+ls -l /nfs >/out/listed
+sleep 2
+{guest.END_WATCHING}
+umount /nfs
+tell $files/threads 0
+"""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Of one run: calls by packets and by the tracepoint, the names of their operations, and what the probe says."""
+
+    packets: np.ndarray
+    tasks: np.ndarray
+    packet_names: list[str]
+    task_names: list[str]
+    probe: dict[str, Any]
+
+    def replied(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Times to the reply in nanoseconds, of the packets and of the tasks, call by call of those with this name."""
+        order = np.argsort(self.packets["xid"]), np.argsort(self.tasks["xid"])
+        packets, tasks = self.packets[order[0]], self.tasks[order[1]]
+        chosen = np.array([self.task_names[place] == name for place in tasks["operation"]])
+        return (packets["reply_first_ns"] - packets["sent_ns"])[chosen], tasks["rtt_ns"][chosen]
+
+
+@pytest.fixture(scope="module", params=sorted(debian_kernels.NEWEST_OF))
+def watched(
+    request: pytest.FixtureRequest, needs: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
+) -> Watched:
+    needs("qemu", "tc", "Debian 6.1 and 6.12 kernel packages")
+    room = tmp_path_factory.mktemp("modules")
+    kernel = debian_kernels.bootable(request.param, MODULES, room)
+    tc = Path(shutil.which("tc", path=TOOLS["PATH"]) or "")
+    disk = {
+        "request": f"{json.dumps(REQUEST)}\n".encode(),
+        "data": bytes(range(256)) * (BLOCK // 256) * READS,
+        "source": bytes(WRITES * BLOCK),
+    }
+    outcome = guest.run(kernel, SCRIPT, [AGENT, tc], "ext4", disk, SECONDS_MAX)
+    told = f"after {outcome.seconds:.0f} s, exit {outcome.exit}\n{outcome.text('errors')}\n{outcome.console[-4000:]}"
+    assert outcome.exit == 0, told
+    assert kernel.version in outcome.text("version")
+    last = json.loads(outcome.text("lines").splitlines()[-1])
+    assert last["event"] == "watched", told
+    probe = last["probes"]["nfs_calls"]
+    print(f"{outcome.text('version')}{outcome.text('mount')}{json.dumps(probe)}\n{told}")
+    assert probe["status"] == "on" and "tasks" not in probe["absent"], probe
+    tables = []
+    for name in ("nfs_calls", "nfs_tasks"):
+        path = room / f"{name}.npy"
+        path.write_bytes(outcome.files[f"series/{name}.npy"])
+        tables.append(read_table(path))
+    names = json.loads(outcome.text("series/nfs.json"))["operations"]
+    return Watched(
+        tables[0],
+        tables[1],
+        [str(one["name"]) for one in names],
+        [str(one["name"]) for one in probe["tasks"]["operations"]],
+        probe,
+    )
+
+
+def test_the_self_test_holds_and_nothing_is_lost(watched: Watched) -> None:
+    tasks = watched.probe["tasks"]
+    assert tasks["checks"] and all(check["ok"] for check in tasks["checks"])
+    assert not any(tasks["lost"].values()) and not any(watched.probe["lost"].values())
+    assert tasks["rows"] == len(watched.tasks)
+    assert {one["program"] for one in tasks["operations"]} == {100003}
+    assert {one["version"] for one in tasks["operations"]} == {4}
+
+
+def test_the_calls_are_the_same_ones(watched: Watched) -> None:
+    by_packets = Counter(watched.packet_names[place] for place in watched.packets["operation"].tolist())
+    by_tasks = Counter(watched.task_names[place] for place in watched.tasks["operation"].tolist())
+    print(by_packets, by_tasks)
+    on_the_wire: Counter[str] = Counter()
+    for name, count in by_tasks.items():
+        on_the_wire[ON_THE_WIRE.get(name, name)] += count
+    assert by_packets == on_the_wire
+    assert by_packets["READ"] > READS and by_packets["WRITE"] == WRITES
+    assert sorted(watched.packets["xid"].tolist()) == sorted(watched.tasks["xid"].tolist())
+
+
+def test_replies_take_the_same_time_by_both(watched: Watched) -> None:
+    compared = 0
+    for name in watched.task_names:
+        packets, tasks = watched.replied(name)
+        assert (tasks != MISSING).all() and (tasks >= packets).all(), (
+            f"{name}: the client's own clock is around the packets"
+        )
+        if len(packets) < FEW:
+            continue
+        found = {percent: [float(np.percentile(one, percent)) for one in (packets, tasks)] for percent in (50, 95)}
+        own = np.percentile(tasks - packets, (50, 95)) / 1e3
+        print(
+            name, len(packets), {percent: [round(ns / 1e6, 3) for ns in both] for percent, both in found.items()}, own
+        )
+        for percent, (by_packets, by_tasks) in found.items():
+            assert by_tasks == pytest.approx(by_packets, rel=WITHIN), f"{name}: p{percent}"
+        compared += 1
+    assert compared >= 2, "reads and writes"
+
+
+def test_a_calls_parts_are_no_more_than_the_whole(watched: Watched) -> None:
+    tasks = watched.tasks
+    assert (tasks["backlog_ns"] >= 0).all()
+    assert (tasks["backlog_ns"] + tasks["rtt_ns"] <= tasks["execute_ns"]).all()
+    assert (tasks["transmissions"] == 1).all() and not watched.packets["retransmissions"].any()
+    reads = np.array([watched.task_names[place] == "READ" for place in tasks["operation"]])
+    assert (tasks["received_bytes"][reads] > 0).all() and tasks["received_bytes"][reads].max() > BLOCK
