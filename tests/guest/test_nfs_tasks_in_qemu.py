@@ -40,7 +40,8 @@ REQUEST = {
     "target": {"kind": "files", "folder": "/nfs"},
     "probes": {"nfs_calls": {}},
 }
-# Version 4.1, since newer kernels read by another operation from 4.2 on. nfsd by its own files, as the places of the environment have it: /mnt is the root that it exports.
+# nfsd by its own files, as the places of the environment have it; /mnt is the root that it exports. Version 4.1, since
+# newer kernels read by another operation from 4.2 on.
 SCRIPT = f"""
 ifconfig lo 127.0.0.1 up
 mount -t nfsd nfsd /proc/fs/nfsd || exit 2

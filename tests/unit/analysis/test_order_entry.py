@@ -274,6 +274,32 @@ def test_the_report_lists_what_was_lost(tmp_path: Path) -> None:
         assert f">{cell}</td>" in page
 
 
+def test_what_was_lost_is_named_with_the_setting_that_allows_for_it(tmp_path: Path) -> None:
+    fates = {"acknowledged": 40, "lost": 1, "twice": 0}
+    run = order_entry_run(tmp_path / "run", {"new_orders": fates, "payments": fates})
+    path = run / "trials" / "0001" / "trial.json"
+    found = json.loads(path.read_text())
+    safe = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+    exported = {"filer": {"nfs": {"export": ["rw", "async"]}}, "other": {"nfs": {"export": ["rw", "sync"]}}, "disk": {}}
+
+    def line() -> str:
+        return order_entry_words.ledger_lines({"order_entry": order_entry.order_entry(open_run(run), {})})[0]
+
+    def told(durability: dict[str, str], places: dict[str, Any]) -> str:
+        more = {"server": {"durability": durability}, "layout": {"places": places}}
+        path.write_text(json.dumps(found | more))
+        return line()
+
+    assert told(safe, exported).endswith("and able to lose them: NFS export of filer: async")
+    assert told(safe, {"disk": {}}).endswith("No setting in force where some were lost allows for it")
+    both = told(safe | {"fsync": "off", "synchronous_commit": "off"}, {})
+    assert both.endswith("and able to lose them: fsync off, synchronous_commit off")
+    path.write_text(
+        json.dumps(found | {"ledger": {"new_orders": fates | {"lost": 0}, "payments": fates | {"lost": 0}}})
+    )
+    assert "in force" not in line()
+
+
 def test_another_workload_has_no_such_part(tmp_path: Path) -> None:
     verdict = analyse(open_run(make(tmp_path / "run", Shape())))
     assert "order_entry" not in verdict

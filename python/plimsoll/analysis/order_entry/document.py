@@ -104,6 +104,7 @@ class Ledger(TypedDict):
     new_orders: Fates
     payments: Fates
     lost: NotRequired[list[Lost]]
+    unsafe: list[str]  # settings in force under which what was acknowledged may be lost
 
 
 class OrderEntry(TypedDict):

@@ -44,6 +44,8 @@ NAMES: Final = {
     "stock_level": "Stock-Level",
 }
 KINDS = tuple(NAMES)
+# Of PostgreSQL: what is acknowledged is not on a disk, or may not survive a page that is written in half.
+UNSAFE: Final = (("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off"))
 DECK: Final = {"new_order": 10, "payment": 10, "order_status": 1, "delivery": 1, "stock_level": 1}
 CYCLE_S: Final = {"new_order": 30.0, "payment": 15.0, "order_status": 12.0, "delivery": 7.0, "stock_level": 7.0}
 # Clause 5.2.5: seconds that nine in ten responses may take; a deferred Delivery is completed within 80 s.
@@ -63,15 +65,31 @@ def order_entry(run: Run, used: Used) -> OrderEntry | None:
         of_treatment = [trials[entry["number"]] for (_, treatment), entry in sorted(used.items()) if treatment == name]
         if what_was_done := of_trials(of_treatment):
             treatments[name] = what_was_done
-    ledgers = [(trial.number, kept) for trial in run.trials if (kept := trial.data.get("ledger"))]
+    ledgers = [(trial, kept) for trial in run.trials if (kept := trial.data.get("ledger"))]
     if (run.experiment.get("target") or {}).get("dsn"):
         ledgers = ledgers[-1:]  # the data of an existing server are made once: each check is about all trials so far
     return {
         "like": LIKE,
         "rule": bounds.RULE,
         "treatments": treatments,
-        "ledger": [cast(Ledger, {"trial": number, **kept}) for number, kept in ledgers],
+        "ledger": [
+            cast(Ledger, {"trial": trial.number, **kept, "unsafe": unsafe_settings(trial.data)})
+            for trial, kept in ledgers
+        ],
     }
+
+
+def unsafe_settings(trial: Mapping[str, Any]) -> list[str]:
+    """Those of a trial.json under which a crash may lose what was acknowledged, each with its value: of the server, and
+    of the exports that its files lie on."""
+    told = (trial.get("server") or {}).get("durability") or {}
+    found = [f"{name} {value}" for name, value in told.items() if (name, str(value)) in UNSAFE]
+    places = (trial.get("layout") or {}).get("places") or {}
+    return found + [
+        f"NFS export of {name}: async"
+        for name, place in places.items()
+        if "async" in (place.get("nfs") or {}).get("export", ())
+    ]
 
 
 def of_trials(trials: Sequence[Trial]) -> OfTreatment | None:

@@ -63,7 +63,16 @@ def ledger_lines(verdict: Json) -> list[str]:
             "twice": sum(of["twice"] for of in fates),
         }
         parts.append(f"{sums['acknowledged']} {name} acknowledged, {sums['lost']} lost, {sums['twice']} duplicated")
-    return [f"Ledger: {'; '.join(parts)}"]
+    text = f"Ledger: {'; '.join(parts)}"
+    losing = [ledger for ledger in kept if ledger["new_orders"]["lost"] or ledger["payments"]["lost"]]
+    if losing:
+        unsafe = list(dict.fromkeys(name for ledger in losing for name in ledger["unsafe"]))
+        text += (
+            f". In force where some were lost, and able to lose them: {', '.join(unsafe)}"
+            if unsafe
+            else ". No setting in force where some were lost allows for it"
+        )
+    return [text]
 
 
 SENTENCES = Sentences("order_entry", adds=lines, section="order-entry")
