@@ -122,7 +122,6 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "bpf type information": lambda: Path("/sys/kernel/btf/vmlinux").exists(),
     "bpf": _has_bpf,
     "strace": lambda: _tool("strace"),
-    "tc": lambda: _tool("tc"),
     "tracefs": lambda: os.geteuid() == 0 and "tracefs" in Path("/proc/filesystems").read_text(),
     "tracepoints of single system calls": tracepoints.of_single_system_calls,
     "io_uring": _has_io_uring,
