@@ -17,6 +17,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from plimsoll.environment.guest.kernel import PRELOADED
 
@@ -75,30 +76,40 @@ def run(tests: list[str], seconds_max: float, kept: Path, state: Path | None = N
         return Session(_results(room / "results"), (room / "console").read_text(errors="replace"), seconds)
 
 
-def _boot(room: Path, seconds_max: float) -> None:
+def start(room: Path, console: IO[bytes], *words: str) -> subprocess.Popen[bytes]:
+    """A guest whose disk is the room's image, not waited for. `words`: more of its first program's environment."""
     argv = ["setpriv", "--pdeathsig", "KILL", "linux.uml", f"mem={MEMORY_MIB}M", f"ubda={room / 'image'}"]
     # The kernel's command line knows no blank in a path, and a checkout's may have one.
-    (room / "tree").symlink_to(ROOT)
-    (room / "venv").symlink_to(sys.prefix)
-    (room / PRELOADED.name).symlink_to(PRELOADED)
+    for name, place in (("tree", ROOT), ("venv", Path(sys.prefix)), (PRELOADED.name, PRELOADED)):
+        if not (room / name).is_symlink():
+            (room / name).symlink_to(place)
     env = {**TOOLS, "LD_PRELOAD": str(room / PRELOADED.name)}
     init = room / "tree" / INIT.relative_to(ROOT)
     argv += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}", f"uml_dir={room}/"]
     argv += ["con=null", "con0=null,fd:1", "loglevel=4", "panic=-1"]
     # What the kernel does not know becomes the environment of its first program.
     argv += [f"PLIMSOLL_ROOM={room}", f"PLIMSOLL_PYTHON={room}/venv/bin/python", f"PLIMSOLL_ROOT={room}/tree"]
+    return subprocess.Popen(
+        [*argv, *words], stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env, start_new_session=True
+    )
+
+
+def kill(guest: subprocess.Popen[bytes]) -> None:
+    """At once, if it runs: what it holds in memory is lost."""
+    if guest.poll() is None:
+        os.killpg(guest.pid, signal.SIGKILL)  # its processes are processes here, too
+        guest.wait()
+
+
+def _boot(room: Path, seconds_max: float) -> None:
     with (room / "console").open("wb") as console:
-        guest = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env, start_new_session=True
-        )
+        guest = start(room, console)
         try:
             guest.wait(timeout=seconds_max)
         except subprocess.TimeoutExpired:
             pass  # what has not ended is missing, and the transcript tells how far it came
         finally:
-            if guest.poll() is None:
-                os.killpg(guest.pid, signal.SIGKILL)  # its processes are processes here, too
-                guest.wait()
+            kill(guest)
 
 
 def _results(file: Path) -> dict[str, Result]:
