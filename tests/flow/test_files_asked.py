@@ -1,6 +1,7 @@
-"""What loads on files are asked to leave out: record, verdict and page say so.
+"""What loads on files are asked to leave out, or to have as processes have it: record, verdict and page say so.
 
-Verification of what phases read is a factor here, so that both levels are in one run.
+Verification of what phases read, and tables of file descriptors of the clients' own. Each is a factor here, so that
+both levels are in one run.
 """
 
 from __future__ import annotations
@@ -52,6 +53,27 @@ size = "4 MiB"
 phases = ["putc", "rewrite", "read", "seeks"]
 seeks = 100
 """
+# A file is made, written, read and renamed by each client, again and again.
+SCRIPT = r"""Deltree "\clients\client1" NT_STATUS_OK
+Mkdir "\clients" NT_STATUS_OK
+NTCreateX "\clients\client1" 0x1 0x2 1 NT_STATUS_OK
+Close 1 NT_STATUS_OK
+NTCreateX "\clients\client1\a" 0x40 0x2 2 NT_STATUS_OK
+WriteX 2 0 65536 65536 NT_STATUS_OK
+ReadX 2 100 61440 61440 NT_STATUS_OK
+LockX 2 0 10 NT_STATUS_OK
+UnlockX 2 0 10 NT_STATUS_OK
+Close 2 NT_STATUS_OK
+NTCreateX "\clients\client1\b" 0x40 0x1 3 NT_STATUS_OBJECT_NAME_NOT_FOUND
+Rename "\clients\client1\a" "\clients\client1\b" NT_STATUS_OK
+"""
+SERVING = """
+[workload]
+name = "file_serving"
+loadfile = "{script}"
+clients = 3
+passes = 20
+"""
 
 
 def run(laboratory: Laboratory, workload: str, factor: str, levels: list[Any], measure: str = "") -> tuple[Run, str]:
@@ -93,3 +115,18 @@ def test_phases_that_do_not_verify_are_called_that(laboratory: Laboratory) -> No
         reads = {phase: one["is_verified"] for phase, one in mine.items() if phase != "putc"}
         assert reads == dict.fromkeys(("rewrite", "read", "seeks"), verified[name])
     assert "Not verified, for what was read was not compared with what was written: " in page
+
+
+def test_clients_with_tables_of_descriptors_of_their_own_do_the_same(laboratory: Laboratory) -> None:
+    script = laboratory.state / "client.txt"
+    script.write_text(SCRIPT)
+    levels, measure = ["shared", "own"], "[measure]\nseconds = 120"
+    found, _ = run(laboratory, SERVING.format(script=script), "descriptor_tables", levels, measure)
+    told = {level: trial.measure.told for level, trial in by_level(found, "descriptor_tables").items()}
+    counts = {level: {kind: one["done"] for kind, one in summary["by_kind"].items()} for level, summary in told.items()}
+    assert sum(counts["own"].values()) == 3 * 20 * SCRIPT.count("\n") and counts["own"] == counts["shared"]
+    assert [told["own"][key] for key in ("totals", "verification")] == [
+        told["shared"][key] for key in ("totals", "verification")
+    ]
+    tables = {level: summary["facts"]["descriptor_table"] for level, summary in told.items()}
+    assert tables == {"shared": "one of all clients", "own": "one of each client"}
