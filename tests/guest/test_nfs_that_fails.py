@@ -10,7 +10,7 @@ import user_mode_linux
 pytestmark = pytest.mark.long
 FILE = Path(__file__).with_name("inside") / "by_nfs/test_nfs_fails.py"
 NEEDS = ("user-mode-linux", "server user", "modprobe", "tc")
-SECONDS_MAX = 1500  # of a hang
+SECONDS_MAX = 3000  # of a hang
 SECONDS_MAX_OF_A_HUNDRED = 6 * 3600
 
 

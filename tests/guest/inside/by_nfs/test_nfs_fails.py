@@ -24,9 +24,10 @@ import pytest
 from place_stacks import call, found
 
 from plimsoll.environment import StateDir, undo
+from plimsoll.environment.devices import mounts
 from plimsoll.environment.places.nfs import nfsd
 
-PATIENCE_SECONDS = 480  # of a hang
+PATIENCE_SECONDS = 1200  # of a hang; a server takes minutes to stop where packets are lost
 SILENT_SECONDS = 10
 EXPERIMENT = """format = 1
 name = "writes-by-nfs"
@@ -304,8 +305,8 @@ def test_an_export_whose_file_system_is_another_one_is_told_as_stale(room: Room)
             Path("/proc/net/rpc", cache, "channel").write_text(f"{line}\n")
         ended(front)
     finally:
-        call("umount", "-l", exported.path)
-        ended(room.call("undo"))
+        if any(mount.point == exported.path for mount in mounts()):  # it covered a place of ours, and went with it
+            call("umount", "-l", exported.path)
     trial = room.trial()
     summary = room.out / "trials/0001/measure/summary.json"
     errors = json.loads(summary.read_text())["errors"] if summary.exists() else []
