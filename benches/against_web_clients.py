@@ -117,7 +117,7 @@ def measure_all(options: argparse.Namespace, interrupts: Interrupts) -> list[dic
         for kind in options.kind or KINDS:
             for name in AGAINST[kind]:
                 if not there(name):
-                    say(f"{kind}: {name} is not here and is left out")
+                    say(f"{kind}: {name} not had, and left out; {had_by(name)}")
                     continue
                 results.append(measure(place, kind, PEERS[name], options))
                 if not options.json:

@@ -305,6 +305,14 @@ class Oha(Client):
 PEERS: Final[dict[str, Client]] = {client.name: client for client in (Wrk(), H2load(), Ab(), Oha())}
 
 
+_PACKAGES: Final = {"wrk": "wrk", "h2load": "nghttp2-client", "ab": "apache2-utils"}
+
+
+def had_by(name: str) -> str:
+    """How a client is had that is not there."""
+    return f"the package {_PACKAGES[name]} has it" if name in _PACKAGES else f"cargo install --locked {name} builds it"
+
+
 def there(name: str) -> bool:
     """Whether this machine has the program."""
     return shutil.which(name) is not None
